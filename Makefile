@@ -1,0 +1,42 @@
+# Two commands for a fresh machine: `make demo` and `make test`. Each sets up what it needs in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-long lint coverage bench clean help
+
+help:
+	@echo "make demo       set up, then run dphmm demo (writes demo-out/report.html)"
+	@echo "make test       set up, then run the tests"
+	@echo "make test-long  the long statistical and real-data tests too"
+	@echo "make lint       style, types and the import contract"
+	@echo "make coverage   line coverage with the kernels as plain Python"
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/dphmm demo --out demo-out
+
+test: $(READY)
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n 2 -m "not long"
+
+test-long: $(READY)
+	$(BIN)/python -m pytest -n 2
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+coverage: $(READY)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long" --cov=dphmm --cov-report=term-missing
+
+clean:
+	rm -rf $(VENV) demo-out

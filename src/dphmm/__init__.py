@@ -1,0 +1,106 @@
+"""Private release of Markov data.
+
+State sequences (trajectories, sessions, activity logs, careers) are published step by step while an adversary knows
+the Markov model, the policy, the mechanism and everything published before.
+
+- states and answers: `StateSpace`, `Grid`, `H3`, `Trajectories`
+- what the adversary knows: `MarkovModel`, `Belief`
+- who hides among whom: `policy`, `DeltaSet`, `sensitivity_hull`, `l1_sensitivity`, `degree_of_protection`,
+  `exposed_states`, `protectable_graph`
+- noise: `mechanisms`, `ReplayBits`
+- releases: `ReleaseSession`, `release_many`, `accounting`
+- files: `save_model`, `load_model`, `save_policy`, `load_policy`, `open_ledger`
+
+Names are loaded when first used, so importing dphmm is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dphmm import accounting as accounting
+    from dphmm import mechanisms as mechanisms
+    from dphmm import policy as policy
+    from dphmm.batch import release_many as release_many
+    from dphmm.errors import BudgetExceeded as BudgetExceeded
+    from dphmm.errors import DegenerateHull as DegenerateHull
+    from dphmm.errors import DphmmError as DphmmError
+    from dphmm.errors import InvalidInput as InvalidInput
+    from dphmm.errors import LedgerBusy as LedgerBusy
+    from dphmm.errors import Unprotectable as Unprotectable
+    from dphmm.markov.filtering import Belief as Belief
+    from dphmm.markov.model import MarkovModel as MarkovModel
+    from dphmm.policy.constraint import DeltaSet as DeltaSet
+    from dphmm.samplers.entropy import ReplayBits as ReplayBits
+    from dphmm.samplers.entropy import SystemBits as SystemBits
+    from dphmm.sensitivity.hull import SensitivityHull as SensitivityHull
+    from dphmm.sensitivity.hull import sensitivity_hull as sensitivity_hull
+    from dphmm.sensitivity.protection import degree_of_protection as degree_of_protection
+    from dphmm.sensitivity.protection import exposed_states as exposed_states
+    from dphmm.sensitivity.protection import protectable_graph as protectable_graph
+    from dphmm.sensitivity.spread import l1_sensitivity as l1_sensitivity
+    from dphmm.session.release import Release as Release
+    from dphmm.session.session import ReleaseSession as ReleaseSession
+    from dphmm.states.grid import Grid as Grid
+    from dphmm.states.hexes import H3 as H3
+    from dphmm.states.space import StateSpace as StateSpace
+    from dphmm.states.trajectory import Trajectories as Trajectories
+    from dphmm.storage.ledger import open_ledger as open_ledger
+    from dphmm.storage.models import load_model as load_model
+    from dphmm.storage.models import save_model as save_model
+    from dphmm.storage.policies import load_policy as load_policy
+    from dphmm.storage.policies import save_policy as save_policy
+
+#: Where each public name lives; a name that is its own module is a namespace.
+_HOMES = {
+    "accounting": "dphmm.accounting",
+    "mechanisms": "dphmm.mechanisms",
+    "policy": "dphmm.policy",
+    "release_many": "dphmm.batch",
+    "BudgetExceeded": "dphmm.errors",
+    "DegenerateHull": "dphmm.errors",
+    "DphmmError": "dphmm.errors",
+    "InvalidInput": "dphmm.errors",
+    "LedgerBusy": "dphmm.errors",
+    "Unprotectable": "dphmm.errors",
+    "Belief": "dphmm.markov.filtering",
+    "MarkovModel": "dphmm.markov.model",
+    "DeltaSet": "dphmm.policy.constraint",
+    "ReplayBits": "dphmm.samplers.entropy",
+    "SystemBits": "dphmm.samplers.entropy",
+    "SensitivityHull": "dphmm.sensitivity.hull",
+    "sensitivity_hull": "dphmm.sensitivity.hull",
+    "degree_of_protection": "dphmm.sensitivity.protection",
+    "exposed_states": "dphmm.sensitivity.protection",
+    "protectable_graph": "dphmm.sensitivity.protection",
+    "l1_sensitivity": "dphmm.sensitivity.spread",
+    "Release": "dphmm.session.release",
+    "ReleaseSession": "dphmm.session.session",
+    "Grid": "dphmm.states.grid",
+    "H3": "dphmm.states.hexes",
+    "StateSpace": "dphmm.states.space",
+    "Trajectories": "dphmm.states.trajectory",
+    "open_ledger": "dphmm.storage.ledger",
+    "load_model": "dphmm.storage.models",
+    "save_model": "dphmm.storage.models",
+    "load_policy": "dphmm.storage.policies",
+    "save_policy": "dphmm.storage.policies",
+}
+
+__all__ = sorted([*_HOMES, "__version__"])
+__version__ = _version("dphmm")
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dphmm' has no attribute {name!r}")
+    module = import_module(home)
+    return module if home == f"dphmm.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,82 @@
+"""Turn what users pass into exact values, or say in one line what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.types import BoolArray, States
+
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
+#: Smallest and largest epsilon accepted (RELIABILITY 69, 70).
+EPSILON_MIN = Fraction(1, 2**20)
+EPSILON_MAX = Fraction(2**10)
+
+
+def exact_number(value: object, field: str) -> Fraction:
+    """The exact value of a number as it prints: 0.1 is 1/10, "0.25" is 1/4.
+
+    Raises InvalidInput for bools, NaN, infinities and anything that is not a plain decimal.
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(field, value, "a number, a Fraction or a decimal string")
+    if isinstance(value, (int, np.integer)):
+        return Fraction(int(value))
+    if isinstance(value, (float, np.floating)):
+        if not math.isfinite(value):
+            raise InvalidInput(field, value, "a finite number")
+        return Fraction(str(value))
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise InvalidInput(field, value, "a finite number")
+        return Fraction(value)
+    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+        return Fraction(value)
+    raise InvalidInput(field, value, "a number, a Fraction or a decimal string such as 0.5")
+
+
+def exact_epsilon(value: object, field: str = "epsilon") -> Fraction:
+    """A privacy parameter, exactly; between 2**-20 and 2**10."""
+    epsilon = exact_number(value, field)
+    if epsilon <= 0:
+        raise InvalidInput(field, value, "a number greater than 0")
+    if not EPSILON_MIN <= epsilon <= EPSILON_MAX:
+        raise InvalidInput(field, value, "a number from 2**-20 to 2**10")
+    return epsilon
+
+
+def state_mask(states: States, n: int, field: str = "constraint") -> BoolArray:
+    """The boolean mask (n,) of some states given as a mask, as state numbers, or as None for all."""
+    if states is None:
+        return np.ones(n, dtype=np.bool_)
+    given = np.asarray(states)
+    if given.ndim != 1:
+        raise InvalidInput(field, f"an array of shape {given.shape}", f"a mask ({n},) or state numbers")
+    if given.dtype == np.bool_:
+        if len(given) != n:
+            raise InvalidInput(field, f"a mask of {len(given)}", f"one of {n} states")
+        return given.copy()
+    mask = np.zeros(n, dtype=np.bool_)
+    if len(given) == 0:
+        return mask
+    if not np.issubdtype(given.dtype, np.integer):
+        raise InvalidInput(field, f"dtype {given.dtype}", "booleans or integer state numbers")
+    outside = (given < 0) | (given >= n)
+    if outside.any():
+        raise InvalidInput(field, int(given[outside][0]), f"state numbers from 0 to {n - 1}")
+    mask[given] = True
+    return mask
+
+
+def one_of(value: object, choices: tuple[str, ...], field: str) -> str:
+    """A named option, or the list of names there are."""
+    if isinstance(value, str) and value in choices:
+        return value
+    raise InvalidInput(field, value, "one of " + ", ".join(choices))

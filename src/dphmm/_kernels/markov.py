@@ -1,0 +1,89 @@
+"""Moves of a Markov chain over compressed rows and columns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dphmm._kernels.compiled import kernel
+from dphmm.types import BoolArray, FloatArray
+
+#: A scaled sum at least this large has lost nothing that a double could show: whatever underflowed in it was
+#: < 1e-323.
+TRUSTED = 1e-290
+
+
+@kernel
+def reach(indptr: Any, indices: Any, mask: BoolArray) -> BoolArray:
+    """Columns with a stored entry in some row of ``mask``; (indptr, indices) are compressed rows."""
+    reached = np.zeros(len(mask), dtype=np.bool_)
+    for row in range(len(mask)):
+        if mask[row]:
+            for k in range(indptr[row], indptr[row + 1]):
+                reached[indices[k]] = True
+    return reached
+
+
+@kernel
+def reachable(indptr: Any, indices: Any, mask: BoolArray) -> BoolArray:
+    """Rows of ``mask`` and everything any number of moves away from them."""
+    seen = mask.copy()
+    stack = np.empty(len(mask), dtype=np.int64)
+    depth = 0
+    for row in range(len(mask)):
+        if mask[row]:
+            stack[depth] = row
+            depth += 1
+    while depth > 0:
+        depth -= 1
+        row = stack[depth]
+        for k in range(indptr[row], indptr[row + 1]):
+            if not seen[indices[k]]:
+                seen[indices[k]] = True
+                stack[depth] = indices[k]
+                depth += 1
+    return seen
+
+
+@kernel
+def predict(
+    indptr: Any, indices: Any, data: FloatArray, log_probability: FloatArray, support: BoolArray
+) -> tuple[FloatArray, BoolArray]:
+    """log(p M) and its support, from compressed columns of M.
+
+    Probabilities scaled by their largest are summed as floats; a column whose sum is too small to trust is
+    summed again in logs, so a reached column always gets a finite number.
+    """
+    n = len(support)
+    top = -math.inf
+    for i in range(n):
+        if support[i] and log_probability[i] > top:
+            top = log_probability[i]
+    scaled = np.zeros(n)
+    for i in range(n):
+        if support[i]:
+            scaled[i] = math.exp(log_probability[i] - top)
+
+    result = np.full(n, -math.inf)
+    reached = np.zeros(n, dtype=np.bool_)
+    for j in range(n):
+        total = 0.0
+        for k in range(indptr[j], indptr[j + 1]):
+            if support[indices[k]]:
+                reached[j] = True
+                total += scaled[indices[k]] * data[k]
+        if total >= TRUSTED:
+            result[j] = top + math.log(total)
+        elif reached[j]:
+            largest = -math.inf
+            for k in range(indptr[j], indptr[j + 1]):
+                if support[indices[k]]:
+                    largest = max(largest, log_probability[indices[k]] + math.log(data[k]))
+            total = 0.0
+            for k in range(indptr[j], indptr[j + 1]):
+                if support[indices[k]]:
+                    total += math.exp(log_probability[indices[k]] + math.log(data[k]) - largest)
+            result[j] = largest + math.log(total)
+    return result, reached

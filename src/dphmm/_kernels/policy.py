@@ -1,0 +1,333 @@
+"""Loops of the policy layer: contracted cliques, neighbouring cells of a lattice, components, nearest plan states."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dphmm._kernels.compiled import kernel
+from dphmm.types import BoolArray, IntArray
+
+
+@kernel
+def contract_cliques(
+    indptr: IntArray, indices: IntArray, support: BoolArray, surrogate: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Cliques after contraction: the distinct surrogates of each clique's supported members, twos and more."""
+    stamp = np.full(support.size, -1, np.int64)
+    ptr = np.zeros(indptr.size, np.int64)
+    members = np.empty(indices.size, np.int64)
+    kept = 0
+    end = 0
+    for row in range(indptr.size - 1):
+        begin = end
+        for k in range(indptr[row], indptr[row + 1]):
+            if support[indices[k]]:
+                image = surrogate[indices[k]]
+                if stamp[image] != row:
+                    stamp[image] = row
+                    members[end] = image
+                    end += 1
+        if end - begin >= 2:
+            kept += 1
+            ptr[kept] = end
+        else:
+            end = begin
+    return ptr[: kept + 1].copy(), members[:end].copy()
+
+
+@kernel
+def widest_row(ptr: IntArray, members: IntArray, values: IntArray) -> tuple[int, int]:
+    """The members with the largest and the smallest value of the row where they differ most."""
+    best = -1
+    best_high = -1
+    best_low = -1
+    for row in range(ptr.size - 1):
+        high = members[ptr[row]]
+        low = high
+        for k in range(ptr[row] + 1, ptr[row + 1]):
+            member = members[k]
+            if values[member] > values[high]:
+                high = member
+            elif values[member] < values[low]:
+                low = member
+        if values[high] - values[low] > best:
+            best = values[high] - values[low]
+            best_high = high
+            best_low = low
+    return best_high, best_low
+
+
+@kernel
+def mark_row_differences(
+    ptr: IntArray, members: IntArray, code: IntArray, centre: int, marks: BoolArray
+) -> None:
+    """Mark the code of every difference of two members of one row, in one of its two orientations."""
+    for row in range(ptr.size - 1):
+        for k in range(ptr[row], ptr[row + 1]):
+            for m in range(k + 1, ptr[row + 1]):
+                marks[centre + code[members[k]] - code[members[m]]] = True
+
+
+@kernel
+def root(parent: IntArray, node: int) -> int:
+    """The root of a node's tree; the path is halved on the way."""
+    while parent[node] != node:
+        parent[node] = parent[parent[node]]
+        node = parent[node]
+    return node
+
+
+@kernel
+def join(parent: IntArray, a: int, b: int) -> None:
+    """Put two nodes into one tree, under the lower-numbered root."""
+    first = root(parent, a)
+    second = root(parent, b)
+    if first < second:
+        parent[second] = first
+    else:
+        parent[first] = second
+
+
+@kernel
+def join_pairs(parent: IntArray, a: IntArray, b: IntArray) -> None:
+    """Join the ends of every edge."""
+    for k in range(a.size):
+        join(parent, a[k], b[k])
+
+
+@kernel
+def join_rows(parent: IntArray, ptr: IntArray, members: IntArray) -> None:
+    """Join the members of every row."""
+    for row in range(ptr.size - 1):
+        for k in range(ptr[row] + 1, ptr[row + 1]):
+            join(parent, members[ptr[row]], members[k])
+
+
+@kernel
+def number_components(parent: IntArray, plan: BoolArray) -> IntArray:
+    """Component numbers in the order of their lowest members; -1 outside the plan set."""
+    number = np.full(parent.size, -1, np.int64)
+    out = np.full(parent.size, -1, np.int64)
+    count = 0
+    for state in range(parent.size):
+        if plan[state]:
+            top = root(parent, state)
+            if number[top] < 0:
+                number[top] = count
+                count += 1
+            out[state] = number[top]
+    return out
+
+
+@kernel
+def convex_chain(x: IntArray, y: IntArray) -> IntArray:
+    """Positions of the vertices of a planar hull, counter-clockwise from the lexicographically least.
+
+    Spans must stay below 2**29, so that keys and cross products stay below 2**62.
+    """
+    height = y.max() - y.min() + 1
+    order = np.argsort((x - x.min()) * height + (y - y.min()))
+    chain = np.empty(2 * x.size + 1, np.int64)
+    size = 0
+    floor = 2
+    for step in range(2 * x.size - 1):
+        point = order[step] if step < x.size else order[2 * x.size - 2 - step]
+        if step == x.size:
+            floor = size + 1
+        while size >= floor:
+            a = chain[size - 2]
+            b = chain[size - 1]
+            if (x[b] - x[a]) * (y[point] - y[a]) - (y[b] - y[a]) * (x[point] - x[a]) > 0:
+                break
+            size -= 1
+        if size > 0 and x[chain[size - 1]] == x[point] and y[chain[size - 1]] == y[point]:
+            continue
+        chain[size] = point
+        size += 1
+    if size > 1:
+        size -= 1
+    return chain[:size].copy()
+
+
+@kernel
+def row_difference_polygons(ptr: IntArray, members: IntArray, x: IntArray, y: IntArray) -> IntArray:
+    """Vertices of P - P for the points P of every row, row after row (theory: conv(A - A) = conv A - conv A)."""
+    out = np.empty((2 * members.size + 2 * ptr.size, 2), np.int64)
+    size = 0
+    for row in range(ptr.size - 1):
+        px = x[members[ptr[row] : ptr[row + 1]]]
+        py = y[members[ptr[row] : ptr[row + 1]]]
+        ring = convex_chain(px, py)
+        h = ring.size
+        if h < 2:
+            continue
+        top = 0
+        for k in range(h):
+            if px[ring[k]] > px[ring[top]] or (px[ring[k]] == px[ring[top]] and py[ring[k]] > py[ring[top]]):
+                top = k
+        i = 0
+        j = 0
+        while i < h or j < h:
+            a = ring[i % h]
+            b = ring[(top + j) % h]
+            out[size, 0] = px[a] - px[b]
+            out[size, 1] = py[a] - py[b]
+            size += 1
+            a_next = ring[(i + 1) % h]
+            b_next = ring[(top + j + 1) % h]
+            turn = (px[a_next] - px[a]) * (py[b] - py[b_next]) - (py[a_next] - py[a]) * (px[b] - px[b_next])
+            if j >= h or (i < h and turn >= 0):
+                i += 1
+            if i > h or (j < h and turn <= 0):
+                j += 1
+    return out[:size].copy()
+
+
+@kernel
+def cell_at(target: int, linear: IntArray, table: IntArray) -> int:
+    """The number of the cell with a linear index, or -1: from the dense table, or by bisection where there is none."""
+    if table.size > 0:
+        return table[target]
+    low = 0
+    high = linear.size
+    while low < high:
+        middle = (low + high) // 2
+        if linear[middle] < target:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < linear.size and linear[low] == target else -1
+
+
+@kernel
+def occurring(linear: IntArray, active: BoolArray, deltas: IntArray, table: IntArray) -> BoolArray:
+    """Which offsets join two active cells."""
+    found = np.zeros(deltas.size, np.bool_)
+    for k in range(deltas.size):
+        for cell in range(linear.size):
+            if active[cell]:
+                other = cell_at(linear[cell] + deltas[k], linear, table)
+                if other >= 0 and active[other]:
+                    found[k] = True
+                    break
+    return found
+
+
+@kernel
+def widest_pair(
+    linear: IntArray, active: BoolArray, deltas: IntArray, table: IntArray, low: IntArray, high: IntArray
+) -> tuple[int, int]:
+    """Cells (one with the high value, one with the low) of the adjacent or equal pair that differ most."""
+    best = -1
+    best_high = -1
+    best_low = -1
+    for cell in range(linear.size):
+        if not active[cell]:
+            continue
+        if high[cell] - low[cell] > best:
+            best = high[cell] - low[cell]
+            best_high = cell
+            best_low = cell
+        for k in range(deltas.size):
+            other = cell_at(linear[cell] + deltas[k], linear, table)
+            if other < 0 or not active[other]:
+                continue
+            if high[other] - low[cell] > best:
+                best = high[other] - low[cell]
+                best_high = other
+                best_low = cell
+            if high[cell] - low[other] > best:
+                best = high[cell] - low[other]
+                best_high = cell
+                best_low = other
+    return best_high, best_low
+
+
+@kernel
+def mark_cell_differences(
+    linear: IntArray,
+    active: BoolArray,
+    deltas: IntArray,
+    table: IntArray,
+    code: IntArray,
+    centre: int,
+    marks: BoolArray,
+) -> None:
+    """Mark the code of the difference of every adjacent pair of active cells of one state each."""
+    for cell in range(linear.size):
+        if active[cell]:
+            for k in range(deltas.size):
+                other = cell_at(linear[cell] + deltas[k], linear, table)
+                if other >= 0 and active[other]:
+                    marks[centre + code[other] - code[cell]] = True
+
+
+@kernel
+def linked_cells(
+    linear: IntArray, active: BoolArray, deltas: IntArray, table: IntArray, least: IntArray, most: IntArray
+) -> BoolArray:
+    """Cells one of whose surrogates has another surrogate beside it or in the same cell."""
+    linked = active & (least != most)
+    for cell in range(linear.size):
+        if active[cell]:
+            for k in range(deltas.size):
+                other = cell_at(linear[cell] + deltas[k], linear, table)
+                if other >= 0 and active[other] and (least[other] != most[cell] or most[other] != least[cell]):
+                    linked[cell] = True
+                    linked[other] = True
+    return linked
+
+
+@kernel
+def join_cells(
+    parent: IntArray,
+    linear: IntArray,
+    active: BoolArray,
+    deltas: IntArray,
+    table: IntArray,
+    image: IntArray,
+) -> None:
+    """Join one surrogate of every active cell with one of each cell beside it."""
+    for cell in range(linear.size):
+        if active[cell]:
+            for k in range(deltas.size):
+                other = cell_at(linear[cell] + deltas[k], linear, table)
+                if other >= 0 and active[other]:
+                    join(parent, image[cell], image[other])
+
+
+@kernel
+def nearest_sweep(
+    queries: IntArray, points: IntArray, states: IntArray, weights: IntArray, axis: int
+) -> IntArray:
+    """The nearest point of each query, equal distances to the lowest state number.
+
+    ``points`` are sorted along ``axis``; ``weights`` are integers and every squared distance fits int64.
+    """
+    out = np.empty(queries.shape[0], np.int64)
+    count = points.shape[0]
+    for q in range(queries.shape[0]):
+        here = queries[q, axis]
+        right = np.searchsorted(points[:, axis], here)
+        left = right - 1
+        best = -1
+        winner = -1
+        while left >= 0 or right < count:
+            if left < 0 or (right < count and points[right, axis] - here <= here - points[left, axis]):
+                k = right
+                right += 1
+            else:
+                k = left
+                left -= 1
+            along = (points[k, axis] - here) * weights[axis]
+            if best >= 0 and along * along > best:
+                break
+            distance = 0
+            for j in range(points.shape[1]):
+                step = (points[k, j] - queries[q, j]) * weights[j]
+                distance += step * step
+            if best < 0 or distance < best or (distance == best and states[k] < winner):
+                best = distance
+                winner = states[k]
+        out[q] = winner
+    return out

@@ -1,0 +1,103 @@
+"""One subject's account: what has been spent, and whether a request still fits its caps.
+
+Every rounding goes towards privacy: a spend is rounded up, a cap down, both to 1e-9 of cost. Epsilon is exact.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from dphmm.accounting.records import Caps, Entry, Request, shown
+from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.types import Loss
+
+NANO = 10**9
+#: Bits of the exact total of epsilon: decimals never come near, adversarial fractions are stopped in time.
+TOTAL_BITS = 8 * 1024
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Totals of a subject over all queries: epsilon exact; cost the sum of the costs, each rounded up to 1e-9."""
+
+    epsilon: Fraction
+    cost: Loss
+
+
+class Account(NamedTuple):
+    """The running totals as they are kept: integers and one exact fraction, so that adding never loses."""
+
+    epsilon: Fraction
+    nanos: int
+    unbounded: bool
+
+    def plus(self, epsilon: Fraction, cost: Loss) -> Account:
+        """The account after one more release."""
+        total = self.epsilon + epsilon
+        if isinstance(cost, float):
+            return Account(total, self.nanos, True)
+        return Account(total, self.nanos + nanos_up(cost), self.unbounded)
+
+    @property
+    def spent(self) -> Spent:
+        """The totals in the units of the records."""
+        return Spent(self.epsilon, math.inf if self.unbounded else Fraction(self.nanos, NANO))
+
+
+EMPTY = Account(Fraction(0), 0, False)
+
+
+def nanos_up(cost: Fraction) -> int:
+    """A finite cost in units of 1e-9, rounded up."""
+    return -(-cost.numerator * NANO // cost.denominator)
+
+
+def nanos_down(cap: Fraction) -> int:
+    """A cap in units of 1e-9, rounded down."""
+    return cap.numerator * NANO // cap.denominator
+
+
+def recount(entries: Iterable[Entry], account: Account = EMPTY) -> Account:
+    """The account that these entries make: the fold that every stored account must equal."""
+    for entry in entries:
+        if entry.epsilon is not None and entry.cost is not None:
+            account = account.plus(entry.epsilon, entry.cost)
+    return account
+
+
+def admit(account: Account, request: Request, caps: Caps) -> Account:
+    """The account after a release, or BudgetExceeded if it would pass a cap. Nothing is drawn before this."""
+    assert request.epsilon is not None and request.cost is not None
+    after = account.plus(request.epsilon, request.cost)
+    if caps.epsilon is not None and after.epsilon > caps.epsilon:
+        raise _exceeded(request, "epsilon", request.epsilon, account.epsilon, caps.epsilon)
+    if caps.cost is not None and (after.unbounded or after.nanos > nanos_down(caps.cost)):
+        needs = request.cost
+        if not isinstance(needs, float):
+            needs = Fraction(nanos_up(needs), NANO)
+        raise _exceeded(request, "cost", needs, account.spent.cost, Fraction(nanos_down(caps.cost), NANO))
+    if (
+        after.epsilon.denominator.bit_length() > TOTAL_BITS
+        or after.epsilon.numerator.bit_length() > TOTAL_BITS
+    ):
+        raise InvalidInput("epsilon", "a total with a very long fraction", "epsilons with few digits, as 0.1")
+    return after
+
+
+def _exceeded(request: Request, what: str, needs: Loss, spent: Loss, cap: Fraction) -> BudgetExceeded:
+    remaining = max(Fraction(0), cap - spent) if isinstance(spent, Fraction) else Fraction(0)
+    return BudgetExceeded(
+        f"{what}: step {request.t} of query {quoted(request.query)} for subject {quoted(request.subject)} "
+        f"requested {shown(needs)}; spent {shown(spent)}, remaining {shown(remaining)}, cap {shown(cap)}; "
+        "nothing was drawn or spent"
+    )
+
+
+def quoted(name: str) -> str:
+    """A name inside a one-line message: quoted, plain ASCII, shortened."""
+    return json.dumps(name if len(name) <= 60 else name[:57] + "...")

@@ -1,0 +1,106 @@
+"""The ledger: the protocol that a session writes to, its records, and the fold that reads a history back.
+
+A release is a stored fact. It is written with its cost in one transaction before anyone sees it; the same
+(subject, query, t) asked again gives the stored answer and costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from dphmm.accounting.budget import Account, Spent, recount
+from dphmm.accounting.memory import MemoryLedger
+from dphmm.accounting.records import Caps, Entry, Kind, PlanRecord, Request, SessionHeader
+from dphmm.errors import InvalidInput
+
+__all__ = [
+    "Account",
+    "Caps",
+    "Entry",
+    "Kind",
+    "Ledger",
+    "MemoryLedger",
+    "PlanRecord",
+    "Request",
+    "SessionHeader",
+    "Spent",
+    "Transaction",
+    "recount",
+    "replay",
+]
+
+State = TypeVar("State")
+
+
+class Transaction(Protocol):
+    """All or nothing, and nothing of it may be shown before it has committed."""
+
+    def open_session(self, header: SessionHeader) -> None:
+        """Record a session if it is new.
+
+        Raises InvalidInput naming the first option in which a known session differs, with both values.
+        """
+        ...
+
+    def store(self, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:
+        """The stored entry of a step; if there is none, one made by one call of ``draw``.
+
+        Compares kind, epsilon and plan hash with a stored step (InvalidInput); requires ``t`` to be the next step
+        (InvalidInput); checks the caps against the subject's totals over all queries (BudgetExceeded) before drawing.
+        """
+        ...
+
+    def entry(self, subject: str, query: str, t: int) -> Entry | None:
+        """A step, stored before or in this transaction."""
+        ...
+
+    def spent(self, subject: str) -> Spent:
+        """The subject's totals over all queries, this transaction included."""
+        ...
+
+    def last_step(self, subject: str, query: str) -> int:
+        """The last stored step of a session; 0 when there is none."""
+        ...
+
+
+class Ledger(Protocol):
+    """Where releases are facts. All reads show what has been committed, never an open transaction."""
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """One immediate transaction: commits on leaving normally, rolls back on an exception; not nested."""
+        ...
+
+    def header(self, subject: str, query: str) -> SessionHeader | None:
+        """The parameters of a session, or None."""
+        ...
+
+    def entries(self, subject: str, query: str) -> list[Entry]:
+        """The stored steps of a session in order of t."""
+        ...
+
+    def plan(self, hash: str) -> PlanRecord:
+        """The plan of this hash. Raises InvalidInput for one that is not stored."""
+        ...
+
+    def spent(self, subject: str) -> Spent:
+        """The subject's totals over all queries."""
+        ...
+
+    def sessions(self) -> list[tuple[str, str]]:
+        """All (subject, query), sorted."""
+        ...
+
+    def close(self) -> None:
+        """Release what the ledger holds."""
+        ...
+
+
+def replay(entries: Iterable[Entry], state: State, step: Callable[[State, Entry], State]) -> State:
+    """Fold a session's history, in order, into its state. Raises InvalidInput if a step is missing or repeated."""
+    for expected, entry in enumerate(entries, start=1):
+        if entry.t != expected:
+            raise InvalidInput("t", entry.t, f"step {expected}: a history without gaps, in order")
+        state = step(state, entry)
+    return state

@@ -1,0 +1,172 @@
+"""A ledger in memory: for simulation, for tests, and for sessions that keep no file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+
+from dphmm.accounting.budget import EMPTY, Account, Spent, quoted
+from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader
+from dphmm.accounting.transaction import BaseTransaction
+from dphmm.accounting.turn import Turn
+from dphmm.errors import InvalidInput
+from dphmm.types import Loss
+
+Key = tuple[str, str]
+
+
+class MemoryLedger:
+    """The ledger's promises without its file: same refusals, same replays, same rollback. See ``Ledger``."""
+
+    def __init__(self) -> None:
+        self._turn = Turn()
+        self._closed = False
+        self._headers: dict[Key, SessionHeader] = {}
+        self._entries: dict[Key, list[Entry]] = {}
+        self._plans: dict[str, PlanRecord] = {}
+        self._accounts: dict[str, Account] = {}
+
+    @contextmanager
+    def transaction(self) -> Iterator[MemoryTransaction]:
+        """One transaction: kept as a whole when its block ends normally, dropped as a whole otherwise."""
+        self._require_open()
+        with self._turn.hold():
+            transaction = MemoryTransaction(self)
+            try:
+                yield transaction
+                transaction.keep()
+            finally:
+                transaction.end()
+
+    def header(self, subject: str, query: str) -> SessionHeader | None:
+        """The parameters of a session, or None."""
+        self._require_open()
+        return self._headers.get((subject, query))
+
+    def entries(self, subject: str, query: str) -> list[Entry]:
+        """The stored steps of a session in order of t."""
+        self._require_open()
+        return list(self._entries.get((subject, query), ()))
+
+    def plan(self, hash: str) -> PlanRecord:
+        """The plan of this hash. Raises InvalidInput for one that is not stored."""
+        self._require_open()
+        if hash not in self._plans:
+            raise InvalidInput("plan", quoted(hash), "the hash of a plan in this ledger")
+        return self._plans[hash]
+
+    def spent(self, subject: str) -> Spent:
+        """What the subject has spent; zero when unknown."""
+        self._require_open()
+        return self._accounts.get(subject, EMPTY).spent
+
+    def sessions(self) -> list[Key]:
+        """All (subject, query), sorted."""
+        self._require_open()
+        return sorted(self._headers)
+
+    def close(self) -> None:
+        """Forbid further use."""
+        self._closed = True
+
+    def __enter__(self) -> MemoryLedger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise InvalidInput("ledger", "a closed one", "an open ledger")
+
+
+class MemoryTransaction(BaseTransaction):
+    """What one transaction adds, kept beside the ledger until it ends."""
+
+    def __init__(self, ledger: MemoryLedger) -> None:
+        super().__init__()
+        self._ledger = ledger
+        self._headers: dict[Key, SessionHeader] = {}
+        self._entries: dict[Key, list[Entry]] = {}
+        self._plans: dict[str, PlanRecord] = {}
+        self._accounts: dict[str, Account] = {}
+
+    def keep(self) -> None:
+        """Make everything of this transaction part of the ledger."""
+        self._ledger._headers.update(self._headers)
+        self._ledger._plans.update(self._plans)
+        self._ledger._accounts.update(self._accounts)
+        for key, entries in self._entries.items():
+            self._ledger._entries.setdefault(key, []).extend(entries)
+
+    def end(self) -> None:
+        """Refuse any further use."""
+        self._ended = True
+
+    def _header(self, key: Key) -> SessionHeader | None:
+        return self._headers.get(key) or self._ledger._headers.get(key)
+
+    def _options(self, subject: str, query: str) -> Mapping[str, str] | None:
+        header = self._header((subject, query))
+        return None if header is None else header.options
+
+    def _add_session(self, header: SessionHeader) -> None:
+        self._headers[header.subject, header.query] = header
+
+    def _last_step(self, subject: str, query: str) -> int | None:
+        key = (subject, query)
+        if self._header(key) is None:
+            return None
+        return len(self._ledger._entries.get(key, ())) + len(self._entries.get(key, ()))
+
+    def _entry(self, subject: str, query: str, t: int) -> Entry | None:
+        key = (subject, query)
+        kept = self._ledger._entries.get(key, [])
+        added = self._entries.get(key, [])
+        if not 1 <= t <= len(kept) + len(added):
+            return None
+        return kept[t - 1] if t <= len(kept) else added[t - 1 - len(kept)]
+
+    def _account(self, subject: str) -> Account:
+        return self._accounts.get(subject) or self._ledger._accounts.get(subject, EMPTY)
+
+    def _add(self, request: Request, z: tuple[int, ...] | None, account: Account | None) -> Entry:
+        entry = entry_of(request, z)
+        if request.plan is not None:
+            self._add_plan(request.plan)
+        if account is not None:
+            self._accounts[request.subject] = account
+        self._entries.setdefault((request.subject, request.query), []).append(entry)
+        return entry
+
+    def _add_plan(self, plan: PlanRecord) -> None:
+        stored = self._plans.get(plan.hash) or self._ledger._plans.get(plan.hash)
+        if stored is None:
+            self._plans[plan.hash] = plan
+        elif stored != plan:
+            raise other_plan(plan)
+
+
+def entry_of(request: Request, z: tuple[int, ...] | None) -> Entry:
+    """The entry that a request becomes."""
+    cost: Loss | None = request.cost
+    return Entry(
+        request.subject,
+        request.query,
+        request.t,
+        request.kind,
+        z,
+        None if request.epsilon is None else Fraction(request.epsilon),
+        cost if cost is None or isinstance(cost, float) else Fraction(cost),
+        None if request.plan is None else request.plan.hash,
+        bool(request.secure),
+        bool(request.constant),
+    )
+
+
+def other_plan(plan: PlanRecord) -> InvalidInput:
+    """A plan's hash stands for one plan: a second plan under it is refused."""
+    return InvalidInput(
+        "plan", quoted(plan.hash), "a hash that stands for one plan; another one is stored under it"
+    )

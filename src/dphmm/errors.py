@@ -1,0 +1,60 @@
+"""Everything dphmm raises on purpose, and the exit code each becomes on the command line.
+
+DphmmError
+├── InvalidInput        exit 2   a field of the caller's is wrong: field, what came, what was expected
+├── Refused             exit 1   the promise forbids it; decided from public data alone
+│   ├── Unprotectable            no mechanism can protect the plan set as asked
+│   ├── DegenerateHull           the hull is flat and flat="refuse"
+│   └── BudgetExceeded           a cap would be passed; nothing was drawn or spent
+└── LedgerBusy          exit 4   another process holds the ledger
+
+A message is one line. It never contains a true state or anything computed from one.
+"""
+
+from __future__ import annotations
+
+
+class DphmmError(Exception):
+    """Base of every deliberate error; ``exit_code`` is what the command line returns."""
+
+    exit_code = 1
+
+
+class InvalidInput(DphmmError, ValueError):
+    """A public input is wrong: ``field`` names it, ``came`` and ``expected`` say how."""
+
+    exit_code = 2
+
+    def __init__(self, field: str, came: object, expected: str) -> None:
+        super().__init__(f"{field}: got {_one_line(came)}; expected {expected}")
+        self.field = field
+
+
+class Refused(DphmmError):
+    """The promise forbids the request."""
+
+    exit_code = 1
+
+
+class Unprotectable(Refused):
+    """No state to hide among, from public data alone."""
+
+
+class DegenerateHull(Refused):
+    """The sensitivity hull is flat and ``flat="refuse"`` was asked for."""
+
+
+class BudgetExceeded(Refused):
+    """A release would pass a cap; nothing was drawn and nothing was spent."""
+
+
+class LedgerBusy(DphmmError):
+    """The ledger is in use by another process."""
+
+    exit_code = 4
+
+
+def _one_line(value: object) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 120 else text[:117] + "..."

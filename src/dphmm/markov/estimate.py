@@ -1,0 +1,210 @@
+"""Maximum likelihood from observed state sequences.
+
+M[i, j] = (times i was followed by j) / (times i was followed by anything). Nothing here is private: the zero
+pattern of the result can show one person's move, and the model says so in its provenance and its notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from dphmm._checks import one_of
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.sequences import FlatSequences, flatten
+from dphmm.markov.smoothing import smoothing_pairs
+from dphmm.markov.stochastic import canonical, divided, row_sums
+from dphmm.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from dphmm.states.space import StateSpace
+
+#: Up to this many pairs a table of all of them is counted; above, the pairs that occur are sorted.
+_TABLE_PAIRS = 2**22
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What a fit did with its data. "Possible" counts pairs of states, the others count observations."""
+
+    n_states: int
+    n_visited: int
+    n_sequences: int
+    n_transitions: int
+    dropped_transitions: int
+    dropped_pairs: int
+    possible_before_smoothing: int
+    possible: int
+    #: States no kept transition leaves, in increasing order; without smoothing each got a self-loop.
+    never_left: tuple[int, ...]
+    n_self_loops: int
+
+    def lines(self) -> tuple[str, ...]:
+        """The report in sentences; what did not happen is not mentioned."""
+        said = [f"{self.n_transitions} transitions in {self.n_sequences} sequences"]
+        if self.n_visited < self.n_states:
+            said.append(f"{self.n_states - self.n_visited} of {self.n_states} states never visited")
+        if self.dropped_pairs:
+            said.append(f"{self.dropped_transitions} rare transitions dropped ({self.dropped_pairs} pairs)")
+        if self.never_left:
+            some = ", ".join(map(str, self.never_left[:5])) + (", ..." if len(self.never_left) > 5 else "")
+            said.append(
+                f"{len(self.never_left)} states never left ({some}), {self.n_self_loops} given a self-loop"
+            )
+        if self.possible != self.possible_before_smoothing + self.n_self_loops:
+            said.append(
+                f"{self.possible_before_smoothing} possible transitions, {self.possible} after smoothing"
+            )
+        return tuple(said)
+
+
+def fit(
+    sequences: Iterable[Any],
+    n_states: int,
+    smoothing: float = 0.0,
+    initial: str = "occupancy",
+    min_count: int = 1,
+    *,
+    smoothing_support: Any = None,
+    space: StateSpace | None = None,
+    step: int | None = None,
+    n_users: int | None = None,
+    source: str | None = None,
+    source_sha256: str | None = None,
+) -> tuple[MarkovModel, FitReport]:
+    """Fit a model to sequences of states, without privacy.
+
+    Parameters
+    ----------
+    sequences : integer sequences, states 0..n_states-1, one step apart; a gap is a cut into two sequences.
+    smoothing : pseudo-count added to every pair of states: everything becomes possible. With
+    ``smoothing_support``
+        ("neighbours" on a grid, or a mask (N, N)) only to those pairs; required above 3,000 states.
+    initial : of t = 0, as the model starts "before" the first release.
+        "occupancy": how often each state occurs at all; every visited state is possible at t = 0, and one
+        only ever seen at the start of sequences is not possible at t = 1. Needs no shift.
+        "first": how often each begins a sequence. The first row of every sequence is taken as t = 0, the
+        state its first transition leaves, so releases are expected to begin one step after where these
+        sequences begin.
+        "uniform": every state alike, visited or not.
+    min_count : transitions seen fewer times are dropped, before smoothing.
+    n_users, source, source_sha256 : how many people the sequences are of, and which file they came from. Kept
+    in the
+        provenance; who the people are is not, hashed or otherwise.
+
+    A state that no kept transition leaves, and no smoothing, gets a self-loop and is named in the report.
+    Raises InvalidInput naming sequence and position, or the option that is wrong.
+    """
+    one_of(initial, ("occupancy", "first", "uniform"), "initial")
+    amount = _pseudo_count(smoothing)
+    _whole(n_states, "n_states", 2)
+    flat = flatten(sequences, n_states)
+    observed = count_transitions(flat, n_states)
+    kept = _frequent(observed, _whole(min_count, "min_count", 1))
+    if kept.nnz == 0 and amount == 0:
+        raise InvalidInput(
+            "sequences", f"{observed.nnz} pairs seen, none {min_count} times", "a transition to learn from"
+        )
+    never_left = np.flatnonzero(np.diff(kept.indptr) == 0)
+    smoothed = kept if amount == 0 else kept + amount * smoothing_pairs(smoothing_support, n_states, space)
+    complete, n_self_loops = _with_self_loops(smoothed)
+    report = FitReport(
+        n_states=n_states,
+        n_visited=len(np.unique(flat.states)),
+        n_sequences=flat.n_sequences,
+        n_transitions=int(observed.data.sum()),
+        dropped_transitions=int(observed.data.sum() - kept.data.sum()),
+        dropped_pairs=int(observed.nnz - kept.nnz),
+        possible_before_smoothing=int(kept.nnz),
+        possible=int(complete.nnz),
+        never_left=tuple(never_left.tolist()),
+        n_self_loops=n_self_loops,
+    )
+    options = {
+        "smoothing": amount,
+        "smoothing_support": _named(smoothing_support) if amount else None,
+        "min_count": int(min_count),
+        "initial": initial,
+    }
+    people = {
+        "n_users": None if n_users is None else _whole(n_users, "n_users", 1),
+        "source": source,
+        "source_sha256": source_sha256,
+    }
+    model = MarkovModel(
+        _initial(flat, n_states, initial),
+        divided(complete, row_sums(complete)),
+        space=space,
+        step=step,
+        provenance=_provenance(report, options | people),
+    )
+    return model, report
+
+
+def count_transitions(flat: FlatSequences, n: int) -> Any:
+    """How often each state follows each other one: a csr_array (n, n) of counts, exact below 2**53."""
+    keys = flat.states[:-1] * n
+    keys += flat.states[1:]
+    keys = keys[flat.leaves()]
+    if n * n <= _TABLE_PAIRS:
+        table = np.bincount(keys, minlength=n * n)
+        pairs = np.flatnonzero(table)
+        counts = table[pairs]
+    else:
+        pairs, counts = np.unique(keys, return_counts=True)
+    rows, columns = np.divmod(pairs, n)
+    return canonical(sparse.csr_array((counts.astype(np.float64), (rows, columns)), shape=(n, n)))
+
+
+def _frequent(observed: Any, min_count: int) -> Any:
+    kept = observed.copy()
+    kept.data[kept.data < min_count] = 0.0
+    return canonical(kept)
+
+
+def _with_self_loops(counts: Any) -> tuple[Any, int]:
+    # A row of zeros has no maximum-likelihood estimate: 0/0. Staying is the one move that adds no possible
+    # state.
+    empty = np.flatnonzero(np.diff(counts.indptr) == 0)
+    loops = sparse.csr_array((np.ones(len(empty)), (empty, empty)), shape=counts.shape)
+    return canonical(sparse.csr_array(counts + loops)), len(empty)
+
+
+def _initial(flat: FlatSequences, n: int, kind: str) -> FloatArray:
+    if kind == "uniform":
+        return np.full(n, 1.0 / n)
+    seen: IntArray = flat.states if kind == "occupancy" else flat.states[flat.starts]
+    return np.bincount(seen, minlength=n) / len(seen)
+
+
+def _provenance(report: FitReport, options: dict[str, Any]) -> dict[str, Any]:
+    counts = asdict(report)
+    counts["never_left"] = len(report.never_left)
+    return {"method": "maximum likelihood", "private": False, **options, "counts": counts}
+
+
+def _named(smoothing_support: Any) -> str:
+    if smoothing_support is None:
+        return "all pairs"
+    return smoothing_support if isinstance(smoothing_support, str) else "a mask"
+
+
+def _pseudo_count(smoothing: object) -> float:
+    if isinstance(smoothing, (int, float, np.integer, np.floating)) and not isinstance(smoothing, bool):
+        amount = float(smoothing)
+        # Divided by any count a pseudo-count of 1e-12 is still far from underflow: what is smoothed stays
+        # possible.
+        if amount == 0 or 1e-12 <= amount <= 1e12:
+            return amount
+    raise InvalidInput("smoothing", smoothing, "a pseudo-count: 0, or from 1e-12 to 1e12")
+
+
+def _whole(value: object, field: str, least: int) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InvalidInput(field, value, f"a whole number, at least {least}")
+    return int(value)

@@ -1,0 +1,207 @@
+"""The Markov model: where a subject can be, and where it can go next.
+
+A model is an initial distribution p (N,) and a transition matrix M (N, N) whose entry M[i, j] is the
+probability of going from state i to state j in one step. Its *structure*, the stored entries of M, matters as
+much as its values: a release hides a state only among those that the public history does not exclude, and
+exclusion is decided by structure. So a zero is never stored, and anything stored is possible, however small.
+
+State i is *absorbing* if M[i, i] = 1. A *closed class* is a set of states that can all reach each other and
+that no move leaves: with several of them, the class a subject ends in is for ever told apart from the others
+by the support.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dphmm._checks import one_of, state_mask
+from dphmm.errors import InvalidInput
+from dphmm.markov.notes import remarks
+from dphmm.markov.stochastic import distribution, stochastic_matrix
+from dphmm.types import BoolArray, FloatArray, States
+
+if TYPE_CHECKING:
+    from dphmm.states.space import StateSpace
+
+
+@dataclass(frozen=True, eq=False)
+class Predecessors:
+    """Compressed columns: column j has the rows ``indices[indptr[j]:indptr[j + 1]]``, with ``data`` = M[i, j].
+
+    Index arrays are unsigned: compiled loops then need no test for negative wrap-around.
+    """
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: FloatArray
+
+
+class MarkovModel:
+    """A Markov chain on states 0..N-1, immutable.
+
+    Parameters
+    ----------
+    initial : (N,) probabilities, summing to 1 within 1e-9.
+    transition : (N, N) probabilities, dense (up to 20,000 states) or scipy.sparse; rows sum to 1 within 1e-9
+    (1e-6 in
+        float32) and are divided by their sum once. Zeros are not possible moves even if stored; 5e-324 is.
+    space : the states' names and answers, if they have any.
+    step : seconds between two times, or None where time is only counted.
+    start : "before": ``initial`` describes t = 0 and the first release, t = 1, follows one transition; "at":
+    t = 1.
+    provenance : JSON-able record of where the model is from. ``{"method": "given"}`` by default.
+
+    Raises InvalidInput, naming row and value.
+    """
+
+    def __init__(
+        self,
+        initial: Any,
+        transition: Any,
+        *,
+        space: StateSpace | None = None,
+        step: int | None = None,
+        start: str = "before",
+        provenance: dict[str, Any] | None = None,
+    ) -> None:
+        checked = stochastic_matrix(transition)
+        self.n_states: int = checked.matrix.shape[0]
+        self.initial: FloatArray = distribution(initial, self.n_states)
+        self.start = one_of(start, ("before", "at"), "start")
+        self.step = _seconds(step)
+        if space is not None and space.n_states != self.n_states:
+            raise InvalidInput("space", f"{space.n_states} states", f"the model's {self.n_states}")
+        self.space = space
+        self._provenance = _json({"method": "given"} if provenance is None else provenance)
+        self._rescaled = (checked.n_rescaled, checked.worst)
+        self._indptr: NDArray[Any] = checked.matrix.indptr
+        self._indices: NDArray[Any] = checked.matrix.indices
+        self._data: FloatArray = checked.matrix.data
+        for array in (self.initial, self._indptr, self._indices, self._data):
+            array.setflags(write=False)
+
+    @classmethod
+    def fit(cls, sequences: Any, n_states: int, **options: Any) -> MarkovModel:
+        """The maximum-likelihood model of integer sequences; options as in :func:`dphmm.markov.fit`."""
+        from dphmm.markov.estimate import fit
+
+        return fit(sequences, n_states, **options)[0]
+
+    @property
+    def transition(self) -> Any:
+        """M as a canonical csr_array over read-only arrays, no zeros stored."""
+        # A new wrapper each time: assigning an entry would replace the arrays of a shared one.
+        return sparse.csr_array(
+            (self._data, self._indices, self._indptr), shape=(self.n_states, self.n_states)
+        )
+
+    @property
+    def n_transitions(self) -> int:
+        """How many moves are possible."""
+        return len(self._data)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Where the model is from; a copy."""
+        return dict(json.loads(self._provenance))
+
+    @cached_property
+    def support_at_start(self) -> BoolArray:
+        """States the initial distribution allows (N,)."""
+        mask: BoolArray = self.initial > 0
+        mask.setflags(write=False)
+        return mask
+
+    def transition_at(self, t: int) -> Any:
+        """The matrix of the move from t - 1 to t.
+
+        The same for every t so far. Whoever moves a belief or a support asks with t, because a model may
+        later hold one matrix per hour of the day (chosen by t and ``step``), or be the lift of a chain with
+        memory, whose states are pairs; neither changes what callers write.
+        """
+        _check_time(t)
+        return self.transition
+
+    def predecessors_at(self, t: int) -> Predecessors:
+        """The columns of ``transition_at(t)``, built once."""
+        _check_time(t)
+        return self._predecessors
+
+    def reach(self, mask: States, t: int = 1) -> BoolArray:
+        """States (N,) that some state of ``mask`` can move to from t - 1 to t: by structure, no floats."""
+        from dphmm._kernels.markov import reach
+
+        _check_time(t)
+        indptr, indices = _unsigned(self._indptr), _unsigned(self._indices)
+        return reach(indptr, indices, state_mask(mask, self.n_states, "mask"))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of initial, structure, values, start and step; the space has its own."""
+        header = {
+            "model": 1,
+            "n": self.n_states,
+            "nnz": self.n_transitions,
+            "start": self.start,
+            "step": self.step,
+        }
+        digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+        for array, kind in (
+            (self.initial, "<f8"),
+            (self._indptr, "<i8"),
+            (self._indices, "<i8"),
+            (self._data, "<f8"),
+        ):
+            digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for a careful reader: absorbing, closed, unreachable, rescaled, not private."""
+        return remarks(self.transition, self.support_at_start, self._rescaled, self.provenance)
+
+    def __repr__(self) -> str:
+        step = "" if self.step is None else f", step={self.step} s"
+        size = f"{self.n_states} states, {self.n_transitions} transitions"
+        return f"MarkovModel({size}, start={self.start!r}{step})"
+
+    @cached_property
+    def _predecessors(self) -> Predecessors:
+        columns = self.transition.tocsc()
+        for array in (columns.indptr, columns.indices, columns.data):
+            array.setflags(write=False)
+        return Predecessors(_unsigned(columns.indptr), _unsigned(columns.indices), columns.data)
+
+
+def _unsigned(index: NDArray[Any]) -> NDArray[Any]:
+    return index.view(np.uint32 if index.dtype.itemsize == 4 else np.uint64)
+
+
+def _check_time(t: int) -> None:
+    if isinstance(t, (bool, np.bool_)) or not isinstance(t, (int, np.integer)) or t < 1:
+        raise InvalidInput("t", t, "a time from 1: moves are numbered by the time they lead to")
+
+
+def _seconds(step: object) -> int | None:
+    if step is None:
+        return None
+    if isinstance(step, (bool, np.bool_)) or not isinstance(step, (int, np.integer)) or step < 1:
+        raise InvalidInput("step", step, "a whole number of seconds, at least 1")
+    return int(step)
+
+
+def _json(provenance: dict[str, Any]) -> str:
+    if not isinstance(provenance, dict):
+        raise InvalidInput("provenance", type(provenance).__name__, "a dict")
+    try:
+        return json.dumps(provenance, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("provenance", str(error), "a dict that JSON can hold") from None

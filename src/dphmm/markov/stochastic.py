@@ -1,0 +1,184 @@
+"""Distributions and row-stochastic matrices: what is accepted, and the canonical form it is kept in.
+
+Accepted: float64, float32 or integers; finite, nowhere negative, each row summing to 1. A value that is a
+little negative, or a sum that is a little off, is a fault of whatever computed it: it is refused or corrected
+here, once, and never clipped silently.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dphmm.errors import InvalidInput
+from dphmm.types import FloatArray
+
+#: Above this many states a dense matrix (3.2 GB) is refused.
+DENSE_STATES = 20_000
+TOLERANCE = 1e-9
+#: Rounding to single precision already moves a row's sum by about 1e-7 (RELIABILITY 22).
+TOLERANCE_SINGLE = 1e-6
+# Dividing a row by its correctly rounded sum leaves it within 2**-52 of 1 (half an ulp for the sum, half for
+# the entries). Rows this close are left alone, so that a stored model read back is the same model, bit for
+# bit.
+_SETTLED = 2.0**-51
+
+
+@dataclass(frozen=True, eq=False)
+class Stochastic:
+    """A canonical matrix, how many rows had to be rescaled, and the largest distance of a sum from 1."""
+
+    matrix: Any
+    n_rescaled: int
+    worst: float
+
+
+def stochastic_matrix(given: Any) -> Stochastic:
+    """The canonical csr_array (N, N) of a transition matrix, dense or scipy.sparse.
+
+    Sorted, duplicates summed, zeros not stored; subnormal entries stay. Rows may sum to 1 within 1e-9 (1e-6
+    where float32 was given) and are divided by their sum once. Raises InvalidInput naming row, column and
+    value.
+    """
+    rows = _sparse_rows(given) if sparse.issparse(given) else _dense_rows(given)
+    _check_entries(rows)
+    tolerance = _tolerance(rows.dtype)
+    matrix = canonical(rows.astype(np.float64))
+    sums = row_sums(matrix)
+    off = np.abs(sums - 1.0)
+    wrong = ~(off <= tolerance)
+    if wrong.any():
+        _refuse_row(int(np.argmax(wrong)), matrix, sums, tolerance)
+    return Stochastic(divided(matrix, sums), int(np.count_nonzero(off > _SETTLED)), float(off.max()))
+
+
+def distribution(given: Any, n: int) -> FloatArray:
+    """A distribution over ``n`` states (n,), divided by its sum once; InvalidInput names a wrong entry."""
+    values = _numbers(given, "initial")
+    if values.shape != (n,):
+        raise InvalidInput("initial", f"shape {values.shape}", f"({n},): one probability per state")
+    for wrong, expected in (
+        (~np.isfinite(values), "a finite probability"),
+        (values < 0, "a probability, 0 or more"),
+    ):
+        if wrong.any():
+            entry = int(np.argmax(wrong))
+            raise InvalidInput(f"initial[{entry}]", repr(values[entry].item()), expected)
+    total = math.fsum(values.tolist())
+    tolerance = _tolerance(values.dtype)
+    if not abs(total - 1.0) <= tolerance:
+        raise InvalidInput("initial", f"sum {total!r}", f"a sum of 1 (within {tolerance:g})")
+    # Adding zero turns -0.0 into 0.0: equal distributions have equal bytes.
+    settled = values.astype(np.float64) + 0.0
+    return settled if abs(total - 1.0) <= _SETTLED else settled / total
+
+
+def row_sums(matrix: Any) -> FloatArray:
+    """Correctly rounded sum of every row of a csr_array."""
+    sums = np.zeros(matrix.shape[0])
+    # Plain floats cost 32 bytes each: a few rows at a time keep them out of the way.
+    for first in range(0, matrix.shape[0], 65_536):
+        ends = matrix.indptr[first : first + 65_537].tolist()
+        data = matrix.data[ends[0] : ends[-1]].tolist()
+        for row in range(len(ends) - 1):
+            sums[first + row] = math.fsum(data[ends[row] - ends[0] : ends[row + 1] - ends[0]])
+    return sums
+
+
+def divided(matrix: Any, sums: FloatArray) -> Any:
+    """The matrix with each row divided by its sum; rows that sum to 1 already are not touched."""
+    scale = np.where(np.abs(sums - 1.0) <= _SETTLED, 1.0, sums)
+    return with_data(matrix, matrix.data / np.repeat(scale, np.diff(matrix.indptr)))
+
+
+def with_data(matrix: Any, data: FloatArray) -> Any:
+    """The same stored entries with other values."""
+    return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def canonical(matrix: Any) -> Any:
+    """Sorted, duplicates summed, zeros removed; 32-bit indices wherever they suffice."""
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    small = max(matrix.nnz, matrix.shape[0]) < 2**31
+    index = np.int32 if small else np.int64
+    matrix.indices = np.ascontiguousarray(matrix.indices, dtype=index)
+    matrix.indptr = np.ascontiguousarray(matrix.indptr, dtype=index)
+    return matrix
+
+
+def _sparse_rows(given: Any) -> Any:
+    _check_shape(given.shape)
+    _check_dtype(given.dtype, "transition")
+    try:
+        if hasattr(given, "check_format"):
+            given.check_format(full_check=True)
+        return sparse.csr_array(given, copy=True)
+    except ValueError as error:
+        raise InvalidInput("transition", f"a broken sparse matrix: {error}", "indices inside it") from None
+
+
+def _dense_rows(given: Any) -> Any:
+    values = _numbers(given, "transition")
+    _check_shape(values.shape)
+    n = len(values)
+    if n > DENSE_STATES:
+        came = f"a dense {n} × {n} array ({8e-9 * n * n:.1f} GB)"
+        raise InvalidInput("transition", came, f"a scipy.sparse matrix above {DENSE_STATES} states")
+    return sparse.csr_array(values)
+
+
+def _numbers(given: Any, field: str) -> NDArray[Any]:
+    if isinstance(given, np.ma.MaskedArray):
+        raise InvalidInput(field, "a masked array", "an array without gaps")
+    try:
+        values = np.asarray(given)
+    except ValueError:
+        raise InvalidInput(field, "rows of different lengths", "rows of one length") from None
+    _check_dtype(values.dtype, field)
+    return values
+
+
+def _check_dtype(dtype: np.dtype[Any], field: str) -> None:
+    if not (dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize in (4, 8))):
+        raise InvalidInput(field, f"dtype {dtype}", "float64, float32 or integers")
+
+
+def _check_shape(shape: tuple[int, ...]) -> None:
+    if shape in ((0,), (0, 0), (1, 0)):
+        raise InvalidInput("transition", "0 states", "at least 2 states")
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise InvalidInput("transition", f"shape {shape}", "a square matrix, states × states")
+    if shape[0] == 1:
+        raise InvalidInput("transition", "1 state", "at least 2: there is no other state to hide among")
+    if shape[0] >= 2**31:
+        raise InvalidInput("transition", f"{shape[0]} states", "fewer than 2**31 states")
+
+
+def _check_entries(rows: Any) -> None:
+    # Before duplicates are summed: 0.6 and -0.1 stored for one pair are not a 0.5.
+    for wrong, expected in (
+        (~np.isfinite(rows.data), "a finite probability"),
+        (rows.data < 0, "a probability, 0 or more"),
+    ):
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            row = int(np.searchsorted(rows.indptr, k, side="right")) - 1
+            raise InvalidInput(f"transition[{row}, {rows.indices[k]}]", repr(rows.data[k].item()), expected)
+
+
+def _refuse_row(row: int, matrix: Any, sums: FloatArray, tolerance: float) -> None:
+    if matrix.indptr[row] == matrix.indptr[row + 1]:
+        expected = f"a sum of 1; an absorbing state has transition[{row}, {row}] = 1"
+        raise InvalidInput(f"transition[{row}]", "a row of zeros", expected)
+    came = f"row sum {sums[row].item()!r}"
+    raise InvalidInput(f"transition[{row}]", came, f"a sum of 1 (within {tolerance:g})")
+
+
+def _tolerance(dtype: np.dtype[Any]) -> float:
+    return TOLERANCE_SINGLE if dtype == np.float32 else TOLERANCE

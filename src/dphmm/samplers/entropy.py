@@ -1,0 +1,197 @@
+"""Random words: from the operating system for releases, from a seed for tests and simulation.
+
+Both are ChaCha20 key streams. System bits are keyed by the operating system, take a fresh key after every 2**30 bytes
+and in every forked child, and wipe each word as it is served. No word is served twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import weakref
+from typing import Any, NoReturn
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.types import Bits, WordArray
+
+_WORD = np.dtype("<u8")
+_KEY_BYTES = 32
+_NONCE_BYTES = 12
+#: One key serves this many bytes: far below the 2**38 at which a ChaCha20 block counter would repeat.
+_BYTES_PER_KEY = 2**30
+#: Key stream is made this many words at a time, so that a draw of a few words does not pay for a call.
+_BUFFER_WORDS = 2**12
+_ZEROS = bytes(8 * 2**14)
+
+
+class _KeyStream:
+    """The ChaCha20 key stream of one key and nonce, as words; at most ``_BYTES_PER_KEY`` of it."""
+
+    def __init__(self, key: bytes, nonce: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+        counter = bytes(4)
+        self._cipher = Cipher(algorithms.ChaCha20(key, counter + nonce), mode=None).encryptor()
+        self.words_left = _BYTES_PER_KEY // 8
+
+    def fill(self, words: WordArray) -> None:
+        target = memoryview(words).cast("B")
+        for start in range(0, len(target), len(_ZEROS)):
+            part = target[start : start + len(_ZEROS)]
+            self._cipher.update_into(_ZEROS[: len(part)], part)
+        self.words_left -= len(words)
+
+
+class _StreamBits:
+    """Words of successive key streams, through a small buffer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._stream: _KeyStream | None = None
+        self._buffer: WordArray = np.empty(0, dtype=_WORD)
+        self._next = 0
+
+    def _new_stream(self) -> _KeyStream:
+        raise NotImplementedError
+
+    def _make(self, n: int) -> WordArray:
+        words = np.empty(n, dtype=_WORD)
+        made = 0
+        while made < n:
+            if self._stream is None or self._stream.words_left == 0:
+                self._stream = self._new_stream()
+            step = min(n - made, self._stream.words_left)
+            self._stream.fill(words[made : made + step])
+            made += step
+        return words
+
+    def _serve(self, n: int) -> WordArray:
+        words = np.empty(n, dtype=_WORD)
+        held = self._buffer[self._next : self._next + n]
+        words[: len(held)] = held
+        held[:] = 0
+        self._next += len(held)
+        missing = n - len(held)
+        if missing >= _BUFFER_WORDS:
+            words[len(held) :] = self._make(missing)
+        elif missing:
+            self._buffer = self._make(_BUFFER_WORDS)
+            self._next = missing
+            words[len(held) :] = self._buffer[:missing]
+            self._buffer[:missing] = 0
+        return words.astype(np.uint64, copy=False)
+
+    def uint64(self, n: int) -> WordArray:
+        """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads."""
+        with self._lock:
+            return self._serve(_count(n))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("random bits are not pickled or copied: the copy would repeat the original's words")
+
+
+class SystemBits(_StreamBits):
+    """Secure words: ChaCha20 keyed from ``os.urandom``.
+
+    A forked child starts with a fresh key and nothing buffered. A restored virtual machine image is not noticed:
+    start a new process after restoring one.
+    """
+
+    secure = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._owner = os.getpid()
+        _ALL_SYSTEM_BITS.add(self)
+
+    def uint64(self, n: int) -> WordArray:
+        """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads and after a fork."""
+        if os.getpid() != self._owner:
+            self._start_afresh()
+        return super().uint64(n)
+
+    def _new_stream(self) -> _KeyStream:
+        return _KeyStream(os.urandom(_KEY_BYTES), os.urandom(_NONCE_BYTES))
+
+    def _start_afresh(self) -> None:
+        # The parent's lock may have been held by a thread that does not exist here.
+        self._lock = threading.Lock()
+        self._forget()
+        self._owner = os.getpid()
+
+    def __repr__(self) -> str:
+        return "SystemBits()"
+
+
+class ReplayBits(_StreamBits):
+    """The same words for the same seed, on every machine: for tests and simulation, never for a release.
+
+    The stream is ChaCha20 under the key SHA-256("dphmm replay int " + the seed in decimal), or
+    SHA-256("dphmm replay bytes " + the seed) for bytes; counter 0; the nonce is the number of the 2**30-byte part, as 12
+    bytes little-endian; the key stream is read as little-endian 64-bit words.
+    """
+
+    secure = False
+
+    def __init__(self, seed: int | bytes) -> None:
+        super().__init__()
+        if isinstance(seed, bytes):
+            material = b"dphmm replay bytes " + seed
+        elif isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+            material = b"dphmm replay int " + str(int(seed)).encode()
+        else:
+            raise InvalidInput("seed", type(seed).__name__, "an int or bytes")
+        self._key = hashlib.sha256(material).digest()
+        self._part = 0
+
+    def _new_stream(self) -> _KeyStream:
+        nonce = self._part.to_bytes(_NONCE_BYTES, "little")
+        self._part += 1
+        return _KeyStream(self._key, nonce)
+
+    def __repr__(self) -> str:
+        return "ReplayBits(...)"
+
+
+def default_bits(bits: Bits | None = None) -> Bits:
+    """The given bits, or the one SystemBits of this process."""
+    if bits is None:
+        return _process_bits()
+    if not callable(getattr(bits, "uint64", None)) or not isinstance(getattr(bits, "secure", None), bool):
+        raise InvalidInput("bits", type(bits).__name__, "None (system bits), or an object with uint64(n) and secure")
+    return bits
+
+
+_ALL_SYSTEM_BITS: weakref.WeakSet[SystemBits] = weakref.WeakSet()
+_PROCESS_LOCK = threading.Lock()
+_PROCESS_BITS: list[SystemBits] = []
+
+
+def _process_bits() -> SystemBits:
+    if not _PROCESS_BITS:
+        with _PROCESS_LOCK:
+            if not _PROCESS_BITS:
+                _PROCESS_BITS.append(SystemBits())
+    return _PROCESS_BITS[0]
+
+
+def _after_fork_in_child() -> None:
+    global _PROCESS_LOCK
+    _PROCESS_LOCK = threading.Lock()
+    for bits in list(_ALL_SYSTEM_BITS):
+        bits._start_afresh()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _count(n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+        raise InvalidInput("n", n, "a number of words, 0 or more")
+    return int(n)

@@ -1,0 +1,196 @@
+"""The level of a proposal: j = 0, 1, 2, ... with probability proportional to exp(-rate·j)·|Box_j|, without a last level.
+
+Box_j is the box of integer half-widths floor(r_j·w_i) around the body of radius r_j = stride·j + offset. The level is the
+least j with U < C_j, C the cumulative probabilities. A float table decides it for nearly every U, because its error is
+bounded and only a U inside the margin of a threshold is left open; those are decided from integer bounds of C_j as
+tight as U is known, over as many levels as that takes. The law is that of the infinite sum, not of a truncated one.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from dphmm.samplers.exponential import exp_bracket
+from dphmm.samplers.uniform import GUARD_BITS, LazyUniform
+from dphmm.types import FloatArray, IntArray
+
+#: Widths and offset are rounded up to short binary fractions: a box may be larger than the body, never smaller.
+_WIDTH_BITS = 16
+_OFFSET_BITS = 12
+#: The float table ends where less than about this share of the mass is left.
+_TAIL = 2.0**-50
+
+
+@dataclass(frozen=True)
+class LevelTable:
+    """Float bounds of the cumulative probabilities of the first L levels, and their boxes.
+
+    ``low`` (L,) <= C_j <= ``high`` (L,); ``half_widths`` (L, k).
+    """
+
+    low: FloatArray
+    high: FloatArray
+    half_widths: IntArray
+
+
+class Levels:
+    """The law of the level for one body.
+
+    ``widths``: bounds on |y_i| over the body. ``rate`` > 0, per level. ``stride`` >= 1 and ``offset`` in [0, 1): r_j.
+    """
+
+    def __init__(self, widths: Sequence[Fraction], rate: Fraction, stride: int, offset: Fraction) -> None:
+        self.rate = rate
+        self._stride = stride
+        self._offset = math.ceil(offset * 2**_OFFSET_BITS)
+        self._shifts = [_shift(w) for w in widths]
+        self._widths = [math.ceil(w * 2**s) for w, s in zip(widths, self._shifts, strict=True)]
+        self._sums: dict[int, _Sums] = {}
+
+    def half_widths(self, level: int) -> tuple[int, ...]:
+        """Half-widths of Box_level."""
+        radius = ((self._stride * level) << _OFFSET_BITS) + self._offset
+        return tuple(
+            (radius * w) >> (_OFFSET_BITS + s) for w, s in zip(self._widths, self._shifts, strict=True)
+        )
+
+    def box_size(self, level: int) -> int:
+        """|Box_level|, the number of its lattice points."""
+        return math.prod(2 * h + 1 for h in self.half_widths(level))
+
+    def choose(self, u: LazyUniform) -> int:
+        """The level that U falls on, whatever number of its digits that takes."""
+        while True:
+            level = self._sums_for(u.digits).find(u.prefix)
+            if level is not None:
+                return level
+            u.extend()
+
+    @cached_property
+    def table(self) -> LevelTable:
+        """The float table; its margins are derived in ADR 0002."""
+        length = self._table_length()
+        half_widths = self._half_widths_of(length)
+        exponents = float(self.rate) * np.arange(length)
+        sides = 2.0 * half_widths + 1.0
+        weights = np.exp(-exponents) * np.prod(sides / sides[-1], axis=1)
+        sums = np.cumsum(weights)
+        tail = math.exp(self._log_tail(length) - float(np.log(sides[-1]).sum())) * (1.0 + 1e-9)
+        cumulative = sums / sums[-1]
+        rounding = (length + exponents[-1] + 3 * len(self._widths) + 16) * 2.0**-51
+        margin = rounding + tail / sums[-1]
+        return LevelTable(cumulative - margin, np.minimum(cumulative + margin, 1.0), half_widths)
+
+    def _table_length(self) -> int:
+        """Levels until the mass left is below _TAIL of one of the heaviest levels'."""
+        length = 8 + math.ceil(40 / float(self.rate))
+        heavy = max(self._log_weight(0), self._log_weight(round(len(self._widths) / float(self.rate))))
+        while self._log_tail(length) > heavy + math.log(_TAIL):
+            length += 1 + length // 4
+        return length
+
+    def _real_sides(self, level: int) -> list[float]:
+        """2·r_j·w_i + 1 >= the number of integers in each side of Box_level."""
+        radius = self._stride * level + self._offset / 2**_OFFSET_BITS
+        return [
+            2.0 * radius * (w / 2**s) + 1.0 for w, s in zip(self._widths, self._shifts, strict=True)
+        ]
+
+    def _log_weight(self, level: int) -> float:
+        return -float(self.rate) * level + math.fsum(math.log(side) for side in self._real_sides(level))
+
+    def _log_tail(self, level: int) -> float:
+        """log of a bound on the mass of this level and all above: geometric, for the sides grow ever more slowly."""
+        here, following = self._real_sides(level), self._real_sides(level + 1)
+        growth = math.prod(b / a for a, b in zip(here, following, strict=True))
+        ratio = math.exp(-float(self.rate)) * growth
+        return math.inf if ratio >= 1.0 else self._log_weight(level) - math.log1p(-ratio)
+
+    def _half_widths_of(self, length: int) -> IntArray:
+        largest = max(self.half_widths(length), default=0)
+        bits = max((s for s in self._shifts), default=0) + _OFFSET_BITS
+        if largest.bit_length() + bits < 62:
+            radii = (self._stride * np.arange(length, dtype=np.int64) << _OFFSET_BITS) + self._offset
+            scaled = radii[:, None] * np.array(self._widths, dtype=np.int64)
+            return np.asarray(scaled >> (_OFFSET_BITS + np.array(self._shifts, dtype=np.int64)))
+        rows = [[min(h, 2**62) for h in self.half_widths(level)] for level in range(length)]
+        return np.array(rows, dtype=np.int64)
+
+    def _sums_for(self, digits: int) -> _Sums:
+        if digits not in self._sums:
+            self._sums[digits] = _Sums.of(self, digits)
+        return self._sums[digits]
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Integer bounds, over a common denominator, of the partial sums of exp(-rate·j)|Box_j| and of the whole sum."""
+
+    digits: int
+    low: list[int]
+    high: list[int]
+    total_low: int
+    total_high: int
+
+    @classmethod
+    def of(cls, levels: Levels, digits: int) -> _Sums:
+        wanted = digits + GUARD_BITS
+        length = _length_for(levels, wanted)
+        scale = wanted + levels.box_size(length).bit_length() + 2 * length.bit_length() + 8
+        factor_low, factor_high = exp_bracket(levels.rate, scale)
+        power_low = power_high = 1 << scale
+        low, high = [], []
+        sum_low = sum_high = 0
+        for level in range(length):
+            size = levels.box_size(level)
+            sum_low += power_low * size
+            sum_high += power_high * size
+            low.append(sum_low)
+            high.append(sum_high)
+            power_low = (power_low * factor_low) >> scale
+            power_high = -((-power_high * factor_high) >> scale)
+        tail = _tail_bound(levels, length, Fraction(factor_high, 1 << scale)) * power_high
+        return cls(digits, low, high, sum_low, sum_high + math.ceil(tail))
+
+    def find(self, prefix: int) -> int | None:
+        """The level of every U in [prefix, prefix + 1) / 2**digits, or None where they have several."""
+        enough = -(-(prefix + 1) * self.total_high >> self.digits)
+        level = bisect_left(self.low, enough)
+        if level == len(self.low):
+            return None
+        if level and (prefix * self.total_low) >> self.digits < self.high[level - 1]:
+            return None
+        return level
+
+
+def _length_for(levels: Levels, bits: int) -> int:
+    """Levels until the bound on the rest is below 2**-bits."""
+    length = 1 + math.ceil(bits * math.log(2) / float(levels.rate))
+    while levels._log_tail(length) > -bits * math.log(2):
+        length += 1 + length // 4
+    return length
+
+
+def _tail_bound(levels: Levels, level: int, factor: Fraction) -> Fraction:
+    """sum over j >= level of factor**(j - level)·|Box_j|, bounded exactly by a geometric series."""
+    radius = levels._stride * level + Fraction(levels._offset, 2**_OFFSET_BITS)
+    widths = [Fraction(w, 2**s) for w, s in zip(levels._widths, levels._shifts, strict=True)]
+    here = math.prod((2 * radius * w + 1 for w in widths), start=Fraction(1))
+    following = math.prod((2 * (radius + levels._stride) * w + 1 for w in widths), start=Fraction(1))
+    ratio = factor * following / here
+    if ratio >= 1:
+        raise ArithmeticError("the level sum was cut before its terms shrink")
+    return here / (1 - ratio)
+
+
+def _shift(width: Fraction) -> int:
+    """Binary digits after the point that keep _WIDTH_BITS of a width."""
+    size = width.numerator.bit_length() - width.denominator.bit_length()
+    return max(0, _WIDTH_BITS - size)

@@ -1,0 +1,33 @@
+"""Sensitivity hulls, degrees of protection, protectable graphs.
+
+- how far a release must blur: `sensitivity_hull`, `l1_sensitivity`, `thicken`, `largest_norm`
+- who hides among whom: `degree_of_protection`, `exposed_states`
+- edges for those who would be exposed: `protectable_graph`, `protect`
+"""
+
+from dphmm.sensitivity.differences import PolicyDifferences
+from dphmm.sensitivity.hull import SensitivityHull, hull_of, sensitivity_hull
+from dphmm.sensitivity.protection import (
+    Protection,
+    degree_of_protection,
+    exposed_states,
+    protect,
+    protectable_graph,
+)
+from dphmm.sensitivity.spread import l1_sensitivity, largest_norm
+from dphmm.sensitivity.thicken import thicken
+
+__all__ = [
+    "PolicyDifferences",
+    "Protection",
+    "SensitivityHull",
+    "degree_of_protection",
+    "exposed_states",
+    "hull_of",
+    "l1_sensitivity",
+    "largest_norm",
+    "protect",
+    "protectable_graph",
+    "sensitivity_hull",
+    "thicken",
+]

@@ -1,0 +1,88 @@
+"""Where a sensitivity hull gets its points: the largest difference of answers in a direction, exactly.
+
+A hull needs nothing else of a policy, so no policy is ever expanded into edges (theory: conv(A - A) = conv A - conv A).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from dphmm.policy.constraint import Constraint
+from dphmm.policy.graph import PolicyGraph
+from dphmm.types import IntArray
+
+
+class Differences(Protocol):
+    """A finite symmetric set of integer difference vectors, known by its support function."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    def extreme(self, direction: IntArray) -> tuple[int, IntArray]:
+        """The largest ``direction``·difference and a difference that attains it; (0, zeros) for the empty set."""
+        ...
+
+
+@dataclass(frozen=True)
+class PointDifferences:
+    """± the rows of ``points`` (m, d)."""
+
+    points: IntArray
+
+    @property
+    def dimension(self) -> int:
+        return int(self.points.shape[1])
+
+    def extreme(self, direction: IntArray) -> tuple[int, IntArray]:
+        if len(self.points) == 0:
+            return 0, np.zeros(self.dimension, dtype=np.int64)
+        values = dot(self.points, direction)
+        at = int(np.argmax(np.abs(values)))
+        value = int(values[at])
+        return abs(value), self.points[at] if value >= 0 else -self.points[at]
+
+
+@dataclass(frozen=True)
+class PolicyDifferences:
+    """± the answer differences along the edges of a policy in force under a constraint, and extra differences.
+
+    ``lattice`` (N, d) holds the answers in lattice steps; only their differences count, so it is kept centred.
+    """
+
+    policy: PolicyGraph
+    lattice: IntArray
+    constraint: Constraint
+    extra: PointDifferences
+
+    @classmethod
+    def of(cls, policy: PolicyGraph, lattice: IntArray, constraint: Constraint) -> PolicyDifferences:
+        d = lattice.shape[1]
+        centred = lattice - lattice.min(axis=0)
+        return cls(policy, centred, constraint, PointDifferences(np.zeros((0, d), dtype=np.int64)))
+
+    @property
+    def dimension(self) -> int:
+        return int(self.lattice.shape[1])
+
+    def extreme(self, direction: IntArray) -> tuple[int, IntArray]:
+        of_policy = self.policy.extreme_difference(direction, self.lattice, self.constraint)
+        of_extra = self.extra.extreme(direction)
+        return of_policy if of_policy[0] >= of_extra[0] else of_extra
+
+    def with_points(self, points: IntArray) -> PolicyDifferences:
+        """The same set and ± more rows."""
+        return replace(self, extra=PointDifferences(np.vstack([self.extra.points, points])))
+
+
+def dot(points: IntArray, direction: IntArray) -> IntArray:
+    """points·direction, exactly: in 64 bits where they suffice, in Python integers where not."""
+    if len(points) == 0:
+        return np.zeros(0, dtype=np.int64)
+    bound = int(np.abs(points).max()) * sum(abs(int(x)) for x in direction)
+    if bound < 2**62:
+        return points @ direction
+    exact: IntArray = points.astype(object) @ np.array([int(x) for x in direction], dtype=object)
+    return exact

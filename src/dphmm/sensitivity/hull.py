@@ -1,0 +1,306 @@
+"""The sensitivity hull: the convex hull of ± the answer differences along policy edges (Def. 5.1, DPHMM paper).
+
+The body that carries a guarantee is a list of integer facets (a, b) with |a·Δ| <= b for every required difference Δ.
+It lives in k lattice coordinates y of its span (x = basis·y), so flat hulls are ordinary bodies of a lower dimension.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dphmm._checks import state_mask
+from dphmm.errors import InvalidInput
+from dphmm.policy.constraint import Constraint
+from dphmm.policy.graph import PolicyGraph
+from dphmm.sensitivity import moment
+from dphmm.sensitivity.differences import Differences, PolicyDifferences, dot
+from dphmm.sensitivity.integers import null_lattice, span_lattice
+from dphmm.sensitivity.planar import symmetric_polygon
+from dphmm.sensitivity.spatial import Body, spatial_body
+from dphmm.sensitivity.width import certified_width
+from dphmm.states.lattice import Lattice
+from dphmm.states.space import StateSpace, lattice_answers
+from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States
+
+
+@dataclass(frozen=True, eq=False)
+class SensitivityHull:
+    """A symmetric convex body K on the answer lattice.
+
+    Integer side: ``basis`` (d, k) and ``coordinates`` (k, d) (its integer left inverse) span the body's coset lattice,
+    ``equations`` (d-k, d) vanish on the span, ``normals`` (m, k) and ``offsets`` (m,) are one of each ± pair of facets,
+    ``hull_vertices`` (v, k) are the corners (counter-clockwise for k = 2), None for a body given by facets alone.
+    Answer units (as the answers were given): ``vertices``, ``facets``, ``norm``, ``contains``, ``volume``,
+    ``second_moment``. Containment is closed: the boundary counts.
+    """
+
+    frame: Lattice
+    basis: IntArray
+    coordinates: IntArray
+    equations: IntArray
+    body: Body
+
+    @property
+    def dimension(self) -> int:
+        """d, the number of coordinates of an answer."""
+        return int(self.basis.shape[0])
+
+    @property
+    def rank(self) -> int:
+        """k, the dimension of the span; below d the hull is flat, and 0 means K = {0}."""
+        return int(self.basis.shape[1])
+
+    @property
+    def normals(self) -> IntArray:
+        return self.body.normals
+
+    @property
+    def offsets(self) -> IntArray:
+        return self.body.offsets
+
+    @property
+    def hull_vertices(self) -> IntArray | None:
+        return self.body.vertices
+
+    @property
+    def exact(self) -> bool:
+        """Whether the body is the convex hull itself rather than a certified body around it (d >= 3 only)."""
+        return self.body.exact
+
+    def norm_fraction(self, v: ArrayLike) -> Loss:
+        """‖v‖_K of one lattice vector (d,), exactly; ``math.inf`` off the span."""
+        vector = np.asarray(v, dtype=np.int64)
+        if np.any(dot(self.equations, vector) != 0):
+            return math.inf
+        values = dot(self.normals, self._coordinates_of(vector[None])[0])
+        ratios = [Fraction(abs(int(a)), int(b)) for a, b in zip(values, self.offsets, strict=True)]
+        return max(ratios, default=Fraction(0))
+
+    def norm(self, v: ArrayLike) -> Any:
+        """‖v‖_K = inf{r : v in rK} of differences (..., d) in answer units; infinite off the span."""
+        steps = self.frame.steps(self._differences(v))
+        off_span = np.any(np.abs(steps @ self.equations.T) > 1e-9, axis=-1)
+        values = np.abs(steps @ self.coordinates.T @ self.normals.T) / self.offsets
+        norms = np.where(off_span, np.inf, values.max(axis=-1, initial=0.0))
+        return float(norms) if norms.ndim == 0 else norms
+
+    def contains(self, v: ArrayLike) -> Any:
+        """Whether differences (..., d) in answer units lie in K: exactly for lattice vectors, by the norm for others."""
+        differences = self._differences(v)
+        steps = self.frame.steps(differences)
+        on_lattice = np.all(steps == np.rint(steps), axis=-1) & np.all(np.abs(steps) < 2.0**53, axis=-1)
+        result = np.asarray(self.norm(differences)) <= 1.0
+        if np.any(on_lattice):
+            inside = self.contains_lattice(np.rint(steps[on_lattice]).astype(np.int64))
+            result[on_lattice] = inside if result.ndim else inside[0]
+        return bool(result) if result.ndim == 0 else result
+
+    def contains_lattice(self, v: IntArray) -> BoolArray:
+        """Which lattice vectors (n, d) lie in K, exactly."""
+        inside = np.ones(len(v), dtype=np.bool_)
+        for equation in self.equations:
+            inside &= dot(v, equation) == 0
+        y = self._coordinates_of(v)
+        for normal, offset in zip(self.normals, self.offsets, strict=True):
+            inside &= np.abs(dot(y, normal)) <= offset
+        return inside
+
+    def certify(self, differences: ArrayLike) -> bool:
+        """Whether every difference (m, d), in answer units, lies in K: a check independent of how K was built."""
+        given = self._differences(differences).reshape(-1, self.dimension)
+        return bool(np.all(self.contains(given))) if len(given) else True
+
+    def half_width(self, direction: ArrayLike) -> Fraction:
+        """A certified bound on |direction·y| over K, in the coordinates y of its span; attained when K is exact."""
+        return certified_width(self.body, [int(c) for c in np.asarray(direction)])
+
+    @cached_property
+    def widths(self) -> tuple[Fraction, ...]:
+        """Half-widths of K along each coordinate of its span."""
+        return tuple(self.half_width(row) for row in np.eye(self.rank, dtype=np.int64))
+
+    @cached_property
+    def axis_half_widths(self) -> FloatArray:
+        """Half-widths (d,) of K along the answer axes, in answer units."""
+        steps = [float(self.half_width(row)) for row in self.basis]
+        return np.array(steps) * self.frame.pitch
+
+    @cached_property
+    def vertices(self) -> FloatArray:
+        """Corners (v, d) in answer units. A body of few facets (d > 6) has none listed: InvalidInput."""
+        if self.body.vertices is None:
+            raise InvalidInput("vertices", f"a hull of rank {self.rank}", "rank 6 or less; use facets")
+        return np.asarray((self.body.vertices @ self.basis.T) * self.frame.pitch, dtype=np.float64)
+
+    @cached_property
+    def facets(self) -> tuple[NDArray[Any], IntArray]:
+        """(a, b), both of each ± pair: a·v <= b for v in answer units (integers where the pitch is 1). On the span."""
+        ambient = self.normals @ self.coordinates
+        a = ambient if np.all(self.frame.pitch == 1.0) else ambient / self.frame.pitch
+        return np.vstack([a, -a]), np.concatenate([self.offsets, self.offsets])
+
+    @cached_property
+    def volume(self) -> float:
+        """d-dimensional volume in answer units; 0 for a flat hull. Of the hull inside when ``exact`` is False."""
+        return float(self.lattice_volume) * float(np.prod(self.frame.pitch))
+
+    @cached_property
+    def lattice_volume(self) -> Fraction:
+        """d-dimensional volume in lattice units, exactly; 0 for a flat hull."""
+        return moment.volume(self.body) if self.rank == self.dimension else Fraction(0)
+
+    @cached_property
+    def second_moment(self) -> FloatArray:
+        """E[u uᵀ] (d, d) of u uniform on K, in answer units squared (exact rationals, rounded once at the end)."""
+        exact = moment.second_moment(self.body)
+        basis = [[int(x) for x in row] for row in self.basis]
+        d, k = self.dimension, self.rank
+        ambient = [
+            [sum(basis[i][p] * exact[p][q] * basis[j][q] for p in range(k) for q in range(k)) for j in range(d)]
+            for i in range(d)
+        ]
+        steps = np.array([[float(x) for x in row] for row in ambient])
+        return np.asarray(steps * np.outer(self.frame.pitch, self.frame.pitch))
+
+    @cached_property
+    def squared_size(self) -> Fraction:
+        """tr E[u uᵀ] in answer units squared, exactly: what "min-error" protection compares."""
+        exact, basis = moment.second_moment(self.body), self.basis.tolist()
+        k = range(self.rank)
+        per_axis = [sum((row[p] * exact[p][q] * row[q] for p in k for q in k), Fraction(0)) for row in basis]
+        pitches = self.frame.exact_pitch
+        return sum((m * p * p for m, p in zip(per_axis, pitches, strict=True)), Fraction(0))
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of everything that decides the body and its units."""
+        h = hashlib.sha256(f"{self.dimension},{self.rank},{self.frame.exact_pitch}".encode())
+        for part in (self.basis, self.coordinates, self.normals, self.offsets):
+            h.update(repr(part.tolist()).encode())
+        return h.hexdigest()
+
+    def _coordinates_of(self, v: IntArray) -> IntArray:
+        columns = [dot(v, row) for row in self.coordinates]
+        return np.stack(columns, axis=-1) if columns else np.zeros((len(v), 0), dtype=np.int64)
+
+    def _differences(self, v: ArrayLike) -> FloatArray:
+        values = np.asarray(v, dtype=np.float64)
+        if values.ndim == 0 and self.dimension == 1:
+            values = values[None]
+        if values.ndim == 0 or values.shape[-1] != self.dimension:
+            raise InvalidInput("v", f"shape {values.shape}", f"(..., {self.dimension})")
+        return values
+
+    def __repr__(self) -> str:
+        return f"SensitivityHull(d={self.dimension}, rank={self.rank}, facets={2 * len(self.normals)})"
+
+
+def sensitivity_hull(
+    policy: PolicyGraph, answers: StateSpace | ArrayLike, constraint: States | Constraint = None
+) -> SensitivityHull:
+    """K(G, f): the hull of ± f(s_j) - f(s_k) over the policy edges inside a constraint (Def. 5.1).
+
+    Parameters
+    ----------
+    policy : PolicyGraph over N states.
+    answers : StateSpace, or integers (N, d). Other floats are refused: snap them in a StateSpace first.
+    constraint : mask (N,), state numbers, or a Constraint with a surrogate map (the policy is then contracted along it).
+
+    Raises
+    ------
+    InvalidInput : answers that are not on a lattice, or of another number of states.
+    """
+    lattice, frame = lattice_answers(answers)
+    check_sizes(policy, lattice)
+    within = as_constraint(constraint, policy.n_states)
+    return hull_of(PolicyDifferences.of(policy, lattice, within), frame)
+
+
+def as_constraint(constraint: States | Constraint, n_states: int) -> Constraint:
+    """A Constraint as it is; a mask, state numbers or None as one without surrogates."""
+    if isinstance(constraint, Constraint):
+        return constraint
+    return Constraint.of(state_mask(constraint, n_states), n_states)
+
+
+def check_sizes(policy: PolicyGraph, lattice: IntArray) -> None:
+    """The policy and the answers must speak of the same states."""
+    if policy.n_states != len(lattice):
+        raise InvalidInput("answers", f"{len(lattice)} states", f"the policy's {policy.n_states}")
+
+
+def hull_of(source: Differences, frame: Lattice) -> SensitivityHull:
+    """The hull of any set of differences that can say how far it reaches in a direction."""
+    d = source.dimension
+    equations = _equations(source)
+    basis, coordinates = _span(equations, d)
+    body = _body(source if len(equations) == 0 else _Projected(source, coordinates))
+    return SensitivityHull(frame, basis, coordinates, np.array(equations, dtype=np.int64).reshape(-1, d), body)
+
+
+def _equations(source: Differences) -> list[list[int]]:
+    """Integer vectors orthogonal to every difference: found by asking, so the rank is never a matter of tolerance."""
+    found: list[list[int]] = []
+    while True:
+        orthogonal = null_lattice(found, source.dimension)
+        for candidate in orthogonal:
+            value, point = source.extreme(np.array(candidate, dtype=np.int64))
+            if value:
+                found.append([int(x) for x in point])
+                break
+        else:
+            return orthogonal
+
+
+def _span(equations: list[list[int]], d: int) -> tuple[IntArray, IntArray]:
+    if not equations:
+        return np.eye(d, dtype=np.int64), np.eye(d, dtype=np.int64)
+    return span_lattice(equations, d)
+
+
+@dataclass(frozen=True)
+class _Projected:
+    """A flat set of differences seen in the coordinates of its span."""
+
+    source: Differences
+    coordinates: IntArray
+
+    @property
+    def dimension(self) -> int:
+        return int(self.coordinates.shape[0])
+
+    def extreme(self, direction: IntArray) -> tuple[int, IntArray]:
+        value, point = self.source.extreme(direction @ self.coordinates)
+        return value, np.array([int(x) for x in dot(self.coordinates, point)], dtype=np.int64)
+
+
+def _body(source: Differences) -> Body:
+    k = source.dimension
+    if k == 0:
+        return Body(np.zeros((0, 0), np.int64), np.zeros(0, np.int64), np.zeros((1, 0), np.int64), None, exact=True)
+    if k == 1:
+        width = source.extreme(np.array([1], dtype=np.int64))[0]
+        return Body(np.array([[1]]), np.array([width]), np.array([[width], [-width]]), None, exact=True)
+    if k == 2:
+        return _planar_body(source)
+    return spatial_body(source)
+
+
+def _planar_body(source: Differences) -> Body:
+    def support(direction: tuple[int, int]) -> tuple[int, tuple[int, int]]:
+        value, point = source.extreme(np.array(direction, dtype=np.int64))
+        return value, (int(point[0]), int(point[1]))
+
+    corners, facets = symmetric_polygon(support)
+    half = np.array(corners, dtype=np.int64)
+    normals = np.array([normal for normal, _ in facets], dtype=np.int64)
+    offsets = np.array([offset for _, offset in facets], dtype=np.int64)
+    return Body(normals, offsets, np.vstack([half, -half]), None, exact=True)

@@ -1,0 +1,67 @@
+"""Volume and second moment of a body, exactly: sums over the simplices that its corners make with the centre.
+
+Over a simplex (0, v_1..v_k): E[u uᵀ] = (sum v_i v_iᵀ + t tᵀ) / ((k+1)(k+2)), t = sum v_i, with weight |det| / k!
+(theory F3; equal to the planar fan formula for k = 2).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import factorial, prod
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.sensitivity.integers import determinant
+from dphmm.sensitivity.spatial import Body
+
+Moments = list[list[Fraction]]
+
+
+def volume(body: Body) -> Fraction:
+    """k-dimensional volume in lattice units of the span; of the box around it for a body known by facets alone."""
+    k = body.normals.shape[1]
+    if body.vertices is None:
+        return Fraction(prod(2 * w for w in _box_widths(body)))
+    total = sum(abs(determinant(simplex)) for simplex in _fan(body))
+    return Fraction(total, factorial(k))
+
+
+def second_moment(body: Body) -> Moments:
+    """E[u uᵀ] (k, k) of u uniform on the hull of the corners; on the box around a body known by facets alone."""
+    k = body.normals.shape[1]
+    if body.vertices is None:
+        widths = _box_widths(body)
+        return [[Fraction(w * w, 3) if i == j else Fraction(0) for j in range(k)] for i, w in enumerate(widths)]
+    total = [[0] * k for _ in range(k)]
+    weight = 0
+    for simplex in _fan(body):
+        w = abs(determinant(simplex))
+        t = [sum(corner[i] for corner in simplex) for i in range(k)]
+        for i in range(k):
+            for j in range(k):
+                total[i][j] += w * (sum(corner[i] * corner[j] for corner in simplex) + t[i] * t[j])
+        weight += w
+    if weight == 0:
+        return [[Fraction(0)] * k for _ in range(k)]
+    return [[Fraction(x, (k + 1) * (k + 2) * weight) for x in row] for row in total]
+
+
+def _fan(body: Body) -> list[list[list[int]]]:
+    """The boundary simplices, each as k corners; with the centre they fill the body."""
+    k, vertices = body.normals.shape[1], np.asarray(body.vertices).tolist()
+    if k == 0:
+        return []
+    if k == 1:
+        return [[vertices[0]], [vertices[1]]]
+    if k == 2:
+        return [[a, b] for a, b in zip(vertices, vertices[1:] + vertices[:1], strict=True)]
+    if body.simplices is None:
+        raise InvalidInput("body", "corners without simplices", "both")
+    return [[vertices[i] for i in simplex] for simplex in body.simplices.tolist()]
+
+
+def _box_widths(body: Body) -> list[int]:
+    axes = np.abs(body.normals).sum(axis=1) == 1
+    order = np.argmax(np.abs(body.normals[axes]), axis=1)
+    return [int(b) for b in body.offsets[axes][np.argsort(order)]]

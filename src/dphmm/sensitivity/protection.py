@@ -1,0 +1,205 @@
+"""Who is exposed, and the edges that protect them (Section 6 of the DPHMM paper, with errata 6, 7, 13, 15).
+
+A state is exposed when no other possible state has an answer within the hull of its own (degree of protection 1).
+Each exposed state is joined to a partner; which one is the method: "nearest" (Algorithm 1), "min-volume" (Algorithm 3)
+or "min-error" (least exact expected error; smallest volume is not best utility, erratum 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm._checks import one_of
+from dphmm.errors import InvalidInput, Unprotectable
+from dphmm.policy import from_edges
+from dphmm.policy.constraint import Constraint
+from dphmm.policy.graph import PolicyGraph
+from dphmm.sensitivity.degree import degree_among, images
+from dphmm.sensitivity.differences import PolicyDifferences
+from dphmm.sensitivity.hull import SensitivityHull, as_constraint, check_sizes, hull_of
+from dphmm.states.lattice import Lattice
+from dphmm.states.space import StateSpace, lattice_answers
+from dphmm.types import IntArray, States
+
+#: Chooses the partner of an exposed state among the other plan states (both are state numbers).
+Partner: TypeAlias = Callable[[int, IntArray], int]
+METHODS = ("nearest", "min-volume", "min-error")
+
+
+def degree_of_protection(
+    hull: SensitivityHull, answers: StateSpace | ArrayLike, constraint: States | Constraint = None
+) -> IntArray:
+    """How many possible states each state hides among (Def. 5.2): |{s_j in C : f(s_j) - f(s_i) in K}|.
+
+    Counts the state itself and states with equal answers. Under a Constraint with a surrogate map, states of the
+    support count where their surrogate is. Shape (|C|,), in order of state number; 1 means exposed.
+    """
+    lattice, _ = lattice_answers(answers)
+    within = as_constraint(constraint, len(lattice))
+    states = np.flatnonzero(within.support)
+    return degree_among(hull, images(lattice, within), states, states)
+
+
+def exposed_states(
+    policy: PolicyGraph, answers: StateSpace | ArrayLike, constraint: States | Constraint = None
+) -> IntArray:
+    """State numbers of the plan set that no other possible state hides: degree of protection 1."""
+    lattice, frame = lattice_answers(answers)
+    check_sizes(policy, lattice)
+    within = as_constraint(constraint, len(lattice))
+    hull = hull_of(PolicyDifferences.of(policy, lattice, within), frame)
+    return _exposed(hull, policy, lattice, within)
+
+
+@dataclass(frozen=True)
+class Protection:
+    """The edges that were added (m, 2), in the order they were, and the hull of the graph with them."""
+
+    joins: IntArray
+    hull: SensitivityHull
+
+
+def protectable_graph(
+    policy: PolicyGraph,
+    answers: StateSpace | ArrayLike,
+    constraint: States | Constraint = None,
+    method: str | Partner = "nearest",
+    recheck: bool = True,
+) -> PolicyGraph:
+    """The policy and an edge for every exposed state (Algorithms 1 and 3; min-error is ours).
+
+    Exposed states are taken in order of state number. ``recheck=True`` computes the hull after each join and passes
+    over states that are no longer exposed, so the hull is never larger than the printed algorithm's
+    (``recheck=False``). ``method`` may be a callable (state, candidates) -> partner.
+
+    Raises
+    ------
+    Unprotectable : a constraint of a single state with nothing to hide among.
+    """
+    lattice, frame = lattice_answers(answers)
+    within = as_constraint(constraint, policy.n_states)
+    joins = protect(policy, lattice, frame, within, method=method, recheck=recheck).joins
+    return policy.union(from_edges(joins, policy.n_states)) if len(joins) else policy
+
+
+def protect(
+    policy: PolicyGraph,
+    lattice: IntArray,
+    frame: Lattice,
+    constraint: Constraint,
+    *,
+    method: str | Partner = "nearest",
+    recheck: bool = True,
+    isolated: bool = False,
+    joins: IntArray | None = None,
+) -> Protection:
+    """The work of `protectable_graph`, on lattice answers (N, d), keeping the hull that it ends with.
+
+    ``isolated=True`` joins every plan state without a neighbour, exposed or not: needed where each component gets a
+    hull of its own (implicit protection is lost there). ``joins`` are edges fixed beforehand.
+    """
+    check_sizes(policy, lattice)
+    if not callable(method):
+        one_of(method, METHODS, "method")
+    candidates = constraint.plan_states
+    task = _Joining(policy, lattice, frame, constraint, PolicyDifferences.of(policy, lattice, constraint))
+    added = [] if joins is None else [tuple(map(int, pair)) for pair in joins]
+    for pair in added:
+        task = task.joined(*pair)
+    hull = task.hull()
+    waiting = _alone(policy, constraint, added) if isolated else _exposed(hull, policy, lattice, constraint)
+    done: set[int] = set()
+    for state in waiting.tolist():
+        if isolated and recheck and state in done:
+            continue
+        if not isolated and recheck and added and not _is_exposed(hull, lattice, constraint, state):
+            continue
+        others = candidates[candidates != state]
+        if len(others) == 0:
+            raise Unprotectable("constraint: a single possible state has no other state to hide among")
+        partner = _partner(task, method, state, others)
+        added.append((state, partner))
+        done |= {state, partner}
+        task = task.joined(state, partner)
+        hull = task.hull()
+    return Protection(np.array(added, dtype=np.int64).reshape(-1, 2), hull)
+
+
+@dataclass(frozen=True)
+class _Joining:
+    """What choosing a partner may look at: all of it public."""
+
+    policy: PolicyGraph
+    lattice: IntArray
+    frame: Lattice
+    constraint: Constraint
+    source: PolicyDifferences
+
+    def joined(self, state: int, partner: int) -> _Joining:
+        difference = (self.lattice[partner] - self.lattice[state])[None]
+        return replace(self, source=self.source.with_points(difference))
+
+    def hull(self) -> SensitivityHull:
+        return hull_of(self.source, self.frame)
+
+
+def _partner(task: _Joining, method: str | Partner, state: int, others: IntArray) -> int:
+    if callable(method):
+        chosen = int(method(state, others))
+        if chosen not in set(others.tolist()):
+            raise InvalidInput("method", f"partner {chosen} for state {state}", "another state of the constraint")
+        return chosen
+    if method == "nearest":
+        return nearest_other(task.lattice, task.frame, state, others)
+    measure = _volume if method == "min-volume" else _expected_error
+    return min(others.tolist(), key=lambda other: (measure(task.joined(state, other).hull()), other))
+
+
+def _volume(hull: SensitivityHull) -> Fraction:
+    return hull.lattice_volume
+
+
+def _expected_error(hull: SensitivityHull) -> Fraction:
+    """ε²·E‖noise‖² of the K-norm mechanism on this hull, exactly (theory F3)."""
+    k = hull.rank
+    return (k + 1) * (k + 2) * hull.squared_size
+
+
+def nearest_other(lattice: IntArray, frame: Lattice, state: int, others: IntArray) -> int:
+    """The nearest of ``others`` in answer units; ties, decided exactly, go to the lowest number."""
+    steps = lattice[others] - lattice[state]
+    rough = ((steps * frame.pitch) ** 2).sum(axis=1)
+    close = others[rough <= rough.min() * (1 + 1e-9)]
+
+    def exact(other: int) -> Fraction:
+        step = lattice[other] - lattice[state]
+        return sum(((int(x) * p) ** 2 for x, p in zip(step, frame.exact_pitch, strict=True)), Fraction(0))
+
+    return int(min(close.tolist(), key=lambda other: (exact(other), other)))
+
+
+def _exposed(hull: SensitivityHull, policy: PolicyGraph, lattice: IntArray, constraint: Constraint) -> IntArray:
+    """Only a state without a neighbour can be exposed: an edge's difference is in the hull by construction."""
+    suspects = np.flatnonzero(constraint.plan & ~policy.has_neighbor(constraint))
+    if len(suspects) == 0:
+        return suspects
+    degrees = degree_among(hull, images(lattice, constraint), suspects, np.flatnonzero(constraint.support))
+    return suspects[degrees == 1]
+
+
+def _is_exposed(hull: SensitivityHull, lattice: IntArray, constraint: Constraint, state: int) -> bool:
+    target = np.array([state], dtype=np.int64)
+    among = np.flatnonzero(constraint.support)
+    return bool(degree_among(hull, images(lattice, constraint), target, among)[0] == 1)
+
+
+def _alone(policy: PolicyGraph, constraint: Constraint, added: list[tuple[int, ...]]) -> IntArray:
+    alone = constraint.plan & ~policy.has_neighbor(constraint)
+    alone[[state for pair in added for state in pair]] = False
+    return np.flatnonzero(alone)

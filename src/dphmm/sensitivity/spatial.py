@@ -1,0 +1,136 @@
+"""Bodies in three and more dimensions: Qhull proposes directions, exact integers decide.
+
+A facet is an integer normal and the exact largest difference along it, so the body always contains every difference,
+whatever Qhull did (RELIABILITY R2: default options under-cover by up to 4 %, QJ by 22 %). Above six dimensions hulls
+have too many facets, and a body with few is used that is larger, never smaller.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from dphmm.sensitivity.differences import Differences
+from dphmm.sensitivity.integers import determinant, primitive
+from dphmm.types import FloatArray, IntArray
+
+MOST_DIMENSIONS_OF_A_HULL = 6
+#: Cofactors up to here stay exact normals; longer ones are rounded to this length.
+_LONGEST_NORMAL = 2**26
+_MOST_ROUNDS = 40
+
+
+@dataclass(frozen=True)
+class Body:
+    """{y : |normals·y| <= offsets} in k coordinates, with the vertices and boundary simplices of the hull inside it.
+
+    ``exact`` says that the two are the same; ``vertices`` is None for a body of few facets.
+    """
+
+    normals: IntArray
+    offsets: IntArray
+    vertices: IntArray | None
+    simplices: IntArray | None
+    exact: bool
+
+
+def spatial_body(source: Differences) -> Body:
+    """The certified body of a symmetric set of differences that spans its k >= 3 dimensions."""
+    from scipy.spatial import QhullError
+
+    if source.dimension > MOST_DIMENSIONS_OF_A_HULL:
+        return _few_facets(source)
+    try:
+        return _qhull_body(source)
+    except QhullError:
+        return _few_facets(source)
+
+
+def _few_facets(source: Differences) -> Body:
+    directions = _template(source.dimension)
+    offsets = [source.extreme(direction)[0] for direction in directions]
+    return Body(directions, np.array(offsets, dtype=np.int64), None, None, exact=False)
+
+
+def _template(k: int) -> IntArray:
+    """Axes and diagonals of two axes; one of each ± pair."""
+    rows = [np.eye(k, dtype=np.int64)[i] for i in range(k)]
+    for i, j in itertools.combinations(range(k), 2):
+        for sign in (1, -1):
+            row = np.zeros(k, dtype=np.int64)
+            row[i], row[j] = 1, sign
+            rows.append(row)
+    return np.array(rows)
+
+
+def _qhull_body(source: Differences) -> Body:
+    points = {tuple(map(int, source.extreme(direction)[1])) for direction in _template(source.dimension)}
+    facets: dict[tuple[int, ...], int] = {}
+    for _ in range(_MOST_ROUNDS):
+        cloud = _symmetric(points)
+        proposed, exact, simplices = _proposals(cloud)
+        found: set[tuple[int, ...]] = set()
+        for normal in proposed - facets.keys():
+            value, point = source.extreme(np.array(normal, dtype=np.int64))
+            facets[normal] = value
+            found.add(tuple(map(int, point)))
+        fresh = {p for p in found if p not in points and tuple(-x for x in p) not in points}
+        if not fresh:
+            break
+        points |= fresh
+    normals = np.array(sorted(proposed), dtype=np.int64)
+    offsets = np.array([facets[tuple(map(int, row))] for row in normals], dtype=np.int64)
+    if np.linalg.matrix_rank(normals) < source.dimension:
+        return _few_facets(source)
+    tight = exact and bool(np.all(_reached(cloud, normals) == offsets))
+    corners = np.unique(simplices)
+    renumber = np.full(len(cloud), -1, dtype=np.int64)
+    renumber[corners] = np.arange(len(corners))
+    return Body(normals, offsets, cloud[corners], renumber[simplices], exact=tight)
+
+
+def _symmetric(points: set[tuple[int, ...]]) -> IntArray:
+    half = np.array(sorted(points), dtype=np.int64)
+    return np.unique(np.vstack([half, -half]), axis=0)
+
+
+def _reached(cloud: IntArray, normals: IntArray) -> IntArray:
+    exact = cloud.astype(object) @ normals.T.astype(object)
+    reached: IntArray = exact.max(axis=0).astype(np.int64)
+    return reached
+
+
+def _proposals(cloud: IntArray) -> tuple[set[tuple[int, ...]], bool, IntArray]:
+    """Integer normals of the hull of ``cloud`` (one of each ± pair), whether all are exact, and its simplices."""
+    from scipy.spatial import ConvexHull
+
+    hull = ConvexHull(cloud)
+    normals: set[tuple[int, ...]] = set()
+    exact = True
+    for simplex, equation in zip(hull.simplices, hull.equations, strict=True):
+        normal = _cofactor_normal(cloud[simplex])
+        if normal is None:
+            normal, exact = _rounded(equation[:-1]), False
+        normals.add(_leading_positive(normal))
+    return normals, exact, hull.simplices.astype(np.int64)
+
+
+def _cofactor_normal(corners: IntArray) -> list[int] | None:
+    """The exact normal through k points; None where they are dependent or the normal is long."""
+    edges = (corners[1:] - corners[0]).tolist()
+    k = corners.shape[1]
+    cofactors = [(-1) ** j * determinant([[r[c] for c in range(k) if c != j] for r in edges]) for j in range(k)]
+    normal = primitive(cofactors)
+    longest = max(map(abs, normal))
+    return normal if 0 < longest <= _LONGEST_NORMAL else None
+
+
+def _rounded(direction: FloatArray) -> list[int]:
+    return primitive([round(float(x) * _LONGEST_NORMAL) for x in direction])
+
+
+def _leading_positive(vector: list[int]) -> tuple[int, ...]:
+    first = next(x for x in vector if x)
+    return tuple(vector) if first > 0 else tuple(-x for x in vector)

@@ -1,0 +1,10 @@
+"""Algorithm 2: plans from public data, one release at a time, a session as a fold over its ledger."""
+
+from dphmm.session.options import Options
+from dphmm.session.plan import Plan
+from dphmm.session.planner import Planner
+from dphmm.session.release import Release
+from dphmm.session.session import Outcome, ReleaseSession, check_same_states
+from dphmm.session.step import Position, estimate
+
+__all__ = ["Options", "Outcome", "Plan", "Planner", "Position", "Release", "ReleaseSession", "check_same_states", "estimate"]

@@ -1,0 +1,103 @@
+"""The public choices of a release, checked once and written the same way everywhere they are recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dphmm._checks import exact_epsilon, exact_number, one_of
+from dphmm.errors import InvalidInput
+from dphmm.mechanisms import MECHANISM_CHOICES
+from dphmm.policy.constraint import DeltaSet, Support, parse_constraint
+from dphmm.sensitivity.protection import METHODS
+from dphmm.types import Exact
+
+SCOPES = ("global", "component")
+FLAT = ("thicken", "allow", "refuse")
+STARTS = ("before", "at")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What decides a plan besides model, policy and space.
+
+    ``thickness`` is per axis in answer units, None for the default of `dphmm.sensitivity.thicken`.
+    """
+
+    epsilon: Fraction
+    constraint: Support | DeltaSet
+    mechanism: str = "auto"
+    scope: str = "global"
+    flat: str = "thicken"
+    thickness: tuple[Fraction, ...] | None = None
+    protection: str = "nearest"
+    start: str = "before"
+
+    @classmethod
+    def checked(
+        cls,
+        epsilon: Exact,
+        *,
+        dimension: int,
+        constraint: str | DeltaSet | Support = "support",
+        mechanism: str = "auto",
+        scope: str = "global",
+        flat: str = "thicken",
+        thickness: Exact | Sequence[Exact] | None = None,
+        protection: str = "nearest",
+        start: str = "before",
+    ) -> Options:
+        """Options from what a user passes. Raises InvalidInput naming the field."""
+        return cls(
+            epsilon=exact_epsilon(epsilon),
+            constraint=parse_constraint(constraint),
+            mechanism=one_of(mechanism, MECHANISM_CHOICES, "mechanism"),
+            scope=one_of(scope, SCOPES, "scope"),
+            flat=one_of(flat, FLAT, "flat"),
+            thickness=_thickness(thickness, dimension),
+            protection=one_of(protection, METHODS, "protection"),
+            start=one_of(start, STARTS, "start"),
+        )
+
+    def written(self) -> dict[str, str]:
+        """The options as strings: what a ledger records and compares."""
+        return {
+            "epsilon": str(self.epsilon),
+            "constraint": str(self.constraint),
+            "mechanism": self.mechanism,
+            "scope": self.scope,
+            "flat": self.flat,
+            "thickness": json.dumps(None if self.thickness is None else [str(t) for t in self.thickness]),
+            "protection": self.protection,
+            "start": self.start,
+        }
+
+    @classmethod
+    def read(cls, written: Mapping[str, str], dimension: int) -> Options:
+        """The options that a ledger recorded."""
+        thickness = json.loads(written["thickness"])
+        return cls.checked(
+            Fraction(written["epsilon"]),
+            dimension=dimension,
+            constraint=written["constraint"],
+            mechanism=written["mechanism"],
+            scope=written["scope"],
+            flat=written["flat"],
+            thickness=None if thickness is None else [Fraction(t) for t in thickness],
+            protection=written["protection"],
+            start=written["start"],
+        )
+
+
+def _thickness(thickness: Exact | Sequence[Exact] | None, dimension: int) -> tuple[Fraction, ...] | None:
+    if thickness is None:
+        return None
+    given = list(thickness) if isinstance(thickness, (list, tuple)) else [thickness] * dimension
+    exact = tuple(exact_number(t, "thickness") for t in given)
+    if len(exact) != dimension:
+        raise InvalidInput("thickness", f"{len(exact)} numbers", f"one, or {dimension}")
+    if any(t <= 0 for t in exact):
+        raise InvalidInput("thickness", str(thickness), "lengths greater than 0, in answer units")
+    return exact

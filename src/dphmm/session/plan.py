@@ -1,0 +1,128 @@
+"""A plan: everything about one release that is decided before the true state is looked at.
+
+A plan is a pure function of public data: the space, the policy, the support and plan set of the step, the options.
+Its hash names it in ledgers, files and services; the same public inputs give the same hash everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from dphmm.accounting.ledger import PlanRecord
+from dphmm.mechanisms import LatticeMechanism
+from dphmm.policy.constraint import Constraint
+from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.types import Bits, BoolArray, FloatArray, IntArray, Loss
+
+#: Part of every plan hash: raise it when the same inputs would make another plan.
+ALGORITHM_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """One step's release, ready but for the true state.
+
+    ``image`` (N, d): the lattice answer of every state's surrogate. ``hulls``, ``mechanisms``: one for scope="global",
+    one per component otherwise; ``body_of`` (N,) says which of them answers a state. ``joins`` (m, 2): edges added by
+    protection. ``partners`` (p, 2): for every plan state without an edge, the state it hides with in all queries of
+    this step; ``given_partners``: those that other queries had fixed before. ``cost``: the largest loss between any two plan states (Theorem 6.3), ``math.inf`` when unbounded.
+    """
+
+    constraint: Constraint
+    epsilon: Fraction
+    image: IntArray
+    hulls: tuple[SensitivityHull, ...]
+    mechanisms: tuple[LatticeMechanism, ...]
+    body_of: IntArray
+    joins: IntArray
+    partners: IntArray
+    given_partners: IntArray
+    cost: Loss
+    constant: bool
+    inputs: str
+
+    def draw(self, state: int, bits: Bits) -> tuple[int, ...]:
+        """The one place where a true state is used: look up its answer, add noise."""
+        noise = self.mechanisms[self.body_of[state]].noise(1, bits)[0]
+        return tuple(int(a) + int(n) for a, n in zip(self.image[state], noise, strict=True))
+
+    def log_likelihood(self, z: IntArray) -> FloatArray:
+        """log Pr(z | s) (N,) up to a constant common to all states."""
+        if len(self.mechanisms) == 1:
+            return self.mechanisms[0].log_likelihood_lattice(z, self.image)
+        values = np.empty(len(self.image))
+        for number, mechanism in enumerate(self.mechanisms):
+            own = self.body_of == number
+            values[own] = mechanism.log_likelihood_lattice(z, self.image[own]) - mechanism.log_normaliser
+        return values
+
+    def still_possible(self, z: IntArray) -> BoolArray:
+        """The states (N,) of the support that z does not exclude: decided by cosets, in integers."""
+        possible = self.constraint.support.copy()
+        for number, hull in enumerate(self.hulls):
+            if len(hull.equations):
+                off = np.any(((z - self.image) @ hull.equations.T) != 0, axis=1)
+                possible &= ~(off & (self.body_of == number))
+        return possible
+
+    @property
+    def narrows_support(self) -> bool:
+        """Whether a release can exclude states for certain (a flat hull that was allowed)."""
+        return any(len(hull.equations) for hull in self.hulls)
+
+    @cached_property
+    def hash(self) -> str:
+        chosen = [{"hull": h.digest, **m.describe()} for h, m in zip(self.hulls, self.mechanisms, strict=True)]
+        return hashlib.sha256(json.dumps([self.inputs, chosen], sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def record(self) -> PlanRecord:
+        """What the ledger keeps: the plan set, and what was chosen."""
+        description = {
+            "mechanisms": [m.describe() for m in self.mechanisms],
+            "joins": self.joins.tolist(),
+            "partners": self.partners.tolist(),
+            "given_partners": self.given_partners.tolist(),
+            "cost": "unbounded" if self.cost == math.inf else str(self.cost),
+        }
+        packed = np.packbits(self.constraint.plan).tobytes()
+        text = json.dumps(description, sort_keys=True)
+        return PlanRecord(hash=self.hash, plan_states=packed, n_states=len(self.image), description=text)
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism's name; of components that use several, all of them."""
+        return "+".join(sorted({m.describe()["mechanism"] for m in self.mechanisms}))
+
+    @property
+    def expected_error(self) -> float:
+        """E‖noise‖² in answer units squared; over components, weighted by their plan states."""
+        weights = np.bincount(self.body_of[self.constraint.plan], minlength=len(self.mechanisms))
+        errors = np.array([m.expected_error for m in self.mechanisms])
+        return float(weights @ errors / weights.sum())
+
+    def __repr__(self) -> str:
+        return f"Plan({self.hash[:12]}, {int(self.constraint.plan.sum())} states, {self.mechanism})"
+
+
+def plan_states(record: PlanRecord) -> BoolArray:
+    """The plan set (N,) that a ledger kept."""
+    packed = np.frombuffer(record.plan_states, dtype=np.uint8)
+    return np.unpackbits(packed, count=record.n_states).astype(np.bool_)
+
+
+def fixed_partners(record: PlanRecord) -> IntArray:
+    """The partners (p, 2) that a recorded plan fixed for all queries of its timestamp."""
+    return np.array(json.loads(record.description)["partners"], dtype=np.int64).reshape(-1, 2)
+
+
+def given_partners(record: PlanRecord) -> IntArray:
+    """The partners (p, 2) that had been fixed by other queries when a recorded plan was made."""
+    return np.array(json.loads(record.description)["given_partners"], dtype=np.int64).reshape(-1, 2)

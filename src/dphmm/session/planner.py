@@ -1,0 +1,216 @@
+"""From the public state of a step to its plan; plans are kept by everything that made them and shared by subjects."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+
+from dphmm.errors import DegenerateHull
+from dphmm.mechanisms import Constant, LatticeMechanism, mechanism_for
+from dphmm.policy import from_edges
+from dphmm.policy.constraint import Constraint
+from dphmm.policy.graph import PolicyGraph
+from dphmm.sensitivity.differences import PolicyDifferences
+from dphmm.sensitivity.hull import SensitivityHull, check_sizes, hull_of
+from dphmm.sensitivity.protection import nearest_other, protect
+from dphmm.sensitivity.spread import largest_norm
+from dphmm.sensitivity.thicken import thicken
+from dphmm.session.options import Options
+from dphmm.session.plan import ALGORITHM_VERSION, Plan
+from dphmm.states.space import StateSpace
+from dphmm.types import BoolArray, IntArray, Loss
+
+_NO_PARTNERS = np.zeros((0, 2), dtype=np.int64)
+#: The cache is bounded by the states its plans hold together.
+_MOST_CACHED_STATES = 2**23
+
+
+class Planner:
+    """Makes and keeps the plans of one policy, space and set of options."""
+
+    def __init__(self, policy: PolicyGraph, space: StateSpace, options: Options) -> None:
+        check_sizes(policy, space.lattice)
+        self.policy = policy
+        self.space = space
+        self.options = options
+        self._public = {
+            "version": ALGORITHM_VERSION,
+            "space": space.digest,
+            "policy": policy.digest,
+            "options": options.written(),
+        }
+        self._plans: OrderedDict[bytes, Plan] = OrderedDict()
+
+    def plan(self, support: BoolArray, plan_set: BoolArray, partners: IntArray = _NO_PARTNERS) -> Plan:
+        """The plan of a step: from the cache, or made now.
+
+        ``partners`` (p, 2) are edges that another query of the same timestamp has fixed.
+        """
+        key = b"".join((np.packbits(support).tobytes(), np.packbits(plan_set).tobytes(), partners.tobytes()))
+        found = self._plans.get(key)
+        if found is None:
+            found = self._make(support, plan_set, partners)
+            self._plans[key] = found
+            while len(self._plans) > max(16, _MOST_CACHED_STATES // len(support)):
+                self._plans.popitem(last=False)
+        else:
+            self._plans.move_to_end(key)
+        return found
+
+    def _make(self, support: BoolArray, plan_set: BoolArray, partners: IntArray) -> Plan:
+        constraint = Constraint.surrogated(support, plan_set, self.space)
+        image = self.space.lattice[constraint.surrogate]
+        policy = self.policy.union(from_edges(partners, len(image))) if len(partners) else self.policy
+        step = _Step(policy, self.space, self.options, constraint, image)
+        bodies = step.bodies()
+        return Plan(
+            constraint=constraint,
+            epsilon=self.options.epsilon,
+            image=image,
+            hulls=bodies.hulls,
+            mechanisms=bodies.mechanisms,
+            body_of=bodies.body_of,
+            joins=bodies.joins,
+            partners=step.partners(bodies) if not bodies.constant else _NO_PARTNERS,
+            given_partners=partners,
+            cost=step.cost(bodies),
+            constant=bodies.constant,
+            inputs=self._inputs(constraint, partners),
+        )
+
+    def _inputs(self, constraint: Constraint, partners: IntArray) -> str:
+        own = {
+            "support": _sha(np.packbits(constraint.support).tobytes()),
+            "plan": _sha(np.packbits(constraint.plan).tobytes()),
+            "surrogate": _sha(constraint.surrogate.astype("<i8").tobytes()),
+            "partners": partners.tolist(),
+        }
+        return json.dumps({**self._public, **own}, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class _Bodies:
+    hulls: tuple[SensitivityHull, ...]
+    mechanisms: tuple[LatticeMechanism, ...]
+    body_of: IntArray
+    joins: IntArray
+    constant: bool = False
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The parts that the bodies of one plan are made from."""
+
+    policy: PolicyGraph
+    space: StateSpace
+    options: Options
+    constraint: Constraint
+    image: IntArray
+
+    def bodies(self) -> _Bodies:
+        if np.all(self.image == self.image[0]):
+            return self._public_constant()
+        return self._by_component() if self.options.scope == "component" else self._global()
+
+    def _public_constant(self) -> _Bodies:
+        """Every answer is the same: it is released as it is, and says nothing."""
+        hull = hull_of(self._source(_NO_PARTNERS), self.space.frame)
+        mechanism = Constant(hull, self.options.epsilon)
+        return _Bodies((hull,), (mechanism,), self._zeros(), _NO_PARTNERS, constant=True)
+
+    def _global(self) -> _Bodies:
+        protection = protect(
+            self.policy, self.space.lattice, self.space.frame, self.constraint, method=self.options.protection
+        )
+        hull = self._full(protection.hull, self._source(protection.joins))
+        mechanism = mechanism_for(hull, self.options.epsilon, self.options.mechanism)
+        return _Bodies((hull,), (mechanism,), self._zeros(), protection.joins)
+
+    def _by_component(self) -> _Bodies:
+        """One body per connected component; each may use the body of all components where that errs less."""
+        protection = protect(
+            self.policy,
+            self.space.lattice,
+            self.space.frame,
+            self.constraint,
+            method=self.options.protection,
+            isolated=True,
+        )
+        joined = self._joined(protection.joins)
+        component = joined.components(self.constraint)
+        whole = self._mechanism(self._full(protection.hull, self._source(protection.joins)))
+        hulls, mechanisms = [], []
+        for number in range(int(component.max()) + 1):
+            mine = component[self.constraint.surrogate] == number
+            part = Constraint(
+                support=self.constraint.support & mine,
+                plan=self.constraint.plan & mine,
+                surrogate=self.constraint.surrogate,
+            )
+            source = PolicyDifferences.of(joined, self.space.lattice, part)
+            own = self._mechanism(self._full(hull_of(source, self.space.frame), source))
+            best = own if own[1].expected_error <= whole[1].expected_error else whole
+            hulls.append(best[0])
+            mechanisms.append(best[1])
+        body_of = component[self.constraint.surrogate]
+        return _Bodies(tuple(hulls), tuple(mechanisms), body_of, protection.joins)
+
+    def _mechanism(self, hull: SensitivityHull) -> tuple[SensitivityHull, LatticeMechanism]:
+        return hull, mechanism_for(hull, self.options.epsilon, self.options.mechanism)
+
+    def _full(self, hull: SensitivityHull, source: PolicyDifferences) -> SensitivityHull:
+        if hull.rank == hull.dimension or self.options.flat == "allow":
+            return hull
+        if self.options.flat == "refuse":
+            raise DegenerateHull(
+                f"flat: the sensitivity hull has rank {hull.rank} in {hull.dimension} dimensions, so a release would "
+                'tell which line or plane the state is on; use flat="thicken", or "allow" to accept it'
+            )
+        return thicken(source, hull, self.options.thickness)
+
+    def _source(self, joins: IntArray) -> PolicyDifferences:
+        source = PolicyDifferences.of(self.policy, self.space.lattice, self.constraint)
+        lattice = self.space.lattice
+        return source.with_points(lattice[joins[:, 1]] - lattice[joins[:, 0]]) if len(joins) else source
+
+    def _joined(self, joins: IntArray) -> PolicyGraph:
+        return self.policy.union(from_edges(joins, len(self.image))) if len(joins) else self.policy
+
+    def _zeros(self) -> IntArray:
+        return np.zeros(len(self.image), dtype=np.int64)
+
+    def partners(self, bodies: _Bodies) -> IntArray:
+        """For every plan state without a policy edge, the one state it hides with (corrected Theorem 7.1).
+
+        The partner that protection joined it to, or else the nearest state whose difference the hull already covers.
+        """
+        alone = np.flatnonzero(self.constraint.plan & ~self.policy.has_neighbor(self.constraint))
+        fixed = {int(a): int(b) for b, a in bodies.joins} | {int(a): int(b) for a, b in bodies.joins}
+        missing = np.array([s for s in alone.tolist() if s not in fixed], dtype=np.int64)
+        fixed |= {int(s): self._implicit_partner(bodies, int(s)) for s in missing}
+        pairs = [(int(s), fixed[int(s)]) for s in alone]
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+    def _implicit_partner(self, bodies: _Bodies, state: int) -> int:
+        support = np.flatnonzero(self.constraint.support)
+        others = support[support != state]
+        covered = bodies.hulls[bodies.body_of[state]].contains_lattice(self.image[others] - self.image[state])
+        return nearest_other(self.image, self.space.frame, state, others[covered])
+
+    def cost(self, bodies: _Bodies) -> Loss:
+        """The largest loss of any two plan states (Theorem 6.3 with the mechanism's own loss)."""
+        if bodies.constant:
+            return bodies.mechanisms[0].epsilon * 0
+        if len({hull.digest for hull in bodies.hulls}) > 1:
+            return math.inf
+        norm = largest_norm(bodies.hulls[0], self.image[self.constraint.plan])
+        return bodies.mechanisms[0].loss_of_norm(norm)
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

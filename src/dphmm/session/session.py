@@ -1,0 +1,395 @@
+"""One subject over time: a thin object around the pure step, and a fold over the subject's ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dphmm._checks import exact_number
+from dphmm.accounting.ledger import (
+    Caps,
+    Entry,
+    Ledger,
+    MemoryLedger,
+    PlanRecord,
+    Request,
+    SessionHeader,
+    Spent,
+    Transaction,
+)
+from dphmm.errors import InvalidInput
+from dphmm.markov.filtering import Belief
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.constraint import DeltaSet, Support
+from dphmm.policy.graph import PolicyGraph
+from dphmm.samplers.entropy import default_bits
+from dphmm.session.options import Options
+from dphmm.session.plan import Plan, fixed_partners, given_partners, plan_states
+from dphmm.session.planner import Planner
+from dphmm.session.release import Release
+from dphmm.session.step import Position, estimate
+from dphmm.states.space import StateSpace
+from dphmm.types import Bits, BoolArray, Exact, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A step that has been stored but not yet moved past: nothing of it may be shown before its commit."""
+
+    release: Release | None
+    following: Position
+    posterior: Belief
+
+
+class ReleaseSession:
+    """Releases of one subject's states under one policy (Algorithm 2 of the DPHMM paper, corrected).
+
+    Parameters
+    ----------
+    model, policy, space : what the adversary knows, over the same N states.
+    epsilon : the promise of each release given the past; a number, Fraction or decimal string.
+    constraint : "support", or a `DeltaSet`.
+    mechanism, scope, flat, thickness, protection, start : see the guide; the defaults are the safe ones.
+    subject, query : the key of the releases together with t; two sessions of one key share one history.
+    ledger : where releases are stored before anyone sees them; in memory when None.
+    cap_epsilon, cap_cost : refuse a release that would bring the subject's totals over a cap.
+    bits : None for the system's secure randomness; ReplayBits for tests, which marks every release.
+    estimate_loss : "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state).
+    """
+
+    def __init__(
+        self,
+        model: MarkovModel,
+        policy: PolicyGraph,
+        space: StateSpace,
+        epsilon: Exact,
+        *,
+        constraint: str | DeltaSet | Support = "support",
+        mechanism: str = "auto",
+        scope: str = "global",
+        flat: str = "thicken",
+        thickness: Exact | Sequence[Exact] | None = None,
+        protection: str = "nearest",
+        start: str | None = None,
+        subject: str = "",
+        query: str = "state",
+        ledger: Ledger | None = None,
+        cap_epsilon: Exact | None = None,
+        cap_cost: Exact | None = None,
+        bits: Bits | None = None,
+        estimate_loss: str = "squared",
+        planner: Planner | None = None,
+    ) -> None:
+        options = Options.checked(
+            epsilon,
+            dimension=space.dimension,
+            constraint=constraint,
+            mechanism=mechanism,
+            scope=scope,
+            flat=flat,
+            thickness=thickness,
+            protection=protection,
+            start=model.start if start is None else start,
+        )
+        self._model = model
+        self._space = space
+        self._planner = planner if planner is not None else Planner(policy, space, options)
+        check_same_states(model, policy, space)
+        self._options = options
+        self._ledger: Ledger = MemoryLedger() if ledger is None else ledger
+        self._subject = subject
+        self._query = query
+        self._caps = Caps(_cap(cap_epsilon, "cap_epsilon"), _cap(cap_cost, "cap_cost"))
+        self._bits = default_bits(bits)
+        self._loss = estimate_loss
+        self._position = Position.first(model, options)
+        self._posterior: Belief | None = None
+        self._past: list[Release | None] = []
+        self._drifted = 0
+        self._opened = False
+
+    # -- what anybody may know ------------------------------------------------------------------------------------
+
+    @property
+    def t(self) -> int:
+        """The coming step."""
+        return self._position.t
+
+    @property
+    def prior(self) -> Belief:
+        """The public belief about the coming step."""
+        return self._position.prior
+
+    @property
+    def support(self) -> BoolArray:
+        """The states (N,) that the public history does not exclude at the coming step."""
+        return self._position.prior.support
+
+    @property
+    def posterior(self) -> Belief | None:
+        """The public belief after the last step; None before the first."""
+        return self._posterior
+
+    @property
+    def spent(self) -> Spent:
+        """(epsilon, cost) of the subject over all queries; see `dphmm.accounting` for what the totals mean."""
+        return self._ledger.spent(self._subject)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the coming step: a function of public data."""
+        return self._plan(self._ledger.plans_at(self._subject, self.t, self._query))
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """The releases so far, in order."""
+        return tuple(r for r in self._past if r is not None)
+
+    def owner_view(self) -> dict[str, int]:
+        """For the data owner alone, never to be published: how often the true state was outside the plan set."""
+        return {"releases": len(self.releases), "drifted": self._drifted}
+
+    # -- releasing ------------------------------------------------------------------------------------------------
+
+    def release(self, state: int | str, t: int | None = None) -> Release:
+        """Publish an answer about the true state of the coming step, or return the stored one of an earlier step.
+
+        Parameters
+        ----------
+        state : state number, or its name. A name that the space does not have is drift: it is answered from the
+            lowest-numbered plan state, and nothing shows.
+        t : the step, from 1; the coming one by default. For a stored step the state passed is not looked at.
+
+        Raises
+        ------
+        BudgetExceeded, DegenerateHull, Unprotectable : decided from public data, before anything is drawn.
+        InvalidInput : other public parameters for a stored step, or a step that is neither stored nor next.
+        """
+        if t is not None and t != self.t:
+            return self._stored(t)
+        with self._ledger.transaction() as transaction:
+            outcome = self.release_within(transaction, state)
+        self.accept(outcome)
+        return _published(outcome)
+
+    def skip(self) -> None:
+        """Let a step pass without publishing: recorded, because the support moves."""
+        with self._ledger.transaction() as transaction:
+            outcome = self.skip_within(transaction)
+        self.accept(outcome)
+
+    def release_within(self, transaction: Transaction, state: int | str) -> Outcome:
+        """Store the coming release in a transaction of the caller's, who shows nothing before it is committed."""
+        self._open(transaction)
+        plan = self._plan(transaction.plans_at(self._subject, self.t, self._query))
+
+        def draw() -> tuple[int, ...]:
+            number = self._state_number(state, plan)
+            self._drifted += int(not plan.constraint.plan[number])
+            return plan.draw(number, self._bits)
+
+        request = Request(
+            subject=self._subject,
+            query=self._query,
+            t=self.t,
+            kind="release",
+            epsilon=plan.epsilon,
+            cost=plan.cost,
+            plan=plan.record,
+            secure=self._bits.secure,
+            constant=plan.constant,
+        )
+        return self._after(transaction.store(request, draw, self._caps), plan)
+
+    def skip_within(self, transaction: Transaction) -> Outcome:
+        """Record that the coming step is skipped, in a transaction of the caller's."""
+        self._open(transaction)
+        request = Request(
+            subject=self._subject,
+            query=self._query,
+            t=self.t,
+            kind="skip",
+            epsilon=None,
+            cost=None,
+            plan=None,
+            secure=self._bits.secure,
+            constant=False,
+        )
+        transaction.store(request, _nothing, self._caps)
+        return self._after_skip()
+
+    def accept(self, outcome: Outcome) -> None:
+        """Move on by a step whose transaction has been committed."""
+        self._opened = True
+        self._past.append(outcome.release)
+        self._position, self._posterior = outcome.following, outcome.posterior
+
+    # -- from a ledger --------------------------------------------------------------------------------------------
+
+    @classmethod
+    def resume(
+        cls,
+        ledger: Ledger,
+        subject: str,
+        model: MarkovModel,
+        policy: PolicyGraph,
+        space: StateSpace,
+        *,
+        query: str = "state",
+        cap_epsilon: Exact | None = None,
+        cap_cost: Exact | None = None,
+        bits: Bits | None = None,
+        estimate_loss: str = "squared",
+        planner: Planner | None = None,
+    ) -> ReleaseSession:
+        """The session that wrote a subject's history, rebuilt from it: it continues exactly where it was.
+
+        Raises
+        ------
+        InvalidInput : no such history, or another model, policy or space than it was written with.
+        """
+        header = ledger.header(subject, query)
+        if header is None:
+            raise InvalidInput("subject", f"no history of query {query!r} in the ledger", "one that was released")
+        options = Options.read(header.options, space.dimension)
+        session = cls(
+            model,
+            policy,
+            space,
+            options.epsilon,
+            constraint=options.constraint,
+            mechanism=options.mechanism,
+            scope=options.scope,
+            flat=options.flat,
+            thickness=options.thickness,
+            protection=options.protection,
+            start=options.start,
+            subject=subject,
+            query=query,
+            ledger=ledger,
+            cap_epsilon=cap_epsilon,
+            cap_cost=cap_cost,
+            bits=bits,
+            estimate_loss=estimate_loss,
+            planner=planner,
+        )
+        session._check_header(header)
+        session.catch_up()
+        return session
+
+    def catch_up(self) -> None:
+        """Move past every step that the ledger already holds."""
+        for entry in self._ledger.entries(self._subject, self._query):
+            if entry.t >= self.t:
+                self.accept(self._after_skip() if entry.kind == "skip" else self._replayed(entry))
+
+    def _replayed(self, entry: Entry) -> Outcome:
+        """The outcome of a recorded release, under the plan set that was recorded (float arithmetic may differ)."""
+        recorded = self._ledger.plan(str(entry.plan_hash))
+        plan = self._planner.plan(self.support, plan_states(recorded), given_partners(recorded))
+        if plan.hash != entry.plan_hash:
+            raise InvalidInput("ledger", f"plan {entry.plan_hash} at t={entry.t}", f"{plan.hash}, made from the record")
+        return self._after(entry, plan)
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _open(self, transaction: Transaction) -> None:
+        if not self._opened:
+            transaction.open_session(SessionHeader(self._subject, self._query, self._header_options()))
+
+    def _header_options(self) -> dict[str, str]:
+        return {
+            "model": self._model.digest,
+            "space": self._space.digest,
+            "policy": self._planner.policy.digest,
+            **self._options.written(),
+        }
+
+    def _check_header(self, header: SessionHeader) -> None:
+        for name, own in self._header_options().items():
+            if header.options.get(name) != own:
+                raise InvalidInput(name, own, f"the {name} of the history, {header.options.get(name)}")
+
+    def _plan(self, others: list[PlanRecord]) -> Plan:
+        if others and self._options.flat == "allow":
+            raise InvalidInput("flat", "allow", "thicken or refuse where a subject has several queries at one step")
+        return self._planner.plan(self.support, self._position.plan_set(self._options), all_partners(others))
+
+    def _after(self, entry: Entry, plan: Plan) -> Outcome:
+        assert entry.z is not None
+        z = np.array(entry.z, dtype=np.int64)
+        posterior = self._position.posterior(plan, z)
+        guess = estimate(posterior, self._space.answers, self._loss)
+        release = Release(
+            t=entry.t,
+            z=self._space.frame.to_answers(z),
+            z_lattice=z,
+            estimate=np.array(guess.answer),
+            estimate_state=guess.state,
+            epsilon=plan.epsilon,
+            cost=plan.cost,
+            plan_hash=plan.hash,
+            mechanism=plan.mechanism,
+            constant=entry.constant,
+            secure=entry.secure,
+        )
+        return Outcome(release, self._position.following(self._model, posterior), posterior)
+
+    def _after_skip(self) -> Outcome:
+        prior = self._position.prior
+        return Outcome(None, self._position.following(self._model, prior), prior)
+
+    def _stored(self, t: int) -> Release:
+        if isinstance(t, (int, np.integer)) and 1 <= t < self.t:
+            release = self._past[int(t) - 1]
+            if release is not None:
+                return release
+            raise InvalidInput("t", int(t), "a step that was released; this one was skipped")
+        raise InvalidInput("t", t, f"the coming step {self.t} or a stored one before it; skip() lets steps pass")
+
+    def _state_number(self, state: int | str, plan: Plan) -> int:
+        """The number of a true state. Errors never repeat it."""
+        if isinstance(state, str):
+            known = self._space.index_of(state)
+            return known if known >= 0 else int(np.argmax(plan.constraint.plan))
+        number = int(state) if isinstance(state, (int, np.integer)) and not isinstance(state, bool) else -1
+        if not 0 <= number < self._space.n_states:
+            raise InvalidInput("state", "a value that is none", f"a name, or a number below {self._space.n_states}")
+        return number
+
+    def __repr__(self) -> str:
+        return f"ReleaseSession(subject={self._subject!r}, query={self._query!r}, t={self.t})"
+
+
+def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> None:
+    """Model, policy and space must speak of the same number of states."""
+    if not model.n_states == policy.n_states == space.n_states:
+        came = f"{model.n_states} states in the model, {policy.n_states} in the policy, {space.n_states} in the space"
+        raise InvalidInput("space", came, "the same number in all three")
+
+
+def all_partners(records: list[PlanRecord]) -> IntArray:
+    """The partners (p, 2) that other queries of the same step have fixed."""
+    pairs = [fixed_partners(record) for record in records]
+    return np.unique(np.vstack(pairs), axis=0) if pairs else np.zeros((0, 2), dtype=np.int64)
+
+
+def _published(outcome: Outcome) -> Release:
+    assert outcome.release is not None
+    return outcome.release
+
+
+def _nothing() -> tuple[int, ...]:
+    return ()
+
+
+def _cap(value: Exact | None, field: str) -> Fraction | None:
+    if value is None:
+        return None
+    cap = exact_number(value, field)
+    if cap < 0:
+        raise InvalidInput(field, str(value), "0 or more")
+    return cap

@@ -1,0 +1,26 @@
+"""States: names, answers on a lattice, maps (grids, H3 cells), categories; and trajectories of them."""
+
+from dphmm.states.categories import category_space, ordered_labels
+from dphmm.states.grid import Grid
+from dphmm.states.hexes import H3
+from dphmm.states.kinds import SPACES, from_description
+from dphmm.states.lattice import Lattice
+from dphmm.states.maps import MapSpace
+from dphmm.states.space import StateSpace, lattice_answers
+from dphmm.states.units import parse_duration, parse_length, parse_speed
+
+__all__ = [
+    "H3",
+    "SPACES",
+    "Grid",
+    "Lattice",
+    "MapSpace",
+    "StateSpace",
+    "category_space",
+    "from_description",
+    "lattice_answers",
+    "ordered_labels",
+    "parse_duration",
+    "parse_length",
+    "parse_speed",
+]

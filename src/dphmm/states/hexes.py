@@ -1,0 +1,133 @@
+"""Hexagonal cells of Uber's H3 index (https://h3geo.org), an optional extra: ``pip install dphmm[h3]``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dphmm.errors import InvalidInput
+from dphmm.states.maps import MapSpace, _places
+from dphmm.states.projection import LARGEST_LATITUDE, Projection
+from dphmm.states.snapping import snap
+from dphmm.states.space import Description
+from dphmm.types import FloatArray, IntArray
+
+#: Default pitch, as a share of the mean edge of a cell of the resolution.
+_PITCH_SHARE = 0.01
+
+
+class H3(MapSpace):
+    """The H3 cells that cover some public places, in the order of their numbers; names are the cells' hex strings.
+
+    Answers are cell centres in metres east and north of the middle of the cover (N, 2), in the same projection as a
+    Grid. The default pitch is 1 % of the mean edge of the resolution, to two digits: it depends on nothing else.
+    """
+
+    kind: ClassVar[str] = "h3"
+
+    #: H3 cell numbers uint64 (N,), increasing.
+    cells: NDArray[np.uint64]
+    resolution: int
+
+    def __init__(
+        self, lat: ArrayLike, lon: ArrayLike, resolution: int = 8, pitch: ArrayLike | None = None
+    ) -> None:
+        h3 = _h3()
+        self.resolution = _check_resolution(resolution)
+        latitudes, longitudes, _ = _places(lat, lon)
+        if not latitudes.size:
+            raise InvalidInput("lat", "no places", "at least 1")
+        if not (np.abs(latitudes) <= LARGEST_LATITUDE).all() or not np.isfinite(longitudes).all():
+            raise InvalidInput("lat, lon", "a place without a cell", "finite degrees, latitude within 89.9")
+        self.cells = np.unique(_cells_of(h3, latitudes.ravel(), longitudes.ravel(), self.resolution))
+        centres = np.array([h3.cell_to_latlng(int(cell)) for cell in self.cells])
+        self.projection = _about_the_middle(centres[:, 0], centres[:, 1])
+        raw = self.projection.to_metres(centres[:, 0], centres[:, 1])
+        lattice, frame = snap(raw, _default_pitch(h3, self.resolution) if pitch is None else pitch)
+        self._place(lattice, frame, raw, None)
+
+    @classmethod
+    def covering(
+        cls, lat: ArrayLike, lon: ArrayLike, resolution: int = 8, pitch: ArrayLike | None = None
+    ) -> H3:
+        """The distinct cells of a resolution (0 to 15) that contain the given places, which must be public.
+
+        ``pitch`` in metres. Raises InvalidInput without the h3 package, for no places and for bad ones.
+        """
+        return cls(lat, lon, resolution, pitch)
+
+    def _default_names(self) -> tuple[str, ...]:
+        return tuple(f"{int(cell):x}" for cell in self.cells)
+
+    _names_follow_lattice: ClassVar[bool] = True  # from the cells, that is, which a subset carries
+
+    def _locate(self, lat: FloatArray, lon: FloatArray) -> IntArray:
+        cells = _cells_of(_h3(), lat.ravel(), lon.ravel(), self.resolution)
+        at = np.minimum(np.searchsorted(self.cells, cells), len(self.cells) - 1)
+        return np.where(self.cells[at] == cells, at, -1).reshape(lat.shape)
+
+    def _share_with(self, part: Self, kept: IntArray) -> None:
+        super()._share_with(part, kept)
+        part.cells, part.resolution = self.cells[kept], self.resolution
+
+    def describe(self) -> Description:
+        """The cells, their centres and the projection: enough to restore without the h3 package."""
+        meta, arrays = super().describe()
+        place = self.projection
+        meta |= {"resolution": self.resolution, "latitude": place.south, "longitude": place.west}
+        return meta, arrays | {"cells": self.cells}
+
+    @classmethod
+    def _restore(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        space = super()._restore({k: v for k, v in meta.items() if k != "names"}, arrays)
+        latitude, longitude = float(meta["latitude"]), float(meta["longitude"])
+        space.projection = Projection.about(latitude, longitude, latitude, longitude)
+        space.resolution = _check_resolution(meta["resolution"])
+        space.cells = arrays["cells"]
+        increasing = space.cells.dtype == np.uint64 and (space.cells[:-1] < space.cells[1:]).all()
+        if not increasing or space.cells.shape != (space.n_states,):
+            raise InvalidInput("cells", f"{space.cells.dtype} {space.cells.shape}", "increasing uint64 (N,)")
+        return space
+
+
+def _h3() -> ModuleType:
+    try:
+        import h3.api.basic_int as h3
+    except ImportError:
+        raise InvalidInput("H3", "no h3 package", "it installed: pip install 'dphmm[h3]'") from None
+    module: ModuleType = h3
+    return module
+
+
+def _check_resolution(resolution: object) -> int:
+    whole = isinstance(resolution, (int, np.integer)) and not isinstance(resolution, bool)
+    if not whole or not 0 <= int(resolution) <= 15:  # type: ignore[call-overload]
+        raise InvalidInput("resolution", resolution, "an integer from 0 to 15")
+    return int(resolution)  # type: ignore[call-overload, no-any-return]
+
+
+def _cells_of(h3: ModuleType, lat: FloatArray, lon: FloatArray, resolution: int) -> NDArray[np.uint64]:
+    # H3 is called once per place, so repeated places are looked up once.
+    places, inverse = np.unique(lat + 1j * lon, return_inverse=True)
+    found = (h3.latlng_to_cell(p.real, p.imag, resolution) for p in places.tolist())
+    return np.fromiter(found, np.uint64, len(places))[inverse]
+
+
+def _about_the_middle(lat: FloatArray, lon: FloatArray) -> Projection:
+    """Projection about the middle of the cells, wherever they lie: longitudes are opened at their widest gap."""
+    latitude = float((lat.min() + lat.max()) / 2)
+    around = np.sort(np.mod(lon, 360.0))
+    gaps = np.diff(around, append=around[0] + 360.0)
+    widest = int(np.argmax(gaps))
+    first = around[(widest + 1) % len(around)]
+    longitude = float(np.mod(first + (360.0 - gaps[widest]) / 2 + 180.0, 360.0) - 180.0)
+    return Projection.about(latitude, longitude, latitude, longitude)
+
+
+def _default_pitch(h3: ModuleType, resolution: int) -> float:
+    edge = h3.average_hexagon_edge_length(resolution, unit="m")
+    return float(f"{_PITCH_SHARE * edge:.2g}")

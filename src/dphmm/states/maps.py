@@ -1,0 +1,90 @@
+"""What grids and H3 covers share: a projection, places to states, and the nearest state of a place outside."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dphmm.errors import InvalidInput
+from dphmm.states.projection import Projection
+from dphmm.states.space import StateSpace
+from dphmm.types import FloatArray, IntArray
+
+# Two states this near to being equally far count as tied: the lowest number wins.
+_TIE = 1e-9
+
+
+class MapSpace(StateSpace):
+    """A StateSpace of places on the map; answers are metres east and north (N, 2)."""
+
+    projection: Projection
+
+    @abstractmethod
+    def _locate(self, lat: FloatArray, lon: FloatArray) -> IntArray:
+        """States of finite places; -1 outside."""
+
+    def locate(self, lat: ArrayLike, lon: ArrayLike) -> Any:
+        """State of each place in degrees: int64 (n,), or an int for scalars; -1 outside every state and for NaN.
+
+        Latitudes and longitudes must broadcast to one shape.
+        """
+        latitudes, longitudes, scalar = _places(lat, lon)
+        states = np.full(latitudes.shape, -1, dtype=np.int64)
+        finite = np.isfinite(latitudes) & np.isfinite(longitudes) & (np.abs(latitudes) <= 90)
+        if finite.all():
+            states = self._locate(latitudes, longitudes)
+        elif finite.any():
+            states[finite] = self._locate(latitudes[finite], longitudes[finite])
+        return int(states[0]) if scalar else states
+
+    def nearest(self, lat: ArrayLike, lon: ArrayLike) -> Any:
+        """The state whose answer as given is nearest (metres of the projection); ties to the lowest number.
+
+        Raises InvalidInput, without naming it, for a place that is not finite.
+        """
+        latitudes, longitudes, scalar = _places(lat, lon)
+        if not (np.isfinite(latitudes) & np.isfinite(longitudes)).all():
+            raise InvalidInput("lat, lon", "a place that is not finite", "degrees")
+        points = self.projection.to_metres(latitudes, longitudes)
+        flat = points.reshape(-1, 2)
+        distance = self._tree.query(flat)[0]
+        tied = self._tree.query_ball_point(flat, distance * (1 + _TIE) + _TIE)
+        states = np.fromiter((min(near) for near in tied), np.int64, len(flat)).reshape(latitudes.shape)
+        return int(states[0]) if scalar else states
+
+    @cached_property
+    def _tree(self) -> Any:
+        from scipy.spatial import cKDTree
+
+        return cKDTree(self.raw_answers)
+
+    def to_latlon(self, answers: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Latitudes and longitudes in degrees of answers (n, 2) in metres."""
+        return self.projection.to_degrees(answers)
+
+    def _share_with(self, part: Self, kept: IntArray) -> None:
+        part.projection = self.projection
+
+
+def _places(lat: ArrayLike, lon: ArrayLike) -> tuple[FloatArray, FloatArray, bool]:
+    latitudes = _degrees(lat, "lat")
+    longitudes = _degrees(lon, "lon")
+    scalar = latitudes.ndim == 0 and longitudes.ndim == 0
+    if latitudes.shape != longitudes.shape:
+        try:
+            latitudes, longitudes = np.broadcast_arrays(latitudes, longitudes)
+        except ValueError:
+            came = f"shapes {latitudes.shape} and {longitudes.shape}"
+            raise InvalidInput("lat, lon", came, "as many of each") from None
+    return np.atleast_1d(latitudes), np.atleast_1d(longitudes), scalar
+
+
+def _degrees(values: ArrayLike, field: str) -> NDArray[np.float64]:
+    given = np.asarray(values)
+    if given.dtype.kind not in "iuf" and given.size:
+        raise InvalidInput(field, f"dtype {given.dtype}", "numbers, in degrees")
+    return given.astype(np.float64, copy=False)

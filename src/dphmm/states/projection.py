@@ -1,0 +1,74 @@
+"""Equirectangular projection about a place: metres east and north, with the WGS84 radii of that latitude."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm.errors import InvalidInput
+from dphmm.types import FloatArray
+
+# WGS84 (NIMA TR8350.2): semi-major axis in metres and first eccentricity squared.
+_SEMI_MAJOR = 6_378_137.0
+_ECCENTRICITY2 = 6.694_379_990_141_317e-3
+#: Radius of the sphere of equal volume, metres: great-circle distances.
+MEAN_RADIUS = 6_371_000.8
+#: Farthest latitude on which a degree of longitude is still long enough to divide by.
+LARGEST_LATITUDE = 89.9
+
+
+def metres_per_degree(latitude: float) -> tuple[float, float]:
+    """Length in metres of a degree of latitude and of a degree of longitude at a latitude in degrees."""
+    phi = math.radians(latitude)
+    curvature = 1 - _ECCENTRICITY2 * math.sin(phi) ** 2
+    meridian = _SEMI_MAJOR * (1 - _ECCENTRICITY2) / curvature**1.5
+    parallel = _SEMI_MAJOR / math.sqrt(curvature) * math.cos(phi)
+    return math.radians(meridian), math.radians(parallel)
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Degrees to metres east and north of (south, west); longitudes are cut opposite to the middle of the map.
+
+    ``middle`` is the longitude of the middle of the map, degrees; the cut lies at ``middle`` + 180.
+    """
+
+    south: float
+    west: float
+    middle: float
+    metres_north: float
+    metres_east: float
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(value) for value in asdict(self).values()):
+            raise InvalidInput("projection", "NaN or an infinity", "finite numbers")
+        if not (self.metres_north > 0 and self.metres_east > 0):
+            raise InvalidInput("projection", "a degree without length", "more than 0 metres per degree")
+
+    @classmethod
+    def about(cls, south: float, west: float, latitude: float, middle: float) -> Projection:
+        """Metres from the corner (south, west), true to scale at ``latitude``."""
+        north, east = metres_per_degree(latitude)
+        return cls(south, west, middle, north, east)
+
+    def to_metres(self, lat: ArrayLike, lon: ArrayLike) -> FloatArray:
+        """Places in degrees to metres (n, 2): east, north."""
+        degrees_east = np.mod(np.asarray(lon, dtype=np.float64) - self.middle + 180.0, 360.0) - 180.0
+        east = (degrees_east + (self.middle - self.west)) * self.metres_east
+        north = (np.asarray(lat, dtype=np.float64) - self.south) * self.metres_north
+        return np.stack([east, north], axis=-1)
+
+    def to_degrees(self, metres: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Metres (n, 2) to latitudes in [-90, 90] and longitudes in [-180, 180), degrees.
+
+        A point beyond a pole comes to lie on it.
+        """
+        points = np.asarray(metres, dtype=np.float64)
+        if points.ndim == 0 or points.shape[-1] != 2:
+            raise InvalidInput("answers", f"an array of shape {points.shape}", "(n, 2): metres east and north")
+        lat = np.clip(points[..., 1] / self.metres_north + self.south, -90.0, 90.0)
+        lon = np.mod(points[..., 0] / self.metres_east + self.west + 180.0, 360.0) - 180.0
+        return lat, lon

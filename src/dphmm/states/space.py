@@ -1,0 +1,212 @@
+"""States and their answers. States are 0..N-1 inside and names at the edges; answers f(s) are snapped once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dphmm._checks import state_mask
+from dphmm.errors import InvalidInput
+from dphmm.states.lattice import Lattice
+from dphmm.states.naming import check_names
+from dphmm.states.snapping import as_answers, check_lattice, snap
+from dphmm.types import FloatArray, IntArray, States
+
+#: What a space is saved as: numbers and text for JSON, and arrays. Never a pickle.
+Description = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+
+
+class StateSpace:
+    """N states with their answers to the measurement query, a table (N, d).
+
+    ``answers`` (N, d) or (N,), finite, in any unit; ``names`` N distinct strings (default "0", "1", ...);
+    ``pitch`` the lattice step per axis in answer units (default: integers stay as they are, other axes get the
+    largest pitch whose snapping error is at most 1 % of the smallest gap). Everything here is public.
+
+    Raises InvalidInput naming the state for a missing, ragged or non-finite answer and for a bad name.
+    """
+
+    kind: ClassVar[str] = "plain"
+
+    def __init__(
+        self, answers: ArrayLike, names: Sequence[str] | None = None, pitch: ArrayLike | None = None
+    ) -> None:
+        raw = as_answers(answers)
+        lattice, frame = snap(raw, pitch)
+        self._place(lattice, frame, raw, names)
+
+    def _place(
+        self, lattice: IntArray, frame: Lattice, raw: FloatArray | None, names: Sequence[str] | None
+    ) -> None:
+        """Set the public arrays; ``raw`` None means that the answers are the lattice points."""
+        self.lattice = _read_only(lattice)
+        self.frame = frame
+        self.answers = _read_only(frame.to_answers(lattice))
+        as_given = raw is None or np.array_equal(raw, self.answers)
+        self.raw_answers = self.answers if raw is None or as_given else _read_only(raw)
+        self._given_names = None if names is None else check_names(names, len(lattice))
+
+    @classmethod
+    def categories(
+        cls, names: Sequence[str], answers: str | Mapping[str, Any] | ArrayLike = "ordinal"
+    ) -> StateSpace:
+        """A space of named categories: see ``dphmm.states.categories.category_space``."""
+        from dphmm.states.categories import category_space
+
+        return category_space(names, answers)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states N."""
+        return len(self.lattice)
+
+    @property
+    def dimension(self) -> int:
+        """Number of axes d of an answer."""
+        return self.lattice.shape[1]
+
+    @property
+    def pitch(self) -> FloatArray:
+        """Lattice step per axis (d,), answer units."""
+        return self.frame.pitch
+
+    @cached_property
+    def snap_error(self) -> FloatArray:
+        """Largest distance (d,) from an answer as given to its lattice point, per axis, answer units."""
+        error: FloatArray = np.abs(self.raw_answers - self.answers).max(axis=0)
+        return error
+
+    @property
+    def is_lattice(self) -> bool:
+        """Whether the answers as given are lattice points (within 1e-9 of a pitch)."""
+        return bool((self.snap_error < 1e-9 * self.pitch).all())
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the states, in order."""
+        return self._default_names() if self._given_names is None else self._given_names
+
+    def _default_names(self) -> tuple[str, ...]:
+        return tuple(map(str, range(self.n_states)))
+
+    @cached_property
+    def _states_by_name(self) -> dict[str, int]:
+        return {name: state for state, name in enumerate(self.names)}
+
+    def index_of(self, name: str) -> int:
+        """The state with this name, or -1."""
+        return self._states_by_name.get(name, -1)
+
+    def indices_of(self, names: ArrayLike) -> IntArray:
+        """States int64 (n,) of many names; -1 where there is none."""
+        labels, inverse = _distinct(np.asarray(names, dtype=object).ravel())
+        states = [self._states_by_name.get(str(label), -1) for label in labels]
+        return np.array(states, dtype=np.int64)[inverse] if states else np.empty(0, dtype=np.int64)
+
+    def subset(self, states: States) -> Self:
+        """The space of some states (mask or numbers), in the order of their numbers, keeping names and kind."""
+        kept = np.flatnonzero(state_mask(states, self.n_states, "states"))
+        if len(kept) == 0:
+            raise InvalidInput("states", "no state", "at least 1 state")
+        space = type(self).__new__(type(self))
+        names = None if self._names_follow_lattice else tuple(self.names[i] for i in kept)
+        space._place(self.lattice[kept], self.frame, self._raw_rows(kept), names)
+        self._share_with(space, kept)
+        return space
+
+    #: Whether names are made from the lattice point, so that a subset need not carry them.
+    _names_follow_lattice: ClassVar[bool] = False
+
+    def _share_with(self, part: Self, kept: IntArray) -> None:
+        """Hand what a subclass knows beyond lattice and names to a subset of this space."""
+
+    def _raw_rows(self, kept: IntArray) -> FloatArray | None:
+        return None if self.raw_answers is self.answers else self.raw_answers[kept]
+
+    def to_latlon(self, answers: ArrayLike) -> tuple[FloatArray, FloatArray] | None:
+        """Latitudes and longitudes (n,) of answers (n, d) on map spaces; None here."""
+        return None
+
+    @cached_property
+    def digest(self) -> str:
+        """Hex SHA-256 of lattice, pitch, origin and names: the same for equal spaces on every machine."""
+        sha = hashlib.sha256(f"dphmm space 1 {self.lattice.shape}".encode())
+        for part in (self.lattice.astype("<i8"), self.frame.pitch, self.frame.origin):
+            sha.update(np.ascontiguousarray(part).astype(part.dtype.newbyteorder("<")).tobytes())
+        sha.update("\n".join(self.names).encode())
+        return sha.hexdigest()
+
+    def describe(self) -> Description:
+        """What saves this space: a dict for JSON and a dict of arrays; ``from_description`` restores it."""
+        meta: dict[str, Any] = {
+            "kind": self.kind,
+            "pitch": self.frame.pitch.tolist(),
+            "origin": self.frame.origin.tolist(),
+        }
+        if self._given_names is not None:
+            meta["names"] = list(self._given_names)
+        arrays: dict[str, NDArray[Any]] = {"lattice": self.lattice}
+        if self.raw_answers is not self.answers:
+            arrays["raw_answers"] = self.raw_answers
+        return meta, arrays
+
+    @staticmethod
+    def from_description(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> StateSpace:
+        """The space of any registered kind that was described so; see ``dphmm.states.kinds``."""
+        from dphmm.states.kinds import from_description
+
+        return from_description(meta, arrays)
+
+    @classmethod
+    def _restore(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        space = cls.__new__(cls)
+        frame = Lattice(np.asarray(meta["pitch"]), np.asarray(meta["origin"]))
+        lattice = arrays["lattice"]
+        if lattice.dtype != np.int64 or lattice.ndim != 2 or lattice.shape[1] != frame.dimension:
+            raise InvalidInput("lattice", f"{lattice.dtype} {lattice.shape}", "int64 (N, d)")
+        check_lattice(lattice)
+        raw = None if "raw_answers" not in arrays else as_answers(arrays["raw_answers"])
+        if raw is not None and raw.shape != lattice.shape:
+            raise InvalidInput("raw_answers", f"shape {raw.shape}", f"shape {lattice.shape}")
+        space._place(lattice, frame, raw, meta.get("names"))
+        return space
+
+    def __len__(self) -> int:
+        return self.n_states
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_states={self.n_states}, dimension={self.dimension})"
+
+
+def lattice_answers(answers: StateSpace | ArrayLike) -> tuple[IntArray, Lattice]:
+    """Lattice points int64 (N, d) and their lattice, from a StateSpace or an integer-valued array (N, d) or (N,).
+
+    Raises InvalidInput for floats that are not integers: a StateSpace snaps them.
+    """
+    if isinstance(answers, StateSpace):
+        return answers.lattice, answers.frame
+    values = as_answers(answers)
+    if (values != np.rint(values)).any():
+        raise InvalidInput(
+            "answers", "floats that are not integers", "a StateSpace, which snaps them, or integers"
+        )
+    lattice = values.astype(np.int64)
+    check_lattice(lattice)
+    return lattice, Lattice.unit(lattice.shape[1])
+
+
+def _distinct(labels: NDArray[Any]) -> tuple[list[Any], IntArray]:
+    codes: dict[Any, int] = {}
+    inverse = np.fromiter((codes.setdefault(label, len(codes)) for label in labels), np.int64, len(labels))
+    return list(codes), inverse
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
