@@ -6,17 +6,16 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphmm._kernels.compiled import kernel
-from dphmm.types import BoolArray, FloatArray
 
-#: A scaled sum at least this large has lost nothing that a double could show: whatever underflowed in it was
-#: < 1e-323.
+#: In a scaled sum at least this large, terms that underflowed (each below 1e-323) are far beyond a double.
 TRUSTED = 1e-290
 
 
 @kernel
-def reach(indptr: Any, indices: Any, mask: BoolArray) -> BoolArray:
+def reach(indptr: Any, indices: Any, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Columns with a stored entry in some row of ``mask``; (indptr, indices) are compressed rows."""
     reached = np.zeros(len(mask), dtype=np.bool_)
     for row in range(len(mask)):
@@ -27,7 +26,7 @@ def reach(indptr: Any, indices: Any, mask: BoolArray) -> BoolArray:
 
 
 @kernel
-def reachable(indptr: Any, indices: Any, mask: BoolArray) -> BoolArray:
+def reachable(indptr: Any, indices: Any, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Rows of ``mask`` and everything any number of moves away from them."""
     seen = mask.copy()
     stack = np.empty(len(mask), dtype=np.int64)
@@ -49,8 +48,12 @@ def reachable(indptr: Any, indices: Any, mask: BoolArray) -> BoolArray:
 
 @kernel
 def predict(
-    indptr: Any, indices: Any, data: FloatArray, log_probability: FloatArray, support: BoolArray
-) -> tuple[FloatArray, BoolArray]:
+    indptr: Any,
+    indices: Any,
+    data: NDArray[np.float64],
+    log_probability: NDArray[np.float64],
+    support: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """log(p M) and its support, from compressed columns of M.
 
     Probabilities scaled by their largest are summed as floats; a column whose sum is too small to trust is

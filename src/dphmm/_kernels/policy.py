@@ -1,4 +1,5 @@
-"""Loops of the policy layer: contracted cliques, neighbouring cells of a lattice, components, nearest plan states."""
+"""Loops of the policy layer: contracted cliques, neighbouring cells of a lattice, components, nearest plan
+states."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from dphmm.types import BoolArray, IntArray
 def contract_cliques(
     indptr: IntArray, indices: IntArray, support: BoolArray, surrogate: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Cliques after contraction: the distinct surrogates of each clique's supported members, twos and more."""
+    """Cliques after contraction: the distinct surrogates of each clique's supported members, twos and
+    more."""
     stamp = np.full(support.size, -1, np.int64)
     ptr = np.zeros(indptr.size, np.int64)
     members = np.empty(indices.size, np.int64)
@@ -55,17 +57,6 @@ def widest_row(ptr: IntArray, members: IntArray, values: IntArray) -> tuple[int,
             best_high = high
             best_low = low
     return best_high, best_low
-
-
-@kernel
-def mark_row_differences(
-    ptr: IntArray, members: IntArray, code: IntArray, centre: int, marks: BoolArray
-) -> None:
-    """Mark the code of every difference of two members of one row, in one of its two orientations."""
-    for row in range(ptr.size - 1):
-        for k in range(ptr[row], ptr[row + 1]):
-            for m in range(k + 1, ptr[row + 1]):
-                marks[centre + code[members[k]] - code[members[m]]] = True
 
 
 @kernel
@@ -151,7 +142,8 @@ def convex_chain(x: IntArray, y: IntArray) -> IntArray:
 
 @kernel
 def row_difference_polygons(ptr: IntArray, members: IntArray, x: IntArray, y: IntArray) -> IntArray:
-    """Vertices of P - P for the points P of every row, row after row (theory: conv(A - A) = conv A - conv A)."""
+    """Vertices of P - P for the points P of every row, row after row (theory: conv(A - A) = conv A - conv
+    A)."""
     out = np.empty((2 * members.size + 2 * ptr.size, 2), np.int64)
     size = 0
     for row in range(ptr.size - 1):
@@ -185,9 +177,10 @@ def row_difference_polygons(ptr: IntArray, members: IntArray, x: IntArray, y: In
 
 @kernel
 def cell_at(target: int, linear: IntArray, table: IntArray) -> int:
-    """The number of the cell with a linear index, or -1: from the dense table, or by bisection where there is none."""
+    """The number of the cell with a linear index, or -1: from the dense table, or by bisection where there is
+    none."""
     if table.size > 0:
-        return table[target]
+        return int(table[target])
     low = 0
     high = linear.size
     while low < high:
@@ -197,6 +190,17 @@ def cell_at(target: int, linear: IntArray, table: IntArray) -> int:
         else:
             high = middle
     return low if low < linear.size and linear[low] == target else -1
+
+
+@kernel
+def translated(points: IntArray, others: IntArray) -> bool:
+    """Whether two arrays of points differ by one constant vector."""
+    for j in range(points.shape[1]):
+        shift = others[0, j] - points[0, j]
+        for i in range(points.shape[0]):
+            if others[i, j] - points[i, j] != shift:
+                return False
+    return True
 
 
 @kernel
@@ -244,35 +248,20 @@ def widest_pair(
 
 
 @kernel
-def mark_cell_differences(
-    linear: IntArray,
-    active: BoolArray,
-    deltas: IntArray,
-    table: IntArray,
-    code: IntArray,
-    centre: int,
-    marks: BoolArray,
-) -> None:
-    """Mark the code of the difference of every adjacent pair of active cells of one state each."""
-    for cell in range(linear.size):
-        if active[cell]:
-            for k in range(deltas.size):
-                other = cell_at(linear[cell] + deltas[k], linear, table)
-                if other >= 0 and active[other]:
-                    marks[centre + code[other] - code[cell]] = True
-
-
-@kernel
 def linked_cells(
     linear: IntArray, active: BoolArray, deltas: IntArray, table: IntArray, least: IntArray, most: IntArray
 ) -> BoolArray:
     """Cells one of whose surrogates has another surrogate beside it or in the same cell."""
-    linked = active & (least != most)
+    linked: BoolArray = active & (least != most)
     for cell in range(linear.size):
         if active[cell]:
             for k in range(deltas.size):
                 other = cell_at(linear[cell] + deltas[k], linear, table)
-                if other >= 0 and active[other] and (least[other] != most[cell] or most[other] != least[cell]):
+                if (
+                    other >= 0
+                    and active[other]
+                    and (least[other] != most[cell] or most[other] != least[cell])
+                ):
                     linked[cell] = True
                     linked[other] = True
     return linked
@@ -326,6 +315,68 @@ def nearest_sweep(
             for j in range(points.shape[1]):
                 step = (points[k, j] - queries[q, j]) * weights[j]
                 distance += step * step
+            if best < 0 or distance < best or (distance == best and states[k] < winner):
+                best = distance
+                winner = states[k]
+        out[q] = winner
+    return out
+
+
+@kernel
+def nearest_on_lines(
+    queries: IntArray, points: IntArray, states: IntArray, weights: IntArray, low: int, height: int
+) -> IntArray:
+    """As nearest_sweep in the plane: the nearest point of each line x = const is looked up by y.
+
+    ``points`` are sorted by x, then y; every y, of queries and points, lies in ``low`` .. ``low + height -
+    1``.
+    """
+    count = points.shape[0]
+    starts = np.empty(count + 1, np.int64)
+    lines = 0
+    for k in range(count):
+        if k == 0 or points[k, 0] != points[k - 1, 0]:
+            starts[lines] = k
+            lines += 1
+    starts[lines] = count
+    near = np.empty((lines, height), np.int64)
+    for line in range(lines):
+        k = starts[line]
+        for y in range(height):
+            while k + 1 < starts[line + 1]:
+                gain = abs(points[k, 1] - low - y) - abs(points[k + 1, 1] - low - y)
+                if gain < 0 or (gain == 0 and states[k] < states[k + 1]):
+                    break
+                k += 1
+            near[line, y] = k
+    out = np.empty(queries.shape[0], np.int64)
+    for q in range(queries.shape[0]):
+        x = queries[q, 0]
+        y = queries[q, 1]
+        right = 0
+        end = lines
+        while right < end:
+            middle = (right + end) // 2
+            if points[starts[middle], 0] < x:
+                right = middle + 1
+            else:
+                end = middle
+        left = right - 1
+        best = -1
+        winner = -1
+        while left >= 0 or right < lines:
+            if left < 0 or (right < lines and points[starts[right], 0] - x <= x - points[starts[left], 0]):
+                k = near[right, y - low]
+                right += 1
+            else:
+                k = near[left, y - low]
+                left -= 1
+            across = (points[k, 0] - x) * weights[0]
+            distance = across * across
+            if best >= 0 and distance > best:
+                break
+            along = (points[k, 1] - y) * weights[1]
+            distance += along * along
             if best < 0 or distance < best or (distance == best and states[k] < winner):
                 best = distance
                 winner = states[k]

@@ -1,6 +1,7 @@
 """One subject's account: what has been spent, and whether a request still fits its caps.
 
-Every rounding goes towards privacy: a spend is rounded up, a cap down, both to 1e-9 of cost. Epsilon is exact.
+Every rounding goes towards privacy: a spend is rounded up, a cap down, both to 1e-9 of cost. Epsilon is
+exact.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TOTAL_BITS = 8 * 1024
 
 @dataclass(frozen=True)
 class Spent:
-    """Totals of a subject over all queries: epsilon exact; cost the sum of the costs, each rounded up to 1e-9."""
+    """Totals of a subject over all queries: epsilon exact; cost a sum of costs, each rounded up to 1e-9."""
 
     epsilon: Fraction
     cost: Loss
@@ -54,7 +55,8 @@ EMPTY = Account(Fraction(0), 0, False)
 
 def nanos_up(cost: Fraction) -> int:
     """A finite cost in units of 1e-9, rounded up."""
-    return -(-cost.numerator * NANO // cost.denominator)
+    numerator, denominator = cost.as_integer_ratio()
+    return -(-numerator * NANO // denominator)
 
 
 def nanos_down(cap: Fraction) -> int:
@@ -100,4 +102,4 @@ def _exceeded(request: Request, what: str, needs: Loss, spent: Loss, cap: Fracti
 
 def quoted(name: str) -> str:
     """A name inside a one-line message: quoted, plain ASCII, shortened."""
-    return json.dumps(name if len(name) <= 60 else name[:57] + "...")
+    return json.dumps(name if len(name) <= 64 else name[:61] + "...")

@@ -1,7 +1,7 @@
 """What releases lose together: the theorems of the DPHMM paper, as corrected, on numbers.
 
-Every total is a ``Guarantee``: a value that says which statement it is. A value of infinity means that the statement
-holds with no bound; a total is never printed without its statement.
+Every total is a ``Guarantee``: a value that says which statement it is. A value of infinity means that the
+statement holds with no bound; a total is never printed without its statement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dphmm.types import Loss
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A bound on a loss (natural log of a ratio of probabilities), what it bounds, and where that is proved."""
+    """A bound on a loss (natural log of a ratio of probabilities), what it bounds, and where to read it."""
 
     value: Loss
     statement: str
@@ -45,8 +45,8 @@ class SeveralQueries:
 def theorem_5_3(epsilon: Fraction, norms: Iterable[Loss]) -> Guarantee:
     """A database of records with states s_i: the loss of adding or removing one record.
 
-    ``norms`` are ‖f(s_i)‖_K over the possible states; the bound is epsilon times their maximum. Theorem 5.3(2) of the
-    DPHMM paper; infinite when an f(s_i) is off the span of a flat K (errata 19).
+    ``norms`` are ‖f(s_i)‖_K over the possible states; the bound is epsilon times their maximum. Theorem
+    5.3(2) of the DPHMM paper; infinite when an f(s_i) is off the span of a flat K (errata 19).
     """
     check_exact(epsilon, "epsilon")
     largest = _largest(norms, "norms")
@@ -60,9 +60,10 @@ def theorem_5_3(epsilon: Fraction, norms: Iterable[Loss]) -> Guarantee:
 def theorem_6_3(losses: Iterable[Loss]) -> Guarantee:
     """One release: the loss of any two states of the plan set, the release's *cost*.
 
-    ``losses`` are the mechanism's own losses over pairs of the plan set (epsilon·‖f_j − f_k‖_K for the K-norm,
-    epsilon·⌈‖f_j − f_k‖_K⌉ for the staircase); the bound is their maximum. Theorem 6.3 of the DPHMM paper, with the
-    mechanism's own loss in place of the K-norm's; infinite for flat bodies with several cosets (errata 19).
+    ``losses`` are the mechanism's own losses over pairs of the plan set (epsilon·‖f_j − f_k‖_K for the
+    K-norm, epsilon·⌈‖f_j − f_k‖_K⌉ for the staircase); the bound is their maximum. Theorem 6.3 of the DPHMM
+    paper, with the mechanism's own loss in place of the K-norm's; infinite for flat bodies with several
+    cosets (errata 19).
     """
     return Guarantee(
         _largest(losses, "losses"),
@@ -78,10 +79,11 @@ def theorem_7_1(
 ) -> SeveralQueries:
     """Several queries answered at one timestamp, by name of the query.
 
-    Theorem 7.1 of the DPHMM paper, corrected (errata 4): the sum of the epsilons holds for policy edges. For a state
-    without an edge in the graph in force it holds only against one partner that is the same in all queries:
-    ``partners`` maps each query to {state without an edge: its partner}, and where two queries differ, or one is
-    missing, there is no such bound (two queries, epsilon 1 each, can lose 11). The sum of costs holds for any pair.
+    Theorem 7.1 of the DPHMM paper, corrected (errata 4): the sum of the epsilons holds for policy edges. For
+    a state without an edge in the graph in force it holds only against one partner that is the same in all
+    queries: ``partners`` maps each query to {state without an edge: its partner}, and where two queries
+    differ, or one is missing, there is no such bound (two queries, epsilon 1 each, can lose 11). The sum of
+    costs holds for any pair.
 
     Raises InvalidInput when the queries of ``epsilons`` and ``costs`` differ or a state is its own partner.
     """
@@ -97,7 +99,7 @@ def theorem_7_1(
     )
     isolated = Guarantee(
         total,
-        "bounds the loss of a state without a policy edge and its one partner over all queries of one timestamp",
+        "bounds the loss of a state without an edge and its one partner over all queries of one timestamp",
         "DPHMM 2016, Theorem 7.1; errata 4",
     )
     any_pair = Guarantee(
@@ -111,8 +113,8 @@ def theorem_7_1(
 def theorem_7_2(costs: Iterable[Loss]) -> Guarantee:
     """A sequence of releases: the loss of any two histories of possible states, the sum of the costs.
 
-    Theorem 7.2 of the DPHMM paper; infinite if any cost is (errata 19). The sum of the epsilons is *not* a bound over
-    time: two states of a policy edge are reached through different pasts.
+    Theorem 7.2 of the DPHMM paper; infinite if any cost is (errata 19). The sum of the epsilons is *not* a
+    bound over time: two states of a policy edge are reached through different pasts.
     """
     return Guarantee(
         _sum(costs, "costs"),

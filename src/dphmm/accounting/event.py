@@ -1,8 +1,8 @@
 """What was spent, described and not yet accounted for.
 
-An event holds the public parameters that are necessary and sufficient to account for what happened; which theorem
-turns them into a total is decided elsewhere (``composition``). Meanings never change; unknown events are refused.
-(The idea is dp_accounting's ``DpEvent``.)
+An event holds the public parameters that are necessary and sufficient to account for what happened; which
+theorem turns them into a total is decided elsewhere (``composition``). Meanings never change; unknown events
+are refused. (The idea is dp_accounting's ``DpEvent``.)
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from dphmm.types import Loss
 class ReleaseEvent:
     """One answer about one step.
 
-    ``epsilon``: the DPHMM promise of this release given the past. ``cost``: the mechanism's largest loss over pairs
-    of the plan set. ``scope``: "global" or "component". ``constant``: the answer was public. ``secure``: False if
-    the bits could be replayed by anyone.
+    ``epsilon``: the DPHMM promise of this release given the past. ``cost``: the mechanism's largest loss over
+    pairs of the plan set. ``scope``: "global" or "component". ``constant``: the answer was public.
+    ``secure``: False if the bits could be replayed by anyone.
     """
 
     epsilon: Fraction

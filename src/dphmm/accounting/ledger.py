@@ -47,8 +47,9 @@ class Transaction(Protocol):
     def store(self, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:
         """The stored entry of a step; if there is none, one made by one call of ``draw``.
 
-        Compares kind, epsilon and plan hash with a stored step (InvalidInput); requires ``t`` to be the next step
-        (InvalidInput); checks the caps against the subject's totals over all queries (BudgetExceeded) before drawing.
+        Compares kind, epsilon and plan hash with a stored step (InvalidInput); requires ``t`` to be the next
+        step (InvalidInput); checks the caps against the subject's totals over all queries (BudgetExceeded)
+        before drawing.
         """
         ...
 
@@ -62,6 +63,10 @@ class Transaction(Protocol):
 
     def last_step(self, subject: str, query: str) -> int:
         """The last stored step of a session; 0 when there is none."""
+        ...
+
+    def plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
+        """The plans under which the subject's *other* queries released step t, by name of the query."""
         ...
 
 
@@ -84,6 +89,10 @@ class Ledger(Protocol):
         """The plan of this hash. Raises InvalidInput for one that is not stored."""
         ...
 
+    def plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
+        """The plans under which the subject's *other* queries released step t, by name of the query."""
+        ...
+
     def spent(self, subject: str) -> Spent:
         """The subject's totals over all queries."""
         ...
@@ -98,9 +107,11 @@ class Ledger(Protocol):
 
 
 def replay(entries: Iterable[Entry], state: State, step: Callable[[State, Entry], State]) -> State:
-    """Fold a session's history, in order, into its state. Raises InvalidInput if a step is missing or repeated."""
-    for expected, entry in enumerate(entries, start=1):
+    """Fold a session's history into its state. Raises InvalidInput if a step is missing or out of order."""
+    expected = 1
+    for entry in entries:
         if entry.t != expected:
             raise InvalidInput("t", entry.t, f"step {expected}: a history without gaps, in order")
         state = step(state, entry)
+        expected = entry.through + 1
     return state

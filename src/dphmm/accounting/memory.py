@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from fractions import Fraction
 
 from dphmm.accounting.budget import EMPTY, Account, Spent, quoted
 from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.accounting.turn import Turn
 from dphmm.errors import InvalidInput
-from dphmm.types import Loss
 
 Key = tuple[str, str]
 
@@ -23,6 +22,7 @@ class MemoryLedger:
         self._turn = Turn()
         self._closed = False
         self._headers: dict[Key, SessionHeader] = {}
+        self._queries: dict[str, set[str]] = {}
         self._entries: dict[Key, list[Entry]] = {}
         self._plans: dict[str, PlanRecord] = {}
         self._accounts: dict[str, Account] = {}
@@ -56,6 +56,11 @@ class MemoryLedger:
             raise InvalidInput("plan", quoted(hash), "the hash of a plan in this ledger")
         return self._plans[hash]
 
+    def plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
+        """The plans under which the subject's *other* queries released step t, by name of the query."""
+        self._require_open()
+        return MemoryTransaction(self).plans_at(subject, t, query)
+
     def spent(self, subject: str) -> Spent:
         """What the subject has spent; zero when unknown."""
         self._require_open()
@@ -88,12 +93,15 @@ class MemoryTransaction(BaseTransaction):
         super().__init__()
         self._ledger = ledger
         self._headers: dict[Key, SessionHeader] = {}
+        self._queries: dict[str, set[str]] = {}
         self._entries: dict[Key, list[Entry]] = {}
         self._plans: dict[str, PlanRecord] = {}
         self._accounts: dict[str, Account] = {}
 
     def keep(self) -> None:
         """Make everything of this transaction part of the ledger."""
+        for subject, queries in self._queries.items():
+            self._ledger._queries.setdefault(subject, set()).update(queries)
         self._ledger._headers.update(self._headers)
         self._ledger._plans.update(self._plans)
         self._ledger._accounts.update(self._accounts)
@@ -113,20 +121,30 @@ class MemoryTransaction(BaseTransaction):
 
     def _add_session(self, header: SessionHeader) -> None:
         self._headers[header.subject, header.query] = header
+        self._queries.setdefault(header.subject, set()).add(header.query)
 
     def _last_step(self, subject: str, query: str) -> int | None:
         key = (subject, query)
         if self._header(key) is None:
             return None
-        return len(self._ledger._entries.get(key, ())) + len(self._entries.get(key, ()))
+        entries = self._entries.get(key) or self._ledger._entries.get(key)
+        return entries[-1].through if entries else 0
 
     def _entry(self, subject: str, query: str, t: int) -> Entry | None:
         key = (subject, query)
-        kept = self._ledger._entries.get(key, [])
-        added = self._entries.get(key, [])
-        if not 1 <= t <= len(kept) + len(added):
-            return None
-        return kept[t - 1] if t <= len(kept) else added[t - 1 - len(kept)]
+        for entries in (self._entries.get(key, []), self._ledger._entries.get(key, [])):
+            at = bisect_right(entries, t, key=lambda entry: entry.t) - 1
+            if at >= 0:
+                return entries[at] if t <= entries[at].through else None
+        return None
+
+    def _plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
+        others = (self._ledger._queries.get(subject, set()) | self._queries.get(subject, set())) - {query}
+        entries = [self._entry(subject, other, t) for other in sorted(others)]
+        return [self._plan(e.plan_hash) for e in entries if e is not None and e.plan_hash is not None]
+
+    def _plan(self, plan_hash: str) -> PlanRecord:
+        return self._plans.get(plan_hash) or self._ledger._plans[plan_hash]
 
     def _account(self, subject: str) -> Account:
         return self._accounts.get(subject) or self._ledger._accounts.get(subject, EMPTY)
@@ -150,18 +168,18 @@ class MemoryTransaction(BaseTransaction):
 
 def entry_of(request: Request, z: tuple[int, ...] | None) -> Entry:
     """The entry that a request becomes."""
-    cost: Loss | None = request.cost
     return Entry(
         request.subject,
         request.query,
         request.t,
         request.kind,
         z,
-        None if request.epsilon is None else Fraction(request.epsilon),
-        cost if cost is None or isinstance(cost, float) else Fraction(cost),
+        request.epsilon,
+        request.cost,
         None if request.plan is None else request.plan.hash,
         bool(request.secure),
         bool(request.constant),
+        request.steps,
     )
 
 

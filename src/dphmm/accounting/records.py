@@ -18,7 +18,8 @@ from dphmm.types import Loss
 
 Kind: TypeAlias = Literal["release", "skip"]
 
-#: Bits of a numerator or denominator in one record: keeps every total far under Python's limit of 4,300 digits.
+#: Bits of a numerator or denominator in one record: keeps every total far under Python's limit of 4,300
+#: digits.
 RECORD_BITS = 1024
 #: Bits of one lattice coordinate of a released answer.
 ANSWER_BITS = 4096
@@ -51,7 +52,7 @@ class SessionHeader:
 
 @dataclass(frozen=True)
 class PlanRecord:
-    """The plan of a release: its hash, its plan set (``np.packbits`` of the mask (n_states,)), canonical JSON."""
+    """A plan: its hash, its plan set (``np.packbits`` of the mask (n_states,)), canonical JSON about it."""
 
     hash: str
     plan_states: bytes
@@ -71,9 +72,9 @@ class PlanRecord:
 
 @dataclass(frozen=True)
 class Request:
-    """One step to store: a release under a plan, or a skip, which costs and publishes nothing.
+    """What to store: a release of one step under a plan, or a skip, which costs and publishes nothing.
 
-    ``t`` counts from 1. ``epsilon`` may be 0 only for a constant. Raises InvalidInput naming the wrong field.
+    ``t`` counts from 1; a skip may pass over several ``steps``, from ``t`` through ``through``. ``epsilon`` may be 0 only for a constant. Raises InvalidInput naming the wrong field.
     """
 
     subject: str
@@ -85,6 +86,12 @@ class Request:
     plan: PlanRecord | None
     secure: bool
     constant: bool
+    steps: int = 1
+
+    @property
+    def through(self) -> int:
+        """The last step that it is about."""
+        return self.t + self.steps - 1
 
     def __post_init__(self) -> None:
         if type(self.t) is not int or self.t < 1:
@@ -93,14 +100,18 @@ class Request:
             self._check_release()
         elif self.kind != "skip":
             raise InvalidInput("kind", self.kind, "release or skip")
+        elif type(self.steps) is not int or self.steps < 1:
+            raise InvalidInput("steps", self.steps, "a number of steps, 1 or more")
         elif not (self.epsilon is None and self.cost is None and self.plan is None):
             raise InvalidInput("kind", "a skip with epsilon, cost or plan", "a skip with none of them")
 
     def _check_release(self) -> None:
         if not isinstance(self.plan, PlanRecord):
             raise InvalidInput("plan", self.plan, "the plan of the release")
+        if self.steps != 1:
+            raise InvalidInput("steps", self.steps, "1: a release is of one step")
         check_exact(self.epsilon, "epsilon")
-        if self.epsilon == 0 and not self.constant:
+        if not (self.epsilon or self.constant):
             raise InvalidInput("epsilon", 0, "a number greater than 0")
         if not (isinstance(self.cost, float) and self.cost == math.inf):
             check_exact(self.cost, "cost")
@@ -108,7 +119,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Entry:
-    """One stored step. ``z`` is the released lattice answer; None for a skip."""
+    """One stored step, or one skip over several ``steps``. ``z`` is the released lattice answer, None for a skip."""
 
     subject: str
     query: str
@@ -120,6 +131,12 @@ class Entry:
     plan_hash: str | None
     secure: bool
     constant: bool
+    steps: int = 1
+
+    @property
+    def through(self) -> int:
+        """The last step that it is about."""
+        return self.t + self.steps - 1
 
 
 @dataclass(frozen=True)
@@ -150,9 +167,10 @@ def check_exact(value: object, field: str) -> None:
     """Refuse all but an exact number of at least 0 and of reasonable length."""
     if not isinstance(value, (Fraction, int)) or isinstance(value, bool):
         raise InvalidInput(field, value, "a Fraction")
-    if value < 0:
+    numerator, denominator = value.as_integer_ratio()
+    if numerator < 0:
         raise InvalidInput(field, shown(Fraction(value)), "a number of at least 0")
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > RECORD_BITS:
+    if numerator.bit_length() > RECORD_BITS or denominator.bit_length() > RECORD_BITS:
         raise InvalidInput(field, "a very long fraction", f"numerator and denominator under 2**{RECORD_BITS}")
 
 
@@ -168,7 +186,7 @@ def lattice_answer(drawn: Iterable[int]) -> tuple[int, ...]:
 
 
 def shown(value: Loss) -> str:
-    """A number for a message: a decimal where one is exact and short, else a fraction; "unbounded" for infinity."""
+    """A number for a message: a short exact decimal if there is one, else a fraction; or "unbounded"."""
     if isinstance(value, float):
         return "unbounded" if value == math.inf else repr(value)
     numerator, denominator = value.numerator, value.denominator

@@ -23,7 +23,7 @@ EITHER_REASON = f"{FLAT_REASON}, or {COMPONENT_REASON}"
 
 @dataclass(frozen=True)
 class QuerySummary:
-    """The totals of one (subject, query). ``reason`` says why the cost is unbounded; None when it is bounded."""
+    """The totals of one (subject, query). ``reason`` says why a cost is unbounded; None when it is not."""
 
     subject: str
     query: str
@@ -91,7 +91,7 @@ class _Tally:
             self.insecure += not event.secure
             self.account = self.account.plus(event.epsilon, event.cost)
         else:
-            self.skips += 1
+            self.skips += entry.steps
 
     @property
     def reason(self) -> str | None:

@@ -1,17 +1,25 @@
 """The order of work of one ledger transaction, the same wherever its rows live.
 
-Look up, compare public parameters, check the caps, and only then draw and record. That order, in one transaction that
-commits before anything is shown, is what leaves no double release and no unspent one after a crash.
+Look up, compare public parameters, check the caps, and only then draw and record. That order, in one
+transaction that commits before anything is shown, is what leaves no double release and no unspent one after a
+crash.
 """
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
 from dphmm.accounting.budget import Account, Spent, admit, quoted
-from dphmm.accounting.records import Caps, Entry, Request, SessionHeader, lattice_answer, shown
+from dphmm.accounting.records import (
+    Caps,
+    Entry,
+    PlanRecord,
+    Request,
+    SessionHeader,
+    lattice_answer,
+    shown,
+)
 from dphmm.errors import DphmmError, InvalidInput
 
 
@@ -23,7 +31,7 @@ class BaseTransaction(ABC):
         self._drawing = False
 
     def open_session(self, header: SessionHeader) -> None:
-        """Record a session if it is new; InvalidInput naming the first option in which a known one differs."""
+        """Record a session if it is new; InvalidInput names the first option in which a known one differs."""
         self._require_usable()
         stored = self._options(header.subject, header.query)
         if stored is None:
@@ -34,9 +42,9 @@ class BaseTransaction(ABC):
     def store(self, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:
         """The stored entry of this step, or a new one made by one call of ``draw``.
 
-        A stored step is returned whatever ``draw`` would give, and charged once. Raises InvalidInput when a public
-        parameter differs from the stored step's, or when ``t`` is not the next step; BudgetExceeded, before drawing,
-        when a cap would be passed.
+        A stored step is returned whatever ``draw`` would give, and charged once. Raises InvalidInput when a
+        public parameter differs from the stored step's, or when ``t`` is not the next step; BudgetExceeded,
+        before drawing, when a cap would be passed.
         """
         self._require_usable()
         last = self._last_step(request.subject, request.query)
@@ -65,6 +73,14 @@ class BaseTransaction(ABC):
         """The last stored step of a session; 0 when there is none."""
         self._require_usable()
         return self._last_step(subject, query) or 0
+
+    def plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
+        """The plans under which the subject's *other* queries released step t, by name of the query.
+
+        Theorem 7.1 needs them: a state without an edge keeps one partner in all queries of a step (errata 4).
+        """
+        self._require_usable()
+        return self._plans_at(subject, t, query)
 
     def _replay(self, request: Request) -> Entry:
         entry = self._entry(request.subject, request.query, request.t)
@@ -106,6 +122,9 @@ class BaseTransaction(ABC):
     def _account(self, subject: str) -> Account: ...
 
     @abstractmethod
+    def _plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]: ...
+
+    @abstractmethod
     def _add(self, request: Request, z: tuple[int, ...] | None, account: Account | None) -> Entry:
         """Record a step and, for a release, the account after it; the entry as it was recorded."""
 
@@ -118,6 +137,8 @@ def refuse_other_request(request: Request, entry: Entry) -> None:
         raise InvalidInput("kind", request.kind, f"{entry.kind}, {again}")
     if request.epsilon is not None and entry.epsilon is not None and request.epsilon != entry.epsilon:
         raise InvalidInput("epsilon", shown(request.epsilon), f"{shown(entry.epsilon)}, {again}")
+    if (request.t, request.steps) != (entry.t, entry.steps):
+        raise InvalidInput("steps", request.steps, f"steps {entry.t} through {entry.through}, {again}")
     if asked != entry.plan_hash:
         raise InvalidInput("plan", asked, f"{entry.plan_hash}, {again}")
 
@@ -131,4 +152,4 @@ def _other_option(header: SessionHeader, stored: Mapping[str, str]) -> InvalidIn
 
 
 def _option_shown(value: str | None) -> str:
-    return "nothing" if value is None else json.dumps(value)
+    return "nothing" if value is None else quoted(value)

@@ -22,7 +22,7 @@ class Turn:
         """Wait for the turn. Raises InvalidInput when nested, LedgerBusy after the timeout (seconds)."""
         if not self.take():
             raise LedgerBusy(
-                f"ledger: another thread held it for more than {self._timeout:g} s; nothing was drawn or spent"
+                f"ledger: another thread held it for over {self._timeout:g} s; nothing was drawn or spent"
             )
         try:
             yield

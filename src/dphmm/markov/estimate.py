@@ -16,6 +16,7 @@ from scipy import sparse
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.markov.notes import many, some
 from dphmm.markov.sequences import FlatSequences, flatten
 from dphmm.markov.smoothing import smoothing_pairs
 from dphmm.markov.stochastic import canonical, divided, row_sums
@@ -46,20 +47,18 @@ class FitReport:
 
     def lines(self) -> tuple[str, ...]:
         """The report in sentences; what did not happen is not mentioned."""
-        said = [f"{self.n_transitions} transitions in {self.n_sequences} sequences"]
+        said = [f"{many(self.n_transitions, 'transition')} in {many(self.n_sequences, 'sequence')}"]
         if self.n_visited < self.n_states:
             said.append(f"{self.n_states - self.n_visited} of {self.n_states} states never visited")
         if self.dropped_pairs:
-            said.append(f"{self.dropped_transitions} rare transitions dropped ({self.dropped_pairs} pairs)")
+            pairs = many(self.dropped_pairs, "pair")
+            said.append(f"{many(self.dropped_transitions, 'rare transition')} dropped ({pairs} of states)")
         if self.never_left:
-            some = ", ".join(map(str, self.never_left[:5])) + (", ..." if len(self.never_left) > 5 else "")
-            said.append(
-                f"{len(self.never_left)} states never left ({some}), {self.n_self_loops} given a self-loop"
-            )
+            states = f"{many(len(self.never_left), 'state')} never left ({some(self.never_left)})"
+            said.append(f"{states}, {self.n_self_loops} given a self-loop")
         if self.possible != self.possible_before_smoothing + self.n_self_loops:
-            said.append(
-                f"{self.possible_before_smoothing} possible transitions, {self.possible} after smoothing"
-            )
+            before = many(self.possible_before_smoothing, "possible transition")
+            said.append(f"{before}, {self.possible} after smoothing")
         return tuple(said)
 
 
@@ -82,9 +81,9 @@ def fit(
     Parameters
     ----------
     sequences : integer sequences, states 0..n_states-1, one step apart; a gap is a cut into two sequences.
-    smoothing : pseudo-count added to every pair of states: everything becomes possible. With
-    ``smoothing_support``
-        ("neighbours" on a grid, or a mask (N, N)) only to those pairs; required above 3,000 states.
+    smoothing : pseudo-count added to every pair of states: everything becomes possible.
+    smoothing_support : the pairs to smooth instead of all: "neighbours" on a grid, or a mask (N, N). Required
+        above 3,000 states.
     initial : of t = 0, as the model starts "before" the first release.
         "occupancy": how often each state occurs at all; every visited state is possible at t = 0, and one
         only ever seen at the start of sequences is not possible at t = 1. Needs no shift.
@@ -93,9 +92,8 @@ def fit(
         sequences begin.
         "uniform": every state alike, visited or not.
     min_count : transitions seen fewer times are dropped, before smoothing.
-    n_users, source, source_sha256 : how many people the sequences are of, and which file they came from. Kept
-    in the
-        provenance; who the people are is not, hashed or otherwise.
+    n_users, source, source_sha256 : how many people the sequences are of, and which file they came from.
+        Kept in the provenance; who the people are is not, hashed or otherwise.
 
     A state that no kept transition leaves, and no smoothing, gets a self-loop and is named in the report.
     Raises InvalidInput naming sequence and position, or the option that is wrong.
@@ -110,38 +108,27 @@ def fit(
         raise InvalidInput(
             "sequences", f"{observed.nnz} pairs seen, none {min_count} times", "a transition to learn from"
         )
-    never_left = np.flatnonzero(np.diff(kept.indptr) == 0)
     smoothed = kept if amount == 0 else kept + amount * smoothing_pairs(smoothing_support, n_states, space)
     complete, n_self_loops = _with_self_loops(smoothed)
-    report = FitReport(
-        n_states=n_states,
-        n_visited=len(np.unique(flat.states)),
-        n_sequences=flat.n_sequences,
-        n_transitions=int(observed.data.sum()),
-        dropped_transitions=int(observed.data.sum() - kept.data.sum()),
-        dropped_pairs=int(observed.nnz - kept.nnz),
-        possible_before_smoothing=int(kept.nnz),
-        possible=int(complete.nnz),
-        never_left=tuple(never_left.tolist()),
-        n_self_loops=n_self_loops,
-    )
-    options = {
+    report = _report(flat, observed, kept, complete, n_self_loops)
+    provenance = {
+        "method": "maximum likelihood",
+        "private": False,
         "smoothing": amount,
         "smoothing_support": _named(smoothing_support) if amount else None,
         "min_count": int(min_count),
         "initial": initial,
-    }
-    people = {
         "n_users": None if n_users is None else _whole(n_users, "n_users", 1),
         "source": source,
         "source_sha256": source_sha256,
+        "counts": asdict(report) | {"never_left": len(report.never_left)},
     }
     model = MarkovModel(
         _initial(flat, n_states, initial),
         divided(complete, row_sums(complete)),
         space=space,
         step=step,
-        provenance=_provenance(report, options | people),
+        provenance=provenance,
     )
     return model, report
 
@@ -168,8 +155,7 @@ def _frequent(observed: Any, min_count: int) -> Any:
 
 
 def _with_self_loops(counts: Any) -> tuple[Any, int]:
-    # A row of zeros has no maximum-likelihood estimate: 0/0. Staying is the one move that adds no possible
-    # state.
+    # A row of zeros has no estimate: 0/0. Staying is the one move that makes no other state possible.
     empty = np.flatnonzero(np.diff(counts.indptr) == 0)
     loops = sparse.csr_array((np.ones(len(empty)), (empty, empty)), shape=counts.shape)
     return canonical(sparse.csr_array(counts + loops)), len(empty)
@@ -182,10 +168,19 @@ def _initial(flat: FlatSequences, n: int, kind: str) -> FloatArray:
     return np.bincount(seen, minlength=n) / len(seen)
 
 
-def _provenance(report: FitReport, options: dict[str, Any]) -> dict[str, Any]:
-    counts = asdict(report)
-    counts["never_left"] = len(report.never_left)
-    return {"method": "maximum likelihood", "private": False, **options, "counts": counts}
+def _report(flat: FlatSequences, observed: Any, kept: Any, complete: Any, n_self_loops: int) -> FitReport:
+    return FitReport(
+        n_states=complete.shape[0],
+        n_visited=int(np.count_nonzero(np.bincount(flat.states))),
+        n_sequences=flat.n_sequences,
+        n_transitions=int(observed.data.sum()),
+        dropped_transitions=int(observed.data.sum() - kept.data.sum()),
+        dropped_pairs=int(observed.nnz - kept.nnz),
+        possible_before_smoothing=int(kept.nnz),
+        possible=int(complete.nnz),
+        never_left=tuple(np.flatnonzero(np.diff(kept.indptr) == 0).tolist()),
+        n_self_loops=n_self_loops,
+    )
 
 
 def _named(smoothing_support: Any) -> str:

@@ -22,8 +22,7 @@ from dphmm.types import BoolArray, FloatArray, States
 class Belief:
     """A distribution over N states that never loses a possible one.
 
-    log_probability : (N,) natural logs, finite exactly on the support, -inf elsewhere; sums to 1 up to
-    rounding.
+    log_probability : (N,) natural logs, finite exactly on the support, -inf elsewhere.
     support : (N,) bool, not empty.
 
     Raises InvalidInput if the two disagree.
@@ -82,11 +81,9 @@ class Belief:
 
         Parameters
         ----------
-        log_likelihood : (N,) log Pr(z | s) up to a constant; read on the remaining support only, finite
-        there.
-        support : mask or state numbers that the observation does not exclude; None excludes nothing. A state
-        is
-            excluded by this set alone: a likelihood of -inf may be a product that underflowed.
+        log_likelihood : (N,) log Pr(z | s) up to a constant; read on the remaining support only, finite there
+        support : mask or state numbers that the observation does not exclude; None excludes nothing. Only
+            this set excludes states: a likelihood of -inf may be a product that underflowed.
 
         Raises InvalidInput if nothing remains, or if a remaining state has no finite log-likelihood. Both
         follow from the published answer and the model, not from a true state.
@@ -100,8 +97,7 @@ class Belief:
         _check_likelihood(likelihood, remaining)
         joint = self.log_probability[remaining] + likelihood[remaining]
         logs = np.full(self.n_states, -np.inf)
-        # Subtracting the largest first keeps the digits of states that matter when all likelihoods are far
-        # off.
+        # Likelihoods may all be far below the smallest double: only their ratios matter.
         joint -= joint.max()
         logs[remaining] = joint - np.log(np.exp(joint).sum())
         return Belief(logs, remaining)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Predecessors:
-    """Compressed columns: column j has the rows ``indices[indptr[j]:indptr[j + 1]]``, with ``data`` = M[i, j].
+    """Compressed columns: column j has rows ``indices[indptr[j]:indptr[j + 1]]``, with ``data`` = M[i, j].
 
     Index arrays are unsigned: compiled loops then need no test for negative wrap-around.
     """
@@ -51,12 +51,12 @@ class MarkovModel:
     ----------
     initial : (N,) probabilities, summing to 1 within 1e-9.
     transition : (N, N) probabilities, dense (up to 20,000 states) or scipy.sparse; rows sum to 1 within 1e-9
-    (1e-6 in
-        float32) and are divided by their sum once. Zeros are not possible moves even if stored; 5e-324 is.
+        (1e-6 in float32) and are divided by their sum once. A zero is no possible move, even a stored one;
+        5e-324 is.
     space : the states' names and answers, if they have any.
     step : seconds between two times, or None where time is only counted.
-    start : "before": ``initial`` describes t = 0 and the first release, t = 1, follows one transition; "at":
-    t = 1.
+    start : "before": ``initial`` describes t = 0, and the first release, t = 1, follows one transition.
+        "at": it describes t = 1.
     provenance : JSON-able record of where the model is from. ``{"method": "given"}`` by default.
 
     Raises InvalidInput, naming row and value.
@@ -98,10 +98,11 @@ class MarkovModel:
     @property
     def transition(self) -> Any:
         """M as a canonical csr_array over read-only arrays, no zeros stored."""
-        # A new wrapper each time: assigning an entry would replace the arrays of a shared one.
-        return sparse.csr_array(
-            (self._data, self._indices, self._indptr), shape=(self.n_states, self.n_states)
-        )
+        # A new wrapper each time: scipy replaces the arrays of a matrix that is pruned or assigned to.
+        shape = (self.n_states, self.n_states)
+        matrix = sparse.csr_array((self._data, self._indices, self._indptr), shape=shape)
+        matrix.has_canonical_format = True
+        return matrix
 
     @property
     def n_transitions(self) -> int:
@@ -119,6 +120,11 @@ class MarkovModel:
         mask: BoolArray = self.initial > 0
         mask.setflags(write=False)
         return mask
+
+    @property
+    def time_homogeneous(self) -> bool:
+        """Whether every move has the same matrix: then a belief that a move leaves as it was has settled."""
+        return True
 
     def transition_at(self, t: int) -> Any:
         """The matrix of the move from t - 1 to t.

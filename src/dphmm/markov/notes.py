@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def closed_classes(transition: Any) -> IntArray:
 def _rescaled(count: int, worst: float) -> str:
     if worst <= _REMARKABLE:
         return ""
-    return f"{_many(count, 'row')} of the transition matrix rescaled to sum to 1 (off by at most {worst:.2g})"
+    return f"{many(count, 'row')} of the transition matrix rescaled to sum to 1 (off by at most {worst:.2g})"
 
 
 def _absorbing(transition: Any) -> str:
@@ -64,9 +65,7 @@ def _absorbing(transition: Any) -> str:
         return ""
     if len(states) == transition.shape[0]:
         return "every state is absorbing: no move is possible, a known start stays known"
-    return (
-        f"{_many(len(states), 'absorbing state')} ({_some(states)}): a support inside them never grows again"
-    )
+    return f"{many(len(states), 'absorbing state')} ({some(states)}): a support inside them never grows again"
 
 
 def _closed(transition: Any) -> str:
@@ -80,7 +79,7 @@ def _unreachable(transition: Any, start: BoolArray) -> str:
     never = np.flatnonzero(~reachable(transition.indptr, transition.indices, start.copy()))
     if len(never) == 0:
         return ""
-    return f"{_many(len(never), 'state')} ({_some(never)}) that no path from the initial distribution reaches"
+    return f"{many(len(never), 'state')} ({some(never)}) that no path from the initial distribution reaches"
 
 
 def _not_private(provenance: dict[str, Any]) -> str:
@@ -89,9 +88,11 @@ def _not_private(provenance: dict[str, Any]) -> str:
     return "fitted without privacy: no bound holds for releases about the people it was fitted on"
 
 
-def _many(count: int, noun: str) -> str:
+def many(count: int, noun: str) -> str:
+    """A number and its noun."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
-def _some(states: IntArray) -> str:
-    return ", ".join(map(str, states[:5].tolist())) + (", ..." if len(states) > 5 else "")
+def some(states: Sequence[int] | IntArray) -> str:
+    """The first few state numbers."""
+    return ", ".join(str(int(state)) for state in states[:5]) + (", ..." if len(states) > 5 else "")

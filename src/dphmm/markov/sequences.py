@@ -1,4 +1,4 @@
-"""Integer sequences, checked and laid end to end; messages name sequence and position, never anybody's state."""
+"""Integer sequences, checked and laid end to end; messages name sequence and position, never a state."""
 
 from __future__ import annotations
 

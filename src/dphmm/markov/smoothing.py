@@ -17,10 +17,10 @@ ALL_PAIRS_STATES = 3_000
 def smoothing_pairs(chosen: Any, n: int, space: Any) -> Any:
     """The pairs to smooth over, as a csr_array (n, n) of ones.
 
-    chosen : None, every pair (up to 3,000 states); "neighbours", pairs at most one lattice step apart on
-    every axis,
-        each state with itself included (needs a space whose answers lie on a lattice, such as a grid); or a
-        dense or sparse (n, n) matrix, whose non-zeros are the pairs.
+    chosen : None, every pair (up to 3,000 states);
+        "neighbours", pairs at most one lattice step apart on every axis and each state with itself (needs a
+        space whose answers lie on a lattice, such as a grid);
+        or a dense or sparse (n, n) matrix, whose non-zeros are the pairs.
 
     Raises InvalidInput for anything else.
     """
@@ -32,16 +32,20 @@ def smoothing_pairs(chosen: Any, n: int, space: Any) -> Any:
     if isinstance(chosen, str):
         if chosen != "neighbours":
             raise InvalidInput("smoothing_support", chosen, '"neighbours", a mask (n, n) or None')
-        return lattice_neighbours(space)
-    mask = sparse.csr_array(chosen)
-    if mask.shape != (n, n):
-        raise InvalidInput("smoothing_support", f"shape {mask.shape}", f"({n}, {n})")
+        return _of_size(lattice_neighbours(space), n)
+    mask = _of_size(sparse.csr_array(chosen), n)
     kept: BoolArray = mask.data != 0
     rows = np.repeat(np.arange(n), np.diff(mask.indptr))[kept]
     pairs = sparse.csr_array((np.ones(len(rows)), (rows, mask.indices[kept])), shape=(n, n))
     pairs.sum_duplicates()
     pairs.data[:] = 1.0
     return pairs
+
+
+def _of_size(mask: Any, n: int) -> Any:
+    if mask.shape != (n, n):
+        raise InvalidInput("smoothing_support", f"shape {mask.shape}", f"({n}, {n})")
+    return mask
 
 
 def lattice_neighbours(space: Any) -> Any:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dphmm.errors import InvalidInput
-from dphmm.types import FloatArray
+from dphmm.types import BoolArray, FloatArray
 
 #: Above this many states a dense matrix (3.2 GB) is refused.
 DENSE_STATES = 20_000
@@ -24,8 +24,7 @@ TOLERANCE = 1e-9
 #: Rounding to single precision already moves a row's sum by about 1e-7 (RELIABILITY 22).
 TOLERANCE_SINGLE = 1e-6
 # Dividing a row by its correctly rounded sum leaves it within 2**-52 of 1 (half an ulp for the sum, half for
-# the entries). Rows this close are left alone, so that a stored model read back is the same model, bit for
-# bit.
+# the entries). Rows this close are left alone, so that a stored model read back is the same, bit for bit.
 _SETTLED = 2.0**-51
 
 
@@ -45,10 +44,11 @@ def stochastic_matrix(given: Any) -> Stochastic:
     where float32 was given) and are divided by their sum once. Raises InvalidInput naming row, column and
     value.
     """
-    rows = _sparse_rows(given) if sparse.issparse(given) else _dense_rows(given)
-    _check_entries(rows)
-    tolerance = _tolerance(rows.dtype)
-    matrix = canonical(rows.astype(np.float64))
+    entries = _sparse_entries(given) if sparse.issparse(given) else _dense_entries(given)
+    # Before duplicates are summed: 0.6 and -0.1 stored for one pair are not a 0.5.
+    _check_entries(entries)
+    tolerance = _tolerance(entries.dtype)
+    matrix = canonical(sparse.csr_array(entries.astype(np.float64)))
     sums = row_sums(matrix)
     off = np.abs(sums - 1.0)
     wrong = ~(off <= tolerance)
@@ -62,10 +62,7 @@ def distribution(given: Any, n: int) -> FloatArray:
     values = _numbers(given, "initial")
     if values.shape != (n,):
         raise InvalidInput("initial", f"shape {values.shape}", f"({n},): one probability per state")
-    for wrong, expected in (
-        (~np.isfinite(values), "a finite probability"),
-        (values < 0, "a probability, 0 or more"),
-    ):
+    for wrong, expected in _improbable(values):
         if wrong.any():
             entry = int(np.argmax(wrong))
             raise InvalidInput(f"initial[{entry}]", repr(values[entry].item()), expected)
@@ -112,25 +109,25 @@ def canonical(matrix: Any) -> Any:
     return matrix
 
 
-def _sparse_rows(given: Any) -> Any:
+def _sparse_entries(given: Any) -> Any:
     _check_shape(given.shape)
     _check_dtype(given.dtype, "transition")
     try:
         if hasattr(given, "check_format"):
             given.check_format(full_check=True)
-        return sparse.csr_array(given, copy=True)
+        return sparse.coo_array(given)
     except ValueError as error:
         raise InvalidInput("transition", f"a broken sparse matrix: {error}", "indices inside it") from None
 
 
-def _dense_rows(given: Any) -> Any:
+def _dense_entries(given: Any) -> Any:
     values = _numbers(given, "transition")
     _check_shape(values.shape)
     n = len(values)
     if n > DENSE_STATES:
         came = f"a dense {n} × {n} array ({8e-9 * n * n:.1f} GB)"
         raise InvalidInput("transition", came, f"a scipy.sparse matrix above {DENSE_STATES} states")
-    return sparse.csr_array(values)
+    return sparse.coo_array(values)
 
 
 def _numbers(given: Any, field: str) -> NDArray[Any]:
@@ -160,16 +157,20 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise InvalidInput("transition", f"{shape[0]} states", "fewer than 2**31 states")
 
 
-def _check_entries(rows: Any) -> None:
-    # Before duplicates are summed: 0.6 and -0.1 stored for one pair are not a 0.5.
-    for wrong, expected in (
-        (~np.isfinite(rows.data), "a finite probability"),
-        (rows.data < 0, "a probability, 0 or more"),
-    ):
+def _check_entries(entries: Any) -> None:
+    for wrong, expected in _improbable(entries.data):
         if wrong.any():
             k = int(np.argmax(wrong))
-            row = int(np.searchsorted(rows.indptr, k, side="right")) - 1
-            raise InvalidInput(f"transition[{row}, {rows.indices[k]}]", repr(rows.data[k].item()), expected)
+            where = f"transition[{entries.row[k]}, {entries.col[k]}]"
+            raise InvalidInput(where, repr(entries.data[k].item()), expected)
+
+
+def _improbable(values: NDArray[Any]) -> tuple[tuple[BoolArray, str], ...]:
+    return (
+        (~np.isfinite(values), "a finite probability"),
+        (values < 0, "a probability, 0 or more"),
+        (values > 1 + TOLERANCE_SINGLE, "a probability, at most 1"),
+    )
 
 
 def _refuse_row(row: int, matrix: Any, sums: FloatArray, tolerance: float) -> None:

@@ -1,1 +1,36 @@
-"""TBD"""
+"""Mechanisms: what is added to an answer, and how likely that was.
+
+- for release, exact on the lattice: `DiscreteKNorm`, `Staircase`, `Constant`; `choose` takes the better
+("auto")
+- continuous floats, for the papers and for simulation: `Laplace`, `KNorm`, `PlanarIsotropic`
+- by name: `MECHANISMS`, `mechanism`, `from_description`
+"""
+
+from dphmm.mechanisms.base import LatticeMechanism, Mechanism
+from dphmm.mechanisms.choice import choose
+from dphmm.mechanisms.constant import Constant
+from dphmm.mechanisms.knorm import KNorm
+from dphmm.mechanisms.laplace import Laplace
+from dphmm.mechanisms.lattice import DiscreteKNorm
+from dphmm.mechanisms.planar import PlanarIsotropic
+from dphmm.mechanisms.registry import MECHANISMS, RELEASE_MECHANISMS, from_description, mechanism
+from dphmm.mechanisms.selection import MECHANISM_CHOICES, mechanism_for
+from dphmm.mechanisms.staircase import Staircase
+
+__all__ = [
+    "MECHANISMS",
+    "MECHANISM_CHOICES",
+    "RELEASE_MECHANISMS",
+    "Constant",
+    "DiscreteKNorm",
+    "KNorm",
+    "Laplace",
+    "LatticeMechanism",
+    "Mechanism",
+    "PlanarIsotropic",
+    "Staircase",
+    "choose",
+    "from_description",
+    "mechanism",
+    "mechanism_for",
+]

@@ -1,7 +1,7 @@
 """Random words: from the operating system for releases, from a seed for tests and simulation.
 
-Both are ChaCha20 key streams. System bits are keyed by the operating system, take a fresh key after every 2**30 bytes
-and in every forked child, and wipe each word as it is served. No word is served twice.
+Both are ChaCha20 key streams. System bits are keyed by the operating system, take a fresh key after every
+2**30 bytes and in every forked child, and wipe each word as it is served. No word is served twice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _KeyStream:
         self.words_left = _BYTES_PER_KEY // 8
 
     def fill(self, words: WordArray) -> None:
-        target = memoryview(words).cast("B")
+        target = words.data.cast("B")
         for start in range(0, len(target), len(_ZEROS)):
             part = target[start : start + len(_ZEROS)]
             self._cipher.update_into(_ZEROS[: len(part)], part)
@@ -99,8 +99,8 @@ class _StreamBits:
 class SystemBits(_StreamBits):
     """Secure words: ChaCha20 keyed from ``os.urandom``.
 
-    A forked child starts with a fresh key and nothing buffered. A restored virtual machine image is not noticed:
-    start a new process after restoring one.
+    A forked child starts with a fresh key and nothing buffered. A restored virtual machine image is not
+    noticed: start a new process after restoring one.
     """
 
     secure = True
@@ -111,7 +111,9 @@ class SystemBits(_StreamBits):
         _ALL_SYSTEM_BITS.add(self)
 
     def uint64(self, n: int) -> WordArray:
-        """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads and after a fork."""
+        """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads and after a
+        fork.
+        """
         if os.getpid() != self._owner:
             self._start_afresh()
         return super().uint64(n)
@@ -132,8 +134,8 @@ class SystemBits(_StreamBits):
 class ReplayBits(_StreamBits):
     """The same words for the same seed, on every machine: for tests and simulation, never for a release.
 
-    The stream is ChaCha20 under the key SHA-256("dphmm replay int " + the seed in decimal), or
-    SHA-256("dphmm replay bytes " + the seed) for bytes; counter 0; the nonce is the number of the 2**30-byte part, as 12
+    The stream is ChaCha20 under the key SHA-256("dphmm replay int " + the seed in decimal), or SHA-256("dphmm
+    replay bytes " + the seed) for bytes; counter 0; the nonce is the number of the 2**30-byte part, as 12
     bytes little-endian; the key stream is read as little-endian 64-bit words.
     """
 
@@ -164,7 +166,9 @@ def default_bits(bits: Bits | None = None) -> Bits:
     if bits is None:
         return _process_bits()
     if not callable(getattr(bits, "uint64", None)) or not isinstance(getattr(bits, "secure", None), bool):
-        raise InvalidInput("bits", type(bits).__name__, "None (system bits), or an object with uint64(n) and secure")
+        raise InvalidInput(
+            "bits", type(bits).__name__, "None (system bits), or an object with uint64(n) and secure"
+        )
     return bits
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 def exp_bracket(x: Fraction, bits: int) -> tuple[int, int]:
     """Integers (lo, hi) with lo / 2**bits <= exp(-x) <= hi / 2**bits and hi - lo <= 2, for rational x >= 0.
 
-    exp(-x) = exp(-x / 2**s)**(2**s) with x / 2**s <= 1/2: the alternating series brackets the inner value by two
-    partial sums, and every squaring is rounded outward.
+    exp(-x) = exp(-x / 2**s)**(2**s) with x / 2**s <= 1/2: the alternating series brackets the inner value by
+    two partial sums, and every squaring is rounded outward.
     """
     if x < 0:
         raise ValueError("exp_bracket is for x >= 0")
@@ -28,7 +28,9 @@ def exp_bracket(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 def _series(x: Fraction, scale: int) -> tuple[int, int]:
-    """exp(-x) for 0 < x <= 1/2 between integers over 2**scale: sums of the alternating series, rounded outward."""
+    """exp(-x) for 0 < x <= 1/2 between integers over 2**scale: sums of the alternating series, rounded
+    outward.
+    """
     low_sum = high_sum = low_term = high_term = 1 << scale
     n = 0
     while high_term > 0:

@@ -1,9 +1,11 @@
-"""The level of a proposal: j = 0, 1, 2, ... with probability proportional to exp(-rate·j)·|Box_j|, without a last level.
+"""The level of a proposal: j = 0, 1, 2, ... with probability proportional to exp(-rate·j)·|Box_j|, without a
+last level.
 
-Box_j is the box of integer half-widths floor(r_j·w_i) around the body of radius r_j = stride·j + offset. The level is the
-least j with U < C_j, C the cumulative probabilities. A float table decides it for nearly every U, because its error is
-bounded and only a U inside the margin of a threshold is left open; those are decided from integer bounds of C_j as
-tight as U is known, over as many levels as that takes. The law is that of the infinite sum, not of a truncated one.
+Box_j is the box of integer half-widths floor(r_j·w_i) around the body of radius r_j = stride·j + offset. The
+level is the least j with U < C_j, C the cumulative probabilities. A float table decides it for nearly every
+U, because its error is bounded and only a U inside the margin of a threshold is left open; those are decided
+from integer bounds of C_j as tight as U is known, over as many levels as that takes. The law is that of the
+infinite sum, not of a truncated one.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from dphmm.samplers.exponential import exp_bracket
 from dphmm.samplers.uniform import GUARD_BITS, LazyUniform
 from dphmm.types import FloatArray, IntArray
 
-#: Widths and offset are rounded up to short binary fractions: a box may be larger than the body, never smaller.
+#: Widths and offset are rounded up to short binary fractions: a box may be larger than the body, never
+#: smaller.
 _WIDTH_BITS = 16
 _OFFSET_BITS = 12
 #: The float table ends where less than about this share of the mass is left.
@@ -43,7 +46,8 @@ class LevelTable:
 class Levels:
     """The law of the level for one body.
 
-    ``widths``: bounds on |y_i| over the body. ``rate`` > 0, per level. ``stride`` >= 1 and ``offset`` in [0, 1): r_j.
+    ``widths``: bounds on |y_i| over the body. ``rate`` > 0, per level. ``stride`` >= 1 and ``offset`` in [0,
+    1): r_j.
     """
 
     def __init__(self, widths: Sequence[Fraction], rate: Fraction, stride: int, offset: Fraction) -> None:
@@ -99,15 +103,15 @@ class Levels:
     def _real_sides(self, level: int) -> list[float]:
         """2·r_j·w_i + 1 >= the number of integers in each side of Box_level."""
         radius = self._stride * level + self._offset / 2**_OFFSET_BITS
-        return [
-            2.0 * radius * (w / 2**s) + 1.0 for w, s in zip(self._widths, self._shifts, strict=True)
-        ]
+        return [2.0 * radius * (w / 2**s) + 1.0 for w, s in zip(self._widths, self._shifts, strict=True)]
 
     def _log_weight(self, level: int) -> float:
         return -float(self.rate) * level + math.fsum(math.log(side) for side in self._real_sides(level))
 
     def _log_tail(self, level: int) -> float:
-        """log of a bound on the mass of this level and all above: geometric, for the sides grow ever more slowly."""
+        """log of a bound on the mass of this level and all above: geometric, for the sides grow ever more
+        slowly.
+        """
         here, following = self._real_sides(level), self._real_sides(level + 1)
         growth = math.prod(b / a for a, b in zip(here, following, strict=True))
         ratio = math.exp(-float(self.rate)) * growth
@@ -131,7 +135,9 @@ class Levels:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Integer bounds, over a common denominator, of the partial sums of exp(-rate·j)|Box_j| and of the whole sum."""
+    """Integer bounds, over a common denominator, of the partial sums of exp(-rate·j)|Box_j| and of the
+    whole sum.
+    """
 
     digits: int
     low: list[int]

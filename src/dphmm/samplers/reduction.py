@@ -1,8 +1,9 @@
 """Coordinates in which a thin or slanted body fills its box: a unimodular change of basis of the lattice.
 
-A body {y} is seen in coordinates x = R y, R integer with determinant ±1, so lattice points stay lattice points. The rows
-of R are made short as seen from points that outline the body (Lagrange in two dimensions, LLL in more). How well that
-is done decides only how often a proposal is refused; that R is unimodular is exact.
+A body {y} is seen in coordinates x = R y, R integer with determinant ±1, so lattice points stay lattice
+points. The rows of R are made short as seen from points that outline the body (Lagrange in two dimensions,
+LLL in more). How well that is done decides only how often a proposal is refused; that R is unimodular is
+exact.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ _MOST_STEPS = 10_000
 
 
 def reduced_rows(outline: FloatArray) -> tuple[Rows, Rows]:
-    """(R, R⁻¹) with R (k, k) unimodular and its rows short and nearly orthogonal on the points ``outline`` (v, k)."""
+    """(R, R⁻¹) with R (k, k) unimodular and its rows short and nearly orthogonal on the points ``outline``
+    (v, k).
+    """
     k = outline.shape[1]
     change = _Change(outline)
     if k == 2:
@@ -28,7 +31,9 @@ def reduced_rows(outline: FloatArray) -> tuple[Rows, Rows]:
 
 
 def outline(normals: IntArray, offsets: IntArray, vertices: IntArray | None) -> FloatArray:
-    """Points (v, k) spread like the body |normals·y| <= offsets: its vertices, or the axes of an inner ellipsoid."""
+    """Points (v, k) spread like the body |normals·y| <= offsets: its vertices, or the axes of an inner
+    ellipsoid.
+    """
     if vertices is not None:
         return vertices.astype(np.float64)
     scaled = normals / offsets[:, None]
@@ -74,7 +79,9 @@ def _lagrange(change: _Change) -> None:
 
 
 def _lll(change: _Change) -> None:
-    """Lenstra, Lenstra and Lovász; floats decide, integers move (Cohen, Computational Algebraic Number Theory, 2.6.3)."""
+    """Lenstra, Lenstra and Lovász; floats decide, integers move (Cohen, Computational Algebraic Number
+    Theory, 2.6.3).
+    """
     k = len(change.rows)
     at = 1
     for _ in range(_MOST_STEPS):
@@ -94,7 +101,6 @@ def _lll(change: _Change) -> None:
 
 def _orthogonal(seen: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Gram-Schmidt coefficients and squared lengths of the columns."""
-    k = seen.shape[1]
-    triangle = np.linalg.qr(seen, mode="r") if len(seen) >= k else np.linalg.qr(np.vstack([seen, np.zeros((k, k))]), "r")
+    triangle = np.linalg.qr(seen, mode="r")
     diagonal = np.where(np.abs(np.diag(triangle)) > 1e-300, np.diag(triangle), 1e-300)
     return np.asarray((triangle / diagonal[:, None]).T), np.asarray(np.diag(triangle) ** 2)

@@ -1,8 +1,8 @@
 """Uniform real numbers, read 64 binary digits at a time and only as far as a decision needs (ADR 0002).
 
-A decision is a function of a uniform real U in [0, 1). What is known of U after n digits with value u is that it lies
-in [u, u+1) / 2**n; where all of that interval gives one answer, that is the answer, and otherwise more digits are
-read. So every decision has exactly the law it would have had on the real number.
+A decision is a function of a uniform real U in [0, 1). What is known of U after n digits with value u is that
+it lies in [u, u+1) / 2**n; where all of that interval gives one answer, that is the answer, and otherwise
+more digits are read. So every decision has exactly the law it would have had on the real number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class WordReader:
 
 
 class LazyUniform:
-    """A uniform real number in [0, 1), known to ``digits`` binary digits: it lies in [prefix, prefix + 1) / 2**digits."""
+    """A uniform real number in [0, 1), known to ``digits`` binary digits: it lies in [prefix, prefix + 1)
+    / 2**digits.
+    """
 
     def __init__(self, first_word: int, reader: WordReader) -> None:
         self.prefix = first_word

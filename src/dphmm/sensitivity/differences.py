@@ -12,6 +12,7 @@ import numpy as np
 
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
+from dphmm.sensitivity.integers import null_lattice
 from dphmm.types import IntArray
 
 
@@ -75,6 +76,19 @@ class PolicyDifferences:
     def with_points(self, points: IntArray) -> PolicyDifferences:
         """The same set and ± more rows."""
         return replace(self, extra=PointDifferences(np.vstack([self.extra.points, points])))
+
+
+def independent(source: Differences) -> list[list[int]]:
+    """As many independent differences as the set has: found by asking, so the rank is never a matter of tolerance."""
+    found: list[list[int]] = []
+    while True:
+        for orthogonal in null_lattice(found, source.dimension):
+            value, point = source.extreme(np.array(orthogonal, dtype=np.int64))
+            if value:
+                found.append([int(x) for x in point])
+                break
+        else:
+            return found
 
 
 def dot(points: IntArray, direction: IntArray) -> IntArray:

@@ -21,7 +21,7 @@ from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity import moment
-from dphmm.sensitivity.differences import Differences, PolicyDifferences, dot
+from dphmm.sensitivity.differences import Differences, PolicyDifferences, dot, independent
 from dphmm.sensitivity.integers import null_lattice, span_lattice
 from dphmm.sensitivity.planar import symmetric_polygon
 from dphmm.sensitivity.spatial import Body, spatial_body
@@ -95,13 +95,12 @@ class SensitivityHull:
     def contains(self, v: ArrayLike) -> Any:
         """Whether differences (..., d) in answer units lie in K: exactly for lattice vectors, by the norm for others."""
         differences = self._differences(v)
-        steps = self.frame.steps(differences)
-        on_lattice = np.all(steps == np.rint(steps), axis=-1) & np.all(np.abs(steps) < 2.0**53, axis=-1)
-        result = np.asarray(self.norm(differences)) <= 1.0
-        if np.any(on_lattice):
-            inside = self.contains_lattice(np.rint(steps[on_lattice]).astype(np.int64))
-            result[on_lattice] = inside if result.ndim else inside[0]
-        return bool(result) if result.ndim == 0 else result
+        rows = differences.reshape(-1, self.dimension)
+        steps = self.frame.steps(rows)
+        inside = np.asarray(self.norm(rows)) <= 1.0
+        on_lattice = np.all((steps == np.rint(steps)) & (np.abs(steps) < 2.0**53), axis=1)
+        inside[on_lattice] = self.contains_lattice(steps[on_lattice].astype(np.int64))
+        return bool(inside[0]) if differences.ndim == 1 else inside.reshape(differences.shape[:-1])
 
     def contains_lattice(self, v: IntArray) -> BoolArray:
         """Which lattice vectors (n, d) lie in K, exactly."""
@@ -164,7 +163,10 @@ class SensitivityHull:
         basis = [[int(x) for x in row] for row in self.basis]
         d, k = self.dimension, self.rank
         ambient = [
-            [sum(basis[i][p] * exact[p][q] * basis[j][q] for p in range(k) for q in range(k)) for j in range(d)]
+            [
+                sum(basis[i][p] * exact[p][q] * basis[j][q] for p in range(k) for q in range(k))
+                for j in range(d)
+            ]
             for i in range(d)
         ]
         steps = np.array([[float(x) for x in row] for row in ambient])
@@ -240,24 +242,12 @@ def check_sizes(policy: PolicyGraph, lattice: IntArray) -> None:
 def hull_of(source: Differences, frame: Lattice) -> SensitivityHull:
     """The hull of any set of differences that can say how far it reaches in a direction."""
     d = source.dimension
-    equations = _equations(source)
+    equations = null_lattice(independent(source), d)
     basis, coordinates = _span(equations, d)
     body = _body(source if len(equations) == 0 else _Projected(source, coordinates))
-    return SensitivityHull(frame, basis, coordinates, np.array(equations, dtype=np.int64).reshape(-1, d), body)
-
-
-def _equations(source: Differences) -> list[list[int]]:
-    """Integer vectors orthogonal to every difference: found by asking, so the rank is never a matter of tolerance."""
-    found: list[list[int]] = []
-    while True:
-        orthogonal = null_lattice(found, source.dimension)
-        for candidate in orthogonal:
-            value, point = source.extreme(np.array(candidate, dtype=np.int64))
-            if value:
-                found.append([int(x) for x in point])
-                break
-        else:
-            return orthogonal
+    return SensitivityHull(
+        frame, basis, coordinates, np.array(equations, dtype=np.int64).reshape(-1, d), body
+    )
 
 
 def _span(equations: list[list[int]], d: int) -> tuple[IntArray, IntArray]:
@@ -285,7 +275,9 @@ class _Projected:
 def _body(source: Differences) -> Body:
     k = source.dimension
     if k == 0:
-        return Body(np.zeros((0, 0), np.int64), np.zeros(0, np.int64), np.zeros((1, 0), np.int64), None, exact=True)
+        return Body(
+            np.zeros((0, 0), np.int64), np.zeros(0, np.int64), np.zeros((1, 0), np.int64), None, exact=True
+        )
     if k == 1:
         width = source.extreme(np.array([1], dtype=np.int64))[0]
         return Body(np.array([[1]]), np.array([width]), np.array([[width], [-width]]), None, exact=True)

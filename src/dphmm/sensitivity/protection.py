@@ -153,7 +153,9 @@ def _partner(task: _Joining, method: str | Partner, state: int, others: IntArray
     if callable(method):
         chosen = int(method(state, others))
         if chosen not in set(others.tolist()):
-            raise InvalidInput("method", f"partner {chosen} for state {state}", "another state of the constraint")
+            raise InvalidInput(
+                "method", f"partner {chosen} for state {state}", "another state of the constraint"
+            )
         return chosen
     if method == "nearest":
         return nearest_other(task.lattice, task.frame, state, others)
@@ -184,7 +186,9 @@ def nearest_other(lattice: IntArray, frame: Lattice, state: int, others: IntArra
     return int(min(close.tolist(), key=lambda other: (exact(other), other)))
 
 
-def _exposed(hull: SensitivityHull, policy: PolicyGraph, lattice: IntArray, constraint: Constraint) -> IntArray:
+def _exposed(
+    hull: SensitivityHull, policy: PolicyGraph, lattice: IntArray, constraint: Constraint
+) -> IntArray:
     """Only a state without a neighbour can be exposed: an edge's difference is in the hull by construction."""
     suspects = np.flatnonzero(constraint.plan & ~policy.has_neighbor(constraint))
     if len(suspects) == 0:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphmm.sensitivity.differences import Differences
+from dphmm.sensitivity.differences import Differences, independent
 from dphmm.sensitivity.integers import determinant, primitive
 from dphmm.types import FloatArray, IntArray
 
@@ -67,6 +67,7 @@ def _template(k: int) -> IntArray:
 
 def _qhull_body(source: Differences) -> Body:
     points = {tuple(map(int, source.extreme(direction)[1])) for direction in _template(source.dimension)}
+    points |= {tuple(point) for point in independent(source)}
     facets: dict[tuple[int, ...], int] = {}
     for _ in range(_MOST_ROUNDS):
         cloud = _symmetric(points)
@@ -121,7 +122,9 @@ def _cofactor_normal(corners: IntArray) -> list[int] | None:
     """The exact normal through k points; None where they are dependent or the normal is long."""
     edges = (corners[1:] - corners[0]).tolist()
     k = corners.shape[1]
-    cofactors = [(-1) ** j * determinant([[r[c] for c in range(k) if c != j] for r in edges]) for j in range(k)]
+    cofactors = [
+        (-1) ** j * determinant([[r[c] for c in range(k) if c != j] for r in edges]) for j in range(k)
+    ]
     normal = primitive(cofactors)
     longest = max(map(abs, normal))
     return normal if 0 < longest <= _LONGEST_NORMAL else None

@@ -7,4 +7,14 @@ from dphmm.session.release import Release
 from dphmm.session.session import Outcome, ReleaseSession, check_same_states
 from dphmm.session.step import Position, estimate
 
-__all__ = ["Options", "Outcome", "Plan", "Planner", "Position", "Release", "ReleaseSession", "check_same_states", "estimate"]
+__all__ = [
+    "Options",
+    "Outcome",
+    "Plan",
+    "Planner",
+    "Position",
+    "Release",
+    "ReleaseSession",
+    "check_same_states",
+    "estimate",
+]

@@ -18,6 +18,7 @@ import numpy as np
 from dphmm.accounting.ledger import PlanRecord
 from dphmm.mechanisms import LatticeMechanism
 from dphmm.policy.constraint import Constraint
+from dphmm.samplers.body import add_noise
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray, Loss
 
@@ -50,8 +51,8 @@ class Plan:
 
     def draw(self, state: int, bits: Bits) -> tuple[int, ...]:
         """The one place where a true state is used: look up its answer, add noise."""
-        noise = self.mechanisms[self.body_of[state]].noise(1, bits)[0]
-        return tuple(int(a) + int(n) for a, n in zip(self.image[state], noise, strict=True))
+        noise = self.mechanisms[self.body_of[state]].noise(1, bits)
+        return tuple(add_noise(self.image[state][None], noise)[0].tolist())
 
     def log_likelihood(self, z: IntArray) -> FloatArray:
         """log Pr(z | s) (N,) up to a constant common to all states."""
@@ -79,7 +80,9 @@ class Plan:
 
     @cached_property
     def hash(self) -> str:
-        chosen = [{"hull": h.digest, **m.describe()} for h, m in zip(self.hulls, self.mechanisms, strict=True)]
+        chosen = [
+            {"hull": h.digest, **m.describe()} for h, m in zip(self.hulls, self.mechanisms, strict=True)
+        ]
         return hashlib.sha256(json.dumps([self.inputs, chosen], sort_keys=True).encode()).hexdigest()
 
     @cached_property
@@ -97,9 +100,14 @@ class Plan:
         return PlanRecord(hash=self.hash, plan_states=packed, n_states=len(self.image), description=text)
 
     @property
+    def promised(self) -> Fraction:
+        """The ε that a release is charged: none for a public constant, which says nothing."""
+        return Fraction(0) if self.constant else self.epsilon
+
+    @property
     def mechanism(self) -> str:
         """The mechanism's name; of components that use several, all of them."""
-        return "+".join(sorted({m.describe()["mechanism"] for m in self.mechanisms}))
+        return "+".join(sorted({m.describe()["name"] for m in self.mechanisms}))
 
     @property
     def expected_error(self) -> float:

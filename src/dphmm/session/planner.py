@@ -150,7 +150,7 @@ class _Step:
             part = Constraint(
                 support=self.constraint.support & mine,
                 plan=self.constraint.plan & mine,
-                surrogate=self.constraint.surrogate,
+                surrogate=np.where(mine, self.constraint.surrogate, -1),
             )
             source = PolicyDifferences.of(joined, self.space.lattice, part)
             own = self._mechanism(self._full(hull_of(source, self.space.frame), source))

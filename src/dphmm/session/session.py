@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphmm._checks import exact_number
+from dphmm._checks import exact_number, one_of
 from dphmm.accounting.ledger import (
     Caps,
     Entry,
@@ -30,7 +30,7 @@ from dphmm.session.options import Options
 from dphmm.session.plan import Plan, fixed_partners, given_partners, plan_states
 from dphmm.session.planner import Planner
 from dphmm.session.release import Release
-from dphmm.session.step import Position, estimate
+from dphmm.session.step import ESTIMATE_LOSSES, Position, estimate
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact, IntArray
 
@@ -57,6 +57,7 @@ class ReleaseSession:
     ledger : where releases are stored before anyone sees them; in memory when None.
     cap_epsilon, cap_cost : refuse a release that would bring the subject's totals over a cap.
     bits : None for the system's secure randomness; ReplayBits for tests, which marks every release.
+    origin : what step 1 stands for, such as the number of its time bin; recorded, not interpreted.
     estimate_loss : "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state).
     """
 
@@ -81,8 +82,9 @@ class ReleaseSession:
         cap_cost: Exact | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
-        planner: Planner | None = None,
+        origin: str = "",
     ) -> None:
+        check_same_states(model, policy, space)
         options = Options.checked(
             epsilon,
             dimension=space.dimension,
@@ -94,20 +96,55 @@ class ReleaseSession:
             protection=protection,
             start=model.start if start is None else start,
         )
+        caps = checked_caps(cap_epsilon, cap_cost)
+        planner = Planner(policy, space, options)
+        self._begin(model, planner, subject, query, ledger, caps, bits, estimate_loss, origin)
+
+    @classmethod
+    def planned(
+        cls,
+        model: MarkovModel,
+        planner: Planner,
+        *,
+        subject: str = "",
+        query: str = "state",
+        ledger: Ledger | None = None,
+        caps: Caps | None = None,
+        bits: Bits | None = None,
+        estimate_loss: str = "squared",
+        origin: str = "",
+    ) -> ReleaseSession:
+        """A session that shares its plans with every other session of the same planner."""
+        session = cls.__new__(cls)
+        session._begin(model, planner, subject, query, ledger, caps or Caps(), bits, estimate_loss, origin)
+        return session
+
+    def _begin(
+        self,
+        model: MarkovModel,
+        planner: Planner,
+        subject: str,
+        query: str,
+        ledger: Ledger | None,
+        caps: Caps,
+        bits: Bits | None,
+        estimate_loss: str,
+        origin: str,
+    ) -> None:
         self._model = model
-        self._space = space
-        self._planner = planner if planner is not None else Planner(policy, space, options)
-        check_same_states(model, policy, space)
-        self._options = options
+        self._planner = planner
+        self._space = planner.space
+        self._options = planner.options
         self._ledger: Ledger = MemoryLedger() if ledger is None else ledger
         self._subject = subject
         self._query = query
-        self._caps = Caps(_cap(cap_epsilon, "cap_epsilon"), _cap(cap_cost, "cap_cost"))
+        self._origin = origin
+        self._caps = caps
         self._bits = default_bits(bits)
-        self._loss = estimate_loss
-        self._position = Position.first(model, options)
+        self._loss = one_of(estimate_loss, ESTIMATE_LOSSES, "estimate_loss")
+        self._position = Position.first(model, planner.options)
         self._posterior: Belief | None = None
-        self._past: list[Release | None] = []
+        self._past: dict[int, Release] = {}
         self._drifted = 0
         self._opened = False
 
@@ -117,6 +154,11 @@ class ReleaseSession:
     def t(self) -> int:
         """The coming step."""
         return self._position.t
+
+    @property
+    def origin(self) -> str:
+        """What step 1 stands for."""
+        return self._origin
 
     @property
     def prior(self) -> Belief:
@@ -146,7 +188,14 @@ class ReleaseSession:
     @property
     def releases(self) -> tuple[Release, ...]:
         """The releases so far, in order."""
-        return tuple(r for r in self._past if r is not None)
+        return tuple(self._past.values())
+
+    def released(self, t: int) -> Release:
+        """The release of an earlier step. Raises InvalidInput for a skipped or a coming one."""
+        if t in self._past:
+            return self._past[int(t)]
+        expected = "a step that was released; this one was skipped"
+        raise InvalidInput("t", t, expected if 1 <= t < self.t else f"a step before {self.t}")
 
     def owner_view(self) -> dict[str, int]:
         """For the data owner alone, never to be published: how often the true state was outside the plan set."""
@@ -173,12 +222,14 @@ class ReleaseSession:
         with self._ledger.transaction() as transaction:
             outcome = self.release_within(transaction, state)
         self.accept(outcome)
-        return _published(outcome)
+        return self.released(self.t - 1)
 
-    def skip(self) -> None:
-        """Let a step pass without publishing: recorded, because the support moves."""
+    def skip(self, steps: int = 1) -> None:
+        """Let steps pass without publishing: recorded, because the support moves."""
+        if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+            raise InvalidInput("steps", steps, "a number of steps, 1 or more")
         with self._ledger.transaction() as transaction:
-            outcome = self.skip_within(transaction)
+            outcome = self.skip_within(transaction, int(steps))
         self.accept(outcome)
 
     def release_within(self, transaction: Transaction, state: int | str) -> Outcome:
@@ -196,7 +247,7 @@ class ReleaseSession:
             query=self._query,
             t=self.t,
             kind="release",
-            epsilon=plan.epsilon,
+            epsilon=plan.promised,
             cost=plan.cost,
             plan=plan.record,
             secure=self._bits.secure,
@@ -204,8 +255,8 @@ class ReleaseSession:
         )
         return self._after(transaction.store(request, draw, self._caps), plan)
 
-    def skip_within(self, transaction: Transaction) -> Outcome:
-        """Record that the coming step is skipped, in a transaction of the caller's."""
+    def skip_within(self, transaction: Transaction, steps: int = 1) -> Outcome:
+        """Record that the coming steps are skipped, in a transaction of the caller's."""
         self._open(transaction)
         request = Request(
             subject=self._subject,
@@ -217,14 +268,15 @@ class ReleaseSession:
             plan=None,
             secure=self._bits.secure,
             constant=False,
+            steps=steps,
         )
-        transaction.store(request, _nothing, self._caps)
-        return self._after_skip()
+        return self._after_skip(transaction.store(request, _nothing, self._caps))
 
     def accept(self, outcome: Outcome) -> None:
         """Move on by a step whose transaction has been committed."""
         self._opened = True
-        self._past.append(outcome.release)
+        if outcome.release is not None:
+            self._past[outcome.release.t] = outcome.release
         self._position, self._posterior = outcome.following, outcome.posterior
 
     # -- from a ledger --------------------------------------------------------------------------------------------
@@ -243,7 +295,6 @@ class ReleaseSession:
         cap_cost: Exact | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
-        planner: Planner | None = None,
     ) -> ReleaseSession:
         """The session that wrote a subject's history, rebuilt from it: it continues exactly where it was.
 
@@ -253,45 +304,56 @@ class ReleaseSession:
         """
         header = ledger.header(subject, query)
         if header is None:
-            raise InvalidInput("subject", f"no history of query {query!r} in the ledger", "one that was released")
-        options = Options.read(header.options, space.dimension)
-        session = cls(
+            raise InvalidInput(
+                "subject", f"no history of query {query!r} in the ledger", "one that was released"
+            )
+        check_same_states(model, policy, space)
+        planner = Planner(policy, space, Options.read(header.options, space.dimension))
+        caps = checked_caps(cap_epsilon, cap_cost)
+        return cls.resumed(ledger, header, model, planner, caps=caps, bits=bits, estimate_loss=estimate_loss)
+
+    @classmethod
+    def resumed(
+        cls,
+        ledger: Ledger,
+        header: SessionHeader,
+        model: MarkovModel,
+        planner: Planner,
+        *,
+        caps: Caps | None = None,
+        bits: Bits | None = None,
+        estimate_loss: str = "squared",
+    ) -> ReleaseSession:
+        """As `resume`, for a planner that other sessions share; its options must be those of the history."""
+        session = cls.planned(
             model,
-            policy,
-            space,
-            options.epsilon,
-            constraint=options.constraint,
-            mechanism=options.mechanism,
-            scope=options.scope,
-            flat=options.flat,
-            thickness=options.thickness,
-            protection=options.protection,
-            start=options.start,
-            subject=subject,
-            query=query,
+            planner,
+            subject=header.subject,
+            query=header.query,
             ledger=ledger,
-            cap_epsilon=cap_epsilon,
-            cap_cost=cap_cost,
+            caps=caps,
             bits=bits,
             estimate_loss=estimate_loss,
-            planner=planner,
+            origin=header.options.get("origin", ""),
         )
         session._check_header(header)
-        session.catch_up()
+        session._catch_up()
         return session
 
-    def catch_up(self) -> None:
+    def _catch_up(self) -> None:
         """Move past every step that the ledger already holds."""
         for entry in self._ledger.entries(self._subject, self._query):
             if entry.t >= self.t:
-                self.accept(self._after_skip() if entry.kind == "skip" else self._replayed(entry))
+                self.accept(self._after_skip(entry) if entry.kind == "skip" else self._replayed(entry))
 
     def _replayed(self, entry: Entry) -> Outcome:
         """The outcome of a recorded release, under the plan set that was recorded (float arithmetic may differ)."""
         recorded = self._ledger.plan(str(entry.plan_hash))
         plan = self._planner.plan(self.support, plan_states(recorded), given_partners(recorded))
         if plan.hash != entry.plan_hash:
-            raise InvalidInput("ledger", f"plan {entry.plan_hash} at t={entry.t}", f"{plan.hash}, made from the record")
+            raise InvalidInput(
+                "ledger", f"plan {entry.plan_hash} at t={entry.t}", f"{plan.hash}, made from the record"
+            )
         return self._after(entry, plan)
 
     # -- inside ---------------------------------------------------------------------------------------------------
@@ -305,6 +367,7 @@ class ReleaseSession:
             "model": self._model.digest,
             "space": self._space.digest,
             "policy": self._planner.policy.digest,
+            "origin": self._origin,
             **self._options.written(),
         }
 
@@ -315,7 +378,9 @@ class ReleaseSession:
 
     def _plan(self, others: list[PlanRecord]) -> Plan:
         if others and self._options.flat == "allow":
-            raise InvalidInput("flat", "allow", "thicken or refuse where a subject has several queries at one step")
+            raise InvalidInput(
+                "flat", "allow", "thicken or refuse where a subject has several queries at one step"
+            )
         return self._planner.plan(self.support, self._position.plan_set(self._options), all_partners(others))
 
     def _after(self, entry: Entry, plan: Plan) -> Outcome:
@@ -329,7 +394,7 @@ class ReleaseSession:
             z_lattice=z,
             estimate=np.array(guess.answer),
             estimate_state=guess.state,
-            epsilon=plan.epsilon,
+            epsilon=plan.promised,
             cost=plan.cost,
             plan_hash=plan.hash,
             mechanism=plan.mechanism,
@@ -338,17 +403,16 @@ class ReleaseSession:
         )
         return Outcome(release, self._position.following(self._model, posterior), posterior)
 
-    def _after_skip(self) -> Outcome:
-        prior = self._position.prior
-        return Outcome(None, self._position.following(self._model, prior), prior)
+    def _after_skip(self, entry: Entry) -> Outcome:
+        following = self._position.after_skips(self._model, entry.through)
+        return Outcome(None, following, self._position.prior if self._posterior is None else self._posterior)
 
     def _stored(self, t: int) -> Release:
         if isinstance(t, (int, np.integer)) and 1 <= t < self.t:
-            release = self._past[int(t) - 1]
-            if release is not None:
-                return release
-            raise InvalidInput("t", int(t), "a step that was released; this one was skipped")
-        raise InvalidInput("t", t, f"the coming step {self.t} or a stored one before it; skip() lets steps pass")
+            return self.released(t)
+        raise InvalidInput(
+            "t", t, f"the coming step {self.t} or a stored one before it; skip() lets steps pass"
+        )
 
     def _state_number(self, state: int | str, plan: Plan) -> int:
         """The number of a true state. Errors never repeat it."""
@@ -357,7 +421,9 @@ class ReleaseSession:
             return known if known >= 0 else int(np.argmax(plan.constraint.plan))
         number = int(state) if isinstance(state, (int, np.integer)) and not isinstance(state, bool) else -1
         if not 0 <= number < self._space.n_states:
-            raise InvalidInput("state", "a value that is none", f"a name, or a number below {self._space.n_states}")
+            raise InvalidInput(
+                "state", "a value that is none", f"a name, or a number below {self._space.n_states}"
+            )
         return number
 
     def __repr__(self) -> str:
@@ -377,13 +443,13 @@ def all_partners(records: list[PlanRecord]) -> IntArray:
     return np.unique(np.vstack(pairs), axis=0) if pairs else np.zeros((0, 2), dtype=np.int64)
 
 
-def _published(outcome: Outcome) -> Release:
-    assert outcome.release is not None
-    return outcome.release
-
-
 def _nothing() -> tuple[int, ...]:
     return ()
+
+
+def checked_caps(epsilon: Exact | None, cost: Exact | None) -> Caps:
+    """Caps from what a user passes. Raises InvalidInput naming the cap."""
+    return Caps(_cap(epsilon, "cap_epsilon"), _cap(cost, "cap_cost"))
 
 
 def _cap(value: Exact | None, field: str) -> Fraction | None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
+from dphmm.policy.constraint import Support, delta_states
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.types import BoolArray, IntArray
@@ -28,11 +28,13 @@ class Position:
     def first(cls, model: MarkovModel, options: Options) -> Position:
         """Before step 1. start="before": the initial distribution describes t = 0, one transition earlier."""
         initial = Belief.initial(model)
-        return cls(1, initial.predict(model, t=0) if options.start == "before" else initial)
+        return cls(1, initial.predict(model, t=1) if options.start == "before" else initial)
 
     def plan_set(self, options: Options) -> BoolArray:
         """ΔX_t (N,): the support, or a δ-set of the prior."""
-        return options.constraint.plan_set(self.prior.probability, self.prior.support)
+        if isinstance(options.constraint, Support):
+            return self.prior.support
+        return delta_states(self.prior.probability, self.prior.support, options.constraint.delta)
 
     def posterior(self, plan: Plan, z: IntArray) -> Belief:
         """The belief given this step's release, too."""
@@ -40,7 +42,28 @@ class Position:
 
     def following(self, model: MarkovModel, now: Belief) -> Position:
         """The position one transition later."""
-        return Position(self.t + 1, now.predict(model, t=self.t))
+        return Position(self.t + 1, now.predict(model, t=self.t + 1))
+
+    def after_skips(self, model: MarkovModel, through: int) -> Position:
+        """The position after steps t..through without a release; stops early where nothing moves any more."""
+        prior = self.prior
+        for t in range(self.t + 1, through + 2):
+            predicted = prior.predict(model, t=t)
+            settled = _same(predicted, prior) and model.time_homogeneous
+            prior = predicted
+            if settled:
+                break
+        return Position(through + 1, prior)
+
+
+#: What an estimate may minimise: mean squared error, mean distance, or the chance of naming a wrong state.
+ESTIMATE_LOSSES = ("squared", "euclidean", "state")
+
+
+def _same(a: Belief, b: Belief) -> bool:
+    return bool(
+        np.array_equal(a.support, b.support) and np.max(np.abs(a.probability - b.probability)) <= 1e-15
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +80,11 @@ def estimate(posterior: Belief, answers: np.ndarray, loss: str = "squared") -> E
     Ties between likeliest states, to 1e-12, go to the lowest number.
     """
     p = posterior.probability
-    point = _euclidean_median(p, answers) if loss == "euclidean" else p @ answers
     likeliest = int(np.argmax(p >= p.max() * (1 - 1e-12)))
-    if loss == "state":
-        point = answers[likeliest]
-    elif loss not in ("squared", "euclidean"):
-        raise InvalidInput("loss", loss, "one of squared, euclidean, state")
+    if loss == "euclidean":
+        point = _euclidean_median(p, answers)
+    else:
+        point = answers[likeliest] if loss == "state" else p @ answers
     return Estimate(tuple(float(x) for x in point), likeliest)
 
 

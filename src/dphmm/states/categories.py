@@ -17,12 +17,14 @@ from dphmm.states.space import StateSpace
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
-def category_space(names: Sequence[str], answers: str | Mapping[str, Any] | ArrayLike = "ordinal") -> StateSpace:
+def category_space(
+    names: Sequence[str], answers: str | Mapping[str, Any] | ArrayLike = "ordinal"
+) -> StateSpace:
     """A space of named categories, state i being ``names[i]``.
 
-    ``answers``: "ordinal" (0, 1, ... in the order of the names), a table name -> number or vector with exactly
-    these names, or an array (N,) or (N, d). Raises InvalidInput for a name without an answer or an answer without
-    a name.
+    ``answers``: "ordinal" (0, 1, ... in the order of the names), a table name -> number or vector with
+    exactly these names, or an array (N,) or (N, d). Raises InvalidInput for a name without an answer or an
+    answer without a name.
     """
     labels = check_names(names, len(names))
     if isinstance(answers, str):

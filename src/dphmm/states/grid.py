@@ -29,8 +29,9 @@ _SLIVER = 1e-9
 class Grid(MapSpace):
     """Square cells over a box: states row-major from the south-west, x fastest.
 
-    Answers are cell centres in metres from the south-west corner (N, 2); the lattice is (column, row), the pitch the
-    cell size and the origin half a cell. Names are "x{column}y{row}". A subset keeps its cells' names and places.
+    Answers are cell centres in metres from the south-west corner (N, 2); the lattice is (column, row), the
+    pitch the cell size and the origin half a cell. Names are "x{column}y{row}". A subset keeps its cells'
+    names and places.
     """
 
     kind: ClassVar[str] = "grid"
@@ -54,11 +55,12 @@ class Grid(MapSpace):
     def from_bounds(cls, west: float, south: float, east: float, north: float, cell: object = 340.0) -> Grid:
         """The grid over a box in degrees, with cells of ``cell`` metres (or "340m", "1km").
 
-        A box with west > east crosses the antimeridian. The projection is equirectangular about the box's middle
-        latitude with WGS84 radii.
+        A box with west > east crosses the antimeridian. The projection is equirectangular about the box's
+        middle latitude with WGS84 radii.
 
-        Raises InvalidInput for an empty box, one that reaches beyond 89.9 degrees of latitude or on which the length
-        of a degree of longitude differs by more than 2 % from that in the middle, and above 10**7 cells.
+        Raises InvalidInput for an empty box, one that reaches beyond 89.9 degrees of latitude or on which the
+        length of a degree of longitude differs by more than 2 % from that in the middle, and above 10**7
+        cells.
         """
         return cls(west, south, east, north, cell)
 
@@ -95,7 +97,9 @@ class Grid(MapSpace):
             degrees_east = np.mod(degrees_east, 360.0)
         inside = (lat >= self.south) & (lat <= self.north) & (degrees_east <= self._width)
         # A point on the far edge of the last cell belongs to that cell.
-        column = np.minimum((degrees_east * (self.projection.metres_east / self.cell)).astype(np.int64), self.columns - 1)
+        column = np.minimum(
+            (degrees_east * (self.projection.metres_east / self.cell)).astype(np.int64), self.columns - 1
+        )
         row = ((lat - self.south) * (self.projection.metres_north / self.cell)).astype(np.int64)
         row = np.minimum(row, self.rows - 1)
         cells = np.where(inside, row * self.columns + column, -1)
@@ -127,7 +131,9 @@ class Grid(MapSpace):
         inside = (space.lattice >= 0) & (space.lattice < [space.columns, space.rows])
         cells = space.lattice[:, 1] * space.columns + space.lattice[:, 0]
         if space.frame != space._cell_frame() or not inside.all() or (np.diff(cells) <= 0).any():
-            raise InvalidInput("lattice", "cells that are not those of the box", "increasing cells of the grid")
+            raise InvalidInput(
+                "lattice", "cells that are not those of the box", "increasing cells of the grid"
+            )
         return space
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphmm.errors import InvalidInput
-from dphmm.states.maps import MapSpace, _places
+from dphmm.states.maps import MapSpace, as_places
 from dphmm.states.projection import LARGEST_LATITUDE, Projection
 from dphmm.states.snapping import snap
 from dphmm.states.space import Description
@@ -21,10 +21,11 @@ _PITCH_SHARE = 0.01
 
 
 class H3(MapSpace):
-    """The H3 cells that cover some public places, in the order of their numbers; names are the cells' hex strings.
+    """The H3 cells that cover some public places, in the order of their numbers; named by their hex strings.
 
-    Answers are cell centres in metres east and north of the middle of the cover (N, 2), in the same projection as a
-    Grid. The default pitch is 1 % of the mean edge of the resolution, to two digits: it depends on nothing else.
+    Answers are cell centres in metres east and north of the middle of the cover (N, 2), in the same
+    projection as a Grid. The default pitch is 1 % of the mean edge of the resolution, to two digits: it
+    depends on nothing else.
     """
 
     kind: ClassVar[str] = "h3"
@@ -38,7 +39,7 @@ class H3(MapSpace):
     ) -> None:
         h3 = _h3()
         self.resolution = _check_resolution(resolution)
-        latitudes, longitudes, _ = _places(lat, lon)
+        latitudes, longitudes, _ = as_places(lat, lon)
         if not latitudes.size:
             raise InvalidInput("lat", "no places", "at least 1")
         if not (np.abs(latitudes) <= LARGEST_LATITUDE).all() or not np.isfinite(longitudes).all():
@@ -118,7 +119,7 @@ def _cells_of(h3: ModuleType, lat: FloatArray, lon: FloatArray, resolution: int)
 
 
 def _about_the_middle(lat: FloatArray, lon: FloatArray) -> Projection:
-    """Projection about the middle of the cells, wherever they lie: longitudes are opened at their widest gap."""
+    """Projection about the middle of the cells; longitudes are opened at their widest gap."""
     latitude = float((lat.min() + lat.max()) / 2)
     around = np.sort(np.mod(lon, 360.0))
     gaps = np.diff(around, append=around[0] + 360.0)

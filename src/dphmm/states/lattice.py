@@ -1,7 +1,7 @@
-"""The integer lattice on which every geometric decision is made: answer = origin + pitch * integer, axis by axis.
+"""The integer lattice on which geometry is decided: answer = origin + pitch * integer, axis by axis.
 
-Pitch and origin are public and mean the decimals they print as, so a distance is compared exactly and a released
-value carries no low-order bits of the true answer (RELIABILITY R1).
+Pitch and origin are public and mean the decimals they print as, so a distance is compared exactly and a
+released value carries no low-order bits of the true answer (RELIABILITY R1).
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Lattice:
     def to_lattice(self, answers: ArrayLike) -> IntArray:
         """Lattice points int64 (..., d) of answers (..., d).
 
-        Raises InvalidInput, without naming the answer, if one lies more than 1e-6 of a pitch off the lattice or
-        beyond 2**53 steps: it may be a person's.
+        Raises InvalidInput, without naming the answer, if one lies more than 1e-6 of a pitch off the lattice
+        or beyond 2**53 steps: it may be a person's.
         """
         points = self._points(np.asarray(answers, dtype=np.float64), "answers")
         steps = (points - self.origin) / self.pitch
@@ -89,7 +89,7 @@ class Lattice:
         return nearest.astype(np.int64)
 
     def steps(self, differences: ArrayLike) -> FloatArray:
-        """Differences (..., d) of answers in steps of the lattice, rounded where within 1e-9 of an integer."""
+        """Differences (..., d) of answers in lattice steps, rounded where within 1e-9 of an integer."""
         steps = self._points(np.asarray(differences, dtype=np.float64), "differences") / self.pitch
         nearest = np.rint(steps)
         rounded: FloatArray = np.where(np.abs(steps - nearest) <= STEP_TOLERANCE, nearest, steps)
@@ -108,8 +108,11 @@ class Lattice:
 
 
 def _vector(values: ArrayLike, name: str) -> FloatArray:
-    # Adding 0.0 turns -0.0 into 0.0, so equal values have equal bytes.
-    vector = np.array(values, dtype=np.float64) + 0.0
+    try:
+        # Adding 0.0 turns -0.0 into 0.0, so equal values have equal bytes.
+        vector = np.array(values, dtype=np.float64) + 0.0
+    except (TypeError, ValueError):
+        raise InvalidInput(name, type(values).__name__, "one number per axis") from None
     if vector.ndim != 1 or len(vector) == 0:
         raise InvalidInput(name, f"an array of shape {vector.shape}", "one number per axis")
     if not np.isfinite(vector).all():

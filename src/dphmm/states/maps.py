@@ -1,4 +1,4 @@
-"""What grids and H3 covers share: a projection, places to states, and the nearest state of a place outside."""
+"""What grids and H3 covers share: a projection, places to states, the nearest state of a place outside."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ class MapSpace(StateSpace):
         """States of finite places; -1 outside."""
 
     def locate(self, lat: ArrayLike, lon: ArrayLike) -> Any:
-        """State of each place in degrees: int64 (n,), or an int for scalars; -1 outside every state and for NaN.
+        """State of each place in degrees: int64 (n,), or an int for scalars; -1 outside every state, for NaN
+        and for what is no place (a latitude beyond 90, a longitude beyond 360).
 
         Latitudes and longitudes must broadcast to one shape.
         """
-        latitudes, longitudes, scalar = _places(lat, lon)
+        latitudes, longitudes, scalar = as_places(lat, lon)
         states = np.full(latitudes.shape, -1, dtype=np.int64)
-        finite = np.isfinite(latitudes) & np.isfinite(longitudes) & (np.abs(latitudes) <= 90)
+        # False for NaN and infinities too.
+        finite = (np.abs(latitudes) <= 90) & (np.abs(longitudes) <= 360)
         if finite.all():
             states = self._locate(latitudes, longitudes)
         elif finite.any():
@@ -46,7 +48,7 @@ class MapSpace(StateSpace):
 
         Raises InvalidInput, without naming it, for a place that is not finite.
         """
-        latitudes, longitudes, scalar = _places(lat, lon)
+        latitudes, longitudes, scalar = as_places(lat, lon)
         if not (np.isfinite(latitudes) & np.isfinite(longitudes)).all():
             raise InvalidInput("lat, lon", "a place that is not finite", "degrees")
         points = self.projection.to_metres(latitudes, longitudes)
@@ -70,7 +72,8 @@ class MapSpace(StateSpace):
         part.projection = self.projection
 
 
-def _places(lat: ArrayLike, lon: ArrayLike) -> tuple[FloatArray, FloatArray, bool]:
+def as_places(lat: ArrayLike, lon: ArrayLike) -> tuple[FloatArray, FloatArray, bool]:
+    """Latitudes and longitudes of one shape, at least 1-D, and whether both were scalars."""
     latitudes = _degrees(lat, "lat")
     longitudes = _degrees(lon, "lon")
     scalar = latitudes.ndim == 0 and longitudes.ndim == 0

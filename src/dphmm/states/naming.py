@@ -15,7 +15,7 @@ _FORBIDDEN = re.compile(FORBIDDEN)
 
 
 def check_names(names: Sequence[str], n: int) -> tuple[str, ...]:
-    """Names as a tuple: ``n`` distinct printable strings of 1 to 200 characters, or InvalidInput naming the state."""
+    """Names as a tuple: ``n`` distinct printable strings of 1 to 200 characters, or InvalidInput."""
     if isinstance(names, str):
         raise InvalidInput("names", "one string", f"a list of {n} strings")
     given = tuple(names)

@@ -1,7 +1,8 @@
 """Snap answers to a lattice, once: the only place where a float becomes an integer of the geometry.
 
-Without a pitch, an axis of integers stays as it is; any other axis gets the smallest answer as origin and the largest
-pitch of the form span/m whose snapping error is at most 1 % of the smallest gap between its distinct answers.
+Without a pitch, an axis of integers stays as it is; any other axis gets the smallest answer as origin and the
+largest pitch of the form span/m whose snapping error is at most 1 % of the smallest gap between its distinct
+answers.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def as_answers(answers: ArrayLike) -> FloatArray:
 def snap(raw: FloatArray, pitch: ArrayLike | None = None) -> tuple[IntArray, Lattice]:
     """Lattice points int64 (N, d) nearest to the answers (N, d), and their lattice.
 
-    A given pitch (a number or one per axis) has origin 0. Raises InvalidInput where an axis is too long for its pitch.
+    A given pitch (a number or one per axis) has origin 0. Raises InvalidInput where an axis is too long for
+    its pitch.
     """
     d = raw.shape[1]
     if pitch is not None:
@@ -92,7 +94,9 @@ def _first_ragged(answers: ArrayLike) -> str:
     rows = list(answers) if isinstance(answers, Sequence) else []
     sizes = [np.size(row) for row in rows]
     ragged = next((i for i, size in enumerate(sizes) if size != sizes[0]), None)
-    return "ragged rows" if ragged is None else f"{sizes[ragged]} numbers for state {ragged}, {sizes[0]} for 0"
+    return (
+        "ragged rows" if ragged is None else f"{sizes[ragged]} numbers for state {ragged}, {sizes[0]} for 0"
+    )
 
 
 def _too_large(table: np.ndarray[Any, Any]) -> bool:
@@ -117,6 +121,8 @@ def _choose(values: FloatArray, axis: int) -> tuple[float, float]:
         return 1.0, float(distinct[0])
     offsets = distinct - distinct[0]
     span, gap = float(offsets[-1]), float(np.diff(distinct).min())
+    if gap < SMALLEST_PITCH:
+        raise InvalidInput(f"answers[:, {axis}]", f"a gap of {gap:.3g}", "gaps of float64's range; rescale")
     steps = _fewest_steps(offsets[1:], gap)
     if steps is None:
         raise InvalidInput(
@@ -145,7 +151,7 @@ def _fewest_steps(offsets: FloatArray, gap: float) -> int | None:
 
 
 def _serving(candidates: FloatArray, offsets: FloatArray, span: float, allowed: float) -> FloatArray:
-    """Those m whose pitch serves every offset; most fall at the first few, so these are tried one by one first."""
+    """Those m whose pitch serves every offset; most fall at the first few: small blocks."""
     start = 0
     while start < len(offsets) and len(candidates):
         part = offsets[start : start + max(1, min(256, (1 << 20) // len(candidates)))]

@@ -1,4 +1,4 @@
-"""States and their answers. States are 0..N-1 inside and names at the edges; answers f(s) are snapped once."""
+"""States and their answers. States are 0..N-1 inside, names at the edges; answers are snapped once."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class StateSpace:
     """N states with their answers to the measurement query, a table (N, d).
 
     ``answers`` (N, d) or (N,), finite, in any unit; ``names`` N distinct strings (default "0", "1", ...);
-    ``pitch`` the lattice step per axis in answer units (default: integers stay as they are, other axes get the
-    largest pitch whose snapping error is at most 1 % of the smallest gap). Everything here is public.
+    ``pitch`` the lattice step per axis in answer units (default: integers stay as they are, other axes get
+    the largest pitch whose snapping error is at most 1 % of the smallest gap). Everything here is public.
 
     Raises InvalidInput naming the state for a missing, ragged or non-finite answer and for a bad name.
     """
@@ -68,7 +68,7 @@ class StateSpace:
     @property
     def dimension(self) -> int:
         """Number of axes d of an answer."""
-        return self.lattice.shape[1]
+        return self.frame.dimension
 
     @property
     def pitch(self) -> FloatArray:
@@ -109,7 +109,7 @@ class StateSpace:
         return np.array(states, dtype=np.int64)[inverse] if states else np.empty(0, dtype=np.int64)
 
     def subset(self, states: States) -> Self:
-        """The space of some states (mask or numbers), in the order of their numbers, keeping names and kind."""
+        """The space of some states (mask or numbers) in the order of their numbers; keeps names and kind."""
         kept = np.flatnonzero(state_mask(states, self.n_states, "states"))
         if len(kept) == 0:
             raise InvalidInput("states", "no state", "at least 1 state")
@@ -184,7 +184,8 @@ class StateSpace:
 
 
 def lattice_answers(answers: StateSpace | ArrayLike) -> tuple[IntArray, Lattice]:
-    """Lattice points int64 (N, d) and their lattice, from a StateSpace or an integer-valued array (N, d) or (N,).
+    """Lattice points int64 (N, d) and their lattice, from a StateSpace or an integer-valued array (N, d) or
+    (N,).
 
     Raises InvalidInput for floats that are not integers: a StateSpace snaps them.
     """

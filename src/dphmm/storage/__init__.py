@@ -1,1 +1,1 @@
-"""TBD"""
+"""Files: the only layer that opens them."""

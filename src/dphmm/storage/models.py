@@ -85,15 +85,9 @@ def load_model(path: str | os.PathLike[str]) -> MarkovModel:
         step, start, provenance, described = (meta[key] for key in ("step", "start", "provenance", "space"))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise InvalidInput(str(path), "a description that is not JSON of a model", "a model file") from None
-    try:
-        n = len(arrays["indptr"]) - 1
-        rows = (arrays["data"], arrays["indices"], arrays["indptr"])
-        transition = sparse.csr_array(rows, shape=(n, n), copy=True)
-    except (ValueError, TypeError):
-        raise InvalidInput(str(path), "rows that are no sparse matrix", "a model file") from None
     return MarkovModel(
         arrays["initial"],
-        transition,
+        _transition(path, arrays),
         space=_space(described, arrays),
         step=step,
         start=start,
@@ -101,9 +95,22 @@ def load_model(path: str | os.PathLike[str]) -> MarkovModel:
     )
 
 
+def _transition(path: Path, arrays: Arrays) -> Any:
+    indptr, indices = arrays["indptr"], arrays["indices"]
+    try:
+        if indptr.dtype.kind == "i" and indices.dtype.kind == "i":
+            n = len(indptr) - 1
+            return sparse.csr_array((arrays["data"], indices, indptr), shape=(n, n), copy=True)
+    except (ValueError, TypeError):
+        pass
+    raise InvalidInput(str(path), "rows that are no sparse matrix", "a model file")
+
+
 def _space(described: Any, arrays: Arrays) -> Any:
     if described is None:
         return None
+    if not isinstance(described, dict):
+        raise InvalidInput("space", type(described).__name__, "the description of a space")
     from dphmm.states.space import StateSpace
 
     prefix = "space/"

@@ -1,0 +1,346 @@
+"""Release many subjects: a table of trajectories in, a table of releases out.
+
+A subject is a user: everything one user does, over all trips, is one session, because an adversary does not forget
+between trips. Many releases share a transaction, and nothing of it is shown before it has been committed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dphmm.accounting.ledger import Ledger, MemoryLedger, Transaction
+from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.graph import PolicyGraph
+from dphmm.samplers.entropy import default_bits
+from dphmm.session.options import Options
+from dphmm.session.planner import Planner
+from dphmm.session.release import Release
+from dphmm.session.session import ReleaseSession, check_same_states, checked_caps
+from dphmm.states.sequences import Visit
+from dphmm.states.space import StateSpace
+from dphmm.states.trajectory import MICROSECONDS, Trajectories
+from dphmm.types import Bits, Exact, IntArray
+
+#: Releases that share one transaction: enough to make its commit cheap, few enough to lose little when stopped.
+CHUNK = 2000
+
+Progress = Callable[[int, int], None]
+
+
+class Released(NamedTuple):
+    """One published row: whose, when (microseconds since 1970 UTC; None without times), and the release."""
+
+    user: str
+    time: int | None
+    release: Release
+
+
+#: One unit of work inside a transaction: what it publishes, or None for a skip.
+Step = Callable[[Transaction], Released | None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Truth:
+    """The private rows: step numbers, published times, true states (a number, or a name that no state has)."""
+
+    steps: IntArray
+    times: IntArray | None
+    states: list[int | str]
+
+
+@dataclass
+class BatchReport:
+    """Counts that may be shown to the owner; ``drifted`` is for the owner alone and never published."""
+
+    rows: int = 0
+    subjects: int = 0
+    released: int = 0
+    replayed: int = 0
+    same_step: int = 0
+    skipped_steps: int = 0
+    drifted: int = 0
+    plans: set[str] = field(default_factory=set)
+
+
+class Batch:
+    """The releases of many subjects under the same public choices; see `release_many` for the parameters."""
+
+    def __init__(
+        self,
+        model: MarkovModel,
+        policy: PolicyGraph,
+        space: StateSpace,
+        epsilon: Exact,
+        *,
+        query: str = "state",
+        ledger: Ledger | None = None,
+        cap_epsilon: Exact | None = None,
+        cap_cost: Exact | None = None,
+        bits: Bits | None = None,
+        estimate_loss: str = "squared",
+        start: str | None = None,
+        **choices: Any,
+    ) -> None:
+        check_same_states(model, policy, space)
+        start = model.start if start is None else start
+        self.options = Options.checked(epsilon, dimension=space.dimension, start=start, **choices)
+        self.model, self.policy, self.space = model, policy, space
+        self.planner = Planner(policy, space, self.options)
+        self.ledger: Ledger = MemoryLedger() if ledger is None else ledger
+        self.query = query
+        self.caps = checked_caps(cap_epsilon, cap_cost)
+        self._kept: dict[str, Any] = {
+            "caps": self.caps,
+            "bits": default_bits(bits),
+            "estimate_loss": estimate_loss,
+        }
+        self.report = BatchReport()
+
+    def session(self, subject: str, origin: str) -> ReleaseSession:
+        """A subject's session from its first step."""
+        return ReleaseSession.planned(
+            self.model,
+            self.planner,
+            subject=subject,
+            query=self.query,
+            ledger=self.ledger,
+            origin=origin,
+            **self._kept,
+        )
+
+    def resumed(self, subject: str) -> ReleaseSession:
+        """A subject's session from where its history in the ledger ends."""
+        header = self.ledger.header(subject, self.query)
+        assert header is not None
+        return ReleaseSession.resumed(self.ledger, header, self.model, self.planner, **self._kept)
+
+    def run(
+        self, trajectories: Trajectories, *, resume: bool = False, progress: Progress | None = None
+    ) -> Iterator[list[Released]]:
+        """Release every step at which a user has a row; yields what each committed transaction published.
+
+        Raises
+        ------
+        InvalidInput : without ``resume``, when the ledger already holds one of the users.
+        BudgetExceeded : before anything is drawn where the promise of all rows together would pass a cap.
+        """
+        stepped, repeated = in_steps(trajectories, self.model.step)
+        states = true_states(stepped, self.space)
+        visits, twice = stepped.visits()
+        self.report.rows, self.report.subjects = len(trajectories), len(visits)
+        self.report.same_step = repeated + sum(dict(twice).values())
+        if not resume:
+            self._refuse_known([visit.user for visit in visits])
+        self._precheck(visits)
+        total = sum(len(visit.rows) for visit in visits)
+        done = 0
+        work = self._work(visits, _Truth(stepped.steps(), public_times(stepped, self.model.step), states))
+        while True:
+            with self.ledger.transaction() as transaction:
+                chunk = [step(transaction) for step in islice(work, CHUNK)]
+            if not chunk:
+                return
+            published = [released for released in chunk if released is not None]
+            self.report.released += len(published)
+            done += len(published)
+            if progress is not None:
+                progress(done, total)
+            yield published
+
+    def _refuse_known(self, users: list[str]) -> None:
+        known = {subject for subject, query in self.ledger.sessions() if query == self.query}
+        again = sorted(known.intersection(users))
+        if again:
+            came = f"releases of {len(again)} of these users already, {again[0]!r} among them"
+            raise InvalidInput("ledger", came, "a new ledger, or resume to continue them")
+
+    def _precheck(self, visits: list[Visit]) -> None:
+        """Refuse the whole batch when its epsilons alone pass the cap; a cost may depend on what is released."""
+        cap = self.caps.epsilon
+        if cap is None:
+            return
+        for visit in visits:
+            stored = {e.t for e in self.ledger.entries(visit.user, self.query) if e.kind == "release"}
+            needs = self.options.epsilon * max(0, len(visit.rows) - len(stored))
+            spent = self.ledger.spent(visit.user).epsilon
+            if needs + spent > cap:
+                raise BudgetExceeded(
+                    f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {len(visit.rows)} rows; spent "
+                    f"{float(spent):g} of {float(cap):g}, nothing was released; raise the cap or release fewer rows"
+                )
+
+    def _work(self, visits: list[Visit], truth: _Truth) -> Iterator[Step]:
+        known = set(self.ledger.sessions())
+        for visit in visits:
+            numbers = truth.steps[visit.rows]
+            if (visit.user, self.query) in known:
+                session = self.resumed(visit.user)
+                origin = _origin(session)
+            else:
+                origin = int(numbers[0])
+                session = self.session(visit.user, origin=str(origin))
+            yield from self._subject(session, visit, (numbers - origin + 1).tolist(), truth)
+            self.report.drifted += session.owner_view()["drifted"]
+
+    def _subject(
+        self, session: ReleaseSession, visit: Visit, numbers: list[int], truth: _Truth
+    ) -> Iterator[Step]:
+        for t, row in zip(numbers, visit.rows.tolist(), strict=True):
+            time = None if truth.times is None else int(truth.times[row])
+            if t < session.t:
+                yield self._stored(session, visit.user, time, t)
+                continue
+            if t > session.t:
+                self.report.skipped_steps += t - session.t
+                yield _skip(session, t - session.t)
+            yield self._fresh(session, visit.user, time, truth.states[row])
+
+    def _stored(self, session: ReleaseSession, user: str, time: int | None, t: int) -> Step:
+        def step(transaction: Transaction) -> Released:
+            self.report.replayed += 1
+            return Released(user, time, session.released(t))
+
+        return step
+
+    def _fresh(self, session: ReleaseSession, user: str, time: int | None, state: int | str) -> Step:
+        def step(transaction: Transaction) -> Released:
+            outcome = session.release_within(transaction, state)
+            session.accept(outcome)
+            release = session.released(session.t - 1)
+            self.report.plans.add(release.plan_hash)
+            return Released(user, time, release)
+
+        return step
+
+
+def _skip(session: ReleaseSession, steps: int) -> Step:
+    def step(transaction: Transaction) -> None:
+        session.accept(session.skip_within(transaction, steps))
+
+    return step
+
+
+def _origin(session: ReleaseSession) -> int:
+    if not session.origin.lstrip("-").isdecimal():
+        raise InvalidInput(
+            "ledger", f"a history whose step 1 is {session.origin!r}", "one that a batch has written"
+        )
+    return int(session.origin)
+
+
+def in_steps(trajectories: Trajectories, step: int | None) -> tuple[Trajectories, int]:
+    """The rows by time step of the model, the last of a step winning, and how many rows that left out."""
+    if step is None or trajectories.step is not None:
+        return trajectories, 0
+    if trajectories.time is None:
+        raise InvalidInput(
+            "t", "no time column", f"times, because the model has steps of {step} s; or a step column"
+        )
+    stepped, counts = trajectories.resample(step)
+    return stepped, sum(dict(counts).values())
+
+
+def public_times(trajectories: Trajectories, step: int | None) -> IntArray | None:
+    """When each row is published to have been: the start of its time step, or its own time where there are no steps."""
+    if step is not None and trajectories.step is not None:
+        return trajectories.step * step * MICROSECONDS
+    return trajectories.time
+
+
+def true_states(trajectories: Trajectories, space: StateSpace) -> list[int | str]:
+    """The state of every row: its number, or the name itself where the space has no such state (drift).
+
+    A place outside every state counts as the nearest one: a missing row would publish that its owner was elsewhere.
+    """
+    if trajectories.state is not None:
+        numbers = {name: space.index_of(name) for name in set(trajectories.state.tolist())}
+        return [numbers[name] if numbers[name] >= 0 else name for name in trajectories.state.tolist()]
+    if trajectories.lat is None or trajectories.lon is None:
+        raise InvalidInput("columns", ", ".join(trajectories.columns), "lat and lon, or state")
+    if not hasattr(space, "locate"):
+        raise InvalidInput("lat, lon", "places", "a state column: the model's states are not places")
+    states = np.asarray(space.locate(trajectories.lat, trajectories.lon))
+    outside = states < 0
+    states[outside] = space.nearest(trajectories.lat[outside], trajectories.lon[outside])
+    found: list[int | str] = states.tolist()
+    return found
+
+
+def release_many(
+    table: Any,
+    model: MarkovModel,
+    policy: PolicyGraph,
+    space: StateSpace,
+    epsilon: Exact,
+    *,
+    resume: bool = False,
+    progress: bool | Progress = True,
+    **choices: Any,
+) -> Any:
+    """Release a table of trajectories: one subject per user.
+
+    Parameters
+    ----------
+    table : pandas, polars or Arrow table with ``user`` and ``lat``, ``lon`` or ``state``; ``t`` (timestamps with a
+        time zone) where the model has a time step; optional ``step``. Frames of scikit-mobility, trackintel and
+        movingpandas are recognised. Never changed.
+    model, policy, space, epsilon and the other choices : as `ReleaseSession`.
+    resume : continue users that the ledger already holds; their stored answers come back unchanged.
+    progress : show a bar on a terminal, or call (done, total).
+
+    Returns
+    -------
+    A table of the same kind: user, t, step, z_0.., estimate_0.., estimate, and for maps z_lat, z_lon, estimate_lat,
+    estimate_lon, then epsilon, cost, plan. Rows by user and step; one row per user and step.
+
+    Raises
+    ------
+    InvalidInput : rows that cannot be read (nothing is released), or a ledger that holds these users without resume.
+    BudgetExceeded, DegenerateHull, Unprotectable : as `ReleaseSession`; what was committed before stays stored.
+    """
+    from dphmm.storage.released import released_table
+    from dphmm.storage.tables import to_kind
+    from dphmm.storage.trajectories import from_table
+
+    trajectories, rejected = from_table(table)
+    if len(rejected):
+        raise InvalidInput(
+            "table", f"{len(rejected)} rows that cannot be read", "times, places and users in every row"
+        )
+    batch = Batch(model, policy, space, epsilon, **choices)
+    with _shown(progress) as report:
+        rows = [row for chunk in batch.run(trajectories, resume=resume, progress=report) for row in chunk]
+    return to_kind(released_table(rows, space), table)
+
+
+@contextmanager
+def _shown(progress: bool | Progress) -> Iterator[Progress | None]:
+    """A callback to report to: the caller's own, or a bar on a terminal."""
+    if callable(progress):
+        yield progress
+    elif progress and sys.stderr.isatty():
+        with terminal_bar("release") as report:
+            yield report
+    else:
+        yield None
+
+
+@contextmanager
+def terminal_bar(label: str) -> Iterator[Progress]:
+    """A progress bar on standard error; call it with (done, total)."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(label, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)

@@ -1,0 +1,105 @@
+"""dphmm account: what a ledger says has been spent."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dphmm.cli.console import aligned, print_json
+from dphmm.cli.options import CONTEXT
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.accounting.composition import Guarantee
+    from dphmm.accounting.summary import QuerySummary, SubjectSummary
+
+_INSECURE = (
+    "releases were drawn from replayable bits: whoever has the seed can undo them, so they promise nothing"
+)
+
+
+@click.command("account", context_settings=CONTEXT)
+@click.argument("ledger", metavar="LEDGER")
+@click.option("--subject", metavar="NAME", help="One subject only.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+def account(ledger: str, subject: str | None, as_json: bool) -> None:
+    """Print what has been spent, per subject and query, and which theorem each total is of.
+
+    Users' names are in a ledger; nobody's states are.
+    """
+    from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT, summarise_ledger
+    from dphmm.storage.ledger import open_ledger
+
+    if not Path(ledger).is_file():
+        raise InvalidInput("LEDGER", ledger, "an existing ledger file")
+    with open_ledger(ledger) as opened:
+        subjects = summarise_ledger(opened, subject)
+    if subject is not None and not subjects:
+        raise InvalidInput("--subject", subject, "a subject of this ledger")
+    if as_json:
+        print_json({"ledger": ledger, "subjects": [_subject_document(summary) for summary in subjects]})
+        return
+    for summary in subjects:
+        click.echo("\n".join(_lines(summary)))
+    click.echo(f"epsilon: {EPSILON_STATEMENT}")
+    click.echo(f"cost: {COST_STATEMENT}")
+
+
+def _lines(summary: SubjectSummary) -> list[str]:
+    rows = [(f"  {query.query}", _counts(query) + _totals(query)) for query in summary.queries]
+    if len(summary.queries) > 1:
+        rows.append(("  all queries", _totals(summary)))
+    lines = [summary.subject, *aligned(rows)]
+    if summary.insecure:
+        lines.append(f"  warning: {summary.insecure} {_INSECURE}")
+    if summary.reason:
+        lines.append(f"  the cost is unbounded: {summary.reason}")
+    return lines
+
+
+def _counts(query: QuerySummary) -> str:
+    constants = f" ({query.constants} of a public constant)" if query.constants else ""
+    return f"{query.releases} releases{constants}, {query.skips} skips, "
+
+
+def _totals(summary: QuerySummary | SubjectSummary) -> str:
+    from dphmm.accounting.records import shown
+
+    return f"epsilon {shown(summary.epsilon.value)}, cost {shown(summary.cost.value)}"
+
+
+def _subject_document(summary: SubjectSummary) -> dict[str, Any]:
+    return {
+        "subject": summary.subject,
+        "epsilon": guarantee_document(summary.epsilon),
+        "cost": guarantee_document(summary.cost),
+        "unbounded_because": summary.reason,
+        "insecure_releases": summary.insecure,
+        "queries": [
+            {
+                "query": query.query,
+                "releases": query.releases,
+                "skips": query.skips,
+                "constants": query.constants,
+                "insecure": query.insecure,
+                "epsilon": guarantee_document(query.epsilon),
+                "cost": guarantee_document(query.cost),
+                "unbounded_because": query.reason,
+            }
+            for query in summary.queries
+        ],
+    }
+
+
+def guarantee_document(guarantee: Guarantee) -> dict[str, Any]:
+    """A total for machines: the value (null when unbounded), the same exactly, and what it is."""
+    bounded = guarantee.value != math.inf
+    return {
+        "value": float(guarantee.value) if bounded else None,
+        "exact": str(guarantee.value) if bounded else None,
+        "statement": guarantee.statement,
+        "citation": guarantee.citation,
+    }

@@ -1,0 +1,96 @@
+"""The commands by name, loaded when one is used, and how every outcome becomes an exit code and a line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from dphmm.cli.outcomes import BAD_INPUT, FAILED, INTERRUPTED, Interrupted, one_line
+from dphmm.errors import DphmmError
+
+#: name: (where its click command lives, what the overview says of it)
+COMMANDS = {
+    "demo": ("dphmm.cli.demo:demo", "Run everything below on a simulated city; needs no input."),
+    "import": ("dphmm.cli.import_:import_", "Read trajectories of other formats into trajectories.parquet."),
+    "fit": ("dphmm.cli.fit:fit", "Fit a Markov model to trajectories."),
+    "policy": ("dphmm.cli.policy:policy", "Say which states must not be told apart."),
+    "inspect": ("dphmm.cli.inspect:inspect", "What a model and a policy protect, and at what error."),
+    "release": ("dphmm.cli.release:release", "Release trajectories step by step, privately."),
+    "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
+}
+
+
+class App(click.Group):
+    """All commands. Deliberate errors become one line and an exit code, all others a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of a day's work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. Ctrl-C is answered here, before click can print a line of its own."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted: nothing was written") from None
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
+        """Run the command line and exit; a command returns its exit code, or None for 0."""
+        extra["standalone_mode"] = False
+        sys.exit(_code(lambda: super(App, self).main(args, prog_name or "dphmm", **extra)))
+
+
+def _code(run: Any) -> int:
+    try:
+        return int(run() or 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return BAD_INPUT
+    except click.UsageError as error:
+        where = "dphmm" if error.ctx is None else error.ctx.command_path
+        return _told(f"{where}: {error.format_message().rstrip('.')}; see {where} -h", BAD_INPUT)
+    except (DphmmError, Interrupted) as error:
+        return _told(str(error), error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        return _told("interrupted", INTERRUPTED)
+    except OSError as error:
+        # The machine refused: a full disk, a folder that went away. What was stored stays stored.
+        return _told(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", FAILED)
+
+
+def _told(message: str, code: int) -> int:
+    click.echo(one_line(f"error: {message}" if code != INTERRUPTED else message), err=True)
+    return code
+
+
+@click.group(
+    "dphmm", cls=App, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(None, "--version", package_name="dphmm", message="dphmm %(version)s")
+def app() -> None:
+    """Private release of Markov data: trajectories, sessions, activity logs, careers.
+
+    An adversary may know the model, the policy, the mechanism and everything released before. Each release
+    hides a state among those the policy names; what that does not hide is in the guide and in the privacy
+    statement beside every released file.
+
+    Exit codes: 0 done; 1 refused by the promise; 2 bad input; 3 done, but rows were set aside; 4 the ledger
+    is in use; 130 interrupted.
+    """

@@ -1,0 +1,78 @@
+"""Messages and progress on standard error, data on standard output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from dphmm.cli.outcomes import one_line
+
+#: (label, text); a row with an empty label is a sentence of its own.
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Console:
+    """What a command says beside its data; ``quiet`` leaves warnings and errors only."""
+
+    quiet: bool = False
+
+    def say(self, rows: Iterable[Row]) -> None:
+        """Label and text, aligned, on standard error."""
+        if not self.quiet:
+            _on_terminal(list(rows))
+
+    def warn(self, text: str) -> None:
+        """A line that --quiet does not silence."""
+        click.echo(one_line(f"warning: {text}"), err=True)
+
+    @contextmanager
+    def progress(self, label: str) -> Iterator[Callable[[int, int], None] | None]:
+        """A callback (done, total) that moves a bar on a terminal; None where there is nobody to see it."""
+        if self.quiet or not sys.stderr.isatty():
+            yield None
+            return
+        from dphmm.batch import terminal_bar
+
+        with terminal_bar(label) as report:
+            yield report
+
+
+def aligned(rows: Iterable[Row]) -> list[str]:
+    """Lines with the texts in one column."""
+    listed = list(rows)
+    width = max((len(label) for label, _ in listed), default=0)
+    return [f"{label.ljust(width)}  {text}".rstrip() if label else one_line(text) for label, text in listed]
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One JSON object on one line of standard output."""
+    click.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
+
+
+def _on_terminal(rows: list[Row]) -> None:
+    if not sys.stderr.isatty():
+        for line in aligned(rows):
+            click.echo(line, err=True)
+        return
+    from rich.console import Console as Rich
+    from rich.table import Table
+    from rich.text import Text
+
+    rich = Rich(stderr=True)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for label, text in rows:
+        if label:
+            table.add_row(Text(label), Text(one_line(text)))
+    rich.print(table)
+    for label, text in rows:
+        if not label:
+            rich.print(Text(one_line(text)))

@@ -1,0 +1,119 @@
+"""dphmm demo: a simulated city, from trajectories to a page, through the calls for real data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dphmm.cli.console import Console, Row, print_json
+from dphmm.cli.demo_run import FILES, MARKER, Results, run
+from dphmm.cli.options import messages
+from dphmm.cli.outcomes import Interrupted
+from dphmm.errors import InvalidInput
+
+
+@click.command()
+@click.option("--out", default="demo-out", show_default=True, metavar="DIR", help="The folder to write to.")
+@click.option(
+    "--seed", type=int, metavar="N", help="Replayable noise: the same demo every time, NOT PRIVATE."
+)
+@click.option(
+    "--people", type=int, default=60, show_default=True, help="People of the city; half are released."
+)
+@click.option("--days", type=int, default=3, show_default=True, help="Days they are seen, every ten minutes.")
+@click.option("--force", is_flag=True, help="Replace an earlier demo in the folder.")
+@messages
+def demo(out: str, seed: int | None, people: int, days: int, force: bool, quiet: bool, as_json: bool) -> None:
+    """Run everything on a simulated city and end with a page of pictures; needs no input.
+
+    Simulates commuters, fits a Markov model to half of them, releases the other half's positions every ten
+    minutes under a radius policy of 1 km with epsilon 1, and writes trajectories, model, policy, ledger,
+    released table, privacy statement and report.html.
+    """
+    from dphmm.evaluation.city import simulate_city
+    from dphmm.samplers.entropy import ReplayBits
+
+    console = Console(quiet=quiet or as_json)
+    folder = Path(out)
+    city = simulate_city(people=people, days=days)
+    bits = None if seed is None else ReplayBits(seed)
+    _prepare(folder, force)
+    try:
+        results = run(folder, city, bits, console)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted: {folder} holds part of a demo; --force starts again") from None
+    if as_json:
+        print_json(_document(folder, results))
+        return
+    console.say(_summary(results))
+    click.echo(folder / "report.html")
+
+
+def _prepare(folder: Path, force: bool) -> None:
+    """Make the folder ready: new, or cleared of an earlier demo and of nothing else."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput("--out", str(folder), "a folder")
+    present = [name for name in FILES if (folder / name).exists()]
+    if present and not force:
+        came = f"{folder}, which holds {present[0]} already"
+        raise InvalidInput("--out", came, "another folder, or --force to replace an earlier demo")
+    if present and MARKER not in present:
+        came = f"{folder}, which holds {present[0]} but no {MARKER}"
+        raise InvalidInput("--force", came, "a folder that dphmm demo has made; nothing was deleted")
+    for name in reversed(FILES):
+        # A ledger has files beside it while it is open, or after a crash.
+        for path in folder.glob(f"{name}*") if name == "ledger.db" else [folder / name]:
+            path.unlink(missing_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InvalidInput("--out", str(folder), "a folder that can be made") from None
+
+
+def _numbers(results: Results) -> dict[str, Any]:
+    report, statement = results.report, results.statement
+    cost = report.released.column("cost").to_numpy()
+    return {
+        "rows": statement["published"]["rows"],
+        "subjects": statement["published"]["subjects"],
+        "mean_error_m": round(float(report.errors(report.z).mean()), 1),
+        "mean_estimate_error_m": round(float(report.errors(report.estimate).mean()), 1),
+        "epsilon": statement["epsilon"],
+        "cost": [float(cost.min()), float(cost.max())],
+        "epsilon_sum": statement["totals"]["epsilon_sum"],
+        "cost_sum": statement["totals"]["cost_sum"],
+        "mechanisms": statement["mechanism"]["chosen"],
+        "private": statement["private"],
+        "owner_only": {"drifted": results.batch.report.drifted},
+    }
+
+
+def _document(folder: Path, results: Results) -> dict[str, Any]:
+    return {
+        **_numbers(results),
+        "out": str(folder),
+        "files": list(FILES),
+        "report": str(folder / "report.html"),
+    }
+
+
+def _summary(results: Results) -> list[Row]:
+    n = _numbers(results)
+    totals = results.statement["totals"]
+    low, high = n["cost"]
+    return [
+        ("rows released", f"{n['rows']:,} of {n['subjects']} people"),
+        (
+            "mean error",
+            f"{n['mean_error_m']:,.0f} m as released, {n['mean_estimate_error_m']:,.0f} m as estimated",
+        ),
+        ("mechanism", ", ".join(n["mechanisms"])),
+        ("epsilon", f"{n['epsilon']} for each release, given all before it"),
+        ("cost", f"{low:g}" if low == high else f"{low:g} to {high:g}"),
+        ("sum of epsilons", f"{n['epsilon_sum']} per person: {totals['epsilon_sum_meaning']}"),
+        ("sum of costs", f"{n['cost_sum']} per person: {totals['cost_sum_meaning']}"),
+        ("drift", f"{n['owner_only']['drifted']} of {n['rows']:,} rows (for the data owner alone)"),
+        ("randomness", results.statement["randomness"]["meaning"]),
+    ]

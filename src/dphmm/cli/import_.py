@@ -1,0 +1,114 @@
+"""dphmm import: trajectories of other formats, as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dphmm.cli.console import Console, print_json
+from dphmm.cli.options import CONTEXT, F, messages, output
+from dphmm.cli.outcomes import SET_ASIDE
+
+#: Columns that a table may name, and what they are for.
+_COLUMNS = {
+    "user": "who",
+    "time": "when: timestamps with a time zone",
+    "order": "which row of a user comes first, where there are no times",
+    "trip": "a number or name per trip: a model is not fitted across trips",
+    "state": "the name of a state, instead of a place",
+    "lat": "latitude in degrees",
+    "lon": "longitude in degrees",
+}
+
+
+@click.group("import", context_settings=CONTEXT)
+def import_() -> None:
+    """Read trajectories of other formats into a table: user, t (UTC), lat, lon or state, trip, step.
+
+    Rows that cannot be read are counted by reason and listed, by number and without their values, in
+    OUT.rejected.csv, which only you can read (exit 3).
+    """
+
+
+def _common(command: F) -> F:
+    source = click.argument("source", metavar="SRC")
+    return source(output("trajectories.parquet")(messages(command)))
+
+
+def _column_options(*names: str) -> Callable[[F], F]:
+    def add(command: F) -> F:
+        for name in reversed(names):
+            command = click.option(f"--{name}-column", metavar="COL", help=_COLUMNS[name])(command)
+        return command
+
+    return add
+
+
+@import_.command("geolife", context_settings=CONTEXT)
+@_common
+def geolife(**given: Any) -> int:
+    """Geolife GPS Trajectories 1.3: a folder, .tar, .tar.gz or .zip with Data/USER/Trajectory/*.plt."""
+    return _run("geolife", given)
+
+
+@import_.command("gowalla", context_settings=CONTEXT)
+@_common
+def gowalla(**given: Any) -> int:
+    """Gowalla check-ins in SNAP's layout: .txt or .txt.gz."""
+    return _run("gowalla", given)
+
+
+@import_.command("csv", context_settings=CONTEXT)
+@_common
+@_column_options("user", "time", "order", "trip", "state", "lat", "lon")
+@click.option("--assume-utc", is_flag=True, help="Times without a zone are UTC.")
+def csv_table(**given: Any) -> int:
+    """Any table of rows: .csv, .csv.gz or .parquet."""
+    return _run("csv", given)
+
+
+@import_.command("sequences", context_settings=CONTEXT)
+@_common
+@_column_options("user")
+@click.option("--columns", metavar="A:B", help="First and last column of states, in a wide table.")
+def sequences(**given: Any) -> int:
+    """State sequences: MSNBC's .seq, or a wide table with one person a row and one step a column."""
+    return _run("sequences", given)
+
+
+def _run(name: str, given: dict[str, Any]) -> int:
+    from dphmm.cli.set_aside import rejected_path, write_rejected
+    from dphmm.storage.importers import IMPORTERS
+    from dphmm.storage.inputs import checked_output
+    from dphmm.storage.tables import table_format
+    from dphmm.storage.trajectories import save_trajectories
+
+    source, out, as_json = given.pop("source"), given.pop("output"), given.pop("as_json")
+    console = Console(given.pop("quiet"))
+    table_format(out, "output")
+    inputs = [source] if Path(source).is_file() else []
+    checked_output(out, inputs)
+    with console.progress(f"import {name}") as progress:
+        imported = IMPORTERS[name](source, progress=progress, **given)
+    save_trajectories(out, imported.trajectories, inputs=inputs)
+    write_rejected(rejected_path(out), imported.rejected)
+    report = imported.report
+    if as_json:
+        print_json(
+            {
+                "format": name,
+                "files": report.files,
+                "rows": report.rows,
+                "kept": report.kept,
+                "users": report.users,
+                "dropped": dict(report.dropped),
+                "output": out,
+            }
+        )
+    console.say([("", line) for line in report.lines()])
+    console.say([("", f"written to {out}")])
+    # An empty cell of a wide table is a gap, not a row that cannot be read.
+    return SET_ASIDE if len(imported.rejected) or "ragged_row" in report.dropped else 0

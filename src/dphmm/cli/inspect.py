@@ -1,0 +1,80 @@
+"""dphmm inspect: what a model and a policy protect, at which error and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from dphmm.cli.console import Row, aligned, print_json
+from dphmm.cli.options import CONTEXT, loaded_model, plan_choices
+from dphmm.errors import InvalidInput
+
+
+@click.command("inspect", context_settings=CONTEXT)
+@click.argument("model", metavar="MODEL")
+@click.option("--policy", metavar="P", help="Also what this policy protects at the first step.")
+@click.option("--epsilon", metavar="E", default="1", show_default=True, help="The promise of each release.")
+@plan_choices
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+def inspect(model: str, policy: str | None, epsilon: str, as_json: bool, **choices: Any) -> None:
+    """Print what a model's states are and, with a policy, whom it protects at what error.
+
+    Everything here is public: it depends on the model, the policy and the options alone. Errors are root mean
+    squares in answer units (metres on a map); costs are largest losses between any two possible states.
+    """
+    from dphmm.cli.portrait import model_facts, space_facts
+    from dphmm.cli.protection_facts import protection_facts
+    from dphmm.storage.policies import load_policy
+
+    states, space = loaded_model(model)
+    document: dict[str, Any] = {"space": space_facts(space), "model": model_facts(states)}
+    if policy is not None:
+        given = {name: value for name, value in choices.items() if value is not None}
+        document |= protection_facts(states, load_policy(policy, model=states), space, epsilon, given)
+    elif any(choices[name] != default for name, default in _DEFAULTS.items()):
+        raise InvalidInput("--policy", "nothing", "a policy, which the other options are about")
+    if as_json:
+        print_json(document)
+        return
+    click.echo("\n".join(_text(document)))
+
+
+_DEFAULTS = {
+    "constraint": "support",
+    "mechanism": "auto",
+    "scope": "global",
+    "flat": "thicken",
+    "start": None,
+}
+
+
+def _text(document: Mapping[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for section, facts in document.items():
+        rows: list[Row] = [
+            (f"  {name.replace('_', ' ')}", _shown(fact)) for name, fact in facts.items() if fact != []
+        ]
+        lines += [section.replace("_", " "), *aligned(rows)]
+    return lines
+
+
+def _shown(fact: Any) -> str:
+    if isinstance(fact, Mapping):
+        return ", ".join(f"{name} {_shown(value)}" for name, value in fact.items())
+    if isinstance(fact, list):
+        return "; ".join(_shown(value) for value in fact) if not _is_vector(fact) else _vector(fact)
+    if isinstance(fact, bool):
+        return "yes" if fact else "no"
+    if isinstance(fact, float):
+        return f"{fact:.6g}"
+    return "none" if fact is None else str(fact)
+
+
+def _is_vector(fact: list[Any]) -> bool:
+    return all(isinstance(value, float) for value in fact)
+
+
+def _vector(fact: list[float]) -> str:
+    return "(" + ", ".join(f"{value:.6g}" for value in fact) + ")"

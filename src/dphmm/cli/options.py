@@ -1,0 +1,84 @@
+"""Options that several commands share, and the files they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.markov.model import MarkovModel
+    from dphmm.states.space import StateSpace
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+def output(metavar: str, required: bool = True) -> Callable[[F], F]:
+    """-o FILE."""
+    return click.option("-o", "--output", required=required, metavar=metavar, help="The file to write.")
+
+
+def messages(command: F) -> F:
+    """--json and --quiet."""
+    quiet = click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings stay.")
+    as_json = click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON object on standard output."
+    )
+    return as_json(quiet(command))
+
+
+def plan_choices(command: F) -> F:
+    """What decides a plan besides model and policy, with the release's defaults."""
+    for option in (
+        click.option(
+            "--flat",
+            metavar="WORD",
+            default="thicken",
+            show_default=True,
+            help="A flat body: thicken it, allow it (discloses the line a state is on) or refuse.",
+        ),
+        click.option(
+            "--scope",
+            metavar="WORD",
+            default="global",
+            show_default=True,
+            help="One body for all (global), or one per component of the policy (component).",
+        ),
+        click.option(
+            "--mechanism",
+            metavar="NAME",
+            default="auto",
+            show_default=True,
+            help="auto, discrete-knorm or staircase.",
+        ),
+        click.option(
+            "--start",
+            metavar="WORD",
+            default=None,
+            help="Whether the model starts before or at the first release  [default: as the model says]",
+        ),
+        click.option(
+            "--constraint",
+            metavar="SET",
+            default="support",
+            show_default=True,
+            help="Plan on the support, or on the delta-set: delta=0.01.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def loaded_model(path: str) -> tuple[MarkovModel, StateSpace]:
+    """A model file and the space that its states are of."""
+    from dphmm.storage.models import load_model
+
+    model = load_model(path)
+    if model.space is None:
+        raise InvalidInput("model", f"{path}, without a state space", "a model written by dphmm fit")
+    return model, model.space

@@ -1,0 +1,163 @@
+"""What a policy protects at the first step of a model: hull, degrees of protection, errors, costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.errors import DphmmError, InvalidInput, Refused
+
+if TYPE_CHECKING:
+    from dphmm.markov.model import MarkovModel
+    from dphmm.policy.constraint import Constraint
+    from dphmm.policy.graph import PolicyGraph
+    from dphmm.sensitivity.hull import SensitivityHull
+    from dphmm.session.options import Options
+    from dphmm.session.plan import Plan
+    from dphmm.states.space import StateSpace
+
+#: Corners are listed up to here.
+_MOST_CORNERS = 12
+
+
+def protection_facts(
+    model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: str, choices: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Sections "policy", "first_step" and, where the step can be released, "release" and "promise"."""
+    from dphmm.policy.constraint import Constraint
+    from dphmm.session.options import Options
+    from dphmm.session.planner import Planner
+    from dphmm.session.step import Position
+
+    chosen = {"start": model.start, **choices}
+    options = Options.checked(epsilon, dimension=space.dimension, **chosen)
+    position = Position.first(model, options)
+    plan_set = position.plan_set(options)
+    within = Constraint.surrogated(position.prior.support, plan_set, space)
+    document = {"policy": _policy(policy), "first_step": _step(policy, space, within)}
+    warnings = _warnings(document["first_step"], options)
+    try:
+        plan = Planner(policy, space, options).plan(position.prior.support, plan_set)
+    except Refused as refusal:
+        warnings.append(f"refused: {refusal}")
+    else:
+        document |= {"release": _release(plan, space, options), "promise": _promise(plan, options)}
+    return document | ({"warnings": dict(enumerate(warnings, start=1))} if warnings else {})
+
+
+def _policy(policy: PolicyGraph) -> dict[str, Any]:
+    return {
+        "kind": policy.kind,
+        "states_without_neighbour": int((~policy.has_neighbor(None)).sum()),
+        "sha256": policy.digest,
+        "notes": list(policy.notes),
+    }
+
+
+def _step(policy: PolicyGraph, space: StateSpace, within: Constraint) -> dict[str, Any]:
+    from dphmm.sensitivity import exposed_states, sensitivity_hull
+
+    hull = sensitivity_hull(policy, space, within)
+    return {
+        "possible_states": int(within.support.sum()),
+        "plan_states": int(within.plan.sum()),
+        "exposed_states": len(exposed_states(policy, space, within)),
+        "hull_rank": hull.rank,
+        "dimension": hull.dimension,
+    }
+
+
+def _warnings(step: Mapping[str, Any], options: Options) -> list[str]:
+    said = []
+    if 0 < step["hull_rank"] < step["dimension"]:
+        said.append(
+            f"flat: the hull has rank {step['hull_rank']} of {step['dimension']} (--flat {options.flat})"
+        )
+    if step["exposed_states"]:
+        said.append(
+            f"{step['exposed_states']} states are exposed by the policy: each is joined to another state"
+        )
+    return said
+
+
+def _release(plan: Plan, space: StateSpace, options: Options) -> dict[str, Any]:
+    hulls = {hull.digest: hull for hull in plan.hulls}
+    degrees = _degrees(plan)
+    facts: dict[str, Any] = {"bodies": len(plan.hulls), "joined": len(plan.joins)}
+    if len(hulls) == 1:
+        facts |= _hull(plan.hulls[0])
+    facts["degree_of_protection"] = {
+        "least": int(degrees.min()),
+        "median": float(np.median(degrees)),
+        "most": int(degrees.max()),
+    }
+    facts["auto" if options.mechanism == "auto" else "mechanism"] = plan.mechanism
+    facts["expected_error"] = math.sqrt(plan.expected_error)
+    if len(hulls) == 1 and not plan.constant:
+        facts["expected_errors"] = _errors(plan.hulls[0], options)
+    facts |= {"epsilon": str(plan.epsilon), "cost": None if plan.cost == math.inf else float(plan.cost)}
+    facts |= {"constant": plan.constant, "plan": plan.hash}
+    return facts
+
+
+def _hull(hull: SensitivityHull) -> dict[str, Any]:
+    corners = hull.hull_vertices
+    listed = corners is not None and len(corners) <= _MOST_CORNERS and hull.rank > 0
+    return {
+        "rank": hull.rank,
+        "volume": hull.volume,
+        "vertices": [[float(x) for x in corner] for corner in hull.vertices] if listed else [],
+        "facets": 2 * len(hull.normals),
+    }
+
+
+def _degrees(plan: Plan) -> np.ndarray:
+    """How many possible states each possible state hides among, in the body that answers it."""
+    from dphmm.sensitivity.degree import degree_among
+
+    support = plan.constraint.support
+    found = []
+    for number, hull in enumerate(plan.hulls):
+        own = np.flatnonzero(support & (plan.body_of == number))
+        if len(own):
+            found.append(degree_among(hull, plan.image, own, own))
+    return np.concatenate(found)
+
+
+def _errors(hull: SensitivityHull, options: Options) -> dict[str, Any]:
+    """Root mean square error of every mechanism on this hull, answer units; null where it cannot be used."""
+    from dphmm.mechanisms import MECHANISMS, Constant, mechanism
+
+    errors: dict[str, Any] = {}
+    for name, kind in MECHANISMS.items():
+        if kind is Constant:
+            continue
+        try:
+            error = math.sqrt(mechanism(name, hull, options.epsilon).expected_error)
+        except (InvalidInput, DphmmError):
+            error = None
+        errors[name if kind.exact else f"{name} (not for release)"] = error
+    return errors
+
+
+def _promise(plan: Plan, options: Options) -> dict[str, Any]:
+    from dphmm.accounting.composition import theorem_6_3
+    from dphmm.storage.promises import (
+        LONELY_PROMISE,
+        constraint_words,
+        cost_unbounded_because,
+        edge_promise,
+        scope_words,
+    )
+
+    cost = theorem_6_3([plan.cost])
+    because = f"unbounded: {cost_unbounded_because(options)}" if plan.cost == math.inf else cost.statement
+    return {
+        "epsilon": f"{edge_promise(str(options.epsilon))} {LONELY_PROMISE}",
+        "cost": f"{because} ({cost.citation})",
+        "scope": scope_words(options),
+        "constraint": constraint_words(options),
+    }

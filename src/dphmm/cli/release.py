@@ -1,0 +1,76 @@
+"""dphmm release: the releases of many people's trajectories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dphmm.cli.console import Console
+from dphmm.cli.options import CONTEXT, messages, output, plan_choices
+
+
+@click.command("release", context_settings=CONTEXT)
+@click.argument("trajectories", metavar="TRAJ")
+@click.option("--model", required=True, metavar="M", help="The model, as dphmm fit writes it.")
+@click.option("--policy", required=True, metavar="P", help="The policy, as dphmm policy writes it.")
+@click.option(
+    "--epsilon", required=True, metavar="E", help="The promise of each release given the past: 1, 0.5."
+)
+@output("released.parquet", required=False)
+@click.option(
+    "--ledger", metavar="FILE", help="Where every release and its cost are stored before anyone sees it."
+)
+@plan_choices
+@click.option(
+    "--query",
+    metavar="NAME",
+    default="state",
+    show_default=True,
+    help="A name for what is asked; a subject has one answer per query and step.",
+)
+@click.option(
+    "--cap-epsilon", metavar="E", help="Refuse what would bring a subject's sum of epsilons above this."
+)
+@click.option("--cap-cost", metavar="C", help="Refuse what would bring a subject's sum of costs above this.")
+@click.option(
+    "--resume", is_flag=True, help="Continue subjects that the ledger holds; stored answers stay as they are."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Print the plans of the first steps; draw, spend and write nothing."
+)
+@click.option("--state-column", metavar="COL", help="The column of state names  [default: state]")
+@click.option(
+    "--model-people",
+    type=click.Choice(["unknown", "others", "same"]),
+    default="unknown",
+    show_default=True,
+    help="Whom the model was fitted on, for the privacy statement: other people than those released?",
+)
+@click.option(
+    "--owner-view",
+    is_flag=True,
+    help="Also print, for the data owner alone, how often a true state was not in the plan set.",
+)
+@messages
+def release(**given: Any) -> int:
+    """Release trajectories step by step: one answer per subject and time step.
+
+    Everything is checked first. Each answer is stored in the ledger with its cost before it can be seen; the
+    output file and the privacy statement beside it appear at the end. Interrupted, the same command with
+    --resume continues, and what was released stays as it was. A place or name that is no state is released
+    like any other row; rows that cannot be read are listed in OUT.rejected.csv for you alone (exit 3).
+
+    TRAJ may be - for JSON lines: {"user": "a", "t": "2024-01-01T08:00:00Z", "lat": 1.0, "lon": 2.0} or with
+    "state"; each is answered by a JSON line, stored before it is printed.
+    """
+    from dphmm.cli.release_batch import release_file
+    from dphmm.cli.release_job import Job
+    from dphmm.cli.release_preview import preview
+    from dphmm.cli.release_stream import release_stream
+
+    console = Console(given["quiet"])
+    job = Job.of(given)
+    if given["trajectories"] == "-":
+        return release_stream(job, given, console)
+    return preview(job, given, console) if given["dry_run"] else release_file(job, given, console)

@@ -1,0 +1,156 @@
+"""From a file of trajectories to a released file: stored in the ledger first, the file appears at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dphmm.cli.console import Console, Row, print_json
+from dphmm.cli.outcomes import SET_ASIDE, Interrupted
+from dphmm.cli.release_job import Job, check_outputs, people
+
+if TYPE_CHECKING:
+    from dphmm.batch import Batch
+    from dphmm.states.trajectory import Trajectories
+    from dphmm.storage.assembling import Loaded
+    from dphmm.storage.statement import Published
+
+_OWNER_ONLY = (
+    "for the data owner alone, never to be published: how often a true state was outside the plan set"
+)
+
+
+def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
+    """Release every row of a file; returns the exit code."""
+    from dphmm.cli.set_aside import by_reason, rejected_path, write_rejected
+    from dphmm.storage.ledger import open_ledger
+    from dphmm.storage.statement import Published, privacy_statement, write_statement
+
+    check_outputs(given)
+    loaded, sha256 = read_rows(given)
+    rows = job.rows(loaded.trajectories)
+    published = Published()
+    with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
+        batch = job.batch(ledger)
+        with _kept(batch, given), console.progress("release") as progress:
+            _write(batch, rows, given, published, progress)
+    owners = people(job.model, sha256, given["model_people"])
+    statement = privacy_statement(
+        published,
+        model=job.model,
+        policy=job.policy,
+        space=job.space,
+        options=batch.options,
+        query=batch.query,
+        model_people=owners,
+    )
+    write_statement(given["output"], statement)
+    write_rejected(rejected_path(given["output"]), loaded.rejected)
+    set_aside = by_reason(loaded.rejected)
+    document = _document(batch, published, statement, set_aside, len(loaded.rejected))
+    if given["as_json"]:
+        print_json({**document, "output": given["output"]})
+    console.say(_summary(document, given["output"]))
+    warn_of(statement, console)
+    if given["owner_view"]:
+        console.warn(
+            f"{batch.report.drifted} of {published.rows - batch.report.replayed} new releases: {_OWNER_ONLY}"
+        )
+    return SET_ASIDE if set_aside else 0
+
+
+def read_rows(given: Mapping[str, Any]) -> tuple[Loaded, str]:
+    """The rows of the file, those set aside, and the file's SHA-256."""
+    from dphmm.storage.inputs import checked_input, steady
+    from dphmm.storage.trajectories import load_trajectories
+
+    path = checked_input(given["trajectories"], "TRAJ")
+    with steady(path) as sha256:
+        return load_trajectories(path, state_column=given["state_column"]), sha256
+
+
+def warn_of(statement: Mapping[str, Any], console: Console) -> None:
+    """Say what the promise does not hold for."""
+    if statement["model"]["private"] is False:
+        console.warn(f"the model: {statement['model']['meaning']}")
+    if statement["totals"]["cost_unbounded_because"]:
+        console.warn(f"the cost is unbounded: {statement['totals']['cost_unbounded_because']}")
+
+
+def _write(
+    batch: Batch, rows: Trajectories, given: Mapping[str, Any], published: Published, progress: Any
+) -> None:
+    from dphmm.storage.released import released_table
+    from dphmm.storage.tables import table_writer
+
+    write = None
+    with ExitStack() as stack:
+        for chunk in batch.run(rows, resume=given["resume"], progress=progress):
+            if not chunk:
+                continue
+            published.add(chunk)
+            table = released_table(chunk, batch.space)
+            if write is None:
+                write = stack.enter_context(table_writer(given["output"], table.schema))
+            write(table)
+
+
+@contextmanager
+def _kept(batch: Batch, given: Mapping[str, Any]) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted: {batch.report.released} releases are stored in {Path(given['ledger']).name} and "
+            f"paid for, {Path(given['output']).name} was not written; --resume continues after them"
+        ) from None
+
+
+def _document(
+    batch: Batch, published: Published, statement: Mapping[str, Any], set_aside: dict[str, int], rejected: int
+) -> dict[str, Any]:
+    report, totals = batch.report, statement["totals"]
+    return {
+        "rows": report.rows + rejected,
+        "set_aside": set_aside,
+        "same_step": report.same_step,
+        "released": published.rows,
+        "stored_before": report.replayed,
+        "subjects": published.subjects,
+        "skipped_steps": report.skipped_steps,
+        "plans": len(published.plans),
+        "mechanisms": dict(published.mechanisms),
+        "epsilon_per_release": statement["epsilon"],
+        "largest_epsilon_sum": totals["epsilon_sum"],
+        "epsilon_sum_meaning": totals["epsilon_sum_meaning"],
+        "largest_cost_sum": totals["cost_sum"],
+        "cost_sum_meaning": totals["cost_sum_meaning"],
+        "secure": statement["randomness"]["secure"],
+        "model_people": statement["model"]["people"],
+    }
+
+
+def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
+    from dphmm.cli.set_aside import in_words
+
+    rows = [
+        ("rows in", f"{document['rows']} of {document['subjects']} subjects"),
+        ("released", f"{document['released']} rows, {document['stored_before']} of them stored before"),
+        ("same step", f"{document['same_step']} rows not released: one answer per subject and step"),
+        ("skipped steps", f"{document['skipped_steps']}: predicted through, recorded"),
+        ("set aside", f"{in_words(document['set_aside'])}; listed in {Path(output).name}.rejected.csv"),
+        (
+            "epsilon",
+            f"{document['epsilon_per_release']} per release: the promise of each release given the past",
+        ),
+        (
+            "epsilon sum",
+            f"at most {document['largest_epsilon_sum']} per subject: {document['epsilon_sum_meaning']}",
+        ),
+        ("cost sum", f"at most {document['largest_cost_sum']} per subject: {document['cost_sum_meaning']}"),
+        ("written", f"{output} and its privacy statement {Path(output).name}.privacy.json"),
+    ]
+    absent = {"same step": not document["same_step"], "set aside": not document["set_aside"]}
+    return [row for row in rows if not absent.get(row[0])]

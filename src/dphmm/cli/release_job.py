@@ -1,0 +1,95 @@
+"""What a release is made from, loaded and checked before anything is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.cli.options import loaded_model
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.accounting.ledger import Ledger
+    from dphmm.batch import Batch
+    from dphmm.markov.model import MarkovModel
+    from dphmm.policy.graph import PolicyGraph
+    from dphmm.states.space import StateSpace
+    from dphmm.states.trajectory import Trajectories
+
+#: Options of the command that are choices of the batch.
+_CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "cap_epsilon", "cap_cost", "query")
+
+
+@dataclass(frozen=True)
+class Job:
+    """The public side of a release."""
+
+    model: MarkovModel
+    policy: PolicyGraph
+    space: StateSpace
+    epsilon: str
+    choices: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Job:
+        """The job of a command's options; InvalidInput for any that cannot be."""
+        from dphmm.storage.policies import load_policy
+
+        model, space = loaded_model(given["model"])
+        policy = load_policy(given["policy"], model=model)
+        choices = {name: given[name] for name in _CHOICES if given[name] is not None}
+        job = cls(model, policy, space, given["epsilon"], choices)
+        job.batch(None)
+        return job
+
+    def batch(self, ledger: Ledger | None) -> Batch:
+        """The releases of this job, kept in a ledger."""
+        from dphmm.batch import Batch
+
+        return Batch(self.model, self.policy, self.space, self.epsilon, ledger=ledger, **self.choices)
+
+    def rows(self, trajectories: Trajectories) -> Trajectories:
+        """The rows as the model's states need them; InvalidInput for a missing column."""
+        from dphmm.batch import in_steps, true_states
+
+        if hasattr(self.space, "locate") and trajectories.lat is not None:
+            trajectories = replace(trajectories, state=None)
+        none = trajectories.take(np.zeros(len(trajectories), dtype=np.bool_))
+        in_steps(none, self.model.step)
+        true_states(none, self.space)
+        return trajectories
+
+
+def people(model: MarkovModel, sha256: str | None, declared: str) -> str:
+    """Whom the model was fitted on: the very people released ("same"), or what the owner declares."""
+    if sha256 is not None and model.provenance.get("source_sha256") == sha256:
+        return "same"
+    return declared
+
+
+def check_outputs(given: Mapping[str, Any]) -> None:
+    """The output does not exist yet (unless it is resumed), can be written, and is none of the inputs."""
+    from dphmm.cli.set_aside import rejected_path
+    from dphmm.storage.inputs import checked_output
+    from dphmm.storage.ledger.connection import ledger_path
+    from dphmm.storage.statement import statement_path
+    from dphmm.storage.tables import table_format
+
+    output, ledger = given["output"], given["ledger"]
+    if output is None:
+        raise InvalidInput("-o", "nothing", "the file to write")
+    if ledger is None:
+        raise InvalidInput("--ledger", "nothing", "the file that keeps what was released and spent")
+    table_format(output, "-o")
+    inputs = [given["trajectories"], given["model"], given["policy"], ledger]
+    for path in (Path(output), statement_path(output), rejected_path(output)):
+        checked_output(path, inputs, "-o")
+    ledger_path(ledger)
+    if Path(output).exists() and not given["resume"]:
+        raise InvalidInput(
+            "-o", f"{output}, which exists", "a new file, or --resume to continue and rewrite it"
+        )

@@ -1,0 +1,107 @@
+"""dphmm release --dry-run: the plans of the first steps. Nothing is drawn, no ledger is opened."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dphmm.cli.console import Console, Row, aligned, print_json
+from dphmm.cli.outcomes import SET_ASIDE
+from dphmm.cli.release_batch import read_rows
+from dphmm.cli.release_job import Job, check_outputs
+
+if TYPE_CHECKING:
+    from dphmm.session.plan import Plan
+
+_STEPS = 3
+
+
+def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
+    """Print what a release would do; returns the exit code."""
+    from dphmm.batch import in_steps
+    from dphmm.cli.set_aside import by_reason, in_words
+
+    check_outputs(given)
+    loaded, _ = read_rows(given)
+    visits, _ = in_steps(job.rows(loaded.trajectories), job.model.step)[0].visits()
+    set_aside = by_reason(loaded.rejected)
+    longest = max(len(visit.rows) for visit in visits)
+    document: dict[str, Any] = {
+        "rows": len(loaded.trajectories) + len(loaded.rejected),
+        "set_aside": set_aside,
+        "would_release": sum(len(visit.rows) for visit in visits),
+        "subjects": len(visits),
+        "plans": [plan_document(step, plan) for step, plan in enumerate(first_plans(job), start=1)],
+        "largest_epsilon_sum": str(longest * job.batch(None).options.epsilon),
+    }
+    if given["as_json"]:
+        print_json(document)
+    else:
+        rows: list[Row] = [
+            ("rows in", f"{document['rows']} of {len(visits)} subjects"),
+            ("would release", f"{document['would_release']} rows"),
+            ("set aside", in_words(set_aside) or "none"),
+        ]
+        for plan in document["plans"]:
+            rows.append((f"plan of step {plan['step']}", plan_words(plan)))
+        rows.append(("epsilon sum", f"{document['largest_epsilon_sum']} for the subject with most rows"))
+        click.echo("\n".join(aligned(rows)))
+    console.say([("", "dry run: nothing was drawn, nothing was spent, nothing was written")])
+    return SET_ASIDE if set_aside else 0
+
+
+def first_plans(job: Job) -> list[Plan]:
+    """The plans of the first steps, as far as they do not depend on what is released."""
+    from dphmm.policy.constraint import Support
+    from dphmm.session.step import Position
+
+    batch = job.batch(None)
+    position = Position.first(job.model, batch.options)
+    plans: list[Plan] = []
+    for _ in range(_STEPS):
+        plan = batch.planner.plan(position.prior.support, position.plan_set(batch.options))
+        plans.append(plan)
+        if plan.narrows_support or not isinstance(batch.options.constraint, Support):
+            break
+        # With bodies of full rank the support does not depend on the answers.
+        position = position.following(job.model, position.prior)
+    return plans
+
+
+def plan_document(step: int, plan: Plan) -> dict[str, Any]:
+    """A plan for machines."""
+    unbounded = plan.cost == math.inf
+    return {
+        "step": step,
+        "hash": plan.hash,
+        "plan_states": int(plan.constraint.plan.sum()),
+        "possible_states": int(plan.constraint.support.sum()),
+        "mechanism": plan.mechanism,
+        "expected_error": math.sqrt(plan.expected_error),
+        "epsilon": str(plan.epsilon),
+        "cost": None if unbounded else str(plan.cost),
+        "joined": len(plan.joins),
+        "constant": plan.constant,
+    }
+
+
+def plan_words(plan: Mapping[str, Any]) -> str:
+    """A plan for people."""
+    if plan["constant"]:
+        return "a public constant: every possible state has the same answer; cost 0"
+    cost = "unbounded" if plan["cost"] is None else f"{_short(plan['cost'])}"
+    return (
+        f"{plan['plan_states']} of {plan['possible_states']} possible states, {plan['mechanism']}, expected "
+        f"error {plan['expected_error']:.4g} (root mean square), epsilon {plan['epsilon']}, cost {cost}"
+    )
+
+
+def _short(exact: str) -> str:
+    from fractions import Fraction
+
+    from dphmm.accounting.records import shown
+
+    return shown(Fraction(exact))

@@ -1,0 +1,251 @@
+"""dphmm release -: a JSON line in, a JSON line out, each stored before it is printed.
+
+A line is {"user", "t", "lat", "lon"} or {"user", "t", "state"}; t is needed where the model has a time step.
+Then a line belongs to the time bin of its t, and a second line of a bin gets the stored answer; without a
+step every line is a step.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dphmm.cli.console import Console
+from dphmm.cli.outcomes import SET_ASIDE, Interrupted
+from dphmm.cli.release_job import Job
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.batch import Batch, Released
+    from dphmm.session.session import ReleaseSession
+
+_LONGEST_LINE = 65536
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIELDS = {"user", "t", "lat", "lon", "state"}
+
+
+class BadLine(Exception):
+    """A line that cannot be released; the reason is a code, never what the line said."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: who, when (microseconds since 1970 UTC, or None), and the row of the state."""
+
+    user: str
+    time: int | None
+    place: tuple[float, float] | None
+    state: str | None
+
+
+@dataclass
+class _Stream:
+    batch: Batch
+    resume: bool
+    sessions: dict[str, ReleaseSession] = field(default_factory=dict)
+    released: int = 0
+
+    def answer(self, line: Line) -> Released:
+        """The release of a line, committed."""
+        from dphmm.batch import Released
+
+        number = self._number(line)
+        session = self._session(line.user, number)
+        t = session.t if number is None else number - int(session.origin) + 1
+        if t < 1:
+            raise BadLine("before_first_step")
+        if t < session.t:
+            return Released(line.user, self._public_time(line), self._stored(session, t))
+        if t > session.t:
+            session.skip(t - session.t)
+        release = session.release(self._state(line))
+        self.released += 1
+        return Released(line.user, self._public_time(line), release)
+
+    def _stored(self, session: ReleaseSession, t: int) -> Any:
+        if all(release.t != t for release in session.releases):
+            raise BadLine("step_has_passed")
+        return session.released(t)
+
+    def _number(self, line: Line) -> int | None:
+        """The time bin of a line; None where every line is a step."""
+        step = self.batch.model.step
+        if step is None:
+            return None
+        if line.time is None:
+            raise BadLine("missing_time")
+        return line.time // (step * 1_000_000)
+
+    def _public_time(self, line: Line) -> int | None:
+        number = self._number(line)
+        return line.time if number is None else number * int(self.batch.model.step or 0) * 1_000_000
+
+    def _session(self, user: str, number: int | None) -> ReleaseSession:
+        if user not in self.sessions:
+            self.sessions[user] = self._opened(user, number)
+        return self.sessions[user]
+
+    def _opened(self, user: str, number: int | None) -> ReleaseSession:
+        if self.batch.ledger.header(user, self.batch.query) is None:
+            return self.batch.session(user, origin=str(number or 0))
+        if not self.resume:
+            raise InvalidInput(
+                "--ledger", f"one with releases of user {user!r} already", "--resume to continue them"
+            )
+        return self.batch.resumed(user)
+
+    def _state(self, line: Line) -> int | str:
+        from dphmm.batch import true_states
+        from dphmm.states.trajectory import Trajectories
+
+        lat, lon = line.place or (None, None)
+        row = Trajectories.from_labels(
+            [line.user],
+            lat=None if lat is None else [lat],
+            lon=None if lon is None else [lon],
+            state=None if line.state is None else [line.state],
+        )
+        return true_states(row, self.batch.space)[0]
+
+
+def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
+    """Answer lines of standard input until it ends; returns the exit code."""
+    from dphmm.storage.ledger import open_ledger
+
+    if given["output"] not in (None, "-"):
+        raise InvalidInput("-o", given["output"], "nothing: the lines of - are answered on standard output")
+    if given["ledger"] is None:
+        raise InvalidInput("--ledger", "nothing", "the file that keeps what was released and spent")
+    on_map = hasattr(job.space, "locate")
+    bad = 0
+    with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
+        stream = _Stream(job.batch(ledger), given["resume"])
+        with _kept(stream, given):
+            for number, text in _lines():
+                try:
+                    released = stream.answer(parse_line(text, on_map))
+                except BadLine as error:
+                    bad += 1
+                    click.echo(f"line {number}: {error.reason}", err=True)
+                    continue
+                _print(released, stream)
+    console.say(
+        [("", f"{stream.released} releases of {len(stream.sessions)} subjects, {bad} lines set aside")]
+    )
+    return SET_ASIDE if bad else 0
+
+
+def _lines() -> Iterator[tuple[int, bytes]]:
+    """Lines with something on them, with their numbers from 1; of a very long one only its beginning."""
+    stdin = sys.stdin.buffer
+    for number in count(1):
+        text = stdin.readline(_LONGEST_LINE)
+        rest = text
+        while rest and not rest.endswith(b"\n"):
+            rest = stdin.readline(_LONGEST_LINE)
+        if not text:
+            return
+        if text.strip():
+            yield number, text
+
+
+def parse_line(text: bytes, on_map: bool) -> Line:
+    """A line of JSON. Raises BadLine with a reason code for anything that is not one."""
+    try:
+        given = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise BadLine("invalid_json") from None
+    if not isinstance(given, dict):
+        raise BadLine("invalid_json")
+    if not given.keys() <= _FIELDS:
+        raise BadLine("unknown_field")
+    user = _name(given.get("user"), "missing_user")
+    time = None if given.get("t") is None else _time(given["t"])
+    if on_map:
+        return Line(
+            user, time, (_degrees(given.get("lat"), -90, 90), _degrees(given.get("lon"), -180, 360)), None
+        )
+    return Line(user, time, None, _name(given.get("state"), "missing_state"))
+
+
+def _name(value: object, reason: str) -> str:
+    from dphmm.states.naming import check_names
+
+    # A file's whole numbers are names too.
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str):
+        raise BadLine(reason)
+    try:
+        return check_names([text], 1)[0]
+    except InvalidInput:
+        raise BadLine(reason) from None
+
+
+def _time(value: object) -> int:
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        raise BadLine("invalid_time") from None
+    if moment.tzinfo is None or not isinstance(value, str) or not 1678 <= moment.year < 2262:
+        raise BadLine("invalid_time")
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _degrees(value: object, least: int, most: int) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise BadLine("invalid_place")
+    return float(value) - 360.0 if value > 180 else float(value)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _print(released: Released, stream: _Stream) -> None:
+    from dphmm.storage.released import released_table
+
+    (row,) = released_table([released], stream.batch.space).to_pylist()
+    click.echo(
+        json.dumps({name: _plain(value) for name, value in row.items()}, allow_nan=False, ensure_ascii=False)
+    )
+    sys.stdout.flush()
+
+
+def _plain(value: Any) -> Any:
+    """Times as text, an unbounded cost as null."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return None if isinstance(value, float) and math.isinf(value) else value
+
+
+@contextmanager
+def _kept(stream: _Stream, given: Mapping[str, Any]) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted: {stream.released} releases are stored in {Path(given['ledger']).name} and paid "
+            "for; the same command with --resume continues after them"
+        ) from None

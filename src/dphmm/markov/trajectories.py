@@ -1,0 +1,155 @@
+"""From people's trajectories to a model: speed limit, time steps, cells, sequences, counts.
+
+Fitting is not releasing: a glitch of a receiver or a cell that nobody visits would widen the bodies of every
+release, so both are left out here, and counted. Nothing of this is private.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.markov.estimate import FitReport, fit
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.notes import many
+from dphmm.markov.sequences import keep_visited
+from dphmm.states.counts import Counts
+from dphmm.states.trajectory import MICROSECONDS, Trajectories
+from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    from dphmm.states.space import StateSpace
+
+
+class Source(NamedTuple):
+    """The file that people's rows came from: its name, and the SHA-256 (hex) of its bytes."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class FitSummary:
+    """What became of the rows: ``dropped`` by reason; ``held`` steps were filled with the state before."""
+
+    rows: int
+    users: int
+    n_cells: int
+    n_visited: int
+    dropped: Counts
+    held: int
+    report: FitReport
+
+    def lines(self) -> tuple[str, ...]:
+        """The summary in sentences; what did not happen is not mentioned."""
+        said = [f"{many(self.rows, 'row')} of {many(self.users, 'user')}"]
+        said.append(_visited(self.n_visited, self.n_cells))
+        said += [f"{many(rows, 'row')} left out: {reason}" for reason, rows in self.dropped.items()]
+        if self.held:
+            said.append(f"{many(self.held, 'step')} filled with the state before")
+        return (*said, *self.report.lines())
+
+
+def fit_trajectories(
+    trajectories: Trajectories,
+    space: StateSpace,
+    *,
+    step: int | None = None,
+    smoothing: float = 0.0,
+    smoothing_support: Any = None,
+    initial: str = "occupancy",
+    max_speed: object = None,
+    min_count: int = 1,
+    hold: int = 0,
+    gap: float | None = None,
+    source: Source | None = None,
+) -> tuple[MarkovModel, FitSummary]:
+    """Fit a Markov model to trajectories, without privacy; the model's space is the cells that were visited.
+
+    Parameters
+    ----------
+    trajectories : rows with places or states; the last row of a user in each time step counts.
+    space : the states there are. A row outside all of them is left out, counted, and cuts its sequence.
+    step : seconds; time bins are anchored at the UTC epoch. None: every row is a step.
+    max_speed : m/s; points that cannot be reached from the last kept point at that speed are left out.
+    hold : a hole of at most this many steps is filled with the state before it; a longer one cuts.
+    gap : seconds; rows further apart are cut (needs times).
+    smoothing, smoothing_support, initial, min_count : as in `fit`.
+    source : recorded in the provenance, so that a release about these very people can say what that means.
+
+    Raises InvalidInput for a missing column, for rows that are in no state, and as `fit` does.
+    """
+    kept, dropped = trajectories, Counts()
+    if max_speed is not None:
+        kept, dropped = kept.drop_faster_than(max_speed)
+    kept, repeated = _in_steps(kept, step)
+    sequences = kept.sequences(_states(kept, space), gap=gap, hold=hold)
+    counts = {reason: rows for reason, rows in sequences.counts.items() if reason != "held"}
+    dropped = dropped + repeated + counts
+    if not sequences.sequences:
+        raise InvalidInput(
+            "trajectories", f"{len(trajectories)} rows, none in a state", "rows in states of the space"
+        )
+    visited, numbered = keep_visited(sequences.sequences, space.n_states)
+    if len(visited) < 2:
+        raise InvalidInput(
+            "trajectories", "rows in 1 state", "at least 2 states: there is nothing to hide among"
+        )
+    model, report = fit(
+        numbered,
+        len(visited),
+        smoothing,
+        initial,
+        min_count,
+        smoothing_support=smoothing_support,
+        space=space.subset(visited),
+        step=step,
+        n_users=len(np.unique(kept.user)),
+        source=None if source is None else source.name,
+        source_sha256=None if source is None else source.sha256,
+    )
+    summary = FitSummary(
+        rows=len(trajectories),
+        users=trajectories.n_users,
+        n_cells=space.n_states,
+        n_visited=len(visited),
+        dropped=dropped,
+        held=sequences.counts["held"],
+        report=report,
+    )
+    return model, summary
+
+
+def _in_steps(trajectories: Trajectories, step: int | None) -> tuple[Trajectories, Counts]:
+    if step is None:
+        return trajectories, Counts()
+    if trajectories.step is None:
+        return trajectories.resample(step)
+    # Rows that are numbered already must be numbered as a release will number them.
+    bins = None if trajectories.time is None else np.floor_divide(trajectories.time, step * MICROSECONDS)
+    if bins is None or not np.array_equal(bins, trajectories.step):
+        expected = "no step here, or a step column that counts these time bins since 1970"
+        raise InvalidInput("step", f"{step} s for rows that have steps of their own", expected)
+    return trajectories, Counts()
+
+
+def _states(trajectories: Trajectories, space: StateSpace) -> IntArray:
+    """The state of every row, -1 where it is in none."""
+    locate = getattr(space, "locate", None)
+    if locate is not None:
+        if trajectories.lat is None or trajectories.lon is None:
+            raise InvalidInput("lat, lon", "no places", "columns lat and lon, which a map needs")
+        located: IntArray = locate(trajectories.lat, trajectories.lon)
+        return located
+    if trajectories.state is None:
+        raise InvalidInput("state", "no states", "a state column, which a space of names needs")
+    return space.indices_of(trajectories.state)
+
+
+def _visited(n_visited: int, n_cells: int) -> str:
+    if n_visited == n_cells:
+        return f"all {many(n_cells, 'state')} visited"
+    return f"{n_visited} of {many(n_cells, 'state')} visited; the others are left out of the model"

@@ -1,0 +1,57 @@
+"""mechanism="auto": the lattice mechanism of least expected error for a hull, from public information
+alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from fractions import Fraction
+
+from dphmm._checks import exact_epsilon
+from dphmm.mechanisms.base import LatticeMechanism, hull_field
+from dphmm.mechanisms.constant import Constant
+from dphmm.mechanisms.expected import ErrorSums, candidate_offsets
+from dphmm.mechanisms.lattice import DiscreteKNorm, lattice_body
+from dphmm.mechanisms.staircase import Staircase
+from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.types import Exact
+
+#: The staircase must be better by more than rounding: where it is not, K-norm costs less for near pairs.
+_LEAST_GAIN = 1e-9
+_MOST_CACHED = 1024
+
+_cache: OrderedDict[tuple[str, Fraction], LatticeMechanism] = OrderedDict()
+_lock = threading.Lock()
+
+
+def choose(K: SensitivityHull, epsilon: Exact) -> LatticeMechanism:
+    """DiscreteKNorm or the best Staircase, whichever has the lesser expected error; Constant for a hull of
+    rank 0.
+
+    Deterministic, cached by (K.digest, ε), the last 1024 of them. The staircase may lower the error and raise
+    the cost of pairs that are not policy edges (THEORY 7).
+    """
+    key = (hull_field(K).digest, exact_epsilon(epsilon))
+    with _lock:
+        if key in _cache:
+            _cache.move_to_end(key)
+            return _cache[key]
+    chosen = _choose(K, key[1])
+    with _lock:
+        _cache[key] = chosen
+        while len(_cache) > _MOST_CACHED:
+            _cache.popitem(last=False)
+    return chosen
+
+
+def _choose(K: SensitivityHull, epsilon: Fraction) -> LatticeMechanism:
+    if K.rank == 0:
+        return Constant(K, epsilon)
+    body = lattice_body(K)
+    offsets = candidate_offsets(body)
+    errors = ErrorSums.of(K, body, epsilon, offsets)
+    best = errors.best()
+    if errors.staircase[best] < errors.knorm * (1.0 - _LEAST_GAIN):
+        return Staircase(K, epsilon, offsets[best])
+    return DiscreteKNorm(K, epsilon)

@@ -1,0 +1,106 @@
+"""The papers' continuous K-norm mechanism, in floats: for simulation and comparison.
+
+Not for release: the low-order bits of a float sum say what was added (RELIABILITY finding 1). Use
+DiscreteKNorm.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm.errors import InvalidInput
+from dphmm.mechanisms.base import Mechanism, hull_field, rows, vector
+from dphmm.samplers.continuous import choices, exponentials
+from dphmm.samplers.entropy import default_bits
+from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.types import Bits, Exact, FloatArray, IntArray
+
+
+class KNorm(Mechanism):
+    """Density ∝ exp(-ε‖z - answer‖_K) on answer + span K (Eq. 1 of the DPHMM paper). Floats: not for release.
+
+    The exponent of the radius is the rank k of K, not d (Eq. 1 divides by a volume that is 0 for a flat
+    hull).
+    Raises InvalidInput for a hull of rank 0 or one that is not known exactly.
+    """
+
+    name: ClassVar[str] = "knorm"
+    exact: ClassVar[bool] = False
+
+    def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
+        super().__init__(epsilon)
+        self._hull: SensitivityHull = hull_field(K)
+        if K.rank == 0:
+            raise InvalidInput(
+                "K", "a hull of rank 0", "a hull with an edge; mechanisms.Constant for one answer"
+            )
+        if not K.exact or K.hull_vertices is None:
+            raise InvalidInput(
+                "K", "a body around its hull", "a hull known exactly; mechanisms.DiscreteKNorm for others"
+            )
+
+    @property
+    def hull(self) -> SensitivityHull:
+        return self._hull
+
+    @cached_property
+    def expected_error(self) -> float:
+        """E‖noise‖² = (k+1)(k+2)/ε²·tr E[uuᵀ], u uniform on K (theory F3)."""
+        k = self._hull.rank
+        return float((k + 1) * (k + 2) * self._hull.squared_size / self.epsilon**2)
+
+    def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
+        """A noisy copy of one answer (d,) or of each row (m, d), in answer units."""
+        table, one = rows(answer, self._hull.dimension, "answer")
+        z = table + self.noise(len(table), bits)
+        return np.asarray(z[0] if one else z)
+
+    def noise(self, m: int, bits: Bits | None = None) -> FloatArray:
+        """m independent noises (m, d) in answer units."""
+        return self._cone_noise(self._simplices[0], m, bits)
+
+    def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
+        """-ε‖z - answer‖_K for each row of ``answers`` (N, d): the log density up to a common constant."""
+        d = self._hull.dimension
+        differences = vector(z, d, "z") - rows(answers, d, "answers")[0]
+        return np.asarray(-float(self.epsilon) * np.asarray(self._hull.norm(differences)))
+
+    def loss(self, v: ArrayLike) -> float:
+        """ε‖v‖_K; inf off the span."""
+        return float(self.epsilon) * float(self._hull.norm(vector(v, self._hull.dimension)))
+
+    def _cone_noise(self, corners: FloatArray, m: int, bits: Bits | None) -> FloatArray:
+        """Exponential steps along the corners (s, k, d) of a simplex of the boundary, picked by its weight.
+
+        On the cone of a simplex a point sum c_i v_i has norm sum c_i, so independent exponential c_i of rate
+        ε have density ∝ exp(-ε‖x‖_K) there. The same law as r·u, r ~ Gamma(k+1), u uniform on K (theory F2).
+        """
+        source = default_bits(bits)
+        k = self._hull.rank
+        chosen = choices(source, self._simplices[1], m)
+        steps = exponentials(source, m * k).reshape(m, k) / float(self.epsilon)
+        return np.asarray(np.einsum("mk,mkd->md", steps, corners[chosen]))
+
+    @cached_property
+    def _simplices(self) -> tuple[FloatArray, FloatArray]:
+        """Corners (s, k, d) in answer units of the simplices that make the boundary, and their weights
+        (s,).
+        """
+        lattice_corners = boundary(self._hull)
+        weights = np.abs(np.linalg.det(lattice_corners.astype(np.float64)))
+        corners = (lattice_corners @ self._hull.basis.T) * self._hull.frame.pitch
+        return np.asarray(corners), weights / weights.sum()
+
+
+def boundary(hull: SensitivityHull) -> IntArray:
+    """The simplices (s, k, k) of the boundary of a hull of rank k, in the coordinates of its span."""
+    vertices = np.asarray(hull.hull_vertices)
+    if hull.rank == 1:
+        return vertices[:, None, :]
+    if hull.rank == 2:
+        return np.stack([vertices, np.roll(vertices, -1, axis=0)], axis=1)
+    return np.asarray(vertices[hull.body.simplices])

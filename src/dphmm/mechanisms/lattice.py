@@ -1,0 +1,156 @@
+"""What the two mechanisms on lattice bodies share, and the graded one of them (theory/mechanisms.md).
+
+A noise v has a probability that depends on N(v) = ‖v‖_K alone, N(v) rational. Sampling is exact (ADR 0002).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm.errors import InvalidInput
+from dphmm.mechanisms.base import LatticeMechanism, hull_field, rows, vector
+from dphmm.mechanisms.expected import ErrorSums
+from dphmm.samplers.body import LatticeBody, LatticeSampler, add_noise
+from dphmm.samplers.entropy import default_bits
+from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss
+
+_INT64_ROOM = 2.0**62
+
+
+class BodyMechanism(LatticeMechanism):
+    """A lattice mechanism whose law is a function of the norm of a hull of rank 1 or more."""
+
+    def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
+        super().__init__(epsilon)
+        self._hull: SensitivityHull = hull_field(K)
+        if K.rank == 0:
+            raise InvalidInput(
+                "K", "a hull of rank 0", "a hull with an edge; mechanisms.Constant for one answer"
+            )
+
+    @property
+    def hull(self) -> SensitivityHull:
+        return self._hull
+
+    @cached_property
+    def _body(self) -> LatticeBody:
+        return lattice_body(self._hull)
+
+    @cached_property
+    def _sampler(self) -> LatticeSampler:
+        return self._make_sampler()
+
+    @abstractmethod
+    def _make_sampler(self) -> LatticeSampler: ...
+
+    @abstractmethod
+    def _log_weights(self, y: IntArray) -> FloatArray:
+        """log of the unnormalised probability of noises (n, k) in coordinates of the span."""
+
+    def noise(self, m: int, bits: Bits | None = None) -> IntArray:
+        """m independent noises (m, d) in lattice steps, within ±2**62; add them with `samplers.add_noise`."""
+        return self._sampler.draw(m, default_bits(bits))
+
+    def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
+        """A noisy copy of one answer (d,) or of each row (m, d), in answer units.
+
+        The sum is made in lattice integers. Raises InvalidInput for answers that are not on the hull's
+        lattice.
+        """
+        table, one = rows(answer, self._hull.dimension, "answer")
+        frame = self._hull.frame
+        z = frame.to_answers(add_noise(frame.to_lattice(table), self.noise(len(table), bits)))
+        return z[0] if one else z
+
+    def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
+        """log P(z | answer) for each row of ``answers`` (N, d), up to a constant common to all; -inf off
+        the span.
+        """
+        d, frame = self._hull.dimension, self._hull.frame
+        point = frame.to_lattice(vector(z, d, "z"))
+        return self.log_likelihood_lattice(point, frame.to_lattice(rows(answers, d, "answers")[0]))
+
+    def log_likelihood_lattice(self, z: IntArray, images: IntArray) -> FloatArray:
+        """`log_likelihood` of the lattice point z (d,) for lattice answers (N, d)."""
+        v = np.asarray(z, dtype=np.int64) - np.asarray(images, dtype=np.int64)
+        if self._hull.rank == self._hull.dimension:
+            return self._log_weights(v)
+        result = np.full(len(v), -np.inf)
+        on_span = ~np.any(exact_product(v, self._hull.equations) != 0, axis=1)
+        result[on_span] = self._log_weights(exact_product(v[on_span], self._hull.coordinates))
+        return result
+
+    def loss(self, v: ArrayLike) -> float:
+        """The largest log-ratio between two answers that differ by v (d,); inf off the span of the hull."""
+        given = vector(v, self._hull.dimension)
+        steps = self._hull.frame.steps(given)
+        nearest = np.rint(steps)
+        if np.array_equal(steps, nearest) and float(np.abs(nearest).max()) < 2.0**53:
+            return float(self.loss_lattice(nearest.astype(np.int64)))
+        norm = self._hull.norm(given)
+        return float(self.loss_of_norm(math.inf if math.isinf(norm) else Fraction(norm)))
+
+    def loss_lattice(self, v: ArrayLike) -> Loss:
+        """`loss` of a lattice vector (d,), exactly; ``math.inf`` off the span."""
+        norm = self._hull.norm_fraction(v)
+        return self.loss_of_norm(norm)
+
+
+class DiscreteKNorm(BodyMechanism):
+    """P(z | answer) ∝ exp(-ε·‖z - answer‖_K) on the lattice: the K-norm mechanism (Eq. 1), exactly.
+
+    The loss of a pair is ε times its norm: at most ε for policy edges, less for nearer pairs.
+    Raises InvalidInput for a hull of rank 0 or an ε outside 2**-20..2**10.
+    """
+
+    name: ClassVar[str] = "discrete-knorm"
+
+    @cached_property
+    def expected_error(self) -> float:
+        """E‖noise‖² in answer units squared: summed over the lattice where that is small, else of the
+        continuous law.
+        """
+        return ErrorSums.of(self._hull, self._body, self.epsilon, ()).knorm
+
+    def _make_sampler(self) -> LatticeSampler:
+        return LatticeSampler.knorm(self._body, self.epsilon)
+
+    def _log_weights(self, y: IntArray) -> FloatArray:
+        from dphmm._kernels.lattice import facet_norms
+
+        hull = self._hull
+        if fits_int64(y, hull.normals):
+            return np.asarray(-float(self.epsilon) * facet_norms(y, hull.normals, hull.offsets))
+        exact = np.abs(exact_product(y, hull.normals)).astype(np.float64) / hull.offsets
+        return np.asarray(-float(self.epsilon) * exact.max(axis=1))
+
+    def loss_of_norm(self, norm: Loss) -> Loss:
+        """ε times the norm."""
+        return self.epsilon * norm
+
+
+def lattice_body(hull: SensitivityHull) -> LatticeBody:
+    """The hull as a sampler wants it."""
+    return LatticeBody.of(hull.normals, hull.offsets, hull.hull_vertices, hull.half_width, hull.basis)
+
+
+def fits_int64(v: IntArray, rows_: IntArray) -> bool:
+    """Whether every partial sum of v·row stays within 64 bits."""
+    if v.dtype == object or v.size == 0 or rows_.size == 0:
+        return v.dtype != object
+    return float(np.abs(v.astype(np.float64)).max()) * float(np.abs(rows_).sum(axis=1).max()) < _INT64_ROOM
+
+
+def exact_product(v: IntArray, rows_: IntArray) -> IntArray:
+    """v (n, a) times rows (b, a) transposed, exactly: Python integers where 64 bits do not suffice."""
+    if fits_int64(v, rows_):
+        return np.asarray(v @ rows_.T)
+    return np.asarray(v.astype(object) @ rows_.T.astype(object))

@@ -1,0 +1,56 @@
+"""Every mechanism by name: the one place to register a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from dphmm._checks import one_of
+from dphmm.errors import InvalidInput
+from dphmm.mechanisms.base import LatticeMechanism, Mechanism
+from dphmm.mechanisms.constant import Constant
+from dphmm.mechanisms.knorm import KNorm
+from dphmm.mechanisms.laplace import Laplace
+from dphmm.mechanisms.lattice import DiscreteKNorm
+from dphmm.mechanisms.planar import PlanarIsotropic
+from dphmm.mechanisms.staircase import Staircase
+from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.types import Exact
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    cls.name: cls for cls in (DiscreteKNorm, Staircase, Constant, KNorm, PlanarIsotropic, Laplace)
+}
+#: The exact ones, fit for release.
+RELEASE_MECHANISMS: tuple[str, ...] = tuple(name for name, cls in MECHANISMS.items() if cls.exact)
+
+
+def mechanism(name: str, K: SensitivityHull, epsilon: Exact) -> Mechanism:
+    """The mechanism of that name for a hull. Raises InvalidInput with the names there are."""
+    build: Any = MECHANISMS[one_of(name, tuple(MECHANISMS), "mechanism")]
+    built: Mechanism = build(K, epsilon)
+    return built
+
+
+def from_description(K: SensitivityHull, description: Mapping[str, str]) -> LatticeMechanism:
+    """The release mechanism that described itself so, on the same hull.
+
+    Raises InvalidInput for a description that is not of a release mechanism.
+    """
+    name = one_of(description.get("name"), RELEASE_MECHANISMS, "mechanism")
+    try:
+        epsilon = description["epsilon"]
+        if name == Staircase.name:
+            return Staircase(K, _fraction(epsilon), _fraction(description["offset"]))
+    except KeyError as missing:
+        raise InvalidInput("mechanism", description, f"a description with {missing.args[0]}") from None
+    built = mechanism(name, K, _fraction(epsilon))
+    assert isinstance(built, LatticeMechanism)
+    return built
+
+
+def _fraction(text: str) -> Exact:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidInput("mechanism", text, "a fraction such as 1/2") from None

@@ -1,0 +1,94 @@
+"""The staircase mechanism on a lattice: constant on shells of the hull (theory/mechanisms.md; Geng and
+Viswanath in 1-D).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from dphmm._checks import exact_number
+from dphmm.errors import InvalidInput
+from dphmm.mechanisms.expected import ErrorSums, candidate_offsets
+from dphmm.mechanisms.lattice import BodyMechanism, exact_product, fits_int64
+from dphmm.samplers.body import LatticeSampler
+from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.types import Exact, FloatArray, IntArray, Loss
+
+
+class Staircase(BodyMechanism):
+    """P(z | answer) ∝ exp(-ε·ceil+(‖z - answer‖_K - offset)) on the lattice, ceil+(x) = max(0, ceil x).
+
+    The loss of a pair is ε·ceil(its norm): ε for policy edges and for every pair nearer than that.
+
+    Parameters
+    ----------
+    K : SensitivityHull of rank 1 or more.
+    epsilon : from 2**-20 to 2**10.
+    offset : in [0, 1); None takes the one of least expected error among at most 32 (public) breakpoints of
+        the norm.
+
+    Raises
+    ------
+    InvalidInput : a hull of rank 0, or an ε or offset out of range.
+    """
+
+    name: ClassVar[str] = "staircase"
+
+    def __init__(self, K: SensitivityHull, epsilon: Exact, offset: Exact | None = None) -> None:
+        super().__init__(K, epsilon)
+        self._offset = self._best_offset() if offset is None else _checked_offset(offset)
+
+    @property
+    def offset(self) -> Fraction:
+        return self._offset
+
+    @cached_property
+    def expected_error(self) -> float:
+        """E‖noise‖² in answer units squared: summed over the lattice where that is small, else of the
+        continuous law.
+        """
+        return ErrorSums.of(self._hull, self._body, self.epsilon, (self._offset,)).staircase[0]
+
+    def describe(self) -> dict[str, str]:
+        return super().describe() | {"offset": str(self._offset)}
+
+    def _best_offset(self) -> Fraction:
+        offsets = candidate_offsets(self._body)
+        return offsets[ErrorSums.of(self._hull, self._body, self.epsilon, offsets).best()]
+
+    def _make_sampler(self) -> LatticeSampler:
+        return LatticeSampler.staircase(self._body, self.epsilon, self._offset)
+
+    def _log_weights(self, y: IntArray) -> FloatArray:
+        from dphmm._kernels.lattice import facet_steps
+
+        normals, offsets = self._hull.normals, self._hull.offsets
+        if fits_int64(y, normals):
+            steps = facet_steps(y, normals, offsets, self._allowances)
+        else:
+            values = np.abs(exact_product(y, normals))
+            steps = (values // offsets + (values % offsets > self._allowances)).max(axis=1)
+        return np.asarray(-float(self.epsilon) * steps.astype(np.float64))
+
+    @cached_property
+    def _allowances(self) -> IntArray:
+        g = self._offset
+        return np.array([g.numerator * int(b) // g.denominator for b in self._hull.offsets], dtype=np.int64)
+
+    def loss_of_norm(self, norm: Loss) -> Loss:
+        """ε times the norm rounded up."""
+        # Attained: along z = i·v the exponent rises by floor or ceil of the norm at every i, and by the norm
+        # on average.
+        return math.inf if isinstance(norm, float) else self.epsilon * math.ceil(norm)
+
+
+def _checked_offset(offset: Exact) -> Fraction:
+    value = exact_number(offset, "offset")
+    if not 0 <= value < 1:
+        raise InvalidInput("offset", offset, "a number from 0 up to, but not including, 1")
+    return value

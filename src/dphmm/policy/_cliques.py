@@ -1,0 +1,244 @@
+"""Policies that are unions of cliques: complete, one per category, one per source row of a transition matrix.
+
+No edge is ever listed for computing: the differences of a clique are conv P - conv P, P its answers (theory
+(h)), and the largest along a direction is the largest minus the smallest projection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dphmm.errors import InvalidInput
+from dphmm.policy._hull_points import CHAIN_SPAN, hull_points
+from dphmm.policy.constraint import Constraint
+from dphmm.policy.graph import (
+    PolicyGraph,
+    count_of_states,
+    projected,
+    read_only,
+    refuse_too_many,
+    sorted_edges,
+)
+from dphmm.types import BoolArray, IntArray
+
+Rows = tuple[IntArray, IntArray]
+
+
+class CliqueGraph(PolicyGraph):
+    """Cliques as compressed rows: clique q has the states ``indices[indptr[q]:indptr[q + 1]]``."""
+
+    def __init__(
+        self, n_states: int, indptr: IntArray, indices: IntArray, notes: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(n_states, notes)
+        self.indptr = read_only(indptr)
+        self.indices = read_only(indices)
+
+    def _extreme(
+        self, direction: NDArray[Any], lattice: IntArray, within: Constraint
+    ) -> tuple[int, IntArray]:
+        ptr, members = self._rows(within)
+        if len(ptr) == 1:
+            return 0, np.zeros(lattice.shape[1], dtype=np.int64)
+        values = projected(direction, lattice)
+        high, low = _widest(ptr, members, values)
+        return int(values[high]) - int(values[low]), lattice[high] - lattice[low]
+
+    def _has_neighbor(self, within: Constraint) -> BoolArray:
+        mask = np.zeros(self.n_states, dtype=np.bool_)
+        mask[self._rows(within)[1]] = True
+        return mask
+
+    def _join(self, parent: IntArray, within: Constraint) -> None:
+        from dphmm._kernels.policy import join_rows
+
+        join_rows(parent, *self._rows(within))
+
+    def _edges(self, within: Constraint) -> IntArray:
+        ptr, members = self._rows(within)
+        sizes = np.diff(ptr)
+        refuse_too_many(int((sizes * (sizes - 1) // 2).sum()), "constraint", "list the edges of fewer states")
+        first, second = [members[:0]], [members[:0]]
+        for size in np.unique(sizes):
+            cliques = members[ptr[:-1][sizes == size][:, None] + np.arange(size)]
+            a, b = np.triu_indices(size, k=1)
+            first.append(cliques[:, a].ravel())
+            second.append(cliques[:, b].ravel())
+        return sorted_edges(np.concatenate(first), np.concatenate(second))
+
+    def _around(self, states: IntArray) -> IntArray:
+        chosen = np.zeros(self.n_states, dtype=np.bool_)
+        chosen[states] = True
+        row = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+        touched = np.zeros(len(self.indptr) - 1, dtype=np.bool_)
+        touched[row[chosen[self.indices]]] = True
+        return np.unique(self.indices[touched[row]])
+
+    def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
+        ptr, members = self._rows(within)
+        d = lattice.shape[1]
+        if len(ptr) == 1:
+            return np.zeros((0, d), dtype=np.int64)
+        if d == 2 and np.all(np.ptp(lattice, axis=0) < CHAIN_SPAN // 2):
+            from dphmm._kernels.policy import row_difference_polygons
+
+            columns = np.ascontiguousarray(lattice.T)
+            return hull_points(row_difference_polygons(ptr, members, columns[0], columns[1]))
+        few = [hull_points(lattice[members[i:j]]) for i, j in pairwise(ptr)]
+        refuse_too_many(sum(len(p) ** 2 for p in few), "constraint", "use extreme_difference instead")
+        return hull_points(np.vstack([(p[:, None] - p[None]).reshape(-1, d) for p in few]))
+
+    def _rows(self, within: Constraint) -> Rows:
+        """The contracted cliques of two states and more."""
+        return self._remember(within, "rows", self._contracted)
+
+    def _contracted(self, within: Constraint) -> Rows:
+        from dphmm._kernels.policy import contract_cliques
+
+        return contract_cliques(self.indptr, self.indices, within.support, within.surrogate)
+
+
+class Complete(CliqueGraph):
+    """Every two states are neighbours: one clique."""
+
+    kind: ClassVar[str] = "complete"
+
+    def __init__(self, n_states: int) -> None:
+        n = count_of_states(n_states)
+        super().__init__(n, np.array([0, n]), np.arange(n))
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "n_states": self.n_states}
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any], space: Any, model: Any) -> Complete:
+        return complete(description["n_states"])
+
+    def _contracted(self, within: Constraint) -> Rows:
+        # The surrogates of the support are exactly the plan set.
+        members = within.plan_states
+        return (
+            (np.array([0, len(members)]), members)
+            if len(members) > 1
+            else (np.zeros(1, np.int64), members[:0])
+        )
+
+
+class Categorical(CliqueGraph):
+    """States are neighbours iff they have one label: disjoint cliques."""
+
+    kind: ClassVar[str] = "categorical"
+
+    def __init__(self, categories: IntArray) -> None:
+        self.categories = read_only(categories)
+        order = np.argsort(categories, kind="stable")
+        sizes = np.bincount(categories)
+        super().__init__(len(categories), np.r_[0, np.cumsum(sizes)], order)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "n_states": self.n_states, "labels": self.categories.tolist()}
+
+    def _identity(self) -> dict[str, Any]:
+        return {"kind": self.kind, "n_states": self.n_states, "labels": array_hash(self.categories)}
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any], space: Any, model: Any) -> Categorical:
+        return categorical(description["labels"])
+
+
+class Transition(CliqueGraph):
+    """States are neighbours iff some state can move to both: one clique per source row, all rows of the
+    matrix."""
+
+    kind: ClassVar[str] = "transition"
+
+    def describe(self) -> dict[str, Any]:
+        # Where the moves are is the model's to keep; their hash says whether a model has the same.
+        return {
+            "kind": self.kind,
+            "n_states": self.n_states,
+            "moves": hashlib.sha256(
+                (array_hash(self.indptr) + array_hash(self.indices)).encode()
+            ).hexdigest(),
+        }
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any], space: Any, model: Any) -> Transition:
+        if model is None:
+            raise InvalidInput("model", None, "the model of the transition policy")
+        built = transition(model)
+        if built.describe() != description:
+            found = str(built.describe()["moves"])[:16]
+            raise InvalidInput("model", f"moves with hash {found}", f"{str(description.get('moves'))[:16]}")
+        return built
+
+
+def complete(N: int) -> Complete:
+    """The policy in which every two of ``N`` states are neighbours (Theorem 4.1: δ-location sets)."""
+    return Complete(N)
+
+
+def categorical(labels: Sequence[Any] | NDArray[Any]) -> Categorical:
+    """The policy in which states with equal labels are neighbours (Gcateg, Section 4.2 of the DPHMM paper).
+
+    ``labels`` : one per state, any hashable values but NaN and None. Only which are equal matters.
+    """
+    given = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    if not given:
+        raise InvalidInput("labels", "no labels", "one per state")
+    numbers: dict[Any, int] = {}
+    categories = np.empty(len(given), dtype=np.int64)
+    for state, label in enumerate(given):
+        if label is None or label != label:
+            raise InvalidInput(f"labels[{state}]", label, "a label")
+        try:
+            categories[state] = numbers.setdefault(label, len(numbers))
+        except TypeError:
+            raise InvalidInput(f"labels[{state}]", type(label).__name__, "one label per state") from None
+    return Categorical(categories)
+
+
+def transition(model: Any) -> Transition:
+    """The policy in which two states are neighbours iff one state can move to both (Gtrs, Section 4.2).
+
+    ``model`` : a MarkovModel, anything with ``.transition``, or the matrix itself (N, N), dense or
+    scipy.sparse. Explicit zeros are no moves. Raises InvalidInput for a matrix that is not square, or entries
+    NaN or negative.
+    """
+    matrix = sparse.csr_array(getattr(model, "transition", model))
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise InvalidInput("transition", f"a matrix of shape {matrix.shape}", "a square one")
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    # Written so that NaN is refused too.
+    if not (matrix.data >= 0).all():
+        raise InvalidInput("transition", "a negative entry or NaN", "probabilities")
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return Transition(matrix.shape[0], matrix.indptr, matrix.indices)
+
+
+def array_hash(array: NDArray[Any]) -> str:
+    """SHA-256 (hex) of an integer array, the same on every platform."""
+    content = np.ascontiguousarray(array, dtype="<i8")
+    return hashlib.sha256(f"{content.shape}\n".encode() + content.tobytes()).hexdigest()
+
+
+def _widest(ptr: IntArray, members: IntArray, values: NDArray[Any]) -> tuple[int, int]:
+    """The members with the largest and the least value of the row that spreads most."""
+    if values.dtype != object:
+        from dphmm._kernels.policy import widest_row
+
+        return widest_row(ptr, members, values)
+    along = values[members]
+    spread = np.maximum.reduceat(along, ptr[:-1]) - np.minimum.reduceat(along, ptr[:-1])
+    row = int(np.argmax(spread))
+    block = slice(ptr[row], ptr[row + 1])
+    return int(members[block][np.argmax(along[block])]), int(members[block][np.argmin(along[block])])

@@ -1,0 +1,236 @@
+"""Policies from graph files: GraphML, edge lists and node-link JSON, read strictly.
+
+A policy says who must not be told apart, so nothing in a file is guessed or skipped: an unknown name, a
+weight, a direction, a repeated key is refused, naming the place.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+from dphmm.errors import InvalidInput
+from dphmm.policy._edges import EdgeGraph
+from dphmm.policy._named import named_policy
+
+#: Largest graph file that is read.
+LARGEST_FILE = 2**28
+_HEADERS = {("source", "target"), ("from", "to"), ("node1", "node2")}
+
+Located = tuple[str, object, object, object]
+
+
+def from_edge_list(path: str | os.PathLike[str], space: Any, delimiter: str = ",") -> EdgeGraph:
+    """The policy of a text file with two columns of state names (numbers where the space has no names),
+    UTF-8.
+
+    ``space`` : a StateSpace, or the number of states. A first row ``source,target``, ``from,to`` or
+    ``node1,node2`` is a header. Raises InvalidInput naming the row.
+    """
+    text = _text(path)
+    # Errors of the csv module (a field over 128 kB, a NUL) are about one row.
+    rows = csv.reader(text.splitlines(), delimiter=delimiter, strict=True)
+    return named_policy(_listed(rows), space)
+
+
+def _listed(rows: Any) -> Iterator[Located]:
+    try:
+        for number, row in enumerate(rows, start=1):
+            if not row or (number == 1 and tuple(f.strip().lower() for f in row) in _HEADERS):
+                continue
+            if len(row) != 2:
+                raise InvalidInput(f"row {number}", f"{len(row)} columns", "two: a policy has no weights")
+            yield f"row {number}", row[0].strip(), row[1].strip(), 1
+    except csv.Error as error:
+        raise InvalidInput("edge list", str(error), "two columns of names") from None
+
+
+def from_node_link(path: str | os.PathLike[str], space: Any) -> EdgeGraph:
+    """The policy of a JSON file in node-link form: ``nodes`` [{"id"}], ``edges`` or ``links`` [{"source",
+    "target"}].
+
+    ``space`` : a StateSpace, or the number of states. Ids are names (strings) or state numbers. Raises
+    InvalidInput for a directed graph, a weight other than 1, an unknown or undeclared node, a repeated key,
+    NaN.
+    """
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise InvalidInput(str(path), type(document).__name__, "an object with nodes and edges")
+    given = [key for key in ("edges", "links") if key in document]
+    if len(given) != 1:
+        raise InvalidInput(str(path), f"{len(given)} lists of edges", "one, named edges or links")
+    nodes = [_field(node, "id", f"nodes[{k}]") for k, node in enumerate(_list(document, "nodes"))]
+    edges = [
+        (
+            f"{given[0]}[{k}]",
+            _field(e, "source", f"{given[0]}[{k}]"),
+            _field(e, "target", f"{given[0]}[{k}]"),
+            e,
+        )
+        for k, e in enumerate(_list(document, given[0]))
+    ]
+    weighted = ((place, a, b, edge.get("weight", 1)) for place, a, b, edge in edges)
+    directed = document.get("directed", False)
+    if not isinstance(directed, bool):
+        raise InvalidInput("directed", directed, "true or false")
+    return named_policy(weighted, space, nodes, directed=directed)
+
+
+def _list(document: dict[str, Any], key: str) -> list[Any]:
+    value = document.get(key)
+    if not isinstance(value, list):
+        raise InvalidInput(key, type(value).__name__, "a list")
+    return value
+
+
+def _field(entry: Any, key: str, place: str) -> Any:
+    if not isinstance(entry, dict) or key not in entry:
+        raise InvalidInput(place, entry, f"an object with {key}")
+    return entry[key]
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """A JSON document, UTF-8; InvalidInput for a repeated key, NaN or an infinity, or text that is no
+    JSON."""
+    text = _text(path)
+    try:
+        return json.loads(text, object_pairs_hook=_distinct_keys, parse_constant=_no_constant)
+    except InvalidInput:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(str(path), str(error), "a JSON document") from None
+
+
+def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InvalidInput("JSON", f"the key {key!r} twice", "each key once")
+        found[key] = value
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise InvalidInput("JSON", name, "finite numbers")
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    try:
+        return _content(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(str(path), f"bytes that are not UTF-8 at {error.start}", "a UTF-8 text") from None
+
+
+def _content(path: str | os.PathLike[str]) -> bytes:
+    place = Path(path)
+    if not place.is_file():
+        raise InvalidInput("path", str(path), "an existing file")
+    size = place.stat().st_size
+    if size > LARGEST_FILE:
+        raise InvalidInput(str(path), f"{size} bytes", f"at most {LARGEST_FILE}")
+    return place.read_bytes()
+
+
+def from_graphml(path: str | os.PathLike[str], space: Any) -> EdgeGraph:
+    """The policy of a GraphML file; node ids are state names (numbers where the space has no names).
+
+    ``space`` : a StateSpace, or the number of states. A document type is refused, and with it every entity.
+    Raises InvalidInput for a directed edge without its opposite, a weight other than 1, an unknown or
+    undeclared node.
+    """
+    reader = _GraphML()
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = reader.doctype
+    parser.StartElementHandler = reader.start
+    parser.CharacterDataHandler = reader.characters
+    parser.EndElementHandler = reader.end
+    try:
+        parser.Parse(_content(path), True)
+    except expat.ExpatError as error:
+        raise InvalidInput(str(path), str(error), "a GraphML document") from None
+    if reader.graphs != 1:
+        raise InvalidInput(str(path), f"{reader.graphs} graphs", "one")
+    return named_policy(reader.edges(), space, reader.nodes, directed=reader.any_directed)
+
+
+class _GraphML:
+    """What a GraphML document says, collected while it is parsed."""
+
+    def __init__(self) -> None:
+        self.graphs = 0
+        self.nodes: list[object] = []
+        self.any_directed = False
+        self._default = "undirected"
+        self._found: list[tuple[str, str, bool, str]] = []
+        self._weights: dict[str, str] = {}
+        self._default_of: str | None = None
+        self._data: str | None = None
+        self._in_edge = False
+        self._text = ""
+
+    def doctype(self, *_: object) -> None:
+        raise InvalidInput("GraphML", "a document type declaration", "none: entities are not read")
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        tag = name.rsplit(" ", 1)[-1]
+        self._text = ""
+        if tag == "graph":
+            self.graphs += 1
+            self._default = attributes.get("edgedefault", "undirected")
+        elif tag == "node":
+            self.nodes.append(_attribute(attributes, "id", f"node {len(self.nodes)}"))
+        elif tag == "edge":
+            self._edge(attributes)
+        elif tag == "hyperedge":
+            raise InvalidInput("GraphML", "a hyperedge", "edges of two nodes")
+        elif (
+            tag == "key"
+            and attributes.get("for") in ("edge", "all")
+            and attributes.get("attr.name") == "weight"
+        ):
+            self._default_of = _attribute(attributes, "id", "key")
+            self._weights[self._default_of] = "1"
+        elif tag == "data":
+            self._data = attributes.get("key")
+
+    def _edge(self, attributes: dict[str, str]) -> None:
+        place = f"edge {len(self._found)}"
+        ends = _attribute(attributes, "source", place), _attribute(attributes, "target", place)
+        directed = attributes.get("directed", str(self._default == "directed").lower()) == "true"
+        self.any_directed |= directed
+        self._in_edge = True
+        self._found.append((*ends, directed, ""))
+
+    def characters(self, text: str) -> None:
+        self._text += text
+
+    def end(self, name: str) -> None:
+        tag = name.rsplit(" ", 1)[-1]
+        if tag == "default" and self._default_of is not None:
+            self._weights[self._default_of] = self._text.strip()
+        elif tag == "data" and self._in_edge and self._data in self._weights:
+            self._found[-1] = (*self._found[-1][:3], self._text.strip())
+        elif tag == "key":
+            self._default_of = None
+        elif tag == "edge":
+            self._in_edge = False
+
+    def edges(self) -> Iterable[Located]:
+        """Edges; an undirected one among directed ones counts in both directions."""
+        default = next(iter(self._weights.values()), "1")
+        for k, (source, target, directed, weight) in enumerate(self._found):
+            yield f"edge {k}", source, target, weight or default
+            if self.any_directed and not directed:
+                yield f"edge {k}", target, source, weight or default
+
+
+def _attribute(attributes: dict[str, str], key: str, place: str) -> str:
+    if key not in attributes:
+        raise InvalidInput(place, f"no {key}", f"an attribute {key}")
+    return attributes[key]

@@ -1,0 +1,107 @@
+"""The nearest plan state of every state, exactly (THEORY 6: the surrogate map)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from dphmm.policy._distance import LatticeDistance
+from dphmm.types import BoolArray, IntArray
+
+#: Up to this many comparisons a compiled sweep beats building a tree.
+SWEEP = 2**26
+#: Largest table, lines by height, of the planar search.
+TABLE = 2**22
+_SHORTLIST = 8
+_CHUNK = 2**16
+
+
+def nearest_states(lattice: IntArray, pitch: tuple[Fraction, ...], plan: BoolArray) -> IntArray:
+    """For each state the plan state nearest to it in answer units, ties to the lowest number; itself if
+    planned."""
+    metric = LatticeDistance.of(pitch)
+    centred = lattice - lattice.min(axis=0)
+    states = np.flatnonzero(plan).astype(np.int64)
+    # Of planned states with one answer only the lowest-numbered can win.
+    points, first = np.unique(centred[states], axis=0, return_index=True)
+    out = np.arange(len(lattice), dtype=np.int64)
+    others = np.flatnonzero(~plan)
+    if len(others) == 0:
+        return out
+    fits = metric.fits(tuple(int(s) for s in centred.max(axis=0)))
+    lines = len(np.unique(points[:, 0]))
+    if fits and centred.shape[1] == 2 and lines * int(centred[:, 1].max() + 1) <= TABLE:
+        out[others] = _on_lines(centred, others, points, states[first], metric)
+    elif fits and len(others) * len(points) <= SWEEP:
+        out[others] = _sweep(centred[others], points, states[first], metric)
+    else:
+        out[others] = _by_tree(centred[others], points, states[first], metric)
+    return out
+
+
+def _on_lines(
+    centred: IntArray, others: IntArray, points: IntArray, states: IntArray, metric: LatticeDistance
+) -> IntArray:
+    from dphmm._kernels.policy import nearest_on_lines
+
+    weights = np.array(metric.weights, dtype=np.int64)
+    height = int(centred[:, 1].max()) + 1
+    return nearest_on_lines(centred[others], points, states, weights, 0, height)
+
+
+def _sweep(queries: IntArray, points: IntArray, states: IntArray, metric: LatticeDistance) -> IntArray:
+    from dphmm._kernels.policy import nearest_sweep
+
+    weights = np.array(metric.weights, dtype=np.int64)
+    axis = int(np.argmax(np.ptp(points, axis=0) * weights.astype(np.float64)))
+    order = np.argsort(points[:, axis], kind="stable")
+    return nearest_sweep(queries, points[order], states[order], weights, axis)
+
+
+def _by_tree(queries: IntArray, points: IntArray, states: IntArray, metric: LatticeDistance) -> IntArray:
+    from scipy.spatial import KDTree
+
+    scale = np.array([float(w) for w in metric.weights])
+    tree = KDTree(points * scale)
+    # Coordinates are rounded relative to the whole span, distances only to themselves.
+    slack = float(
+        max((np.abs(points).max(axis=0) * scale).max(), (np.abs(queries).max(axis=0) * scale).max())
+    )
+    out = np.empty(len(queries), dtype=np.int64)
+    k = min(_SHORTLIST, len(points))
+    for start in range(0, len(queries), _CHUNK):
+        asked = queries[start : start + _CHUNK]
+        distance, near = tree.query(asked * scale, k=np.arange(1, k + 1))
+        reach = distance[:, :1] * (1 + 1e-9) + slack * 2.0**-48
+        contenders = distance <= reach
+        winner = states[near[:, 0]]
+        several = np.flatnonzero(contenders.sum(axis=1) > 1)
+        winner[several] = _closest(asked[several], points, states, near[several], contenders[several], metric)
+        # More may tie than were asked for.
+        for row in np.flatnonzero(contenders.all(axis=1)) if k < len(points) else ():
+            ball = np.array([tree.query_ball_point(asked[row] * scale, reach[row, 0])])
+            winner[row] = _closest(asked[row][None], points, states, ball, np.ones_like(ball, bool), metric)[
+                0
+            ]
+        out[start : start + _CHUNK] = winner
+    return out
+
+
+def _closest(
+    queries: IntArray,
+    points: IntArray,
+    states: IntArray,
+    near: IntArray,
+    contenders: BoolArray,
+    metric: LatticeDistance,
+) -> IntArray:
+    """For each query the contender of least exact distance, then of least state number."""
+    steps = points[near] - queries[:, None]
+    square = metric.squares(steps)
+    least = np.where(contenders, square, metric.squared(np.abs(steps).max(axis=(0, 1), initial=0))).min(
+        axis=1
+    )
+    winners = contenders & (square == least[:, None])
+    closest: IntArray = np.where(winners, states[near], states.max()).min(axis=1)
+    return closest

@@ -1,0 +1,215 @@
+"""The constraint of a step: which states the public history leaves possible, and on which of them a plan is
+built.
+
+Two sets, never one: the support (states that are not excluded) and the plan set (the support itself, or a
+δ-set of the prior), with the surrogate map from the one to the other. All of it is public; nothing here ever
+sees a true state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm._checks import exact_number, state_mask
+from dphmm.errors import InvalidInput
+from dphmm.policy._nearest import nearest_states
+from dphmm.types import BoolArray, IntArray, States
+
+if TYPE_CHECKING:
+    from dphmm.states.space import StateSpace
+
+#: Masses and probabilities this near are equal: .4 + .3 + .2 < .9 in floats, and the paper means equality.
+MASS_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """Support and plan set, bool (N,), and the surrogate map, int64 (N,), of one step; immutable.
+
+    ``surrogate`` is the identity on the plan set, maps the rest of the support into it, and may be -1 outside
+    the support. Policies remember what they computed for a Constraint object, so make one per step and pass
+    it around.
+
+    Raises InvalidInput if the three do not fit together.
+    """
+
+    support: BoolArray
+    plan: BoolArray
+    surrogate: IntArray
+
+    def __post_init__(self) -> None:
+        for field, dtype in (("support", np.bool_), ("plan", np.bool_), ("surrogate", np.int64)):
+            given = np.asarray(getattr(self, field))
+            if given.ndim != 1 or given.dtype != dtype or len(given) != len(self.support):
+                came = f"an array of shape {given.shape} and type {given.dtype}"
+                raise InvalidInput(field, came, f"({len(self.support)},) of type {np.dtype(dtype)}")
+            array = given.copy()
+            array.flags.writeable = False
+            object.__setattr__(self, field, array)
+        if np.any(self.plan & ~self.support):
+            state = int(np.flatnonzero(self.plan & ~self.support)[0])
+            raise InvalidInput(
+                "plan", f"state {state}, which is outside the support", "a subset of the support"
+            )
+        self._check_surrogate()
+
+    def _check_surrogate(self) -> None:
+        surrogate, n = self.surrogate, self.n_states
+        least = np.where(self.support, 0, -1)
+        if np.any((surrogate < least) | (surrogate >= n)):
+            raise InvalidInput(
+                "surrogate", "a missing or unknown state", "a plan state for every supported state"
+            )
+        defined = surrogate >= 0
+        if not np.all(self.plan[surrogate[defined]]):
+            raise InvalidInput("surrogate", "a state outside the plan set", "plan states only")
+        if np.any(surrogate[self.plan] != np.flatnonzero(self.plan)):
+            raise InvalidInput("surrogate", "another state for a plan state", "the identity on the plan set")
+
+    @classmethod
+    def of(cls, states: States | Constraint, n: int) -> Constraint:
+        """A plan set that is the whole support: a mask (n,), state numbers, None for all; a Constraint is
+        kept.
+
+        Raises InvalidInput for another number of states.
+        """
+        if isinstance(states, Constraint):
+            if states.n_states != n:
+                raise InvalidInput("constraint", f"one on {states.n_states} states", f"one on {n} states")
+            return states
+        mask = state_mask(states, n)
+        return cls(mask, mask, np.where(mask, np.arange(n, dtype=np.int64), -1))
+
+    @classmethod
+    def surrogated(cls, support: States, plan: States, space: StateSpace) -> Constraint:
+        """A plan set inside the support, and each state's nearest plan state (THEORY 6; errata 21).
+
+        Nearest in answer units, decided exactly on the lattice, ties to the lowest number; defined for all N
+        states, those outside the support too. Raises InvalidInput for an empty plan set or one not inside the
+        support.
+        """
+        n = space.n_states
+        within = state_mask(support, n, "support")
+        chosen = state_mask(plan, n, "plan")
+        if not chosen.any():
+            raise InvalidInput("plan", "no states", "at least one state")
+        if np.array_equal(chosen, np.ones(n, dtype=np.bool_)):
+            return cls(within, chosen, np.arange(n, dtype=np.int64))
+        return cls(within, chosen, nearest_states(space.lattice, space.frame.exact_pitch, chosen))
+
+    @property
+    def n_states(self) -> int:
+        """N, the number of states there are."""
+        return len(self.support)
+
+    @cached_property
+    def plan_states(self) -> IntArray:
+        """The numbers of the plan states, ascending."""
+        return np.flatnonzero(self.plan).astype(np.int64)
+
+    @cached_property
+    def contracted(self) -> bool:
+        """Whether some possible state is released as another one."""
+        return not np.array_equal(self.plan, self.support)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the two sets and the map."""
+        digest = hashlib.sha256(f"constraint {self.n_states}\n".encode())
+        digest.update(np.packbits(self.support).tobytes())
+        digest.update(np.packbits(self.plan).tobytes())
+        digest.update(self.surrogate.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Constraint({self.plan.sum()} plan states in {self.support.sum()} of {self.n_states})"
+
+
+@dataclass(frozen=True)
+class Support:
+    """Plan on every state that the public history does not exclude."""
+
+    def __str__(self) -> str:
+        return "support"
+
+
+@dataclass(frozen=True)
+class DeltaSet:
+    """Plan on the fewest states that hold 1 - δ of the prior; ``delta`` in [0, 1), 0 meaning the support."""
+
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", float(_exact_delta(self.delta)))
+
+    def __str__(self) -> str:
+        return f"delta={self.delta!r}"
+
+
+def parse_constraint(value: object) -> Support | DeltaSet:
+    """``"support"``, ``"delta=0.01"``, a Support or a DeltaSet, as what it means. Raises InvalidInput
+    otherwise."""
+    if isinstance(value, (Support, DeltaSet)):
+        return value
+    if isinstance(value, str):
+        name, separator, number = value.partition("=")
+        if value == "support":
+            return Support()
+        if separator and name.strip() == "delta":
+            return DeltaSet(number.strip())  # type: ignore[arg-type]
+    raise InvalidInput("constraint", value, '"support", "delta=0.01" or a DeltaSet')
+
+
+def delta_states(prior: ArrayLike, support: States, delta: Any) -> BoolArray:
+    """The δ-set: the fewest states of the support with prior mass >= 1 - δ, as a mask (N,).
+
+    ``prior`` (N,) probabilities, taken relative to their sum over the support; states with equal probability
+    (within a factor of 1e-12) enter by lowest number and the mass is compared with tolerance 1e-12 (errata
+    21, theory (g)). ``delta`` = 0 gives the support. Raises InvalidInput for δ outside [0, 1) or a prior that
+    is no distribution.
+    """
+    probability = np.asarray(prior, dtype=np.float64)
+    if probability.ndim != 1:
+        raise InvalidInput("prior", f"an array of shape {probability.shape}", "one probability per state")
+    within = state_mask(support, len(probability), "support")
+    exact = _exact_delta(delta)
+    masses = probability[within]
+    # Written so that NaN is refused too.
+    if not (masses >= 0).all() or not np.isfinite(masses).all() or not masses.any():
+        raise InvalidInput("prior", "no distribution on the support", "finite probabilities, not all 0")
+    if exact == 0:
+        return within
+    least, count = _threshold(masses, float(1 - exact))
+    above = within & (probability > least * (1 + MASS_TOLERANCE))
+    ties = within & ~above & (probability >= least * (1 - MASS_TOLERANCE))
+    above[np.flatnonzero(ties)[: count - int(above.sum())]] = True
+    return above
+
+
+def _threshold(masses: np.ndarray[Any, np.dtype[np.float64]], share: float) -> tuple[float, int]:
+    """The smallest probability of the δ-set and how many states it has."""
+    descending = np.sort(masses)[::-1]
+    enough = share * math.fsum(descending) - MASS_TOLERANCE
+    count = int(np.searchsorted(np.cumsum(descending), enough)) + 1
+    count = min(count, len(descending))
+    # Running sums drift with N; the last word is had by exactly rounded ones.
+    while count > 1 and math.fsum(descending[: count - 1]) >= enough:
+        count -= 1
+    while count < len(descending) and math.fsum(descending[:count]) < enough:
+        count += 1
+    return float(descending[count - 1]), count
+
+
+def _exact_delta(value: object) -> Fraction:
+    delta = exact_number(value, "delta")
+    if not 0 <= delta < 1:
+        raise InvalidInput("delta", value, "a number from 0 to below 1")
+    return delta

@@ -1,0 +1,234 @@
+"""What a policy graph is: an undirected graph on states that answers a few questions and is not expanded into
+edges.
+
+Every question is about the *contracted* graph of a constraint (THEORY 6): its edges are {g(a) g(b)} for the
+edges ab of the policy inside the support whose surrogates g(a), g(b) differ. Without a δ-set g is the
+identity.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphmm.errors import InvalidInput
+from dphmm.policy.constraint import Constraint
+from dphmm.types import BoolArray, IntArray, States
+
+#: Which states are possible: what ``Constraint.of`` takes.
+Within: TypeAlias = States | Constraint
+#: Most edges that are listed; they are for looking, not for computing.
+MOST_EDGES = 50_000_000
+MOST_STATES = 2**26
+_INT64 = 2**62
+T = TypeVar("T")
+
+
+class PolicyGraph(ABC):
+    """An undirected policy on states 0..``n_states`` - 1 (Section 4 of the DPHMM paper); immutable.
+
+    ``constraint`` is a Constraint, or a mask (N,), state numbers, or None for all states. Raises InvalidInput
+    where constraint or answers are for another number of states.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, n_states: int, notes: tuple[str, ...] = ()) -> None:
+        self.n_states = count_of_states(n_states)
+        #: What a careful reader would want to know of how the policy was made.
+        self.notes = notes
+        self._memory: WeakKeyDictionary[Constraint, dict[str, Any]] = WeakKeyDictionary()
+
+    def extreme_difference(
+        self, direction: IntArray, lattice: IntArray, constraint: Within
+    ) -> tuple[int, IntArray]:
+        """The largest direction·(F_b - F_a) over contracted edges ab, F = ``lattice[g(.)]``, and that
+        difference.
+
+        ``direction`` (d,) and ``lattice`` (N, d) are integers; the value is exact. (0, zeros) without edges.
+        """
+        points = self._points(lattice)
+        along = np.asarray(direction)
+        if along.shape != (points.shape[1],) or not (along.dtype == object or along.dtype.kind in "iu"):
+            came = f"an array of shape {along.shape} and type {along.dtype}"
+            raise InvalidInput("direction", came, f"{points.shape[1]} integers")
+        return self._extreme(along, points, self._constraint(constraint))
+
+    def has_neighbor(self, constraint: Within = None) -> BoolArray:
+        """Which states (N,) are plan states with an edge in the contracted graph."""
+        return self._has_neighbor(self._constraint(constraint))
+
+    def components(self, constraint: Within = None) -> IntArray:
+        """The component (N,) of each plan state, numbered by lowest member; -1 outside the plan set."""
+        from dphmm._kernels.policy import number_components
+
+        within = self._constraint(constraint)
+        parent = np.arange(self.n_states, dtype=np.int64)
+        self._join(parent, within)
+        return number_components(parent, within.plan)
+
+    def edges(self, constraint: Within = None) -> IntArray:
+        """The contracted edges (m, 2), i < j, sorted: for looking, not for computing.
+
+        Raises InvalidInput for more than 50,000,000 of them.
+        """
+        return self._edges(self._constraint(constraint))
+
+    def neighbors(self, i: int, constraint: Within = None) -> IntArray:
+        """The neighbours of plan state ``i`` in the contracted graph, ascending; none for a state not
+        planned."""
+        if isinstance(i, (bool, np.bool_)) or not isinstance(i, (int, np.integer)):
+            raise InvalidInput("i", i, f"a state number from 0 to {self.n_states - 1}")
+        if not 0 <= i < self.n_states:
+            raise InvalidInput("i", int(i), f"a state number from 0 to {self.n_states - 1}")
+        within = self._constraint(constraint)
+        represented = np.flatnonzero(within.support & (within.surrogate == i))
+        around = self._around(represented)
+        images: IntArray = np.unique(within.surrogate[around[within.support[around]]])
+        others: IntArray = images[images != i]
+        return others
+
+    def spanning_differences(self, lattice: IntArray, constraint: Within = None) -> IntArray:
+        """Few differences (m, d), both signs, with the same hull as all differences along contracted
+        edges."""
+        points = self._points(lattice)
+        return symmetric(self._spanning(points, self._constraint(constraint)))
+
+    def union(self, other: PolicyGraph) -> PolicyGraph:
+        """The graph with the edges of both. Raises InvalidInput for another number of states."""
+        from dphmm.policy._union import union
+
+        return union(self, other)
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Kind and parameters, fit for JSON, the same whatever order the input came in."""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the policy: equal graphs of one kind have equal digests, however they were
+        given."""
+        text = json.dumps(self._identity(), sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @classmethod
+    @abstractmethod
+    def from_description(cls, description: dict[str, Any], space: Any, model: Any) -> PolicyGraph:
+        """The policy that ``describe`` described, rebuilt over a space or model where the kind needs one."""
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} policy on {self.n_states} states>"
+
+    @abstractmethod
+    def _extreme(
+        self, direction: NDArray[Any], lattice: IntArray, within: Constraint
+    ) -> tuple[int, IntArray]: ...
+
+    @abstractmethod
+    def _has_neighbor(self, within: Constraint) -> BoolArray: ...
+
+    @abstractmethod
+    def _join(self, parent: IntArray, within: Constraint) -> None:
+        """Join the ends of all contracted edges in a forest of states."""
+
+    @abstractmethod
+    def _edges(self, within: Constraint) -> IntArray: ...
+
+    @abstractmethod
+    def _around(self, states: IntArray) -> IntArray:
+        """All neighbours of any of ``states`` in the policy itself; may name some of ``states``."""
+
+    @abstractmethod
+    def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
+        """As spanning_differences, in any signs and with repetitions."""
+
+    def _identity(self) -> dict[str, Any]:
+        return self.describe()
+
+    def _constraint(self, constraint: Within) -> Constraint:
+        return Constraint.of(constraint, self.n_states)
+
+    def _points(self, lattice: IntArray) -> IntArray:
+        points = np.asarray(lattice)
+        if points.ndim != 2 or points.dtype.kind != "i":
+            came = f"an array of shape {points.shape} and type {points.dtype}"
+            raise InvalidInput("lattice", came, f"integers of shape ({self.n_states}, d)")
+        if len(points) != self.n_states:
+            raise InvalidInput(
+                "lattice", f"answers of {len(points)} states", f"of the policy's {self.n_states}"
+            )
+        return points.astype(np.int64, copy=False)
+
+    def _remember(self, within: Constraint, name: str, compute: Callable[[Constraint], T]) -> T:
+        """What ``compute`` says of a constraint; kept for as long as that Constraint object lives (it is
+        immutable)."""
+        kept = self._memory.setdefault(within, {})
+        if name not in kept:
+            kept[name] = compute(within)
+        found: T = kept[name]
+        return found
+
+
+def count_of_states(n: object) -> int:
+    """A number of states: a positive integer."""
+    if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise InvalidInput("N", n, "a number of states, at least 1")
+    if n > MOST_STATES:
+        raise InvalidInput("N", int(n), f"at most {MOST_STATES} states")
+    return int(n)
+
+
+def projected(direction: NDArray[Any], lattice: IntArray) -> NDArray[Any]:
+    """direction·F up to one common constant (N,): 64-bit where every difference fits, Python integers where
+    not."""
+    along = [int(a) for a in direction]
+    low = [int(column.min()) for column in lattice.T]
+    bound = sum(abs(a) * (int(c.max()) - b) for a, c, b in zip(along, lattice.T, low, strict=True))
+    wide = bound >= _INT64 or max(map(abs, along)) >= _INT64
+    out = np.zeros(len(lattice), dtype=object if wide else np.int64)
+    for a, column, least in zip(along, lattice.T, low, strict=True):
+        if a:
+            steps = column.astype(object) - least if wide else column - least
+            out += steps * a
+    return out
+
+
+def read_only(array: NDArray[Any]) -> IntArray:
+    """A 64-bit array that cannot be written through what is returned."""
+    view = np.ascontiguousarray(array, dtype=np.int64).view()
+    view.flags.writeable = False
+    return view
+
+
+def symmetric(differences: IntArray) -> IntArray:
+    """± the distinct non-zero rows, sorted."""
+    both = np.vstack([differences, -differences])
+    distinct = np.unique(both, axis=0)
+    rows: IntArray = distinct[np.any(distinct != 0, axis=1)]
+    return rows
+
+
+def sorted_edges(a: IntArray, b: IntArray) -> IntArray:
+    """Distinct edges (m, 2), i < j, sorted; pairs of equal ends are left out."""
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    apart = low != high
+    pairs = np.stack([low[apart], high[apart]], axis=1)
+    if len(pairs) == 0:
+        return pairs.astype(np.int64)
+    base = int(pairs[:, 1].max()) + 1
+    keys = np.unique(pairs[:, 0] * base + pairs[:, 1])
+    return np.stack([keys // base, keys % base], axis=1)
+
+
+def refuse_too_many(count: int, field: str, remedy: str) -> None:
+    """InvalidInput where listing would take more than 50,000,000 pairs."""
+    if count > MOST_EDGES:
+        raise InvalidInput(field, f"{count} pairs of states", f"at most {MOST_EDGES}: {remedy}")

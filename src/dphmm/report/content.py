@@ -1,0 +1,105 @@
+"""What a report is about: a released table, what was promised, and, for simulations only, the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.policy.graph import PolicyGraph
+from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.states.space import StateSpace
+from dphmm.types import FloatArray, IntArray
+
+#: Rows of one subject that are pictured unless others are chosen.
+_PICTURED = 150
+
+
+@dataclass(frozen=True, eq=False)
+class Scenery:
+    """What lies under a map, in answer units: filled ``water`` (n, 2), ``roads`` as lines (n, 2)."""
+
+    water: Sequence[FloatArray] = ()
+    roads: Sequence[FloatArray] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseReport:
+    """One released file and everything a page about it needs.
+
+    ``released``: Arrow table with the columns of released.parquet. ``statement``: its privacy statement.
+    ``policy`` and ``hull``: of a typical step, for the picture of who hides among whom. ``weights`` (N,): how
+    much the public model expects each state; shades the map. ``truth`` (n, d): the true answers, row by row;
+    only ever for simulated people, since a page with it is not private. ``pictured``: the rows of one subject
+    that are drawn. ``notes``: sentences for the top of the page.
+
+    Raises InvalidInput where the parts do not fit together.
+    """
+
+    title: str
+    released: Any
+    space: StateSpace
+    statement: dict[str, Any]
+    policy: PolicyGraph | None = None
+    hull: SensitivityHull | None = None
+    weights: FloatArray | None = None
+    truth: FloatArray | None = None
+    pictured: IntArray | None = None
+    scenery: Scenery = field(default_factory=Scenery)
+    notes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        missing = {"user", "step", "z_0", "estimate_0", "epsilon", "cost"} - set(self.released.column_names)
+        if missing:
+            raise InvalidInput("released", f"no column {min(missing)}", "a table as dphmm release writes it")
+        shape = (len(self.released), self.space.dimension)
+        if self.truth is not None and self.truth.shape != shape:
+            raise InvalidInput("truth", f"an array of shape {self.truth.shape}", f"shape {shape}")
+
+    @cached_property
+    def z(self) -> FloatArray:
+        """Released answers (n, d)."""
+        return self._answers("z")
+
+    @cached_property
+    def estimate(self) -> FloatArray:
+        """Bayes estimates (n, d)."""
+        return self._answers("estimate")
+
+    @cached_property
+    def time(self) -> IntArray | None:
+        """Published times (n,), seconds since 1970 UTC; None without times."""
+        if "t" not in self.released.column_names:
+            return None
+        stamps = self.released.column("t").to_numpy().astype("datetime64[s]")
+        return np.asarray(stamps.astype(np.int64))
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """The pictured rows."""
+        if self.pictured is not None:
+            return self.pictured
+        users = self.released.column("user").to_numpy(zero_copy_only=False)
+        first = np.flatnonzero(users == users[0]) if len(users) else np.zeros(0, dtype=np.int64)
+        return first[:_PICTURED].astype(np.int64)
+
+    @property
+    def subject(self) -> str:
+        """Whose rows are pictured."""
+        return str(self.released.column("user")[int(self.rows[0])]) if len(self.rows) else ""
+
+    def errors(self, answers: FloatArray) -> FloatArray:
+        """Distance (n,) of answers to the truth, answer units. Needs the truth."""
+        if self.truth is None:
+            raise InvalidInput("truth", None, "the true answers, of simulated people")
+        return np.asarray(np.linalg.norm(answers - self.truth, axis=1))
+
+    def _answers(self, name: str) -> FloatArray:
+        axes = range(self.space.dimension)
+        return np.stack([self.released.column(f"{name}_{j}").to_numpy() for j in axes], axis=1).astype(
+            np.float64
+        )

@@ -1,0 +1,201 @@
+"""The parts of a page as HTML: every word that comes from data is escaped here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from dphmm.report.charts import error_figure, trace_figure
+from dphmm.report.content import ReleaseReport
+from dphmm.report.maps import day_figure, hull_figure
+from dphmm.report.svg import Drawing
+
+Cells = Sequence[object]
+
+
+def head(report: ReleaseReport) -> str:
+    """Title, what was promised in two sentences, and what the reader must know first."""
+    statement = report.statement
+    loud = "".join(
+        f'<p class="loud"><strong>Not private:</strong> {escape(why)}.</p>'
+        for why in statement["not_private_because"]
+    )
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
+    promise = "".join(f"<p>{escape(sentence)}</p>" for sentence in statement["promise"]["meaning"])
+    return f"<header><h1>{escape(report.title)}</h1>{loud}{notes}</header>" + section(
+        "promise", "What was promised", promise + _tiles(report)
+    )
+
+
+def pictures(report: ReleaseReport) -> str:
+    """The day of one subject, the error over time, and the hull."""
+    parts = []
+    if len(report.rows):
+        day = day_figure(report) if report.space.dimension == 2 else trace_figure(report)
+        parts.append(section("day", "One subject", figure(day, _day_caption(report))))
+    error = error_figure(report)
+    if error is not None:
+        parts.append(section("error", "How far off", figure(error, "") + _error_table(report)))
+    hull = hull_figure(report)
+    if hull is not None:
+        parts.append(section("hidden", "Whom a state hides among", figure(hull, _HULL_CAPTION)))
+    return "".join(parts)
+
+
+def costs(report: ReleaseReport) -> str:
+    """What the releases cost, each total with the sentence that says what it means."""
+    statement = report.statement
+    totals = statement["totals"]
+    cost = totals["cost_sum_meaning"]
+    if totals["cost_unbounded_because"]:
+        cost = f"unbounded: {totals['cost_unbounded_because']}"
+    rows = [
+        (
+            "epsilon of each release",
+            short(statement["epsilon"]),
+            "the promise of one release, given all before it",
+        ),
+        ("cost of a release", _cost_range(report), "Theorem 6.3: bounds the loss of any two possible states"),
+        ("sum of epsilons", totals["epsilon_sum"], totals["epsilon_sum_meaning"]),
+        ("sum of costs", totals["cost_sum"], cost),
+    ]
+    heading = ("", "value", "what it means")
+    after = f"<p>The sums are of {escape(totals['of'])}.</p>"
+    return section("costs", "What it cost", table(heading, rows) + after)
+
+
+def limits(report: ReleaseReport) -> str:
+    """What is not protected."""
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.statement["not_protected"])
+    assumes = f"<p>{escape(report.statement['promise']['assumes'])}</p>"
+    return section("limits", "What is not protected", f"<ul>{items}</ul>{assumes}")
+
+
+def parameters(report: ReleaseReport) -> str:
+    """Every public choice, and the hashes that name what was used."""
+    s = report.statement
+    software = (
+        f"{s['software']['name']} {s['software']['version']} (algorithm {s['software']['algorithm_version']})"
+    )
+    chosen = ", ".join(f"{name} ({count:,} rows)" for name, count in s["mechanism"]["chosen"].items())
+    policy = ", ".join(
+        f"{key} {value}" for key, value in (s["policy"]["parameters"] or {}).items() if _brief(value)
+    )
+    rows = [
+        ("software", software),
+        ("definition", f"{s['promise']['definition']}, {s['promise']['source']}"),
+        ("unit of privacy", s["unit_of_privacy"]),
+        ("policy", f"{s['policy']['kind']}: {policy}"),
+        ("constraint", f"{s['constraint']['name']}. {s['constraint']['meaning']}"),
+        ("mechanism", f"{s['mechanism']['asked']}: {chosen}"),
+        ("scope", f"{s['scope']['name']}. {s['scope']['meaning']}"),
+        ("flat bodies", f"{s['flat']['name']}. {s['flat']['meaning']}"),
+        ("states", f"{s['space']['states']:,} ({s['space']['kind']}, {s['space']['dimension']} dimensions)"),
+        ("model", s["model"]["meaning"]),
+        ("randomness", s["randomness"]["meaning"]),
+        ("hash of the states", s["space"]["sha256"]),
+        ("hash of the model", s["model"]["sha256"]),
+        ("hash of the policy", s["policy"]["sha256"]),
+        ("plans", f"{s['plans']['count']:,}, hash of their hashes {s['plans']['sha256']}"),
+    ]
+    if "file" in s:
+        rows.append((f"hash of {s['file']['name']}", s["file"]["sha256"]))
+    return section("parameters", "Parameters and hashes", table(("", ""), rows, style="parameters"))
+
+
+def section(name: str, title: str, content: str) -> str:
+    """A section under a heading; ``content`` is HTML."""
+    return f'<section aria-labelledby="{name}-h"><h2 id="{name}-h">{escape(title)}</h2>{content}</section>'
+
+
+def figure(drawing: Drawing, caption: str) -> str:
+    """A picture and what to see in it."""
+    told = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return f"<figure>{drawing}{told}</figure>"
+
+
+def table(heading: Cells, rows: Iterable[Cells], style: str = "") -> str:
+    """A table; the first cell of each row is its heading. An empty heading row is left out."""
+    top = "".join(f'<th scope="col">{escape(str(cell))}</th>' if cell else "<td></td>" for cell in heading)
+    top = f"<thead><tr>{top}</tr></thead>" if any(heading) else ""
+    body = "".join(_row(row) for row in rows)
+    return f'<div class="wide"><table class="{style}">{top}<tbody>{body}</tbody></table></div>'
+
+
+def short(exact: str) -> str:
+    """A fraction as a short decimal."""
+    value = Fraction(exact)
+    return exact if value.denominator == 1 else f"{float(value):g}"
+
+
+def _row(cells: Cells) -> str:
+    first, *others = cells
+    return f'<tr><th scope="row">{escape(str(first))}</th>' + "".join(
+        f"<td>{escape(str(cell))}</td>" for cell in others
+    ) + "</tr>"  # fmt: skip
+
+
+def _tiles(report: ReleaseReport) -> str:
+    published = report.statement["published"]
+    tiles = [
+        (f"{published['rows']:,}", "releases"),
+        (f"{published['subjects']:,}", "subjects"),
+        (short(report.statement["epsilon"]), "epsilon of each"),
+    ]
+    if report.truth is not None and len(report.released):
+        tiles.append((f"{report.errors(report.z).mean():,.0f}", "mean error as released, m"))
+        tiles.append((f"{report.errors(report.estimate).mean():,.0f}", "mean error of the estimate, m"))
+    inside = "".join(f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>" for value, what in tiles)
+    return f'<dl class="tiles">{inside}</dl>'
+
+
+def _error_table(report: ReleaseReport) -> str:
+    def row(name: str, errors: Any) -> Cells:
+        return name, *(f"{value:,.0f} m" for value in (errors.mean(), *np.quantile(errors, (0.5, 0.9))))
+
+    rows = [
+        row("as released", report.errors(report.z)),
+        row("Bayes estimate", report.errors(report.estimate)),
+    ]
+    return table(("distance to the truth", "mean", "median", "9 in 10 below"), rows, style="numbers")
+
+
+def _cost_range(report: ReleaseReport) -> str:
+    cost = report.released.column("cost").to_numpy()
+    if len(cost) == 0:
+        return "none"
+    low, high = float(cost.min()), float(cost.max())
+    told = ["unbounded" if value == math.inf else f"{value:.4g}" for value in (low, high)]
+    return told[0] if low == high else f"{told[0]} to {told[1]}"
+
+
+def _brief(value: object) -> bool:
+    return isinstance(value, (str, int, float, bool)) and len(str(value)) <= 40
+
+
+def _day_caption(report: ReleaseReport) -> str:
+    said = (
+        "The estimate is computed from the released answers and the public model alone: anybody can do it, "
+        "and it costs no privacy. Rings at the border are releases that lie farther out."
+    )
+    if report.space.dimension != 2:
+        said = said.partition(" Rings")[0]
+    if report.truth is None:
+        return said
+    return (
+        "What only the subject knows, what was published, and what an attacker makes of it. A place where "
+        "the subject stays is released again and again, and the estimate closes in on it: epsilon is the "
+        "promise of each "
+        "release, not of a day. " + said
+    )
+
+
+_HULL_CAPTION = (
+    "The noise of a release has the shape of the sensitivity hull: wherever a policy neighbour is, moving "
+    "the true cell there changes the probability of every answer by at most the factor exp(epsilon)."
+)

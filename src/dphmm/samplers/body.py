@@ -1,0 +1,278 @@
+"""Exact noise on the lattice points of a symmetric body, by refusal from boxes (ADR 0002).
+
+Words. An attempt reads k + 1 words, or k + 2 where a last acceptance may refuse: [level, x_1 .. x_k, last]. A
+decision that its word leaves open reads more words from right after the attempt's own, in the order of the
+decisions; a decision that is not reached reads none. Attempts follow each other in one stream, and no word is
+fetched that will not be read. So ``draw(m)`` equals m calls of ``draw(1)`` and the plain path, word by word,
+from the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from dphmm.samplers.levels import Levels
+from dphmm.samplers.reduction import outline, reduced_rows
+from dphmm.samplers.uniform import LazyUniform, WordReader
+from dphmm.types import Bits, FloatArray, IntArray
+
+#: Noise is kept within ±2**62 per axis; add it with ``add_noise`` so that the bound is post-processing of the
+#: sum.
+NOISE_BOUND = 2**62
+_GUARD = 2.0**61
+#: A staircase with a smaller ε takes several steps per level; K-norm levels are this fine.
+_FINEST_RATE = Fraction(1, 8)
+_MOST_ATTEMPTS_AT_ONCE = 2**16
+
+
+@dataclass(frozen=True)
+class LatticeBody:
+    """{x : |normals·x| <= offsets} in reduced coordinates x (k,), bounds on |x_i|, and the way back to the
+    answer lattice.
+
+    ``normals`` (m, k), ``offsets`` (m,) positive, ``widths`` (k,), ``embedding`` (d, k): lattice vector =
+    embedding·x. Python integers, so nothing here overflows.
+    """
+
+    normals: tuple[tuple[int, ...], ...]
+    offsets: tuple[int, ...]
+    widths: tuple[Fraction, ...]
+    embedding: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(
+        cls,
+        normals: IntArray,
+        offsets: IntArray,
+        vertices: IntArray | None,
+        half_width: Callable[[Sequence[int]], Fraction],
+        basis: IntArray,
+    ) -> LatticeBody:
+        """The body |normals·y| <= offsets (m, k), with certified ``half_width`` of any direction, and
+        basis (d, k).
+        """
+        rows, inverse = reduced_rows(outline(normals, offsets, vertices))
+        return cls(
+            normals=_product(normals.tolist(), inverse),
+            offsets=tuple(offsets.tolist()),
+            widths=tuple(half_width(row) for row in rows),
+            embedding=_product(basis.tolist(), inverse),
+        )
+
+    @property
+    def rank(self) -> int:
+        return len(self.widths)
+
+    def scaled(self, factor: Fraction) -> LatticeBody:
+        """factor·body."""
+        return LatticeBody(
+            tuple(tuple(a * factor.denominator for a in row) for row in self.normals),
+            tuple(b * factor.numerator for b in self.offsets),
+            tuple(w * factor for w in self.widths),
+            self.embedding,
+        )
+
+    def values(self, x: Sequence[int]) -> list[int]:
+        """|normals·x|."""
+        return [abs(sum(a * c for a, c in zip(row, x, strict=True))) for row in self.normals]
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """The part of a sampler that 64 bits hold: its first levels."""
+
+    low: FloatArray
+    high: FloatArray
+    half_widths: IntArray
+    normals: IntArray
+    offsets: IntArray
+    allowances: IntArray
+    stride: int
+    kind: int
+    rate: float
+    embedding: IntArray
+
+
+class LatticeSampler:
+    """Lattice points v with probability ∝ exp(-ε·E(v)), E graded (K-norm) or in steps (staircase).
+    Immutable.
+    """
+
+    def __init__(
+        self,
+        body: LatticeBody,
+        levels: Levels,
+        stride: int,
+        offset: Fraction,
+        last: Fraction | None,
+        graded: bool,
+    ) -> None:
+        self._body = body
+        self._levels = levels
+        self._stride = stride
+        self._allowances = [offset.numerator * b // offset.denominator for b in body.offsets]
+        self._last = last
+        self._graded = graded
+
+    @classmethod
+    def staircase(cls, body: LatticeBody, epsilon: Fraction, offset: Fraction) -> LatticeSampler:
+        """P(v) ∝ exp(-ε·ceil+(N(v) - offset)), 0 <= offset < 1. Small ε: several steps to a level."""
+        stride = 1
+        while epsilon * stride <= _FINEST_RATE:
+            stride *= 2
+        levels = Levels(body.widths, epsilon * stride, stride, offset)
+        return cls(body, levels, stride, offset, epsilon if stride > 1 else None, graded=False)
+
+    @classmethod
+    def knorm(cls, body: LatticeBody, epsilon: Fraction) -> LatticeSampler:
+        """P(v) ∝ exp(-ε·N(v)): levels of height h, a power of two with ε·h in (1/8, 1/4]."""
+        height = Fraction(1)
+        while epsilon * height <= _FINEST_RATE:
+            height *= 2
+        while epsilon * height > 2 * _FINEST_RATE:
+            height /= 2
+        rate = epsilon * height
+        scaled = body.scaled(height)
+        return cls(scaled, Levels(scaled.widths, rate, 1, Fraction(0)), 1, Fraction(0), rate, graded=True)
+
+    @property
+    def dimension(self) -> int:
+        return len(self._body.embedding)
+
+    @property
+    def words_per_attempt(self) -> int:
+        return self._body.rank + 1 + (self._last is not None)
+
+    def draw(self, m: int, bits: Bits) -> IntArray:
+        """m independent noises (m, d), within ±2**62 per axis."""
+        from dphmm._kernels.lattice import draw
+
+        out = np.empty((m, self.dimension), dtype=np.int64)
+        plan = self._compiled
+        arrays = (plan.low, plan.high, plan.half_widths, plan.normals, plan.offsets, plan.allowances)
+        words = np.empty(0, dtype=np.uint64)
+        done = 0
+        while done < m:
+            words = self._fetch(words, m - done, bits)
+            used, written, left_open = draw(
+                words, *arrays, plan.stride, plan.kind, plan.rate, plan.embedding, out[done:]
+            )
+            done += written
+            words = words[used:]
+            if left_open:
+                reader = WordReader(bits, words)
+                noise = self.attempt(reader)
+                words = reader.left()
+                if noise is not None:
+                    out[done] = noise
+                    done += 1
+        return out
+
+    def draw_plainly(self, m: int, bits: Bits) -> IntArray:
+        """The same as ``draw``, attempt by attempt in Python integers: the definition, and the twin in
+        tests.
+        """
+        reader = WordReader(bits)
+        noises: list[list[int]] = []
+        while len(noises) < m:
+            noise = self.attempt(reader)
+            if noise is not None:
+                noises.append(noise)
+        return np.array(noises, dtype=np.int64).reshape(m, self.dimension)
+
+    def attempt(self, reader: WordReader) -> list[int] | None:
+        """One attempt, exactly: a noise (d,), or None when refused."""
+        own = [reader.word() for _ in range(self.words_per_attempt)]
+        level = self._levels.choose(LazyUniform(own[0], reader))
+        x = [
+            LazyUniform(word, reader).scaled(2 * half + 1) - half
+            for word, half in zip(own[1:], self._levels.half_widths(level), strict=False)
+        ]
+        values = self._body.values(x)
+        for value, offset, allowance in zip(values, self._body.offsets, self._allowances, strict=True):
+            if value > self._stride * level * offset + allowance:
+                return None
+        if self._last is not None and not LazyUniform(own[-1], reader).below_exp(self._last_exponent(values)):
+            return None
+        lattice = (sum(e * c for e, c in zip(row, x, strict=True)) for row in self._body.embedding)
+        return [max(-NOISE_BOUND, min(NOISE_BOUND, component)) for component in lattice]
+
+    def _last_exponent(self, values: Sequence[int]) -> Fraction:
+        """x >= 0 of the last acceptance exp(-x): what the level's weight lacks to the law asked for."""
+        assert self._last is not None
+        if self._graded:
+            norm = max(Fraction(v, b) for v, b in zip(values, self._body.offsets, strict=True))
+            return self._last * (1 + norm - math.ceil(norm))
+        steps = max(
+            v // b + (v % b > a) for v, b, a in zip(values, self._body.offsets, self._allowances, strict=True)
+        )
+        level = -(-steps // self._stride)
+        return self._last * (steps - self._stride * level + self._stride - 1)
+
+    def _fetch(self, words: np.ndarray, missing: int, bits: Bits) -> np.ndarray:
+        """Words for as many attempts as are sure to be made: every noise that is missing takes at least
+        one.
+        """
+        wanted = min(missing, _MOST_ATTEMPTS_AT_ONCE) * self.words_per_attempt - len(words)
+        return np.concatenate([words, bits.uint64(wanted)]) if wanted > 0 else words
+
+    @cached_property
+    def _compiled(self) -> _Compiled:
+        from dphmm._kernels.lattice import GRADED, NOTHING, STEPS
+
+        table = self._levels.table
+        normals = np.array(self._body.normals, dtype=object)
+        offsets = np.array(self._body.offsets, dtype=object)
+        embedding = np.array(self._body.embedding, dtype=object)
+        first = self._levels_within_64_bits(table.half_widths, normals, offsets, embedding)
+        kind = NOTHING if self._last is None else GRADED if self._graded else STEPS
+        return _Compiled(
+            low=table.low[:first],
+            high=table.high[:first],
+            half_widths=np.ascontiguousarray(table.half_widths[:first]),
+            normals=_int64(normals, first),
+            offsets=_int64(offsets, first),
+            allowances=_int64(np.array(self._allowances, dtype=object), first),
+            stride=self._stride if first else 1,
+            kind=kind,
+            rate=float(self._last or 0),
+            embedding=_int64(embedding, first),
+        )
+
+    def _levels_within_64_bits(
+        self, half_widths: IntArray, normals: np.ndarray, offsets: np.ndarray, embedding: np.ndarray
+    ) -> int:
+        """How many first levels have every product of the drawing loop below 2**61."""
+        sides = 2.0 * half_widths + 1.0
+        reach = sides @ np.abs(np.vstack([normals, embedding])).astype(np.float64).T
+        radii = self._stride * (1.0 + np.arange(len(sides)))
+        largest = np.maximum(reach.max(axis=1), radii * float(max(offsets)))
+        return int(np.searchsorted(largest, _GUARD))
+
+
+def add_noise(images: IntArray, noise: IntArray) -> IntArray:
+    """images + noise (m, d), kept within ±2**61 per axis.
+
+    The bound makes the kept noise's own bound harmless: |images| <= 2**53, so any noise at ±2**62 would have
+    ended at ±2**61 whatever the image, as would the noise before it was kept. Probability below exp(-2**10)
+    always.
+    """
+    return np.asarray(np.clip(images + noise, -(2**61), 2**61))
+
+
+def _product(left: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    columns = list(zip(*right, strict=True))
+    return tuple(
+        tuple(sum(a * b for a, b in zip(row, column, strict=True)) for column in columns) for row in left
+    )
+
+
+def _int64(values: np.ndarray, first: int) -> IntArray:
+    """As 64-bit integers; zeros of the same shape where no level fits, for then nothing reads them."""
+    return values.astype(np.int64) if first else np.zeros(values.shape, dtype=np.int64)

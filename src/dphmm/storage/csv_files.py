@@ -1,0 +1,184 @@
+"""CSV (RFC 4180, UTF-8) with ids that a spreadsheet cannot take for formulas."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.unpacking import Tapped, open_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# A text that a spreadsheet would evaluate, with any apostrophes that already stand before it.
+_FORMULA = r"^'*[=@+\-\t\r]"
+_ESCAPED = r"^'('*[=@+\-\t\r])"
+_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_FOREIGN = {
+    b"PAR1": "Parquet",
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"\x80\x04": "pickle",
+    b"\x80\x05": "pickle",
+}
+_LONGEST_HEADER = 1 << 20
+_ROW_BLOCK = 1 << 24
+
+
+def csv_header(path: Path, delimiter: str = ",") -> list[str]:
+    """Column names of a CSV file. Raises InvalidInput for an empty file, a repeated name, an encoding."""
+    with open_bytes(path) as file:
+        head = file.read(_LONGEST_HEADER)
+    _Encoding(path)(head[: head.rfind(b"\n") + 1] or head)
+    rows = csv.reader(io.StringIO(head.decode("utf-8-sig", errors="ignore"), newline=""), delimiter=delimiter)
+    try:
+        names = next((row for row in rows if row), [])
+    except csv.Error:
+        raise InvalidInput(
+            str(path), "a header that cannot be read", "column names in the first row"
+        ) from None
+    if not names:
+        raise InvalidInput(str(path), "an empty file (0 rows)", "a header row and rows")
+    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if repeated is not None:
+        raise InvalidInput(str(path), f"two columns {repeated!r}", "distinct column names")
+    return names
+
+
+def read_csv(path: Path, columns: Sequence[str] | None, text: Collection[str] | None) -> pa.Table:
+    """The table of a CSV file; ``text`` columns (None: all) stay as written, others get the type they look
+    like.
+
+    Raises InvalidInput for ragged rows (with the row, the header being row 1), wrong columns and encodings.
+    """
+    names = csv_header(path)
+    kept = names if columns is None else list(columns)
+    missing = next((name for name in kept if name not in names), None)
+    if missing is not None:
+        raise InvalidInput("column", missing, "one of " + ", ".join(names))
+    literal = names if text is None else [name for name in names if name in text]
+    table = _parse(path, names, kept, literal)
+    return table.rename_columns([_unescape(name) for name in names if name in kept]).select(
+        [_unescape(name) for name in kept]
+    )
+
+
+def _parse(
+    path: Path, names: list[str], kept: list[str], literal: list[str], threads: bool = True
+) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    ragged: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        ragged.append((row.number, row.actual_columns))
+        return "error"
+
+    in_order = [name for name in names if name in kept]
+    try:
+        with open_bytes(path) as file:
+            table = arrow_csv.read_csv(
+                Tapped(file, _Encoding(path)),
+                read_options=arrow_csv.ReadOptions(use_threads=threads, block_size=_ROW_BLOCK),
+                parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+                convert_options=arrow_csv.ConvertOptions(
+                    include_columns=in_order, column_types=dict.fromkeys(literal, pa.string())
+                ),
+            )
+    except pa.ArrowInvalid:
+        # Arrow's own message quotes the row, which is somebody's.
+        if ragged and threads:
+            return _parse(path, names, kept, literal, threads=False)
+        if ragged:
+            number, came = ragged[0]
+            raise InvalidInput(f"row {number}", f"{came} fields", f"{len(names)}, as in the header") from None
+        raise InvalidInput(str(path), "rows that cannot be read", "CSV with closed quotes") from None
+    return _unescape_columns(table)
+
+
+class _Encoding:
+    """Looks at every block of a file and refuses what is not UTF-8 text, naming the line."""
+
+    def __init__(self, path: Path) -> None:
+        self._name = str(path)
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._line = 1
+        self._begun = False
+
+    def __call__(self, block: bytes) -> None:
+        if not self._begun and block:
+            self._begun = True
+            self._check_start(block)
+        try:
+            self._decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            line = self._line + error.object[: error.start].count(b"\n")
+            raise InvalidInput(
+                self._name, f"bytes that are not UTF-8 in line {line}", "encoding UTF-8"
+            ) from None
+        nul = block.find(b"\0")
+        if nul >= 0:
+            line = self._line + block.count(b"\n", 0, nul)
+            raise InvalidInput(self._name, f"a NUL in line {line}", "encoding UTF-8 without NUL")
+        self._line += block.count(b"\n")
+
+    def _check_start(self, block: bytes) -> None:
+        if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise InvalidInput(self._name, "UTF-16", "encoding UTF-8")
+        kind = next((name for magic, name in _FOREIGN.items() if block.startswith(magic)), None)
+        if kind is not None:
+            raise InvalidInput(self._name, f"a {kind} file named as CSV", "CSV text")
+
+
+def escape_columns(table: pa.Table) -> pa.Table:
+    """Text that looks like a formula, names included, gets a leading apostrophe; plain numbers do not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+            raise InvalidInput(
+                name, f"type {column.type}", "a column of text or numbers for CSV; or .parquet"
+            )
+        if _is_text(column.type):
+            looks = pc.match_substring_regex(column, _FORMULA)
+            risky = pc.and_(looks, pc.invert(pc.match_substring_regex(column, _NUMBER)))
+            if pc.any(risky).as_py():
+                column = pc.if_else(risky, pc.binary_join_element_wise("'", column, ""), column)
+        columns.append(column)
+    return pa.table(columns, names=[_escape(name) for name in table.column_names])
+
+
+def _unescape_columns(table: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
+    for at, column in enumerate(table.columns):
+        if _is_text(column.type) and pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
+            plain = pc.replace_substring_regex(column, _ESCAPED, r"\1", max_replacements=1)
+            table = table.set_column(at, table.column_names[at], plain)
+    return table
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    )
+
+
+def _escape(name: str) -> str:
+    return "'" + name if name.lstrip("'").startswith(("=", "@", "+", "-", "\t", "\r")) else name
+
+
+def _unescape(name: str) -> str:
+    return name[1:] if name.startswith("'") and _escape(name[1:]) != name[1:] else name

@@ -1,0 +1,98 @@
+"""Geolife GPS Trajectories 1.3 (Microsoft Research): Data/USER/Trajectory/*.plt, in a folder or an archive.
+
+A .plt file is one trip: six header lines, then latitude, longitude, 0, altitude in feet, days since
+1899-12-30, date and time. The user guide says that dates and times are GMT. Lines end in CRLF.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.states.counts import Counts
+from dphmm.states.trajectory import Trajectories
+from dphmm.storage.assembling import Assembler, Roles
+from dphmm.storage.importers.archives import members
+from dphmm.storage.importers.imported import Imported, Progress, finished
+from dphmm.storage.importers.rows import RowReader
+from dphmm.storage.inputs import PathLike
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PLT = re.compile(r"(?:^|/)([^/]+)/Trajectory/([^/]+)\.plt$")
+_HEADER_LINES = 6
+_COLUMNS = ("lat", "lon", "zero", "altitude", "days", "date", "clock")
+_ROLES = Roles(user="user", time="t", lat="lat", lon="lon", trip="trip")
+# Rows gathered from small files before they are parsed together.
+_ENOUGH = 1 << 19
+
+
+def import_geolife(source: PathLike, *, progress: Progress | None = None) -> Imported:
+    """Trajectories of a Geolife folder, .tar, .tar.gz or .zip, read in place; each .plt file is a trip.
+
+    A user's trips are numbered from 0 in the order of their files. Dropped rows: invalid_place (Geolife has a
+    latitude of 400), invalid_time, ragged_row. Raises InvalidInput where there is no .plt file.
+    """
+    reader = RowReader(_COLUMNS, ("lat", "lon", "date", "clock"), ",")
+    assembler = Assembler(_ROLES)
+    waiting: list[pa.Table] = []
+    trips: list[tuple[str, str]] = []
+    for member in members(Path(source), _PLT):
+        user, stem = _PLT.search(member.name).groups()  # type: ignore[union-attr]
+        rows = reader.read(_body(member.data), member.name)
+        waiting.append(_with_owner(rows, user, len(trips)))
+        trips.append((user, stem))
+        if sum(map(len, waiting)) >= _ENOUGH:
+            _add(assembler, waiting)
+        if progress is not None:
+            progress(member.done, member.total)
+    if not trips:
+        raise InvalidInput("source", str(source), "Data/USER/Trajectory/*.plt inside")
+    _add(assembler, waiting)
+    loaded = assembler.finish(str(source))
+    loaded = loaded._replace(trajectories=_number_trips(loaded.trajectories, trips))
+    return finished("geolife", loaded, len(trips), Counts({"ragged_row": reader.ragged}))
+
+
+def _body(data: bytes) -> bytes:
+    """What follows the header lines; nothing in a shorter file."""
+    at = 0
+    for _ in range(_HEADER_LINES):
+        at = data.find(b"\n", at) + 1
+        if at == 0:
+            return b""
+    return data[at:]
+
+
+def _with_owner(rows: pa.Table, user: str, trip: int) -> pa.Table:
+    import pyarrow as pa
+
+    rows = rows.append_column("user", pa.repeat(pa.scalar(user), len(rows)))
+    return rows.append_column("trip", pa.repeat(pa.scalar(trip, pa.int32()), len(rows)))
+
+
+def _add(assembler: Assembler, waiting: list[pa.Table]) -> None:
+    """Parse the waiting rows and forget them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = pa.concat_tables(waiting)
+    waiting.clear()
+    moment = pc.binary_join_element_wise(rows.column("date"), rows.column("clock"), "T")
+    assembler.add(rows.append_column("t", pc.binary_join_element_wise(moment, "Z", "")))
+
+
+def _number_trips(rows: Trajectories, trips: list[tuple[str, str]]) -> Trajectories:
+    """Trips by the order of their files within a user, whatever order the archive had."""
+    number = np.empty(len(trips), dtype=np.int32)
+    before: dict[str, int] = {}
+    for user, _, arrived in sorted((user, stem, at) for at, (user, stem) in enumerate(trips)):
+        number[arrived] = before.setdefault(user, 0)
+        before[user] += 1
+    return replace(rows, trip=None if rows.trip is None else number[rows.trip])

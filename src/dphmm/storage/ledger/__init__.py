@@ -1,0 +1,8 @@
+"""The ledger as one SQLite file: every release a stored fact, across crashes and processes.
+
+``open_ledger(path)`` gives a SqliteLedger, a ``dphmm.accounting.Ledger``.
+"""
+
+from dphmm.storage.ledger.sqlite import SqliteLedger, open_ledger
+
+__all__ = ["SqliteLedger", "open_ledger"]

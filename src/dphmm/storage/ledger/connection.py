@@ -1,0 +1,78 @@
+"""A connection that keeps what it commits, made for one process.
+
+SQLite's state does not survive a fork: even a new connection in the child would share the parent's record of
+which locks are held. So connections are closed before a fork and opened again on both sides; where that was
+not possible (a fork inside a transaction) the child refuses the file.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from dphmm.errors import InvalidInput, LedgerBusy
+
+#: Files that this process inherited open from its parent.
+_INHERITED: set[Path] = set()
+
+
+def connect(path: Path, timeout: float) -> sqlite3.Connection:
+    """An autocommit connection with the ledger's settings; waits ``timeout`` seconds for locks."""
+    if path in _INHERITED:
+        raise LedgerBusy(
+            f"ledger {path.name}: this process inherited it open, by a fork inside a transaction; "
+            "fork outside of transactions"
+        )
+    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    try:
+        for setting in ("synchronous = FULL", "foreign_keys = ON", "fullfsync = ON", "trusted_schema = OFF"):
+            connection.execute(f"PRAGMA {setting}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def use_wal(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
+    """Switch the file to a write-ahead log, once for its life; readers then never wait for a writer."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            break
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait here by itself: several processes may be opening a new file.
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    if mode != "wal":
+        raise InvalidInput("ledger", str(path), "a file on a local disk, where a write-ahead log works")
+
+
+def abandon(connection: sqlite3.Connection, path: Path) -> None:
+    """Keep a connection that was inherited open from ever being closed here; refuse its file from now on.
+
+    Closing it would undo the parent's transaction in the shared memory of the log.
+    """
+    import ctypes
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+    _INHERITED.add(path)
+
+
+def ledger_path(path: str | os.PathLike[str]) -> Path:
+    """The file of a ledger, resolved so that one file has one lock; InvalidInput if there can be none."""
+    try:
+        resolved = Path(path).resolve()
+        exists, is_file = resolved.exists(), resolved.is_file()
+    except (TypeError, ValueError, OSError):
+        raise InvalidInput("ledger", path, "the path of a file") from None
+    if exists and not is_file:
+        raise InvalidInput("ledger", str(path), "a regular file")
+    if not resolved.parent.is_dir():
+        raise InvalidInput("ledger", str(path), f"a folder that exists; there is no {resolved.parent}")
+    if not os.access(resolved if exists else resolved.parent, os.W_OK):
+        raise InvalidInput("ledger", str(path), "a file and a folder that can be written")
+    return resolved

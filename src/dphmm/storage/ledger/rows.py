@@ -1,0 +1,114 @@
+"""Records as rows and back: exact numbers as text, plan sets compressed."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from dphmm.accounting.budget import Account
+from dphmm.accounting.ledger import Entry, PlanRecord, Request
+from dphmm.storage.ledger.faults import damaged
+from dphmm.types import Loss
+
+Row: TypeAlias = tuple[Any, ...]
+#: What reading a row of wrong content raises; the content itself is in no message.
+_UNREADABLE = (ValueError, TypeError, AttributeError, ZeroDivisionError)
+
+
+def number_text(value: Loss | None) -> str | None:
+    """An exact number as text: ``3``, ``1/3`` or ``inf``."""
+    if value is None:
+        return None
+    return "inf" if isinstance(value, float) else str(value)
+
+
+@lru_cache(maxsize=4096)
+def number_of(text: str) -> Fraction:
+    """The exact finite number of its text."""
+    return Fraction(text)
+
+
+def loss_of(text: str) -> Loss:
+    """The exact number of its text, which may be infinite."""
+    return math.inf if text == "inf" else number_of(text)
+
+
+def release_row(session: int, request: Request, z: tuple[int, ...] | None, plan: int | None) -> Row:
+    """(session, t, through, kind, z, epsilon, cost, plan, secure, constant)"""
+    return (
+        session,
+        request.t,
+        request.through,
+        request.kind,
+        None if z is None else ",".join(map(str, z)),
+        number_text(request.epsilon),
+        number_text(request.cost),
+        plan,
+        int(bool(request.secure)),
+        int(bool(request.constant)),
+    )
+
+
+def entry_from(subject: str, query: str, row: Row, plan_hash: str | None) -> Entry:
+    """The entry of (t, through, kind, z, epsilon, cost, secure, constant)."""
+    t, through, kind, z, epsilon, cost, secure, constant = row
+    try:
+        return Entry(
+            subject,
+            query,
+            t,
+            kind,
+            None if z is None else tuple(map(int, z.split(","))),
+            None if epsilon is None else number_of(epsilon),
+            None if cost is None else loss_of(cost),
+            plan_hash,
+            bool(secure),
+            bool(constant),
+            through - t + 1,
+        )
+    except _UNREADABLE:
+        raise damaged() from None
+
+
+def account_row(subject: str, account: Account) -> Row:
+    """(subject, epsilon, cost_nanos, unbounded)"""
+    return subject, str(account.epsilon), str(account.nanos), int(account.unbounded)
+
+
+def account_from(row: Row) -> Account:
+    """The account of (epsilon, cost_nanos, unbounded)."""
+    epsilon, nanos, unbounded = row
+    try:
+        return Account(Fraction(epsilon), int(nanos), bool(unbounded))
+    except _UNREADABLE:
+        raise damaged() from None
+
+
+def options_from(text: str) -> dict[str, str]:
+    """The options of a session row."""
+    try:
+        return {str(name): str(value) for name, value in json.loads(text).items()}
+    except _UNREADABLE:
+        raise damaged() from None
+
+
+def plan_row(plan: PlanRecord) -> Row:
+    """(hash, n_states, states, description)"""
+    return plan.hash, plan.n_states, zlib.compress(plan.plan_states, level=1), plan.description
+
+
+def plan_from(row: Row) -> PlanRecord:
+    """The plan of (hash, n_states, states, description); a damaged plan set is refused, and cannot grow."""
+    plan_hash, n_states, packed, description = row
+    size = (n_states + 7) // 8
+    try:
+        states = zlib.decompressobj().decompress(packed, size + 1)
+    except (zlib.error, TypeError):
+        states = b""
+    if len(states) != size:
+        raise damaged(what=f"a damaged plan {plan_hash}")
+    return PlanRecord(plan_hash, states, n_states, description)

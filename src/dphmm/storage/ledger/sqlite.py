@@ -1,0 +1,250 @@
+"""The ledger file: transactions on one connection, reads of what is committed on another."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dphmm.accounting.budget import quoted
+from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
+from dphmm.accounting.turn import Turn
+from dphmm.errors import InvalidInput, LedgerBusy
+from dphmm.storage.ledger import forks
+from dphmm.storage.ledger.check import check_contents, check_pages
+from dphmm.storage.ledger.connection import abandon, connect, ledger_path, use_wal
+from dphmm.storage.ledger.faults import explained
+from dphmm.storage.ledger.rows import account_from, entry_from, options_from, plan_from
+from dphmm.storage.ledger.schema import prepare
+from dphmm.storage.ledger.transaction import FIND_ACCOUNT, FIND_PLANS_AT, SqliteTransaction
+
+Result = TypeVar("Result")
+
+#: Files up to this size (bytes) are read whole when they are opened.
+CHECKED_SIZE = 64 * 2**20
+
+_SESSION = "SELECT options FROM session WHERE subject = ? AND query = ?"
+_ENTRIES = (
+    "SELECT t, through, kind, z, epsilon, cost, secure, constant, plan.hash FROM release "
+    "JOIN session ON session.id = release.session LEFT JOIN plan ON plan.id = release.plan "
+    "WHERE subject = ? AND query = ? ORDER BY t"
+)
+_PLAN = "SELECT hash, n_states, states, description FROM plan WHERE hash = ?"
+
+
+def open_ledger(path: str | os.PathLike[str], *, timeout: float = 30.0) -> SqliteLedger:
+    """Open a ledger file, or make it where there is none.
+
+    ``timeout``: seconds to wait for another process (or thread) before LedgerBusy.
+    Raises InvalidInput for a path that cannot be one, a file that is not a ledger, is damaged, or is of a
+    newer format.
+    """
+    return SqliteLedger(ledger_path(path), timeout)
+
+
+class SqliteLedger:
+    """A ``dphmm.accounting.Ledger`` in one SQLite file (write-ahead log, full synchronisation).
+
+    Safe to share between threads, and between processes that each open it; survives a fork outside of
+    transactions.
+    """
+
+    def __init__(self, path: Path, timeout: float = 30.0) -> None:
+        self.path = path
+        self._timeout = timeout
+        self._turn = Turn(timeout)
+        self._reading = threading.Lock()
+        self._closed = False
+        self._pid = os.getpid()
+        self._write: sqlite3.Connection | None = None
+        self._read: sqlite3.Connection | None = None
+        try:
+            self._make_ready()
+        except sqlite3.Error as error:
+            self._drop_connections()
+            raise explained(error, path) from error
+        except BaseException:
+            self._drop_connections()
+            raise
+        forks.watch(self)
+
+    def _make_ready(self) -> None:
+        connection = self._writer()
+        prepare(connection, self.path)
+        use_wal(connection, self.path, self._timeout)
+        if self.path.stat().st_size <= CHECKED_SIZE:
+            check_pages(connection, self.path)
+
+    @contextmanager
+    def transaction(self) -> Iterator[SqliteTransaction]:
+        """One immediate transaction: it commits on leaving normally, and only then may anything be shown.
+
+        Raises InvalidInput when nested, LedgerBusy when another process holds the file beyond the timeout.
+        """
+        with self._turn.hold():
+            connection = self._begun()
+            transaction, process = SqliteTransaction(connection, self.path), os.getpid()
+            try:
+                yield transaction
+                self._commit(connection, transaction)
+            except BaseException:
+                if os.getpid() == process:
+                    self._roll_back(connection)
+                raise
+            finally:
+                transaction.end()
+
+    def header(self, subject: str, query: str) -> SessionHeader | None:
+        """The parameters of a session, or None."""
+        rows = self._rows(_SESSION, subject, query)
+        return SessionHeader(subject, query, options_from(rows[0][0])) if rows else None
+
+    def entries(self, subject: str, query: str) -> list[Entry]:
+        """The stored steps of a session in order of t."""
+        return [entry_from(subject, query, row[:-1], row[-1]) for row in self._rows(_ENTRIES, subject, query)]
+
+    def plan(self, hash: str) -> PlanRecord:
+        """The plan of this hash. Raises InvalidInput for one that is not stored."""
+        rows = self._rows(_PLAN, hash)
+        if not rows:
+            raise InvalidInput("plan", quoted(hash), "the hash of a plan in this ledger")
+        return plan_from(rows[0])
+
+    def plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
+        """The plans under which the subject's *other* queries released step t, by name of the query."""
+        return [plan_from(row) for row in self._rows(FIND_PLANS_AT, t, subject, query)]
+
+    def spent(self, subject: str) -> Spent:
+        """What the subject has spent over all queries; zero when unknown."""
+        rows = self._rows(FIND_ACCOUNT, subject)
+        return account_from(rows[0]).spent if rows else Spent(Fraction(0), Fraction(0))
+
+    def sessions(self) -> list[tuple[str, str]]:
+        """All (subject, query), sorted."""
+        return sorted(self._rows("SELECT subject, query FROM session"))
+
+    def check(self) -> None:
+        """Read every page and recount every account from its releases. Raises DphmmError for a difference."""
+        self._told(lambda: check_contents(self._reader(), self.path))
+
+    @contextmanager
+    def exclusive(self) -> Iterator[SqliteLedger]:
+        """Hold the whole ledger against other commands; LedgerBusy at once if one holds it.
+
+        An advisory lock on a file beside the ledger, which the system releases if its holder is killed.
+        Programs that use the library need it not: their transactions are safe by themselves.
+        """
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(f"{self.path}.lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise LedgerBusy(
+                f"ledger {self.path.name}: another dphmm command is using it; wait for it to end"
+            ) from None
+        except OSError:
+            raise InvalidInput("ledger", str(self.path), "a file in a folder that can be written") from None
+        try:
+            yield self
+        finally:
+            lock.release()
+
+    def close(self) -> None:
+        """Close the file; committed steps are in it. Further use raises InvalidInput."""
+        with self._turn.hold(), self._reading:
+            self._drop_connections()
+            self._closed = True
+
+    def __enter__(self) -> SqliteLedger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _begun(self) -> sqlite3.Connection:
+        try:
+            connection = self._writer()
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise explained(error, self.path) from error
+        return connection
+
+    def _commit(self, connection: sqlite3.Connection, transaction: SqliteTransaction) -> None:
+        try:
+            transaction.write_accounts()
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise explained(error, self.path) from error
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        if not connection.in_transaction:
+            return
+        try:
+            connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            # Closing rolls back too, and the error that led here is the one to tell.
+            connection.close()
+            self._write = None
+
+    def _rows(self, statement: str, *values: str | int) -> list[Any]:
+        return self._told(lambda: self._reader().execute(statement, values).fetchall())
+
+    def _told(self, read: Callable[[], Result]) -> Result:
+        with self._reading:
+            try:
+                return read()
+            except sqlite3.Error as error:
+                raise explained(error, self.path) from error
+
+    def _writer(self) -> sqlite3.Connection:
+        self._require_open()
+        if self._write is None:
+            self._write = connect(self.path, self._timeout)
+        return self._write
+
+    def _reader(self) -> sqlite3.Connection:
+        self._require_open()
+        if self._read is None:
+            self._read = connect(self.path, self._timeout)
+            self._read.execute("PRAGMA query_only = ON")
+        return self._read
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise InvalidInput("ledger", "a closed one", "an open ledger")
+        if os.getpid() != self._pid:
+            self.after_fork_in_child()
+
+    def _drop_connections(self) -> None:
+        for connection in (self._write, self._read):
+            if connection is not None:
+                connection.close()
+        self._write = self._read = None
+
+    def before_fork(self) -> bool:
+        """Take both locks and close the connections; False if a transaction is open and stays open."""
+        if self._turn.mine or not self._turn.take():
+            return False
+        self._reading.acquire()
+        self._drop_connections()
+        return True
+
+    def after_fork_in_parent(self) -> None:
+        """Give back what ``before_fork`` took."""
+        self._reading.release()
+        self._turn.give_back()
+
+    def after_fork_in_child(self) -> None:
+        """Start afresh in this process: new locks, and no connection that the parent made."""
+        for connection in (self._write, self._read):
+            if connection is not None:
+                abandon(connection, self.path)
+        self._write = self._read = None
+        self._turn, self._reading = Turn(self._timeout), threading.Lock()
+        self._pid = os.getpid()

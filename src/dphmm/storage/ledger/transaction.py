@@ -1,0 +1,215 @@
+"""One immediate transaction on the file: what it reads it keeps in mind, accounts are written at its end."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from dphmm.accounting.budget import EMPTY, Account
+from dphmm.accounting.ledger import Caps, Entry, PlanRecord, Request, SessionHeader, Spent
+from dphmm.accounting.memory import other_plan
+from dphmm.accounting.transaction import BaseTransaction
+from dphmm.errors import DphmmError
+from dphmm.storage.ledger.faults import explained
+from dphmm.storage.ledger.rows import (
+    account_from,
+    account_row,
+    entry_from,
+    options_from,
+    plan_from,
+    plan_row,
+    release_row,
+)
+
+#: Plans whose record is kept at hand, so that a plan seen again is compared by identity.
+PLANS_AT_HAND = 256
+
+_ENTRY = "t, through, kind, z, epsilon, cost, secure, constant"
+_FIND_SESSION = (
+    "SELECT id, options, (SELECT max(through) FROM release WHERE session = session.id) "
+    "FROM session WHERE subject = ? AND query = ?"
+)
+_ADD_RELEASE = "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_READ_BACK = f"SELECT {_ENTRY} FROM release WHERE session = ? AND t = ?"
+_FIND_RELEASE = (
+    "SELECT t, through, kind, z, epsilon, cost, secure, constant, plan.hash "
+    "FROM release LEFT JOIN plan ON plan.id = release.plan WHERE session = ? AND t <= ? ORDER BY t DESC LIMIT 1"
+)
+FIND_ACCOUNT = "SELECT epsilon, cost_nanos, unbounded FROM account WHERE subject = ?"
+FIND_PLANS_AT = (
+    "SELECT hash, n_states, states, description FROM session "
+    "JOIN release ON release.session = session.id AND t = ? JOIN plan ON plan.id = release.plan "
+    "WHERE subject = ? AND query <> ? ORDER BY query"
+)
+_PUT_ACCOUNT = (
+    "INSERT INTO account VALUES (?, ?, ?, ?) ON CONFLICT (subject) DO UPDATE SET "
+    "epsilon = excluded.epsilon, cost_nanos = excluded.cost_nanos, unbounded = excluded.unbounded"
+)
+
+
+class _Session:
+    """A session row and, under the write lock, the step it has reached."""
+
+    __slots__ = ("id", "last", "options")
+
+    def __init__(self, id: int, options: Mapping[str, str], last: int) -> None:
+        self.id, self.options, self.last = id, options, last
+
+
+class SqliteTransaction(BaseTransaction):
+    """See the protocol ``dphmm.accounting.Transaction``. A database failure ends it without a commit."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        super().__init__()
+        self._connection = connection
+        self._path = path
+        self._pid = os.getpid()
+        self._failed = False
+        self._sessions: dict[tuple[str, str], _Session] = {}
+        self._accounts: dict[str, Account] = {}
+        self._changed: set[str] = set()
+        self._plans: OrderedDict[str, tuple[int, PlanRecord]] = OrderedDict()
+
+    def open_session(self, header: SessionHeader) -> None:
+        """Record a session if it is new; InvalidInput names the first option in which a known one differs."""
+        try:
+            super().open_session(header)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+
+    def store(self, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:
+        """The stored entry of this step, or a new one made by one call of ``draw``."""
+        try:
+            return super().store(request, draw, caps)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+
+    def entry(self, subject: str, query: str, t: int) -> Entry | None:
+        """A step, stored before or in this transaction."""
+        try:
+            return super().entry(subject, query, t)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+
+    def spent(self, subject: str) -> Spent:
+        """What the subject has spent, this transaction included."""
+        try:
+            return super().spent(subject)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+
+    def last_step(self, subject: str, query: str) -> int:
+        """The last stored step of a session; 0 when there is none."""
+        try:
+            return super().last_step(subject, query)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+
+    def plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
+        """The plans under which the subject's *other* queries released step t, by name of the query."""
+        try:
+            return super().plans_at(subject, t, query)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+
+    def write_accounts(self) -> None:
+        """Write the totals of every subject that released something; called once, before the commit."""
+        self._require_usable()
+        rows = [account_row(subject, self._accounts[subject]) for subject in sorted(self._changed)]
+        self._connection.executemany(_PUT_ACCOUNT, rows)
+
+    def end(self) -> None:
+        """Refuse any further use."""
+        self._ended = True
+
+    def _broken(self, error: sqlite3.Error) -> DphmmError | sqlite3.Error:
+        # SQLite may have rolled back by itself: a later statement would then commit alone.
+        self._failed = True
+        return explained(error, self._path)
+
+    def _require_usable(self) -> None:
+        super()._require_usable()
+        if os.getpid() != self._pid:
+            raise DphmmError(f"ledger {self._path.name}: a transaction belongs to the process that began it")
+        if self._failed or not self._connection.in_transaction:
+            raise DphmmError(
+                f"ledger {self._path.name}: this transaction failed before; nothing of it was stored"
+            )
+
+    def _session(self, subject: str, query: str) -> _Session | None:
+        known = self._sessions.get((subject, query))
+        if known is None:
+            row = self._connection.execute(_FIND_SESSION, (subject, query)).fetchone()
+            if row is None:
+                return None
+            known = self._sessions[subject, query] = _Session(row[0], options_from(row[1]), row[2] or 0)
+        return known
+
+    def _options(self, subject: str, query: str) -> Mapping[str, str] | None:
+        session = self._session(subject, query)
+        return None if session is None else session.options
+
+    def _add_session(self, header: SessionHeader) -> None:
+        row = (header.subject, header.query, header.options_text)
+        self._connection.execute("INSERT INTO session (subject, query, options) VALUES (?, ?, ?)", row)
+
+    def _last_step(self, subject: str, query: str) -> int | None:
+        session = self._session(subject, query)
+        return None if session is None else session.last
+
+    def _entry(self, subject: str, query: str, t: int) -> Entry | None:
+        session = self._session(subject, query)
+        if session is None or not 1 <= t <= session.last:
+            return None
+        row = self._connection.execute(_FIND_RELEASE, (session.id, t)).fetchone()
+        return None if row is None or row[1] < t else entry_from(subject, query, row[:-1], row[-1])
+
+    def _plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
+        rows = self._connection.execute(FIND_PLANS_AT, (t, subject, query))
+        return [plan_from(row) for row in rows]
+
+    def _account(self, subject: str) -> Account:
+        known = self._accounts.get(subject)
+        if known is None:
+            row = self._connection.execute(FIND_ACCOUNT, (subject,)).fetchone()
+            known = self._accounts[subject] = EMPTY if row is None else account_from(row)
+        return known
+
+    def _add(self, request: Request, z: tuple[int, ...] | None, account: Account | None) -> Entry:
+        session = self._sessions[request.subject, request.query]
+        plan = None if request.plan is None else self._plan_id(request.plan)
+        self._connection.execute(_ADD_RELEASE, release_row(session.id, request, z, plan))
+        session.last = request.through
+        if account is not None:
+            self._accounts[request.subject] = account
+            self._changed.add(request.subject)
+        row = self._connection.execute(_READ_BACK, (session.id, request.t)).fetchone()
+        return entry_from(request.subject, request.query, row, request.plan.hash if request.plan else None)
+
+    def _plan_id(self, plan: PlanRecord) -> int:
+        at_hand = self._plans.get(plan.hash)
+        if at_hand is None:
+            at_hand = self._stored_plan(plan.hash) or self._add_plan(plan)
+            self._plans[plan.hash] = at_hand
+            if len(self._plans) > PLANS_AT_HAND:
+                self._plans.popitem(last=False)
+        number, stored = at_hand
+        if stored is not plan:
+            if stored != plan:
+                raise other_plan(plan)
+            self._plans[plan.hash] = (number, plan)
+        return number
+
+    def _stored_plan(self, plan_hash: str) -> tuple[int, PlanRecord] | None:
+        found = "SELECT id, hash, n_states, states, description FROM plan WHERE hash = ?"
+        row = self._connection.execute(found, (plan_hash,)).fetchone()
+        return None if row is None else (row[0], plan_from(row[1:]))
+
+    def _add_plan(self, plan: PlanRecord) -> tuple[int, PlanRecord]:
+        added = "INSERT INTO plan (hash, n_states, states, description) VALUES (?, ?, ?, ?)"
+        number = self._connection.execute(added, plan_row(plan)).lastrowid
+        assert number is not None
+        return number, plan

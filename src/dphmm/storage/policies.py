@@ -1,0 +1,122 @@
+"""Policies as files: ``policy.json``, a format number, the kind, its parameters, and the hashes of what it is
+about.
+
+What can be rebuilt is not stored: a radius policy is made again from its space, a transition policy from its
+model. A policy is for one state space; loading it for another is refused, naming both hashes (RELIABILITY
+42).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dphmm.errors import InvalidInput
+from dphmm.policy._files import read_json
+from dphmm.policy._kinds import from_description, needs
+from dphmm.policy.graph import PolicyGraph
+
+if TYPE_CHECKING:
+    from dphmm.markov.model import MarkovModel
+    from dphmm.states.space import StateSpace
+
+#: Raised whenever an older dphmm could misread a file.
+FORMAT = 1
+_MEMBERS = {"format", "kind", "parameters", "space", "model"}
+
+
+def save_policy(
+    policy: PolicyGraph,
+    path: str | os.PathLike[str],
+    space: StateSpace | None = None,
+    model: MarkovModel | None = None,
+) -> None:
+    """Write the policy to ``path``, replacing what is there at once or not at all; equal policies give equal
+    files.
+
+    ``space`` defaults to the model's. Raises InvalidInput where a radius policy comes without its space, a
+    transition policy without its model, or either with one that would not give the same policy back.
+    """
+    space = _space_of(space, model)
+    described = policy.describe()
+    # What could not be loaded must not be saved.
+    from_description(described, space, model)
+    _check_size("space", space, policy.n_states)
+    document = {
+        "format": FORMAT,
+        "kind": described.pop("kind"),
+        "parameters": described,
+        "space": None if space is None else space.digest,
+        "model": model.digest if model is not None and needs(policy.describe(), "transition") else None,
+    }
+    text = json.dumps(document, sort_keys=True, allow_nan=False, ensure_ascii=True, indent=None) + "\n"
+    _replace(Path(path), text)
+
+
+def load_policy(
+    path: str | os.PathLike[str], space: StateSpace | None = None, model: MarkovModel | None = None
+) -> PolicyGraph:
+    """Read a policy written by :func:`save_policy`, for the space and model it will be used with.
+
+    ``space`` defaults to the model's. Raises InvalidInput naming file, expected and found hash for another
+    space or model; for a file that is no policy, repeats a key, or is of a newer format; and where a space or
+    model is needed.
+    """
+    space = _space_of(space, model)
+    document = read_json(path)
+    _check_document(str(path), document)
+    if space is not None and document["space"] is not None:
+        _check_hash("space", document["space"], space.digest)
+    if model is not None and document["model"] is not None:
+        _check_hash("model", document["model"], model.digest)
+    policy = from_description({"kind": document["kind"], **document["parameters"]}, space, model)
+    _check_size("space", space, policy.n_states)
+    return policy
+
+
+def _space_of(space: StateSpace | None, model: MarkovModel | None) -> StateSpace | None:
+    return model.space if space is None and model is not None else space
+
+
+def _check_size(field: str, space: StateSpace | None, n: int) -> None:
+    if space is not None and space.n_states != n:
+        raise InvalidInput(field, f"{space.n_states} states", f"the policy's {n}")
+
+
+def _check_hash(field: str, expected: str, found: str) -> None:
+    if expected != found:
+        raise InvalidInput(field, f"one with hash {found[:16]}", f"the policy's, with hash {expected[:16]}")
+
+
+def _check_document(path: str, document: Any) -> None:
+    if not isinstance(document, dict) or not isinstance(document.get("format"), int):
+        raise InvalidInput(path, "no format number", "a policy file written by save_policy")
+    if document["format"] is True or document["format"] < 1:
+        raise InvalidInput(path, f"format {document['format']}", "a policy file written by save_policy")
+    if document["format"] > FORMAT:
+        came = f"policy format {document['format']}"
+        raise InvalidInput(path, came, f"at most {FORMAT}: upgrade dphmm to read it")
+    if document.keys() != _MEMBERS or not isinstance(document["parameters"], dict):
+        raise InvalidInput(path, ", ".join(sorted(document)), ", ".join(sorted(_MEMBERS)))
+    if "kind" in document["parameters"]:
+        raise InvalidInput(path, "a kind among the parameters", "a policy file written by save_policy")
+    for field in ("space", "model"):
+        if not isinstance(document[field], (str, type(None))):
+            raise InvalidInput(f"{path} {field}", document[field], "a hash or null")
+
+
+def _replace(path: Path, text: str) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

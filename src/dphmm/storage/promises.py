@@ -1,0 +1,171 @@
+"""The sentences of a privacy statement: what is promised and what is not, nothing stronger than was proved.
+
+Each sentence stands alone, so that a reader of any one member of the statement is not misled. Sources:
+Definition 4.4 and Theorems 6.3 and 7.2 of the DPHMM paper, with errata 4, 5, 11, 19 and 21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dphmm.accounting.summary import COMPONENT_REASON, FLAT_REASON
+from dphmm.policy.constraint import Support
+from dphmm.session.options import Options
+
+DEFINITION = "{epsilon, G, C_t}-DPHMM"
+SOURCE = "Definition 4.4 of the DPHMM paper (2016), with errata 11"
+UNIT = (
+    "one release: the answer about one subject's state at one time step, given everything released about the "
+    "subject before"
+)
+ASSUMED_PUBLIC = (
+    "The model, its initial distribution, the policy, the answers of the states, the mechanism, the release "
+    "times and all earlier releases are taken to be known to everybody."
+)
+
+
+def promise(options: Options, holds: bool) -> dict[str, Any]:
+    """The definition of each release, in words, and whether it holds for this file."""
+    return {
+        "definition": DEFINITION,
+        "source": SOURCE,
+        "holds": holds,
+        "meaning": [edge_promise(str(options.epsilon)), LONELY_PROMISE],
+        "assumes": ASSUMED_PUBLIC,
+    }
+
+
+def edge_promise(epsilon: str) -> str:
+    """What two states joined by the policy are promised."""
+    return (
+        "Take any two states that share an edge of the policy and that the public history leaves possible: "
+        f"whatever was released before, each answer is at most a factor exp({epsilon}) more likely from the "
+        "one than from the other."
+    )
+
+
+LONELY_PROMISE = (
+    "A possible state without such an edge has another possible state that it is hidden with in the same "
+    "way, unless all possible states have one and the same answer, which is then published as it is and "
+    "says nothing."
+)
+
+
+def constraint_words(options: Options) -> str:
+    """On which states a release is planned."""
+    if isinstance(options.constraint, Support):
+        return (
+            "Releases are planned on the support: every state that the model and the subject's earlier "
+            "releases leave possible."
+        )
+    return (
+        "Releases are planned on a delta-set: the fewest possible states that hold 1 - delta of the prior. "
+        "A state outside it is answered as its surrogate, the nearest state inside. The policy is "
+        "contracted along that map, so that every policy edge among possible states keeps epsilon; delta "
+        "does not weaken the promise."
+    )
+
+
+def scope_words(options: Options) -> str:
+    """Whether all states of a step share their noise."""
+    if options.scope == "component":
+        return (
+            "One noise distribution per connected component of the policy: a release can disclose the "
+            "component, and over time releases do. Between components nothing is promised."
+        )
+    return "One noise distribution for all states of a step."
+
+
+def flat_words(options: Options) -> str:
+    """What happens where the policy's differences do not span all directions."""
+    flat = "Where the answers of policy neighbours differ along one line or plane only, "
+    return (
+        flat
+        + {
+            "thicken": "the noise is widened to all directions: no release excludes a possible state for "
+            "certain.",
+            "allow": "so does the noise: a release can tell for certain on which line or plane the state is.",
+            "refuse": "nothing is released.",
+        }[options.flat]
+    )
+
+
+def provenance_words(provenance: Mapping[str, Any], people: str) -> str:
+    """What the model's origin means for the promise."""
+    if provenance.get("private") is True:
+        return (
+            "Fitted with differential privacy: what the model itself loses about people adds to the releases."
+        )
+    if provenance.get("private") is not False:
+        return "Given, not fitted by dphmm: the promise takes it to say nothing about the released people."
+    return {
+        "same": "Fitted without privacy on the very people released here: no bound holds for them, because "
+        "the model itself can show one person's move.",
+        "others": "Fitted without privacy on other people than those released, as the data owner declares: "
+        "the promise to the released people stands, and those it was fitted on have no protection from the "
+        "model.",
+        "unknown": "Fitted without privacy: for released people who are among those it was fitted on no "
+        "bound holds, because the model itself can show one person's move.",
+    }[people]
+
+
+def randomness_words(replayable: int, rows: int) -> str:
+    """Where the noise came from."""
+    if replayable:
+        return (
+            f"NOT PRIVATE: {replayable} of {rows} rows were drawn from replayable bits. Whoever knows the "
+            "seed can take the noise away. For tests and simulations only."
+        )
+    return "The operating system's secure randomness, sampled exactly on the lattice of answers."
+
+
+def cost_unbounded_because(options: Options) -> str:
+    """Why a sum of costs has no bound."""
+    return COMPONENT_REASON if options.scope == "component" else FLAT_REASON
+
+
+def not_private_because(provenance: Mapping[str, Any], people: str, replayable: int) -> list[str]:
+    """The reasons for which the released people have no protection at all; usually none."""
+    reasons = []
+    if replayable:
+        reasons.append("replayable bits: whoever knows the seed can take the noise away")
+    if people == "same" and provenance.get("private") is False:
+        reasons.append("the model was fitted without privacy on the people released")
+    return reasons
+
+
+def not_protected(options: Options, provenance: Mapping[str, Any], people: str) -> list[str]:
+    """What these releases do not hide, a sentence each."""
+    told = list(_NEVER_PROTECTED)
+    if options.scope == "component":
+        told.append("The component of the policy that a subject is in: releases disclose it over time.")
+    if options.flat == "allow":
+        told.append(
+            "Where a hull is flat, the line or plane that the state is on: a release can disclose it for "
+            "sure."
+        )
+    if provenance.get("private") is False:
+        told.append(_MODEL_SHOWS[people])
+    return told
+
+
+_NEVER_PROTECTED = (
+    "Who is in the data, at which time steps they were observed, and how often.",
+    "States that no edge of the policy joins: they can be told apart up to the cost of a release, which may "
+    "be larger than epsilon. Where a subject is, seen more coarsely than the policy, is not hidden.",
+    "What many releases show together: a place that a subject returns to becomes clearer every time. "
+    "Epsilon bounds each release given the past; over time only the sum of the costs is a bound.",
+    "A true state outside the support, where the model calls the subject's move impossible: it is only "
+    "indistinguishable from its surrogate, the nearest planned state, and not from its own policy "
+    "neighbours.",
+    "Subjects against an adversary who knows more than the model and these releases, or uses another model: "
+    "whoever can exclude more states may leave a state without a neighbour to hide among.",
+)
+_MODEL_SHOWS = {
+    "same": "Anything that the model shows about the people released: it was fitted on them without privacy.",
+    "others": "The people the model was fitted on, who are others than those released: it was fitted "
+    "without privacy.",
+    "unknown": "The people the model was fitted on, who may be among those released: it was fitted without "
+    "privacy.",
+}

@@ -1,0 +1,238 @@
+"""The privacy statement beside every released file: what was promised, what it cost, what is not protected.
+
+Machine-readable: JSON that follows ``privacy-statement.schema.json`` of this package. Everything in it is
+public: parameters, hashes of public inputs, and counts and sums over the rows that were published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from dphmm._checks import one_of
+from dphmm.accounting.budget import EMPTY, Account
+from dphmm.accounting.records import shown
+from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.options import Options
+from dphmm.session.plan import ALGORITHM_VERSION
+from dphmm.states.space import StateSpace
+from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
+from dphmm.storage.promises import (
+    UNIT,
+    constraint_words,
+    cost_unbounded_because,
+    flat_words,
+    not_private_because,
+    not_protected,
+    promise,
+    provenance_words,
+    randomness_words,
+    scope_words,
+)
+from dphmm.storage.released import ReleasedRow
+
+FORMAT = 1
+#: Who the model was fitted on, as its owner declares: "others" than the released people, the "same", or
+#: "unknown".
+MODEL_PEOPLE = ("unknown", "others", "same")
+# Longer lists are told by their hash alone.
+_MOST_PLANS = 1000
+_LONGEST_PARAMETERS = 4096
+
+
+class Published:
+    """What a file publishes, added up as it is written: counts and sums over public rows."""
+
+    def __init__(self, rows: Iterable[ReleasedRow] = ()) -> None:
+        self.rows = self.constants = self.replayable = 0
+        self.mechanisms: Counter[str] = Counter()
+        self.plans: set[str] = set()
+        self._accounts: dict[str, Account] = {}
+        self.add(rows)
+
+    def add(self, rows: Iterable[ReleasedRow]) -> None:
+        """Count some more rows."""
+        for row in rows:
+            release = row.release
+            self.rows += 1
+            self.constants += release.constant
+            self.replayable += not release.secure
+            self.mechanisms[release.mechanism] += 1
+            self.plans.add(release.plan_hash)
+            account = self._accounts.get(row.user, EMPTY)
+            self._accounts[row.user] = account.plus(release.epsilon, release.cost)
+
+    @property
+    def subjects(self) -> int:
+        """How many users have rows."""
+        return len(self._accounts)
+
+    @property
+    def largest(self) -> Account:
+        """The largest total epsilon, and the largest total cost, of any one subject."""
+        accounts = self._accounts.values()
+        return Account(
+            max((account.epsilon for account in accounts), default=EMPTY.epsilon),
+            max((account.nanos for account in accounts), default=0),
+            any(account.unbounded for account in accounts),
+        )
+
+
+def privacy_statement(
+    published: Published,
+    *,
+    model: MarkovModel,
+    policy: PolicyGraph,
+    space: StateSpace,
+    options: Options,
+    query: str = "state",
+    model_people: str = "unknown",
+) -> dict[str, Any]:
+    """The statement of one released file, ready for JSON.
+
+    ``published`` has counted every row of the file. ``model_people``: "others" where the data owner knows
+    that the model was fitted on other people than those released, "same" where it was fitted on them. Raises
+    InvalidInput for another word.
+    """
+    one_of(model_people, MODEL_PEOPLE, "model_people")
+    provenance = model.provenance
+    reasons = not_private_because(provenance, model_people, published.replayable)
+    return {
+        "format": FORMAT,
+        "software": {"name": "dphmm", "version": version("dphmm"), "algorithm_version": ALGORITHM_VERSION},
+        "private": not reasons,
+        "not_private_because": reasons,
+        "promise": promise(options, holds=not reasons),
+        "unit_of_privacy": UNIT,
+        "query": query,
+        "epsilon": str(options.epsilon),
+        "policy": _policy(policy),
+        "constraint": {"name": str(options.constraint), "meaning": constraint_words(options)},
+        "mechanism": {
+            "asked": options.mechanism,
+            "chosen": dict(sorted(published.mechanisms.items())),
+            "protection": options.protection,
+            "start": options.start,
+        },
+        "scope": {"name": options.scope, "meaning": scope_words(options)},
+        "flat": _flat(options),
+        "space": {
+            "kind": space.kind,
+            "states": space.n_states,
+            "dimension": space.dimension,
+            "pitch": [float(pitch) for pitch in space.pitch],
+            "sha256": space.digest,
+        },
+        "model": _model(model, model_people),
+        "plans": _plans(published.plans),
+        "published": {
+            "rows": published.rows,
+            "subjects": published.subjects,
+            "public_constants": published.constants,
+        },
+        "totals": _totals(published, options),
+        "randomness": {
+            "secure": published.replayable == 0,
+            "replayable_rows": published.replayable,
+            "meaning": randomness_words(published.replayable, published.rows),
+        },
+        "not_protected": not_protected(options, provenance, model_people),
+    }
+
+
+def write_statement(release: PathLike, statement: dict[str, Any]) -> Path:
+    """Write the statement of a released file beside it, as ``<name>.privacy.json``; returns that path.
+
+    Adds the file's name and SHA-256, so that the statement says which file it is about.
+    """
+    file = Path(release)
+    about = {"name": file.name, "sha256": file_digest(file)}
+    path = statement_path(file)
+    text = json.dumps({**statement, "file": about}, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path
+
+
+def load_statement(release: PathLike) -> dict[str, Any]:
+    """The statement beside a released file. Raises InvalidInput where there is none that can be read."""
+    path = checked_input(statement_path(release), "statement")
+    try:
+        statement = json.loads(path.read_text(encoding="utf-8"))
+        known = statement["format"] == FORMAT and statement["software"]["name"] == "dphmm"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        known = False
+    if not known:
+        raise InvalidInput("statement", str(path), f"a privacy statement of format {FORMAT}")
+    found: dict[str, Any] = statement
+    return found
+
+
+def statement_path(release: PathLike) -> Path:
+    """Where the statement of a released file lies: released.parquet.privacy.json."""
+    file = Path(release)
+    return file.with_name(f"{file.name}.privacy.json")
+
+
+def statement_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a written statement."""
+    text = files("dphmm.storage").joinpath("privacy-statement.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def _policy(policy: PolicyGraph) -> dict[str, Any]:
+    described = policy.describe()
+    kind = described.pop("kind")
+    short = len(json.dumps(described)) <= _LONGEST_PARAMETERS
+    return {"kind": kind, "parameters": described if short else None, "sha256": policy.digest}
+
+
+def _flat(options: Options) -> dict[str, Any]:
+    thickness = None if options.thickness is None else [str(t) for t in options.thickness]
+    return {"name": options.flat, "thickness": thickness, "meaning": flat_words(options)}
+
+
+def _model(model: MarkovModel, people: str) -> dict[str, Any]:
+    provenance = model.provenance
+    return {
+        "sha256": model.digest,
+        "step_seconds": model.step,
+        "method": str(provenance.get("method", "unknown")),
+        "private": provenance.get("private"),
+        "people": people,
+        "meaning": provenance_words(provenance, people),
+    }
+
+
+def _plans(hashes: set[str]) -> dict[str, Any]:
+    ordered = sorted(hashes)
+    digest = hashlib.sha256("\n".join(ordered).encode()).hexdigest()
+    return {
+        "count": len(ordered),
+        "sha256": digest,
+        "hashes": ordered if len(ordered) <= _MOST_PLANS else None,
+    }
+
+
+def _totals(published: Published, options: Options) -> dict[str, Any]:
+    spent = published.largest.spent
+    unbounded = spent.cost == math.inf
+    return {
+        "of": "the subject with the largest total in this file; the ledger has everyone's, over all files",
+        "epsilon_sum": shown(spent.epsilon),
+        "epsilon_sum_meaning": EPSILON_STATEMENT,
+        "cost_sum": shown(spent.cost),
+        "cost_sum_meaning": COST_STATEMENT,
+        "cost_unbounded_because": cost_unbounded_because(options) if unbounded else None,
+    }

@@ -1,0 +1,130 @@
+"""Trajectories as files and tables. Canonical columns: user, t (UTC), step, lat, lon, state, trip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dphmm.errors import InvalidInput
+from dphmm.states.trajectory import Trajectories
+from dphmm.storage.assembling import Assembler, Loaded, Roles
+from dphmm.storage.inputs import PathLike
+from dphmm.storage.tables import column_names, read_batches, write_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Names under which a place is found when none is given.
+_LATITUDES = ("lat", "latitude")
+_LONGITUDES = ("lon", "lng", "long", "longitude")
+
+
+def load_trajectories(
+    path: PathLike,
+    *,
+    user_column: str | None = None,
+    time_column: str | None = None,
+    order_column: str | None = None,
+    trip_column: str | None = None,
+    state_column: str | None = None,
+    lat_column: str | None = None,
+    lon_column: str | None = None,
+    assume_utc: bool = False,
+) -> Loaded:
+    """Trajectories of a Parquet or CSV file, and the rows that were set aside (row number and reason, no
+    values).
+
+    Columns default to user, t, step, trip, state, lat (latitude) and lon (lng, longitude) where they exist.
+    Times are timestamps with a zone or ISO 8601 text with one; ``assume_utc`` takes times without.
+    ``order_column`` says which row of a user (of a trip) comes first: rows are sorted by it and numbered, and
+    the time is read only if ``time_column`` is given. Without time, step or order every row is a step.
+    ``state_column`` makes places unnecessary. Set aside: missing_user, invalid_time, invalid_step,
+    invalid_order, invalid_place, missing_state.
+
+    Raises InvalidInput as read_table does, for a column that is not there or cannot be meant, for times
+    without a zone, and if no row is left.
+    """
+    given = {
+        "user": user_column, "time": time_column, "order": order_column, "trip": trip_column,
+        "state": state_column, "lat": lat_column, "lon": lon_column,
+    }  # fmt: skip
+    roles = column_roles(column_names(path), given)
+    assembler = Assembler(roles, assume_utc)
+    for part in read_batches(path, columns=roles.names, text=None):
+        assembler.add(part)
+    return assembler.finish(str(path))
+
+
+def save_trajectories(path: PathLike, trajectories: Trajectories, *, inputs: Iterable[PathLike] = ()) -> None:
+    """Write the canonical columns that there are, at once or not at all; ``inputs`` must not be replaced."""
+    write_table(Path(path), trajectories_table(trajectories), inputs=inputs)
+
+
+def trajectories_table(trajectories: Trajectories) -> pa.Table:
+    """The canonical Arrow table: user text, t timestamp[us, UTC], step, lat, lon, state, trip."""
+    import pyarrow as pa
+
+    users = pa.array(trajectories.users, pa.string())
+    columns: dict[str, Any] = {
+        "user": pa.DictionaryArray.from_arrays(trajectories.user, users).cast(pa.string())
+    }
+    if trajectories.time is not None:
+        columns["t"] = pa.array(trajectories.time, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    for name in ("step", "lat", "lon", "state", "trip"):
+        column = getattr(trajectories, name)
+        if column is not None:
+            columns[name] = pa.array(
+                column, pa.string() if name == "state" else pa.from_numpy_dtype(column.dtype)
+            )
+    return pa.table(columns)
+
+
+def trajectories_from_table(table: Any, *, assume_utc: bool = False, **columns: str | None) -> Loaded:
+    """The same from a pandas, polars or Arrow table; ``columns`` as in load_trajectories. The table stays
+    as it is.
+    """
+    from dphmm.storage.frames import column_list, to_arrow
+
+    unknown = set(columns) - {f"{role}_column" for role in _ROLES}
+    if unknown:
+        raise InvalidInput(
+            "columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in _ROLES)
+        )
+    given = {role: columns.get(f"{role}_column") for role in _ROLES}
+    roles = column_roles(column_list(table), given)
+    assembler = Assembler(roles, assume_utc)
+    assembler.add(to_arrow(table, roles.names))
+    return assembler.finish("table")
+
+
+_ROLES = ("user", "time", "order", "trip", "state", "lat", "lon")
+
+
+def column_roles(names: Sequence[str], given: dict[str, str | None]) -> Roles:
+    """Which column is what, from the names there are and those that were given."""
+    missing = next((name for name in given.values() if name is not None and name not in names), None)
+    if missing is not None:
+        raise InvalidInput("column", missing, "one of " + ", ".join(names))
+    ordered = given["order"] is not None
+    user = given["user"] or _first(names, ("user",))
+    if user is None:
+        raise InvalidInput(
+            "user", "no such column among " + ", ".join(names), "a column user, or user_column="
+        )
+    time = given["time"] or (None if ordered else _first(names, ("t",)))
+    step = None if ordered else _first(names, ("step",))
+    lat, lon = given["lat"] or _first(names, _LATITUDES), given["lon"] or _first(names, _LONGITUDES)
+    if given["state"] is not None and given["lat"] is None:
+        lat = lon = None
+    state = given["state"] or _first(names, ("state",))
+    if (lat is None or lon is None) and state is None:
+        raise InvalidInput("place", "columns " + ", ".join(names), "lat and lon, or state (state_column=)")
+    trip = given["trip"] or _first(names, ("trip",))
+    if lat is None or lon is None:
+        lat = lon = None
+    return Roles(user, time, step, given["order"], lat, lon, state, trip)
+
+
+def _first(names: Sequence[str], wanted: Sequence[str]) -> str | None:
+    return next((name for name in wanted if name in names), None)

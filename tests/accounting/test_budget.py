@@ -1,0 +1,97 @@
+"""Sums never lose, caps are exact, every rounding goes towards privacy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dphmm.accounting import Caps, PlanRecord, Request
+from dphmm.accounting.budget import EMPTY, NANO, admit, nanos_down, nanos_up
+from dphmm.errors import BudgetExceeded, InvalidInput
+
+PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
+GOOD = Request("ann", "state", 1, "release", Fraction(1, 10), Fraction(1, 10), PLAN, True, False)
+amounts = st.fractions(min_value=0, max_value=1000, max_denominator=10**12)
+
+
+@given(amounts)
+@settings(max_examples=100, deadline=None)
+def test_spends_round_up_and_caps_down_by_less_than_one_nano(amount: Fraction) -> None:
+    assert 0 <= Fraction(nanos_up(amount), NANO) - amount < Fraction(1, NANO)
+    assert 0 <= amount - Fraction(nanos_down(amount), NANO) < Fraction(1, NANO)
+
+
+@given(st.lists(amounts.filter(bool), min_size=1, max_size=12), amounts)
+@settings(max_examples=100, deadline=None)
+def test_what_is_admitted_fits_the_cap(costs: list[Fraction], cap: Fraction) -> None:
+    account, admitted = EMPTY, Fraction(0)
+    for cost in costs:
+        try:
+            account = admit(account, replace(GOOD, cost=cost), Caps(cost=cap))
+        except BudgetExceeded:
+            # Refused only if the true sum is over the cap, or within the roundings of it.
+            assert admitted + cost > cap - Fraction(len(costs) + 1, NANO)
+        else:
+            admitted += cost
+            assert admitted <= account.spent.cost <= cap
+
+
+def test_three_tenths_fit_and_a_fourth_does_not() -> None:
+    account, caps = EMPTY, Caps(epsilon=Fraction(3, 10), cost=Fraction(3, 10))
+    for _ in range(3):
+        account = admit(account, GOOD, caps)
+    assert account.spent.epsilon == account.spent.cost == Fraction(3, 10)
+    with pytest.raises(BudgetExceeded) as caught:
+        admit(account, GOOD, caps)
+    assert str(caught.value) == (
+        'epsilon: step 1 of query "state" for subject "ann" requested 0.1; spent 0.3, remaining 0, cap 0.3; '
+        "nothing was drawn or spent"
+    )
+
+
+def test_thirds_fit_one_in_epsilon_but_not_in_cost() -> None:
+    third = replace(GOOD, epsilon=Fraction(1, 3), cost=Fraction(1, 3))
+    account = EMPTY
+    for _ in range(3):
+        account = admit(account, third, Caps(epsilon=Fraction(1)))
+    assert account.spent.epsilon == 1
+    assert account.spent.cost == Fraction(1_000_000_002, NANO)
+    two = admit(admit(EMPTY, third, Caps()), third, Caps())
+    with pytest.raises(BudgetExceeded, match=r"^cost: .*requested 0\.333333334; spent 0\.666666668"):
+        admit(two, third, Caps(cost=Fraction(1)))
+
+
+def test_tiny_costs_are_never_free() -> None:
+    account = EMPTY
+    for _ in range(10):
+        account = admit(account, replace(GOOD, cost=Fraction(1, 10**30)), Caps())
+    assert account.nanos == 10
+
+
+def test_an_unbounded_cost_fits_no_cap_and_stays() -> None:
+    flat = replace(GOOD, cost=math.inf)
+    with pytest.raises(BudgetExceeded, match="requested unbounded"):
+        admit(EMPTY, flat, Caps(cost=Fraction(10**9)))
+    account = admit(EMPTY, flat, Caps(epsilon=Fraction(1)))
+    assert account.spent.cost == math.inf
+    with pytest.raises(BudgetExceeded, match="spent unbounded, remaining 0"):
+        admit(account, GOOD, Caps(cost=Fraction(10**9)))
+
+
+def test_a_lowered_cap_leaves_nothing() -> None:
+    account = admit(EMPTY, GOOD, Caps())
+    with pytest.raises(BudgetExceeded, match=r"remaining 0, cap 0\.05"):
+        admit(account, GOOD, Caps(epsilon=Fraction(1, 20)))
+
+
+def test_a_total_of_endless_fractions_is_stopped() -> None:
+    account = EMPTY
+    with pytest.raises(InvalidInput, match="very long fraction"):
+        for k in range(20):
+            account = admit(account, replace(GOOD, epsilon=Fraction(1, 2**1000 + 2 * k + 1)), Caps())
+    assert all(len(part) < 4300 for part in str(account.epsilon).split("/"))

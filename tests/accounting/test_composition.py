@@ -1,0 +1,132 @@
+"""The corrected theorems against worked examples and brute force."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dphmm.accounting import theorem_5_3, theorem_6_3, theorem_7_1, theorem_7_2
+from dphmm.errors import InvalidInput
+
+RUNNING = [(1, 0), (2, 1), (3, 0), (0, 1), (4, 2), (1, 2)]
+#: Vertices of the running example's hull, counter-clockwise (example 5.1, all states).
+HULL = [(3, 0), (4, 1), (-1, 1), (-3, 0), (-4, -1), (1, -1)]
+
+losses = st.one_of(st.fractions(min_value=0, max_value=50, max_denominator=60), st.just(math.inf))
+
+
+def gauge(v: tuple[int, int]) -> Fraction:
+    """The norm of v under HULL: the largest of v over each facet."""
+    best = Fraction(0)
+    for (ax, ay), (bx, by) in zip(HULL, HULL[1:] + HULL[:1], strict=True):
+        nx, ny = by - ay, ax - bx
+        best = max(best, Fraction(nx * v[0] + ny * v[1], nx * ax + ny * ay))
+    return best
+
+
+def test_theorem_6_3_on_the_running_example() -> None:
+    pairs = [gauge((a[0] - b[0], a[1] - b[1])) for a, b in product(RUNNING, RUNNING)]
+    assert theorem_6_3(pairs).value == 2
+
+
+def test_theorem_5_3_on_example_5_3() -> None:
+    guarantee = theorem_5_3(Fraction(1, 2), [Fraction(n) for n in (1, 0, 1, 2, 1, 2)])
+    assert guarantee.value == 1
+    assert "adding or removing" in guarantee.statement
+    assert "5.3(2)" in guarantee.citation
+
+
+def test_an_answer_off_the_span_of_a_flat_body_has_no_bound() -> None:
+    assert not theorem_5_3(Fraction(1), [Fraction(1), math.inf]).bounded
+    assert not theorem_6_3([Fraction(1), math.inf]).bounded
+    assert not theorem_7_2([Fraction(1), math.inf, Fraction(2)]).bounded
+
+
+def test_theorem_7_2_is_reached_by_two_histories() -> None:
+    """Three states on a line, edges between neighbours, a geometric mechanism: loss ε|i − j|, cost 2ε."""
+    epsilon = Fraction(1, 3)
+    histories = list(product(range(3), repeat=2))
+    outputs = list(product(range(-2, 5), repeat=2))
+
+    def log_likelihood(z: tuple[int, ...], history: tuple[int, ...]) -> Fraction:
+        return -epsilon * sum(abs(a - b) for a, b in zip(z, history, strict=True))
+
+    worst = max(
+        log_likelihood(z, one) - log_likelihood(z, other)
+        for z in outputs
+        for one in histories
+        for other in histories
+    )
+    assert worst == theorem_7_2([2 * epsilon, 2 * epsilon]).value == 4 * epsilon
+    assert worst > 2 * epsilon  # the sum of the epsilons is not a bound over time
+
+
+#: The counter-example to Theorem 7.1 as printed: K = [−1, 1] for both queries, edges kn and lm, a alone.
+COUNTER = {"f1": {"a": 0, "k": 1, "l": 10, "m": 11, "n": 2}, "f2": {"a": 0, "k": 10, "l": 1, "m": 2, "n": 11}}
+
+
+def test_theorem_7_1_gives_nothing_when_partners_differ() -> None:
+    joint = [sum(abs(f["a"] - f[s]) for f in COUNTER.values()) for s in "klmn"]
+    assert sorted(joint) == [11, 11, 13, 13]  # the printed theorem would claim 2 with one of them
+    ones, costs = dict.fromkeys(COUNTER, Fraction(1)), dict.fromkeys(COUNTER, Fraction(11))
+    result = theorem_7_1(ones, costs, {"f1": {0: 1}, "f2": {0: 2}})
+    assert result.isolated is None
+    assert result.edges.value == 2
+    assert result.any_pair.value == 22 >= max(joint)
+
+
+def test_theorem_7_1_holds_with_one_partner() -> None:
+    # k is a's partner in both queries: the edge widens the second body to [-10, 10].
+    bodies = {"f1": 1, "f2": 10}
+    joint = sum(Fraction(abs(f["a"] - f["k"]), bodies[q]) for q, f in COUNTER.items())
+    ones = dict.fromkeys(COUNTER, Fraction(1))
+    result = theorem_7_1(ones, ones, {"f1": {0: 1}, "f2": {0: 1}})
+    assert result.isolated is not None
+    assert joint <= result.isolated.value == 2
+    assert "one partner" in result.isolated.statement
+
+
+@pytest.mark.parametrize("partners", [{}, {"f1": {0: 1}}, {"f1": {0: 1}, "f2": {}}])
+def test_theorem_7_1_gives_nothing_for_unknown_partners(partners: dict[str, dict[int, int]]) -> None:
+    ones = dict.fromkeys(COUNTER, Fraction(1))
+    assert theorem_7_1(ones, ones, partners).isolated is None
+
+
+def test_theorem_7_1_refuses_nonsense() -> None:
+    one = {"f": Fraction(1)}
+    with pytest.raises(InvalidInput, match="itself"):
+        theorem_7_1(one, one, {"f": {3: 3}})
+    with pytest.raises(InvalidInput, match="costs"):
+        theorem_7_1(one, {"g": Fraction(1)}, {})
+    with pytest.raises(InvalidInput, match="costs"):
+        theorem_7_1({}, {}, {})
+
+
+@given(st.lists(losses, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_theorem_7_2_is_the_sum_in_any_order(costs: list[Fraction | float]) -> None:
+    total = Fraction(0)
+    for cost in costs:
+        total = math.inf if cost == math.inf or total == math.inf else total + Fraction(cost)
+    assert theorem_7_2(costs).value == theorem_7_2(costs[::-1]).value == total
+
+
+@pytest.mark.parametrize("wrong", [0.5, -math.inf, math.nan, Fraction(-1), True, "1"])
+def test_losses_are_exact(wrong: object) -> None:
+    with pytest.raises(InvalidInput):
+        theorem_7_2([wrong])  # type: ignore[list-item]
+    with pytest.raises(InvalidInput):
+        theorem_6_3([wrong])  # type: ignore[list-item]
+
+
+def test_a_guarantee_prints_which_statement_it_is() -> None:
+    assert str(theorem_7_2([Fraction(1, 2), Fraction(1, 4)])).startswith(
+        "0.75 (bounds the loss of any two hist"
+    )
+    assert str(theorem_7_2([math.inf])).startswith("unbounded (")
+    assert "Theorem 7.2" in str(theorem_7_2([]))

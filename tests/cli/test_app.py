@@ -1,0 +1,96 @@
+"""The command line as a whole: help, laziness, and how every outcome becomes an exit code and one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from dphmm.cli.app import COMMANDS, app
+from dphmm.cli.outcomes import Interrupted, one_line
+from dphmm.errors import BudgetExceeded, InvalidInput, LedgerBusy
+
+
+def outcome(monkeypatch, error):
+    @click.command()
+    def failing():
+        raise error
+
+    monkeypatch.setattr(type(app), "get_command", lambda *_: failing)
+    return CliRunner().invoke(app, ["account"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidInput("epsilon", "0", "a number greater than 0"), 2),
+        (BudgetExceeded("epsilon: spent 1 of 1"), 1),
+        (LedgerBusy("ledger: in use"), 4),
+        (Interrupted("interrupted: 3 releases are stored"), 130),
+        (KeyboardInterrupt(), 130),
+        (OSError(28, "No space left on device", "out.parquet"), 1),
+    ],
+)
+def test_deliberate_errors_are_one_line_and_a_code(monkeypatch, error, code):
+    result = outcome(monkeypatch, error)
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_unknown_exception_is_a_bug_and_stays_one(monkeypatch):
+    result = outcome(monkeypatch, ZeroDivisionError("ours"))
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["fit"], ["fit", "--nope"], ["policy", "nonsense", "m"]])
+def test_usage_errors_are_one_line(arguments):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_names_every_command_without_loading_one(flag):
+    result = CliRunner().invoke(app, [flag])
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "demo"])
+def test_every_command_has_help(name, run):
+    assert run(name, "-h").stdout.startswith("Usage: dphmm " + name)
+
+
+def test_version(run):
+    import dphmm
+
+    assert run("--version").stdout == f"dphmm {dphmm.__version__}\n"
+
+
+def test_help_loads_no_heavy_library():
+    heavy = ("numba", "pandas", "pyarrow", "scipy", "rich", "h3", "networkx", "matplotlib", "numpy")
+    script = (
+        "import sys; from dphmm.cli.app import app\n"
+        "try: app.main(['-h'])\n"
+        "except SystemExit: pass\n"
+        f"print([name for name in {heavy} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+
+
+def test_the_module_runs_as_a_program():
+    done = subprocess.run([sys.executable, "-m", "dphmm", "fit"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_message_cannot_steer_the_terminal():
+    assert one_line("a\nb\x1b[31m\u202e") == "a b\\x1b[31m\\u202e"

@@ -1,0 +1,163 @@
+"""The demo from nothing to a page, its files, and the folders it refuses to touch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import Result
+
+import dphmm
+from dphmm.cli.demo import FILES
+from dphmm.storage.statement import load_statement, statement_schema
+
+Run = Callable[..., Result]
+
+SMALL = ("--people", 4, "--days", 1)
+ROWS = 2 * 144
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A small demo, run as a user runs it."""
+    folder = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-c", "from dphmm.cli import main; main()", "demo", *map(str, SMALL)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return folder / "demo-out", done
+
+
+def test_it_ends_with_the_path_of_the_page(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, done = made
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["demo-out/report.html"]
+    for promised in (
+        "rows released",
+        "mean error",
+        "epsilon",
+        "cost",
+        "not a bound over time",
+        "drift",
+        "owner",
+    ):
+        assert promised in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+
+
+def test_the_released_file_keeps_the_contract(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    table = pq.read_table(made[0] / "released.parquet")
+    assert table.column_names == [
+        "user", "t", "step", "z_0", "z_1", "estimate_0", "estimate_1", "estimate", "z_lat", "z_lon",
+        "estimate_lat", "estimate_lon", "epsilon", "cost", "plan",
+    ]  # fmt: skip
+    assert len(table) == ROWS
+    assert set(table.column("epsilon").to_pylist()) == {1.0}
+
+
+def test_it_is_a_real_release_with_a_statement(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    statement = load_statement(made[0] / "released.parquet")
+    jsonschema.validate(statement, statement_schema())
+    assert statement["private"] and statement["randomness"]["secure"]
+    assert statement["model"]["people"] == "others"
+    assert statement["published"] == {"rows": ROWS, "subjects": 2, "public_constants": 0}
+
+
+def test_files_and_ledger_agree(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, _ = made
+    model = dphmm.load_model(folder / "model.npz")
+    policy = dphmm.load_policy(folder / "policy.json", model=model)
+    statement = load_statement(folder / "released.parquet")
+    assert statement["model"]["sha256"] == model.digest and statement["policy"]["sha256"] == policy.digest
+    table = pq.read_table(folder / "released.parquet")
+    ledger = dphmm.open_ledger(folder / "ledger.db")
+    for subject, query in ledger.sessions():
+        mine = np.array(table.column("user").to_pylist()) == subject
+        entries = ledger.entries(subject, query)
+        z = model.space.frame.to_answers(np.array([entry.z for entry in entries]))
+        assert np.array_equal(z[:, 0], table.column("z_0").to_numpy()[mine])
+    ledger.close()
+
+
+def test_nobody_released_was_fitted_on(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    def people(name: str) -> set[str]:
+        return set(pq.read_table(made[0] / name).column("user").to_pylist())
+
+    assert people("released.parquet") == people("trajectories.parquet")
+    assert not people("trajectories.parquet") & people("model_people.parquet")
+
+
+def test_the_page_shows_the_demo(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    text = (made[0] / "report.html").read_text()
+    assert "Port Markov" in text and "simulated" in text and "<script" not in text
+    assert text.count("<svg") == 3 and "Not private" not in text
+
+
+def test_a_second_demo_in_the_same_folder_is_refused(
+    made: tuple[Path, subprocess.CompletedProcess[str]], run: Run
+) -> None:
+    folder, _ = made
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    told = run("demo", "--out", folder, *SMALL, code=2).stderr
+    assert len(told.splitlines()) == 1 and "--force" in told
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_seed_gives_the_same_demo_and_is_marked_everywhere(tmp_path: Path, run: Run) -> None:
+    first = run("demo", "--out", tmp_path / "a", "--seed", 5, "--json", *SMALL)
+    again = run("demo", "--out", tmp_path / "b", "--seed", 5, "--json", *SMALL)
+    one, other = (json.loads(result.stdout) for result in (first, again))
+    same = set(one) - {"out", "report"}
+    assert {key: one[key] for key in same} == {key: other[key] for key in same}
+    assert (tmp_path / "a" / "released.parquet").read_bytes() == (
+        tmp_path / "b" / "released.parquet"
+    ).read_bytes()
+    assert one["private"] is False and one["rows"] == ROWS
+    assert one["mean_estimate_error_m"] < one["mean_error_m"]
+    assert "replayable" in first.stderr
+    assert "NOT PRIVATE" in load_statement(tmp_path / "a" / "released.parquet")["randomness"]["meaning"]
+    assert "Not private" in (tmp_path / "a" / "report.html").read_text()
+    ledger = dphmm.open_ledger(tmp_path / "a" / "ledger.db")
+    assert not any(entry.secure for key in ledger.sessions() for entry in ledger.entries(*key))
+    ledger.close()
+
+
+def test_force_replaces_an_earlier_demo_and_nothing_else(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "demo"
+    run("demo", "--out", folder, "--quiet", *SMALL)
+    (folder / "mine.txt").write_text("kept")
+    before = (folder / "released.parquet").read_bytes()
+    result = run("demo", "--out", folder, "--quiet", "--force", *SMALL)
+    assert result.stderr == "" and result.stdout == f"{folder}/report.html\n"
+    assert (folder / "mine.txt").read_text() == "kept"
+    assert (folder / "released.parquet").read_bytes() != before
+
+
+def test_force_never_deletes_a_ledger_that_no_demo_made(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "ledger.db").write_bytes(b"precious")
+    for options in ((), ("--force",)):
+        told = run("demo", "--out", tmp_path, *options, *SMALL, code=2).stderr
+        assert len(told.splitlines()) == 1 and "ledger.db" in told
+    assert (tmp_path / "ledger.db").read_bytes() == b"precious"
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
+
+
+@pytest.mark.parametrize(
+    ("options", "field"), [(("--people", 1), "people"), (("--days", 0), "days"), (("--seed", -1), "seed")]
+)
+def test_bad_numbers_are_named_and_nothing_is_written(
+    options: tuple[object, ...], field: str, tmp_path: Path, run: Run
+) -> None:
+    told = run("demo", "--out", tmp_path / "new", *options, code=2).stderr
+    assert field in told and len(told.splitlines()) == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_file_is_not_a_folder(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "taken").write_text("")
+    assert "--out" in run("demo", "--out", tmp_path / "taken", *SMALL, code=2).stderr

@@ -1,0 +1,137 @@
+"""dphmm fit: a model file from the commands alone, and what it says about itself."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from dphmm.storage.models import load_model
+
+GRID = ("--grid", "1km", "--bbox", "10.0,50.0,10.056,50.036")
+
+
+def test_the_model_knows_its_states_its_step_and_its_source(town):
+    model = load_model(town / "model.npz")
+    assert model.space.kind == "grid"
+    assert model.step == 300
+    provenance = model.provenance
+    assert provenance["private"] is False
+    assert provenance["n_users"] == 12
+    assert provenance["source"] == "people.csv"
+    assert provenance["source_sha256"] == hashlib.sha256((town / "people.csv").read_bytes()).hexdigest()
+
+
+def test_the_summary_counts_and_warns(town, tmp_path, run, one_json):
+    result = run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *GRID, "--step", "5min", "--json")
+    counted = one_json(result)
+    assert counted["rows"] == 12 * 24
+    assert counted["users"] == 12
+    assert counted["transitions"] == 12 * 23
+    assert counted["states"] + counted["states_not_visited"] == 25
+    assert counted["private"] is False
+    assert "without privacy" in result.stderr
+    quiet = run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *GRID, "--step", "5min", "--quiet")
+    assert quiet.stdout == ""
+    assert quiet.stderr.count("\n") == 1
+    assert "without privacy" in quiet.stderr
+
+
+def test_the_box_is_never_taken_from_the_data(town, tmp_path, run):
+    result = run("fit", town / "people.csv", "-o", tmp_path / "m.npz", "--grid", "1km", code=2)
+    assert "publish the data's extent" in result.stderr
+    assert not (tmp_path / "m.npz").exists()
+
+
+def test_rows_outside_the_box_are_filtered_and_counted(town, tmp_path, run, one_json):
+    box = ("--grid", "1km", "--bbox", "10.0,50.0,10.028,50.036")
+    counted = one_json(run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *box, "--json"))
+    assert counted["dropped"]["outside"] > 0
+
+
+def test_the_speed_limit_drops_glitches_and_can_be_lifted(tmp_path, run, one_json):
+    rows = ["user,t,lat,lon"]
+    rows += [f"u,2024-01-01T00:{m:02d}:00Z,50.00{m % 10},10.0{m % 3}" for m in range(0, 50, 5)]
+    rows.append("u,2024-01-01T00:46:00Z,50.03,10.05")
+    (tmp_path / "x.csv").write_text("\n".join(rows) + "\n")
+    slow = ("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *GRID, "--json", "--max-speed")
+    assert one_json(run(*slow, "150km/h"))["dropped"]["too_fast"] == 1
+    assert one_json(run(*slow, "none"))["dropped"] == {}
+
+
+def test_a_gap_of_two_steps_is_held_or_cut(tmp_path, run, one_json):
+    minutes = (0, 5, 15, 20, 25)
+    rows = [f"u,2024-01-01T00:{m:02d}:00Z,50.01,10.0{1 + i % 2}" for i, m in enumerate(minutes)]
+    (tmp_path / "x.csv").write_text("user,t,lat,lon\n" + "\n".join(rows) + "\n")
+    fit = ("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *GRID, "--json", "--step", "5min")
+    assert one_json(run(*fit))["transitions"] == 3
+    held = one_json(run(*fit, "--gap", "10min"))
+    assert (held["transitions"], held["held"]) == (5, 1)
+    run(*fit, "--gap", "1min", code=2)
+
+
+def test_states_by_name_with_ordinal_answers(site):
+    model = load_model(site / "model.npz")
+    assert model.space.names == ("alpha", "beta", "delta", "gamma")
+    assert model.space.answers[:, 0].tolist() == [0, 1, 2, 3]
+    assert model.step is None
+
+
+def test_states_by_name_with_a_table_of_answers(site, tmp_path, run, one_json):
+    (tmp_path / "answers.csv").write_text("state,x,y\nalpha,0,1\nbeta,2,0.5\ngamma,-1,3\nunseen,9,9\n")
+    result = run(
+        "fit", site / "visits.csv", "-o", tmp_path / "m.npz", "--state-column", "state",
+        "--answers", tmp_path / "answers.csv", "--json",
+    )  # fmt: skip
+    counted = one_json(result)
+    assert counted["dropped"]["outside"] > 0
+    assert counted["states_not_visited"] == 1
+    space = load_model(tmp_path / "m.npz").space
+    assert space.names == ("alpha", "beta", "gamma")
+    np.testing.assert_allclose(space.answers, [[0, 1], [2, 0.5], [-1, 3]], atol=0.02)
+
+
+def test_h3_cells_are_those_visited(town, tmp_path, run):
+    pytest.importorskip("h3")
+    run("fit", town / "people.csv", "-o", tmp_path / "m.npz", "--h3", "7", "--step", "5min", "--quiet")
+    assert load_model(tmp_path / "m.npz").space.kind == "h3"
+
+
+def test_smoothing_on_a_grid_joins_neighbouring_cells_only(town, tmp_path, run):
+    run(
+        "fit",
+        town / "people.csv",
+        "-o",
+        tmp_path / "m.npz",
+        *GRID,
+        "--step",
+        "5min",
+        "--smoothing",
+        "0.5",
+        "-q",
+    )
+    model = load_model(tmp_path / "m.npz")
+    i, j = model.transition.nonzero()
+    assert np.abs(model.space.lattice[i] - model.space.lattice[j]).max() == 1
+    assert model.n_transitions > load_model(town / "model.npz").n_transitions
+
+
+def test_rows_that_cannot_be_read_are_counted_and_exit_3(tmp_path, run, one_json):
+    lines = ["user,t,lat,lon", "a,2024-01-01T00:00:00Z,50.01,10.01", "a,2024-01-01T00:05:00Z,50.02,10.02"]
+    lines += [
+        "a,never,50.01,10.01",
+        "a,2024-01-01T00:10:00Z,north,10.01",
+        "a,2024-01-01T00:10:00Z,50.01,10.02",
+    ]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    result = run(
+        "fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *GRID, "--step", "5min", "--json", code=3
+    )
+    assert one_json(result)["set_aside"] == {"invalid_place": 1, "invalid_time": 1}
+    assert (tmp_path / "m.npz").exists()
+
+
+def test_private_learning_is_not_offered(town, tmp_path, run):
+    result = run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *GRID, "--epsilon", "1", code=2)
+    assert "--epsilon" in result.stderr

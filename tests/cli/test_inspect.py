@@ -1,0 +1,86 @@
+"""dphmm inspect: public facts, for people and for machines."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+
+def test_a_model_alone(town, run, one_json):
+    facts = one_json(run("inspect", town / "model.npz", "--json"))
+    assert set(facts) == {"space", "model"}
+    assert facts["space"]["dimension"] == 2
+    assert facts["space"]["pitch"] == [1000.0, 1000.0]
+    assert facts["model"]["private"] is False
+    assert facts["model"]["closed_classes"] == 1
+
+
+def test_the_numbers_of_the_worked_example(tmp_path, run, one_json):
+    # THEORY 10, example 5.1: area 11, continuous K-norm error 472/11, Laplace 100, degrees 4,6,3,5,4,4, factor 2.
+    from dphmm.markov.model import MarkovModel
+    from dphmm.policy import from_edges
+    from dphmm.states.space import StateSpace
+    from dphmm.storage.models import save_model
+    from dphmm.storage.policies import save_policy
+
+    names = [f"s{i}" for i in range(1, 7)]
+    space = StateSpace([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]], names)
+    model = MarkovModel([1 / 6] * 6, [[1 / 6] * 6] * 6, space=space)
+    save_model(model, tmp_path / "m.npz")
+    save_policy(from_edges([[1, 2], [3, 4], [3, 5], [4, 5]], 6), tmp_path / "p.json", space)
+    facts = one_json(run("inspect", tmp_path / "m.npz", "--policy", tmp_path / "p.json", "--json"))
+    release = facts["release"]
+    assert release["volume"] == 11
+    assert len(release["vertices"]) == 6
+    assert release["degree_of_protection"] == {"least": 3, "median": 4.0, "most": 6}
+    assert release["cost"] == 2
+    assert release["expected_errors"]["knorm (not for release)"] == pytest.approx(math.sqrt(472 / 11))
+    assert release["expected_errors"]["laplace (not for release)"] == pytest.approx(10)
+    assert release["expected_error"] == min(
+        error for name, error in release["expected_errors"].items() if "not for release" not in name
+    )
+    assert facts["first_step"]["exposed_states"] == 0
+
+
+def test_every_number_comes_with_what_it_means(town, run):
+    text = run("inspect", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "0.5").stdout
+    assert "exp(1/2)" in text
+    assert "Theorem 6.3" in text
+    assert "One noise distribution for all states" in text
+
+
+def test_component_scope_says_what_it_discloses(site, tmp_path, run, one_json):
+    (tmp_path / "g.csv").write_text("alpha,gamma\n")
+    policy = tmp_path / "p.json"
+    run("policy", "edges", site / "model.npz", "-o", policy, "--graph", tmp_path / "g.csv")
+    facts = one_json(
+        run("inspect", site / "model.npz", "--policy", policy, "--scope", "component", "--json")
+    )
+    assert facts["release"]["cost"] is None
+    assert "unbounded" in facts["promise"]["cost"]
+    assert "disclose the component" in facts["promise"]["scope"]
+
+
+def test_a_flat_policy_is_warned_of_and_refused_if_asked(town, tmp_path, run, one_json):
+    from dphmm.storage.models import load_model
+
+    space = load_model(town / "model.npz").space
+    rows = [f"{space.names[i]},{space.names[j]}" for i in range(16) for j in range(i) if _same_row(space, i, j)]
+    (tmp_path / "g.csv").write_text("\n".join(rows) + "\n")
+    policy = tmp_path / "flat.json"
+    run("policy", "edges", town / "model.npz", "-o", policy, "--graph", tmp_path / "g.csv")
+    facts = one_json(run("inspect", town / "model.npz", "--policy", policy, "--json"))
+    assert "flat" in facts["warnings"]["1"]
+    assert facts["release"]["rank"] == 2
+    refused = one_json(run("inspect", town / "model.npz", "--policy", policy, "--flat", "refuse", "--json"))
+    assert "refused" in refused["warnings"]["2"]
+    assert "release" not in refused
+
+
+def _same_row(space, i, j):
+    return space.lattice[i, 1] == space.lattice[j, 1]
+
+
+def test_options_about_a_policy_need_one(town, run):
+    run("inspect", town / "model.npz", "--scope", "component", code=2)

@@ -1,0 +1,95 @@
+"""dphmm policy: every kind end to end, and what a policy file refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dphmm.storage.models import load_model
+from dphmm.storage.policies import load_policy
+
+
+def loaded(folder, path):
+    return load_policy(path, model=load_model(folder / "model.npz"))
+
+
+def test_complete_and_transition(town, tmp_path, run, one_json):
+    model = town / "model.npz"
+    told = one_json(run("policy", "complete", model, "-o", tmp_path / "c.json", "--json"))
+    assert told["states_without_neighbour"] == 0
+    run("policy", "transition", model, "-o", tmp_path / "t.json")
+    assert loaded(town, tmp_path / "t.json").kind == "transition"
+
+
+def test_radius_is_metres_on_a_map_closed_unless_open(town, tmp_path, run):
+    model = town / "model.npz"
+    run("policy", "radius", model, "-o", tmp_path / "a.json", "--radius", "1km")
+    run("policy", "radius", model, "-o", tmp_path / "b.json", "--radius", "1000m", "--open")
+    closed, open_ = loaded(town, tmp_path / "a.json"), loaded(town, tmp_path / "b.json")
+    assert len(closed.edges()) > 0
+    assert len(open_.edges()) == 0
+
+
+def test_radius_is_a_number_elsewhere(site, tmp_path, run):
+    run("policy", "radius", site / "model.npz", "-o", tmp_path / "r.json", "--radius", "1")
+    assert loaded(site, tmp_path / "r.json").edges().tolist() == [[0, 1], [1, 2], [2, 3]]
+    run("policy", "radius", site / "model.npz", "-o", tmp_path / "x.json", "--radius", "1km", code=2)
+
+
+def test_categorical_by_a_table_of_labels(site, tmp_path, run):
+    labels = tmp_path / "labels.csv"
+    labels.write_text("state,kind\nalpha,a\nbeta,b\ngamma,a\ndelta,b\nunused,c\n")
+    run("policy", "categorical", site / "model.npz", "-o", tmp_path / "k.json", "--labels", labels)
+    assert loaded(site, tmp_path / "k.json").edges().tolist() == [[0, 3], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("state,kind\nalpha,a\nbeta,b\ngamma,a\n", "no label for state 'delta'"),
+        ("state,kind\nalpha,a\nalpha,b\n", "two labels for state 'alpha'"),
+        ("state,kind,more\nalpha,a,b\n", "2 columns"),
+        ("state,kind\nalpha,\n", "no label for state 'alpha'"),
+    ],
+)
+def test_labels_are_never_guessed(site, tmp_path, run, text, told):
+    (tmp_path / "labels.csv").write_text(text)
+    out = tmp_path / "k.json"
+    result = run(
+        "policy", "categorical", site / "model.npz", "-o", out, "--labels", tmp_path / "labels.csv", code=2
+    )
+    assert told in result.stderr
+    assert not out.exists()
+
+
+def test_edges_from_every_graph_format(site, tmp_path, run):
+    (tmp_path / "g.csv").write_text("source,target\nalpha,beta\ngamma,beta\n")
+    nodes = [{"id": name} for name in ("alpha", "beta", "gamma")]
+    edges = [{"source": "alpha", "target": "beta"}, {"source": "beta", "target": "gamma"}]
+    (tmp_path / "g.json").write_text(json.dumps({"directed": False, "nodes": nodes, "edges": edges}))
+    (tmp_path / "g.graphml").write_text(
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected">'
+        '<node id="alpha"/><node id="beta"/><node id="gamma"/>'
+        '<edge source="alpha" target="beta"/><edge source="beta" target="gamma"/></graph></graphml>'
+    )
+    for suffix in ("csv", "json", "graphml"):
+        out = tmp_path / f"p-{suffix}.json"
+        run("policy", "edges", site / "model.npz", "-o", out, "--graph", tmp_path / f"g.{suffix}")
+        assert loaded(site, out).edges().tolist() == [[0, 1], [1, 3]]
+
+
+def test_union(site, tmp_path, run):
+    model = site / "model.npz"
+    (tmp_path / "g.csv").write_text("alpha,gamma\n")
+    run("policy", "edges", model, "-o", tmp_path / "a.json", "--graph", tmp_path / "g.csv")
+    run("policy", "radius", model, "-o", tmp_path / "b.json", "--radius", "1")
+    run("policy", "union", model, tmp_path / "a.json", tmp_path / "b.json", "-o", tmp_path / "u.json")
+    assert loaded(site, tmp_path / "u.json").edges().tolist() == [[0, 1], [0, 3], [1, 2], [2, 3]]
+    run("policy", "union", model, tmp_path / "a.json", "-o", tmp_path / "v.json", code=2)
+
+
+def test_a_policy_is_for_one_space(town, site, tmp_path, run):
+    result = run("policy", "union", town / "model.npz", site / "complete.json", town / "radius.json",
+                 "-o", tmp_path / "u.json", code=2)  # fmt: skip
+    assert "hash" in result.stderr

@@ -1,0 +1,160 @@
+"""dphmm release: a file in, a file out, its statement beside it, and everything in the ledger."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+
+import pyarrow.parquet as pq
+import pytest
+
+from dphmm.storage.ledger import open_ledger
+
+
+def test_one_row_per_subject_and_step(town, tmp_path, run, release_of, rows_of, one_json):
+    told = one_json(run(*release_of(town, tmp_path), "--json"))
+    assert (told["rows"], told["released"], told["subjects"]) == (36, 36, 3)
+    assert told["largest_epsilon_sum"] == "12"
+    assert "not a bound over time" in told["epsilon_sum_meaning"]
+    assert "Theorem 7.2" in told["cost_sum_meaning"]
+    rows = rows_of(tmp_path / "released.csv")
+    assert [(row["user"], row["step"]) for row in rows] == [
+        (user, str(step)) for user in ("u1", "u2", "u3") for step in range(1, 13)
+    ]
+    assert list(rows[0]) == [
+        "user", "t", "step", "z_0", "z_1", "estimate_0", "estimate_1", "estimate", "z_lat", "z_lon",
+        "estimate_lat", "estimate_lon", "epsilon", "cost", "plan",
+    ]  # fmt: skip
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.spent("u1").epsilon == 12
+        stored = [entry.z for entry in ledger.entries("u1", "state")]
+    assert [(float(r["z_0"]), float(r["z_1"])) for r in rows[:12]] == [
+        (1000 * x + 500, 1000 * y + 500) for x, y in stored
+    ]
+
+
+def test_parquet_with_its_statement_beside_it(town, tmp_path, run, release_of):
+    out = tmp_path / "released.parquet"
+    arguments = [str(out) if a.endswith("released.csv") else a for a in release_of(town, tmp_path)]
+    result = run(*arguments)
+    assert result.stdout == ""
+    table = pq.read_table(out)
+    assert str(table.schema.field("t").type) == "timestamp[us, tz=UTC]"
+    statement = json.loads((tmp_path / "released.parquet.privacy.json").read_text())
+    assert statement["published"]["rows"] == len(table) == 36
+    assert statement["file"]["name"] == "released.parquet"
+    assert statement["randomness"]["secure"] is True
+    assert "secure" not in result.stderr
+
+
+def test_pages_without_times(site, tmp_path, run, release_of, rows_of):
+    run(*release_of(site, tmp_path, "visits.csv", "complete.json"), "--constraint", "delta=0.01")
+    rows = rows_of(tmp_path / "released.csv")
+    assert len(rows) == 90
+    assert "t" not in rows[0]
+    assert {row["estimate"] for row in rows} <= {"alpha", "beta", "gamma", "delta"}
+
+
+def test_the_very_people_of_the_model_are_told_what_that_means(town, tmp_path, run, release_of, one_json):
+    result = run(*release_of(town, tmp_path, rows="people.csv"), "--json")
+    assert one_json(result)["model_people"] == "same"
+    assert "the very people" in result.stderr
+    others = tmp_path / "others"
+    others.mkdir()
+    result = run(*release_of(town, others), "--json", "--quiet", "--model-people", "others")
+    assert one_json(result)["model_people"] == "others"
+    assert "other people" in result.stderr
+
+
+def test_drift_is_counted_for_the_owner_alone_and_on_request(town, tmp_path, run, release_of):
+    walks = (town / "walks.csv").read_text() + "far,2024-05-06T08:00:00Z,-33.8,151.2\n"
+    folder = tmp_path / "in"
+    shutil.copytree(town, folder)
+    (folder / "walks.csv").write_text(walks)
+    result = run(*release_of(folder, tmp_path), "--owner-view", "--constraint", "delta=0.3")
+    assert "never to be published" in result.stderr
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    silent = run(*release_of(folder, plain), "--constraint", "delta=0.3")
+    assert "owner" not in silent.stderr
+    assert "drift" not in silent.stderr + silent.stdout
+
+
+def test_rows_set_aside_are_listed_for_the_owner_and_exit_3(town, tmp_path, run, release_of, rows_of, one_json):
+    folder = tmp_path / "in"
+    shutil.copytree(town, folder)
+    bad = "u1,yesterday,50.01,10.01\n,2024-05-06T08:00:00Z,50.0,10.0\nu1,2024-05-06T09:00:00Z,99,10.0\n"
+    (folder / "walks.csv").write_text((town / "walks.csv").read_text() + bad)
+    told = one_json(run(*release_of(folder, tmp_path), "--json", code=3))
+    assert told["set_aside"] == {"invalid_place": 1, "invalid_time": 1, "missing_user": 1}
+    assert told["released"] == 36
+    listed = tmp_path / "released.csv.rejected.csv"
+    assert [row["row"] for row in rows_of(listed)] == ["37", "38", "39"]
+    assert stat.S_IMODE(listed.stat().st_mode) == 0o600
+    assert "yesterday" not in listed.read_text()
+
+
+def test_two_rows_of_a_step_are_one_release_and_gaps_are_skipped(town, tmp_path, run, release_of, one_json):
+    folder = tmp_path / "in"
+    shutil.copytree(town, folder)
+    times = ("08:00:00", "08:01:00", "08:30:00")
+    rows = "".join(f"solo,2024-05-06T{t}Z,50.01,10.01\n" for t in times)
+    (folder / "walks.csv").write_text("user,t,lat,lon\n" + rows)
+    told = one_json(run(*release_of(folder, tmp_path), "--json"))
+    assert (told["rows"], told["released"], told["same_step"], told["skipped_steps"]) == (3, 2, 1, 5)
+
+
+def test_a_dry_run_draws_spends_and_writes_nothing(town, tmp_path, run, release_of, one_json):
+    told = one_json(run(*release_of(town, tmp_path), "--dry-run", "--json"))
+    assert told["would_release"] == 36
+    assert [plan["step"] for plan in told["plans"]] == [1, 2, 3]
+    assert told["largest_epsilon_sum"] == "12"
+    assert list(tmp_path.iterdir()) == []
+    text = run(*release_of(town, tmp_path), "--dry-run", "--constraint", "delta=0.1").stdout
+    assert "plan of step 1" in text
+    assert "plan of step 2" not in text
+
+
+def test_the_plans_of_a_dry_run_are_those_of_the_release(town, tmp_path, run, release_of, rows_of, one_json):
+    planned = one_json(run(*release_of(town, tmp_path), "--dry-run", "--json"))["plans"]
+    run(*release_of(town, tmp_path))
+    rows = rows_of(tmp_path / "released.csv")
+    assert [plan["hash"] for plan in planned] == [row["plan"] for row in rows[:3]]
+
+
+def test_caps_refuse_before_anything_is_drawn(town, tmp_path, run, release_of):
+    result = run(*release_of(town, tmp_path), "--cap-epsilon", "11.9", code=1)
+    assert result.stderr.count("\n") == 1
+    assert "cap" in result.stderr
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.sessions() == []
+    assert not (tmp_path / "released.csv").exists()
+    run(*release_of(town, tmp_path), "--cap-epsilon", "12")
+
+
+def test_a_ledger_in_use_is_exit_4(town, tmp_path, run, release_of):
+    with open_ledger(tmp_path / "ledger.db") as ledger, ledger.exclusive():
+        result = run(*release_of(town, tmp_path), code=4)
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "released.csv").exists()
+
+
+def test_another_query_of_the_same_people_is_another_answer(town, tmp_path, run, release_of):
+    run(*release_of(town, tmp_path))
+    other = tmp_path / "other"
+    other.mkdir()
+    arguments = release_of(town, other)
+    arguments[arguments.index("--ledger") + 1] = str(tmp_path / "ledger.db")
+    run(*arguments, "--query", "again")
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.spent("u1").epsilon == 24
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--mechanism", "staircase"), ("--scope", "component"), ("--start", "at")]
+)
+def test_choices_reach_the_ledger(town, tmp_path, run, release_of, option, value):
+    run(*release_of(town, tmp_path), option, value)
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.header("u1", "state").options[option[2:]] == value

@@ -1,0 +1,130 @@
+"""dphmm release -: JSON lines in, JSON lines out, each stored before it is printed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from dphmm.cli.release_stream import BadLine, parse_line
+from dphmm.storage.ledger import open_ledger
+
+
+@pytest.fixture
+def stream_of(release_of):
+    def arguments(folder, out, policy="complete.json"):
+        given = release_of(folder, out, policy=policy)
+        given[1] = "-"
+        at = given.index("-o")
+        return given[:at] + given[at + 2 :]
+
+    return arguments
+
+
+def place(user, clock, lat=50.01, lon=10.01):
+    return json.dumps({"user": user, "t": f"2024-05-06T{clock}Z", "lat": lat, "lon": lon}) + "\n"
+
+
+def answers(result):
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_every_line_is_a_step_without_a_model_step(site, tmp_path, run, stream_of):
+    lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("alpha", "beta", "nowhere"))
+    told = answers(run(*stream_of(site, tmp_path), input=lines))
+    assert [row["step"] for row in told] == [1, 2, 3]
+    assert list(told[0]) == ["user", "step", "z_0", "estimate_0", "estimate", "epsilon", "cost", "plan"]
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert [float(entry.z[0]) for entry in ledger.entries("v", "state")] == [row["z_0"] for row in told]
+
+
+def test_bins_of_the_model_step_have_one_answer_each(town, tmp_path, run, stream_of):
+    clocks = ("08:00:00", "08:01:00", "08:15:00", "08:02:00")
+    told = answers(run(*stream_of(town, tmp_path), input="".join(place("u", clock) for clock in clocks)))
+    assert [row["step"] for row in told] == [1, 1, 4, 1]
+    assert told[0] == told[1] == told[3]
+    assert told[2]["t"] == "2024-05-06T08:15:00Z"
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert [entry.kind for entry in ledger.entries("u", "state")] == ["release", "skip", "skip", "release"]
+
+
+def test_a_bin_that_has_passed_has_no_answer(town, tmp_path, run, stream_of):
+    lines = place("u", "08:00:00") + place("u", "08:15:00") + place("u", "08:05:00") + place("u", "07:00:00")
+    result = run(*stream_of(town, tmp_path), input=lines, code=3)
+    assert len(answers(result)) == 2
+    assert "line 3: step_has_passed\nline 4: before_first_step\n" in result.stderr
+
+
+def test_restarted_only_with_resume_and_where_it_was(town, tmp_path, run, stream_of):
+    first = answers(run(*stream_of(town, tmp_path), input=place("u", "08:00:00")))
+    result = run(*stream_of(town, tmp_path), input=place("u", "08:05:00"), code=2)
+    assert "--resume" in result.stderr
+    again = place("u", "08:00:00") + place("u", "08:05:00")
+    told = answers(run(*stream_of(town, tmp_path), "--resume", input=again))
+    assert told[0] == first[0]
+    assert told[1]["step"] == 2
+
+
+BAD = {
+    "invalid_json": ["{", "[]", '{"user": "u", "user": "v"}', '{"user": "u", "lat": NaN}', "\x00", "1" * 70_000],
+    "unknown_field": ['{"user": "u", "speed": 3}'],
+    "missing_user": ['{"lat": 1}', '{"user": ""}', '{"user": null}', '{"user": "a\\u202eb"}', '{"user": true}'],
+    "invalid_time": [
+        '{"user": "u", "t": "2024-05-06T08:00:00"}',
+        '{"user": "u", "t": 12}',
+        '{"user": "u", "t": "9999-01-01T00:00:00Z"}',
+    ],
+    "invalid_place": [
+        '{"user": "u", "t": "2024-05-06T08:00:00Z"}',
+        '{"user": "u", "lat": "1", "lon": 2}',
+        '{"user": "u", "lat": 91, "lon": 2}',
+        '{"user": "u", "lat": 1, "lon": 1e999}',
+    ],
+}
+
+
+@pytest.mark.parametrize(("reason", "text"), [(reason, text) for reason in BAD for text in BAD[reason]])
+def test_a_bad_line_has_a_reason(reason, text):
+    with pytest.raises(BadLine) as told:
+        parse_line(text.encode(), on_map=True)
+    assert told.value.reason == reason
+
+
+def test_bad_lines_are_answered_by_number_and_reason_and_lose_nothing_else(town, tmp_path, run, stream_of):
+    lines = [place("u", "08:00:00"), "\n", '{"user": "u", "lat": 77.7777}\n', place("u", "08:05:00")]
+    lines.append('{"user": "u", "lat": 50.01, "lon": 10.01}\n')
+    lines.append("7" * 100_000 + "\n")
+    lines.append(place("u", "08:10:00"))
+    result = run(*stream_of(town, tmp_path), "--quiet", input="".join(lines), code=3)
+    assert [row["step"] for row in answers(result)] == [1, 2, 3]
+    told = [line for line in result.stderr.splitlines() if line.startswith("line")]
+    assert told == ["line 3: invalid_place", "line 5: missing_time", "line 6: invalid_json"]
+    assert "7777" not in result.stderr
+
+
+def test_a_line_is_stored_before_it_is_printed_even_if_killed(town, tmp_path, stream_of, run):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dphmm", *stream_of(town, tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    seen = []
+    for clock in ("08:00:00", "08:05:00", "08:10:00"):
+        process.stdin.write(place("u", clock))
+        process.stdin.flush()
+        seen.append(json.loads(process.stdout.readline()))
+    process.kill()
+    process.communicate()
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        stored = [[1000.0 * c + 500 for c in entry.z] for entry in ledger.entries("u", "state")]
+    assert stored == [[row["z_0"], row["z_1"]] for row in seen]
+    again = "".join(place("u", clock) for clock in ("08:00:00", "08:05:00", "08:10:00"))
+    assert answers(run(*stream_of(town, tmp_path), "--resume", input=again)) == seen
+
+
+def test_an_output_file_is_not_for_streams(town, tmp_path, run, stream_of):
+    run(*stream_of(town, tmp_path), "-o", tmp_path / "x.parquet", input="", code=2)

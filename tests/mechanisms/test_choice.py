@@ -1,0 +1,123 @@
+"""mechanism="auto", and the registry that names every mechanism."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from fractions import Fraction
+
+import pytest
+
+import dphmm.mechanisms
+from dphmm.errors import InvalidInput
+from dphmm.mechanisms import (
+    MECHANISMS,
+    RELEASE_MECHANISMS,
+    Constant,
+    DiscreteKNorm,
+    LatticeMechanism,
+    Mechanism,
+    Staircase,
+    choose,
+    from_description,
+    mechanism,
+)
+from dphmm.mechanisms import choice as module
+from dphmm.mechanisms.expected import candidate_offsets
+from dphmm.mechanisms.lattice import lattice_body
+from naive_mechanisms import SHAPES, hull_of_points, shape
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize("epsilon", ["0.3", 1, 4, 12])
+def test_auto_takes_the_least_expected_error(name, epsilon):
+    hull = shape(name)
+    offsets = candidate_offsets(lattice_body(hull))
+    errors = [DiscreteKNorm(hull, epsilon).expected_error]
+    errors += [Staircase(hull, epsilon, g).expected_error for g in offsets]
+    chosen = choose(hull, epsilon)
+    assert chosen.expected_error <= min(errors) * (1 + 1e-8)
+    assert chosen.epsilon == Fraction(str(epsilon))
+    if isinstance(chosen, Staircase):
+        assert chosen.offset in offsets and chosen.expected_error < errors[0]
+
+
+def test_equal_errors_go_to_the_knorm_mechanism_which_costs_less():
+    """Where N takes only whole values, the staircase at 0 is the K-norm law itself."""
+    square = hull_of_points([(1, 1), (1, -1), (1, 0), (0, 1)])
+    chosen = choose(square, 1)
+    assert isinstance(chosen, DiscreteKNorm)
+    assert Staircase(square, 1).expected_error == pytest.approx(chosen.expected_error, rel=1e-12)
+
+
+def test_auto_is_cached_by_body_and_epsilon(monkeypatch):
+    module._cache.clear()
+    first = choose(shape("disc"), "0.5")
+    assert choose(shape("disc"), Fraction(1, 2)) is first
+    assert choose(shape("disc"), 1) is not first and choose(shape("thin"), "0.5") is not first
+    scaled = hull_of_points(SHAPES["disc"], pitch=(2.0, 2.0))
+    assert choose(scaled, "0.5").expected_error == pytest.approx(4 * first.expected_error)
+    monkeypatch.setattr(module, "_MOST_CACHED", 2)
+    for epsilon in range(2, 8):
+        choose(shape("disc"), epsilon)
+    assert len(module._cache) == 2
+
+
+def test_auto_of_one_answer_is_the_constant():
+    assert isinstance(choose(hull_of_points([(0, 0)]), 1), Constant)
+
+
+def test_auto_is_a_function_of_public_inputs():
+    module._cache.clear()
+    descriptions = []
+    for _ in range(2):
+        descriptions.append([choose(shape(name), e).describe() for name in sorted(SHAPES) for e in (1, 3)])
+        module._cache.clear()
+    assert descriptions[0] == descriptions[1]
+
+
+def test_no_mechanism_is_left_out_of_the_registry():
+    found = set()
+    for info in pkgutil.iter_modules(dphmm.mechanisms.__path__, "dphmm.mechanisms."):
+        for _, cls in inspect.getmembers(importlib.import_module(info.name), inspect.isclass):
+            if issubclass(cls, Mechanism) and not inspect.isabstract(cls):
+                found.add(cls)
+    assert found == set(MECHANISMS.values())
+    assert all(cls.name == name for name, cls in MECHANISMS.items())
+    exported = [getattr(dphmm.mechanisms, name) for name in dphmm.mechanisms.__all__]
+    assert all(cls in exported for cls in found)
+
+
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
+def test_every_mechanism_keeps_the_protocol(name):
+    hull = hull_of_points([(0, 0)]) if name == "constant" else shape("disc")
+    made = mechanism(name, hull, "0.5")
+    assert type(made) is MECHANISMS[name] and made.epsilon == Fraction(1, 2)
+    described = made.describe()
+    assert described["name"] == name and described["epsilon"] == "1/2"
+    assert all(isinstance(value, str) for value in described.values())
+    assert type(made).__name__ in repr(made)
+    assert made.loss((0.0, 0.0)) == 0.0 and made.expected_error >= 0.0
+    z = made.sample((1.0, 2.0))
+    assert made.log_likelihood(z, [(1.0, 2.0), (0.0, 0.0)]).shape == (2,)
+    assert made.exact is isinstance(made, LatticeMechanism) is (name in RELEASE_MECHANISMS)
+    if made.exact:
+        rebuilt = from_description(hull, described)
+        assert type(rebuilt) is type(made) and rebuilt.describe() == described
+
+
+def test_descriptions_that_are_not_of_a_release_mechanism_are_refused():
+    hull = shape("disc")
+    for wrong in (
+        {},
+        {"name": "laplace", "epsilon": "1"},
+        {"name": "discrete-knorm"},
+        {"name": "staircase", "epsilon": "1"},
+        {"name": "staircase", "epsilon": "1", "offset": "1/0"},
+        {"name": "discrete-knorm", "epsilon": "much"},
+    ):
+        with pytest.raises(InvalidInput, match="mechanism"):
+            from_description(hull, wrong)
+    with pytest.raises(InvalidInput, match="one of"):
+        mechanism("gauss", hull, 1)

@@ -1,0 +1,310 @@
+"""Every question of every kind of policy against brute force over its contracted edges."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive_policy as naive
+from dphmm import policy
+from dphmm.errors import InvalidInput
+from dphmm.policy._cells import Cells
+from dphmm.policy._kinds import KINDS
+from dphmm.policy._offsets import _autocorrelated
+from dphmm.policy.constraint import Constraint
+from dphmm.policy.graph import projected
+from dphmm.states.space import StateSpace
+
+
+def make_complete(rng, points):
+    return policy.complete(len(points)), naive.complete_edges(len(points))
+
+
+def make_categorical(rng, points):
+    labels = rng.integers(0, 3, len(points))
+    return policy.categorical(labels), naive.label_edges(labels)
+
+
+def make_transition(rng, points):
+    n = len(points)
+    matrix = (rng.random((n, n)) < rng.choice([0.1, 0.3])) * rng.random((n, n))
+    return policy.transition(matrix), naive.transition_edges(matrix)
+
+
+def make_radius(rng, points):
+    pitch = rng.choice([1.0, 0.3, 2.5], points.shape[1])
+    r, closed = float(rng.choice([0.3, 1, 1.5, 2.5, 5, 13])), bool(rng.integers(2))
+    space = StateSpace(points * pitch, pitch=pitch)
+    assert space.is_lattice
+    edges = naive.radius_edges(space.lattice, [Fraction(str(p)) for p in pitch], Fraction(str(r)), closed)
+    return policy.radius(space, r, closed=closed), edges
+
+
+def make_edges(rng, points):
+    n = len(points)
+    pairs = rng.integers(0, n, (int(rng.integers(0, 2 * n)), 2))
+    return policy.from_edges(pairs, n), {(min(a, b), max(a, b)) for a, b in pairs.tolist() if a != b}
+
+
+def make_union(rng, points):
+    (a, first), (b, second) = make_radius(rng, points), make_edges(rng, points)
+    return a.union(b), first | second
+
+
+MAKERS = {
+    "complete": make_complete,
+    "categorical": make_categorical,
+    "transition": make_transition,
+    "radius": make_radius,
+    "edges": make_edges,
+    "union": make_union,
+}
+
+
+def test_every_kind_is_questioned():
+    assert MAKERS.keys() == KINDS.keys()
+    assert all(kind == cls.kind for kind, cls in KINDS.items())
+
+
+def random_points(rng):
+    n, d = int(rng.integers(1, 12)), int(rng.integers(1, 4))
+    points = rng.integers(-3, 4, (n, d))
+    if rng.random() < 0.3:
+        points[:, -1] = points[:, 0]
+    return points
+
+
+def random_constraint(rng, points):
+    n = len(points)
+    support = rng.random(n) < rng.choice([0.5, 0.9, 1.0])
+    if rng.random() < 0.4 or not support.any():
+        return Constraint.of(support, n)
+    plan = support & (rng.random(n) < 0.6)
+    if not plan.any():
+        plan[np.flatnonzero(support)[0]] = True
+    if rng.random() < 0.5:
+        return Constraint.surrogated(support, plan, StateSpace(points))
+    surrogate = rng.choice(np.flatnonzero(plan), n)
+    surrogate[plan] = np.flatnonzero(plan)
+    surrogate[~support & (rng.random(n) < 0.5)] = -1
+    return Constraint(support, plan, surrogate.astype(np.int64))
+
+
+def directions(rng, d):
+    return [*np.eye(d, dtype=np.int64), *rng.integers(-4, 5, (8, d)), rng.integers(-(2**40), 2**40, d)]
+
+
+def check_hull(graph, expected, lattice, constraint, rng):
+    rows = naive.differences(expected, lattice)
+    few = graph.spanning_differences(lattice, constraint)
+    assert {tuple(r) for r in few} <= {tuple(r) for r in rows}
+    assert {tuple(r) for r in few} == {tuple(-r) for r in few}
+    for direction in directions(rng, lattice.shape[1]):
+        value, difference = graph.extreme_difference(direction, lattice, constraint)
+        assert isinstance(value, int)
+        assert value == naive.largest(direction, rows) == naive.largest(direction, few)
+        assert value == naive.largest(direction, [difference])
+        assert not len(rows) or value == 0 or tuple(difference) in {tuple(r) for r in rows}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_brute_force(kind, seed):
+    rng = np.random.default_rng(seed)
+    points = random_points(rng)
+    graph, edges = MAKERS[kind](rng, points)
+    constraint = random_constraint(rng, points)
+    expected = naive.contracted(edges, constraint)
+    n = len(points)
+    assert graph.edges().tolist() == sorted(map(list, edges))
+    assert graph.edges(constraint).tolist() == sorted(map(list, expected))
+    for i in range(n):
+        near = sorted({a + b - i for a, b in expected if i in (a, b)})
+        assert graph.neighbors(i, constraint).tolist() == near
+    has = graph.has_neighbor(constraint)
+    assert has.tolist() == [any(i in edge for edge in expected) for i in range(n)]
+    assert graph.components(constraint).tolist() == naive.components(expected, constraint).tolist()
+    check_hull(graph, expected, points, constraint, rng)
+    check_hull(graph, expected, points + 7, constraint, rng)
+    other = rng.integers(-5, 6, (n, int(rng.integers(1, 4))))
+    check_hull(graph, expected, other, constraint, rng)
+    assert len(graph.digest) == 64
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_exact_beyond_64_bits(kind):
+    rng = np.random.default_rng(5)
+    points = rng.integers(-3, 4, (9, 2))
+    graph, edges = MAKERS[kind](rng, points)
+    wide = rng.integers(-(2**53), 2**53, (9, 2))
+    constraint = Constraint.of(None, 9)
+    rows = naive.differences(naive.contracted(edges, constraint), wide)
+    for _ in range(10):
+        direction = rng.integers(-(2**60), 2**60, 2)
+        assert graph.extreme_difference(direction, wide, constraint)[0] == naive.largest(direction, rows)
+        longer = np.array([int(x) * 2**20 + 1 for x in direction], dtype=object)
+        assert graph.extreme_difference(longer, wide, constraint)[0] == naive.largest(longer, rows)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_sizes_must_fit(kind):
+    rng = np.random.default_rng(5)
+    points = rng.integers(-3, 4, (9, 2))
+    graph, _ = MAKERS[kind](rng, points)
+    for call in (
+        lambda: graph.edges(Constraint.of(None, 8)),
+        lambda: graph.edges(np.ones(8, dtype=bool)),
+        lambda: graph.has_neighbor([9]),
+        lambda: graph.extreme_difference(np.array([1, 0]), points[:8], None),
+        lambda: graph.extreme_difference(np.array([1, 0, 0]), points, None),
+        lambda: graph.extreme_difference(np.array([0.5, 0]), points, None),
+        lambda: graph.spanning_differences(points + 0.5),
+        lambda: graph.union(policy.complete(8)),
+        lambda: graph.neighbors(9),
+        lambda: graph.neighbors(-1),
+        lambda: graph.neighbors(True),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_flat_and_empty_support(kind):
+    rng = np.random.default_rng(1)
+    points = np.zeros((5, 2), dtype=np.int64)
+    graph, _ = MAKERS[kind](rng, points)
+    value, difference = graph.extreme_difference(np.array([1, 1]), points, None)
+    assert (value, difference.tolist()) == (0, [0, 0])
+    assert graph.spanning_differences(points).shape == (0, 2)
+    nothing = Constraint.of(np.zeros(5, dtype=bool), 5)
+    assert graph.edges(nothing).shape == (0, 2)
+    assert not graph.has_neighbor(nothing).any()
+    assert graph.components(nothing).tolist() == [-1] * 5
+    assert graph.extreme_difference(np.array([1, 1]), points, nothing)[0] == 0
+    assert graph.extreme_difference(np.array([1, 1]), points + [[0, 1]] * 5, nothing)[0] == 0
+    assert graph.neighbors(0, nothing).tolist() == []
+
+
+def test_listing_is_bounded(monkeypatch):
+    with pytest.raises(InvalidInput, match="pairs of states"):
+        policy.complete(20_000).edges()
+    assert policy.complete(20_000).neighbors(7).size == 19_999
+    dense = policy.radius(np.argwhere(np.ones((11, 11))), 4)
+    twins = policy.radius(np.zeros((30, 1), dtype=int), 1)
+    monkeypatch.setattr("dphmm.policy.graph.MOST_EDGES", 400)
+    for graph in (dense, twins):
+        with pytest.raises(InvalidInput, match="pairs of states"):
+            graph.edges()
+    # Only what is listed at once is bounded, not what is computed with.
+    plan = Constraint.surrogated(None, [0, 60, 120], StateSpace(np.argwhere(np.ones((11, 11)))))
+    assert dense.spanning_differences(dense.points, plan).size
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_convex_chain_and_polygons(seed):
+    from scipy.spatial import ConvexHull
+
+    from dphmm._kernels.policy import convex_chain, row_difference_polygons
+
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, rng.choice([2, 4, 1000]), (int(rng.integers(1, 30)), 2))
+    x, y = points.T.copy()
+    chain = points[convex_chain(x, y)]
+    assert len(np.unique(chain, axis=0)) == len(chain)
+    distinct = np.unique(points, axis=0)
+    if np.linalg.matrix_rank(distinct - distinct[0]) == 2:
+        corners = distinct[ConvexHull(distinct).vertices]
+        assert {tuple(p) for p in chain} == {tuple(p) for p in corners}
+        turns = np.roll(chain, -1, axis=0) - chain
+        after = np.roll(turns, -1, axis=0)
+        assert (turns[:, 0] * after[:, 1] - turns[:, 1] * after[:, 0] > 0).all()
+    else:
+        assert len(chain) == min(2, len(distinct))
+    polygon = row_difference_polygons(np.array([0, len(x)]), np.arange(len(x)), x, y)
+    brute = (points[:, None] - points[None]).reshape(-1, 2)
+    for direction in rng.integers(-50, 51, (20, 2)):
+        assert naive.largest(direction, polygon) == naive.largest(direction, brute)
+    assert len(polygon) <= 2 * len(chain)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+def test_occurring_offsets_by_transform(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 4))
+    points = np.unique(rng.integers(0, 6, (int(rng.integers(1, 25)), d)), axis=0)
+    offsets = np.argwhere(np.ones((7,) * d)) - 3
+    offsets = offsets[np.all(np.abs(offsets) <= np.ptp(points, axis=0), axis=1)]
+    places = {tuple(p) for p in points}
+    expected = [any(tuple(p + o) in places for p in points) for o in offsets]
+    assert _autocorrelated(points, offsets).tolist() == expected
+
+
+def test_large_radius_uses_the_transform(monkeypatch):
+    rng = np.random.default_rng(2)
+    points = np.argwhere(rng.random((12, 12)) < 0.5)
+    support = rng.random(len(points)) < 0.7
+    plain = policy.radius(points, 7).spanning_differences(points, support)
+    monkeypatch.setattr("dphmm.policy._offsets._LOOKUPS", 0)
+    assert np.array_equal(policy.radius(points, 7).spanning_differences(points, support), plain)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+def test_sparse_cells_answer_like_dense_ones(seed):
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 8, (10, 2))
+    offsets = np.array([(0, 1), (1, -1), (1, 0), (2, 3)])
+    dense, sparse = Cells(points, offsets), Cells(points, offsets)
+    sparse.table = sparse.table[:0]
+    every = np.arange(len(dense.linear))
+    for k, offset in enumerate(offsets):
+        for sign in (1, -1):
+            beside = dense.beside(every, sign * int(dense.deltas[k]))
+            assert np.array_equal(beside, sparse.beside(every, sign * int(dense.deltas[k])))
+            for cell, other in zip(every, beside, strict=True):
+                target = dense.points[cell] + sign * offset
+                places = np.flatnonzero((dense.points == target).all(axis=1))
+                assert ([] if other < 0 else [other]) == places.tolist()
+
+
+def test_sparse_policy_answers_like_a_dense_one():
+    rng = np.random.default_rng(4)
+    points = np.argwhere(rng.random((9, 9)) < 0.4)
+    dense, sparse = policy.radius(points, 2), policy.radius(points, 2)
+    sparse.cells.table = sparse.cells.table[:0]
+    space = StateSpace(points)
+    plan = rng.random(len(points)) < 0.5
+    for constraint in (Constraint.of(plan, len(points)), Constraint.surrogated(None, plan, space)):
+        assert np.array_equal(dense.edges(constraint), sparse.edges(constraint))
+        assert np.array_equal(dense.components(constraint), sparse.components(constraint))
+        assert np.array_equal(dense.has_neighbor(constraint), sparse.has_neighbor(constraint))
+        for direction in rng.integers(-5, 6, (10, 2)):
+            one = dense.extreme_difference(direction, points, constraint)[0]
+            assert one == sparse.extreme_difference(direction, points, constraint)[0]
+
+
+def test_projection_is_wide_only_when_it_must_be():
+    lattice = np.array([[0, 0], [1, 2**30]])
+    assert projected(np.array([1, 2**31]), lattice).dtype == np.int64
+    assert projected(np.array([1, 2**32]), lattice).dtype == object
+    far = np.array([[2**53, 0], [2**53 + 1, 0]])
+    assert projected(np.array([2**40, 1]), far).dtype == np.int64
+
+
+def test_what_is_remembered_belongs_to_one_constraint():
+    points = np.argwhere(np.ones((3, 3)))
+    graph = policy.radius(points, 1)
+    first, second = Constraint.of([0, 1], 9), Constraint.of([0, 3], 9)
+    assert graph.extreme_difference(np.array([1, 0]), points, first)[0] == 0
+    assert graph.extreme_difference(np.array([1, 0]), points, second)[0] == 1
+    assert len(graph._memory) == 2
+    del first, second
+    assert len(graph._memory) == 0

@@ -1,0 +1,162 @@
+"""The law of the level: float table and exact choice against an independent calculation; no last level."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, getcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dphmm.samplers.entropy import ReplayBits
+from dphmm.samplers.levels import Levels
+from dphmm.samplers.reduction import outline, reduced_rows
+from dphmm.samplers.uniform import LazyUniform, WordReader
+
+CASES = [
+    ([Fraction(3), Fraction(5, 2)], Fraction(1, 7), 1, Fraction(1, 3)),
+    ([Fraction(3)], Fraction(1), 1, Fraction(0)),
+    ([Fraction(1, 8), Fraction(2**20)], Fraction(3, 16), 4, Fraction(99, 100)),
+    ([Fraction(7), Fraction(8), Fraction(1)], Fraction(1024), 1, Fraction(1, 2)),
+    ([Fraction(2**28), Fraction(2**28)], Fraction(1, 5), 2**18, Fraction(0)),
+    ([Fraction(1, 4096)] * 4, Fraction(1, 8), 1, Fraction(0)),
+]
+
+
+def cumulative(levels: Levels, count: int) -> list[Fraction]:
+    """C_0..C_{count-1} to some hundred digits, by Decimal and a plain sum far into the tail."""
+    getcontext().prec = 150
+    factor = (-Decimal(levels.rate.numerator) / Decimal(levels.rate.denominator)).exp()
+    power, total, sums = Decimal(1), Decimal(0), []
+    length = count + 40 + math.ceil(300 / float(levels.rate))
+    for j in range(length):
+        total += power * levels.box_size(j)
+        power *= factor
+        sums.append(total)
+    return [Fraction(s / total) for s in sums[:count]]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_float_table_holds_the_true_cumulative_probabilities(case):
+    levels = Levels(*case)
+    table = levels.table
+    true = cumulative(levels, len(table.low))
+    slack = Fraction(1, 10**100)
+    assert all(Fraction(float(low)) <= c + slack for low, c in zip(table.low, true, strict=True))
+    assert all(
+        c - slack <= Fraction(float(high)) or high == 1.0 for high, c in zip(table.high, true, strict=True)
+    )
+    assert 1 - true[-1] < Fraction(1, 2**45)
+    assert (table.high - table.low).max() < 2.0**-35  # open draws are rare
+    assert [tuple(row) for row in table.half_widths[:50]] == [
+        levels.half_widths(j) for j in range(50)[: len(table.low)]
+    ]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_exact_choice_is_the_first_level_above_u(case):
+    levels = Levels(*case)
+    true = cumulative(levels, 400)
+    draws = ReplayBits(5).uint64(60).tolist()
+    for word in [*draws, 0, 1, 2**63]:
+        reader = WordReader(ReplayBits(word))
+        rest = [int(w) for w in ReplayBits(word).uint64(4)]
+        u = Fraction(sum(w << (64 * (4 - i)) for i, w in enumerate([word, *rest])), 2**320)
+        assert levels.choose(LazyUniform(word, reader)) == next(j for j, c in enumerate(true) if u < c)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_digits_of_a_threshold_decide_late_and_rightly(case):
+    levels = Levels(*case)
+    getcontext().prec = 150
+    for j, c in enumerate(cumulative(levels, 3)):
+        if c == 1 or 1 - c < Fraction(1, 2**250):
+            continue
+        digits = int(c * 2**256)
+        own = [(digits >> (64 * (3 - i))) & (2**64 - 1) for i in range(4)]
+        for nudge, expected in ((-1, j), (1, j + 1)):
+            reader = WordReader(_Words([*own[1:3], own[3] + nudge]))
+            assert levels.choose(LazyUniform(own[0], reader)) == expected
+
+
+class _Words:
+    secure = False
+
+    def __init__(self, words):
+        self.words = iter(words)
+
+    def uint64(self, n):
+        return np.array([next(self.words) for _ in range(n)], dtype=np.uint64)
+
+
+def test_there_is_no_last_level():
+    levels = Levels([Fraction(3), Fraction(3)], Fraction(1, 4), 1, Fraction(0))
+    ones = 2**64 - 1
+    deep = levels.choose(LazyUniform(ones, WordReader(_Words([ones] * 6 + [0]))))
+    table = levels.table
+    assert deep > 4 * len(table.low)
+    # The mass above the level found is 2**-448 to within the two or three levels that a factor 2 takes.
+    log_mass = (
+        -0.25 * deep + 2 * math.log(6 * deep) - math.log(1 - math.exp(-0.25)) - math.log(levels.box_size(0))
+    )
+    assert abs(log_mass + 448 * math.log(2)) < 15
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.fractions(Fraction(1, 1000), 1000), min_size=1, max_size=4),
+    st.fractions(0, Fraction(999, 1000), max_denominator=1000),
+    st.integers(0, 500),
+    st.integers(1, 64),
+)
+def test_boxes_are_never_smaller_than_the_body(widths, offset, level, stride):
+    levels = Levels(widths, Fraction(1, 4), stride, offset)
+    radius = stride * level + offset
+    for half, width in zip(levels.half_widths(level), widths, strict=True):
+        assert (
+            math.floor(radius * width) <= half <= radius * width * Fraction(1001, 1000) + width / 4096 * 1.01
+        )
+
+
+def determinant(matrix):
+    return round(float(np.linalg.det(np.array(matrix, dtype=float))))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(1, 5), st.randoms(use_true_random=False))
+def test_reduced_coordinates_are_unimodular(k, random):
+    points = (
+        np.array([[random.randint(-50, 50) for _ in range(k)] for _ in range(k + 4)]) + np.eye(k + 4, k) * 200
+    )
+    rows, inverse = reduced_rows(points.astype(float))
+    product = np.array(rows, dtype=object) @ np.array(inverse, dtype=object)
+    assert product.tolist() == np.eye(k, dtype=int).tolist()
+
+
+def test_thin_diagonals_fill_their_boxes_after_reduction():
+    for points in (
+        [(1000, 1001), (1, 0)],
+        [(1_000_000, 999_999), (0, 1)],
+        [(2**27, 2**27 - 1), (1, 1)],
+        [(100, 101, 99), (1, 0, 0), (0, 1, 1)],
+        [(1000, 2000, 3001), (1, 1, 0), (7, 13, 19)],
+        [(100, 99, 98, 97), (1, 0, 0, 0), (0, 5, 1, 0), (1, 1, 1, 7)],
+    ):
+        corners = np.array([*points, *(-np.array(points))])
+        rows, _ = reduced_rows(corners.astype(float))
+        widths = [
+            max(abs(sum(a * int(c) for a, c in zip(row, v, strict=True))) for v in corners) for row in rows
+        ]
+        k = len(points[0])
+        volume = abs(float(np.linalg.det(np.array(points, dtype=float)))) * 2**k / math.factorial(k)
+        assert volume / math.prod(2 * w for w in widths) > 0.5 / math.factorial(k) / 2 ** (k - 2)
+
+
+def test_the_outline_of_facets_spreads_like_the_body():
+    slab = outline(np.array([[1, 1], [1, -1]]), np.array([100, 1]), None)
+    rows, _ = reduced_rows(slab)
+    reach = np.abs(np.array(rows) @ np.array([[50.5, 49.5], [49.5, 50.5]]).T).max(axis=1)
+    assert sorted(reach) == [1.0, 50.5] or sorted(reach) == [1.0, 49.5]

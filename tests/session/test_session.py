@@ -1,0 +1,329 @@
+"""A session: order, replay, resume, skips, caps, drift, constants, several queries."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from running_example import ANSWERS, EDGES_3B, TRANSITION
+
+import dphmm
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.errors import BudgetExceeded, DegenerateHull, InvalidInput
+
+
+@pytest.fixture
+def parts():
+    return (
+        dphmm.MarkovModel(np.eye(6)[0], TRANSITION),
+        dphmm.policy.from_edges(EDGES_3B, 6),
+        dphmm.StateSpace(ANSWERS, names=["s1", "s2", "s3", "s4", "s5", "s6"]),
+    )
+
+
+def session(parts, seed=1, epsilon=1, **choices):
+    bits = choices.pop("bits", dphmm.ReplayBits(seed))
+    return dphmm.ReleaseSession(*parts, epsilon, bits=bits, **choices)
+
+
+def same(a, b):
+    return (
+        a.t == b.t
+        and np.array_equal(a.z_lattice, b.z_lattice)
+        and np.array_equal(a.estimate, b.estimate)
+        and a.estimate_state == b.estimate_state
+        and a.plan_hash == b.plan_hash
+        and a.cost == b.cost
+    )
+
+
+def test_a_release_has_the_contract_s_fields(parts):
+    release = session(parts).release(1)
+    assert release.t == 1
+    assert release.z.shape == release.z_lattice.shape == release.estimate.shape == (2,)
+    assert np.array_equal(release.z, release.z_lattice)
+    assert 0 <= release.estimate_state < 6
+    assert release.epsilon == Fraction(1)
+    assert isinstance(release.cost, Fraction)
+    assert len(release.plan_hash) == 64
+    assert release.secure is False
+
+
+def test_asking_again_gives_the_stored_answer_whatever_the_state(parts):
+    ongoing = session(parts)
+    first = ongoing.release(1)
+    ongoing.release(4)
+    for state in range(6):
+        assert ongoing.release(state, t=1) is first
+    assert ongoing.spent.epsilon == 2
+
+
+def test_two_sessions_of_one_key_share_the_history(parts):
+    ledger = MemoryLedger()
+    first = session(parts, 1, ledger=ledger, subject="a").release(1)
+    again = session(parts, 99, ledger=ledger, subject="a").release(3)
+    assert same(first, again)
+    assert ledger.spent("a").epsilon == 1
+
+
+def test_other_public_parameters_for_a_stored_step_are_refused(parts):
+    ledger = MemoryLedger()
+    session(parts, ledger=ledger, subject="a").release(1)
+    with pytest.raises(InvalidInput, match="epsilon"):
+        session(parts, epsilon=2, ledger=ledger, subject="a").release(1)
+    assert ledger.spent("a").epsilon == 1
+
+
+def test_resume_continues_exactly(parts):
+    path = [1, 4, 3, 1, 2, 0, 3]
+    whole = session(parts, 5, subject="a")
+    expected = [whole.release(s) for s in path]
+    ledger, bits = MemoryLedger(), dphmm.ReplayBits(5)
+    before = session(parts, ledger=ledger, subject="a", bits=bits)
+    found = [before.release(s) for s in path[:3]]
+    after = dphmm.ReleaseSession.resume(ledger, "a", *parts, bits=bits)
+    assert after.t == 4
+    assert [same(a, b) for a, b in zip(after.releases, found, strict=True)] == [True] * 3
+    found += [after.release(s) for s in path[3:]]
+    assert all(same(a, b) for a, b in zip(expected, found, strict=True))
+    assert np.array_equal(whole.prior.log_probability, after.prior.log_probability)
+
+
+def test_resume_of_a_delta_set_uses_the_recorded_set(parts):
+    ledger, bits = MemoryLedger(), dphmm.ReplayBits(5)
+    before = session(parts, ledger=ledger, subject="a", bits=bits, constraint=dphmm.DeltaSet(0.2))
+    for state in (1, 4, 5, 4):
+        before.release(state)
+    after = dphmm.ReleaseSession.resume(ledger, "a", *parts, bits=bits)
+    assert np.array_equal(after.prior.log_probability, before.prior.log_probability)
+    assert np.array_equal(after.plan.constraint.plan, before.plan.constraint.plan)
+
+
+def test_resume_refuses_another_model(parts):
+    ledger = MemoryLedger()
+    session(parts, ledger=ledger, subject="a").release(1)
+    other = dphmm.MarkovModel(np.eye(6)[1], TRANSITION)
+    with pytest.raises(InvalidInput, match="model"):
+        dphmm.ReleaseSession.resume(ledger, "a", other, *parts[1:])
+    with pytest.raises(InvalidInput, match="subject"):
+        dphmm.ReleaseSession.resume(ledger, "b", *parts)
+
+
+def test_skips_are_recorded_and_move_the_support(parts):
+    ledger = MemoryLedger()
+    ongoing = session(parts, ledger=ledger, subject="a")
+    ongoing.release(1)
+    ongoing.skip()
+    ongoing.skip(3)
+    assert ongoing.t == 6
+    assert ongoing.spent.epsilon == 1
+    after = dphmm.ReleaseSession.resume(ledger, "a", *parts)
+    assert after.t == 6
+    assert np.array_equal(after.prior.log_probability, ongoing.prior.log_probability)
+    with pytest.raises(InvalidInput, match="skipped"):
+        ongoing.release(0, t=3)
+    with pytest.raises(InvalidInput, match="skip"):
+        ongoing.release(0, t=9)
+
+
+def test_support_moves_one_transition_before_the_first_release(parts):
+    assert np.flatnonzero(session(parts).support).tolist() == [1, 3]
+    assert np.flatnonzero(session(parts, start="at").support).tolist() == [0]
+
+
+def test_caps_stop_before_anything_is_drawn(parts):
+    ongoing = session(parts, epsilon="0.1", cap_epsilon="0.3")
+    for state in (1, 4, 3):
+        ongoing.release(state)
+    with pytest.raises(BudgetExceeded):
+        ongoing.release(1)
+    assert ongoing.t == 4
+    assert ongoing.spent.epsilon == Fraction(3, 10)
+
+
+def test_an_unbounded_cost_passes_no_cap(parts):
+    everywhere = dphmm.MarkovModel(np.array([0.25, 0.25, 0.25, 0.25, 0, 0]), np.eye(6))
+    ongoing = session((everywhere, *parts[1:]), flat="allow", cap_cost=10**6)
+    assert ongoing.plan.cost == math.inf
+    with pytest.raises(BudgetExceeded, match="unbounded"):
+        ongoing.release(0)
+
+
+def test_drift_is_released_and_only_the_owner_can_count_it(parts):
+    ongoing = session(parts)
+    release = ongoing.release(5)
+    assert release.t == 1
+    assert ongoing.owner_view() == {"releases": 1, "drifted": 1}
+    unknown = session(parts)
+    lowest = session(parts)
+    assert same(unknown.release("nowhere"), lowest.release("s2"))
+
+
+def test_a_single_possible_state_is_a_public_constant(parts):
+    ongoing = session(parts, start="at")
+    for state in (0, 3):
+        fresh = session(parts, start="at")
+        release = fresh.release(state)
+        assert release.constant
+        assert release.z.tolist() == [1.0, 0.0]
+        assert release.cost == 0
+    assert ongoing.plan.constant
+
+
+def test_refuse_is_decided_from_public_data(parts):
+    for state in range(6):
+        with pytest.raises(DegenerateHull, match="flat"):
+            session(parts, flat="refuse").release(state)
+
+
+def test_names_are_states(parts):
+    assert same(session(parts).release("s2"), session(parts).release(1))
+
+
+@pytest.mark.parametrize("state", [-1, 6, 1.5, None, True, 10**30])
+def test_an_impossible_argument_is_refused_without_being_repeated(parts, state):
+    ongoing = session(parts)
+    with pytest.raises(InvalidInput, match="state") as caught:
+        ongoing.release(state)
+    assert str(caught.value) == "state: got a value that is none; expected a name, or a number below 6"
+    assert ongoing.t == 1
+    assert ongoing.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("epsilon", 0),
+        ("epsilon", -1),
+        ("epsilon", float("nan")),
+        ("epsilon", float("inf")),
+        ("epsilon", True),
+        ("epsilon", "1_0"),
+        ("epsilon", "١"),
+        ("epsilon", 5e-324),
+        ("epsilon", 1e18),
+        ("constraint", "everything"),
+        ("mechanism", "laplace"),
+        ("scope", "local"),
+        ("flat", "maybe"),
+        ("thickness", 0),
+        ("thickness", [1, 2, 3]),
+        ("protection", "best"),
+        ("start", "after"),
+        ("cap_epsilon", -1),
+        ("cap_cost", "much"),
+        ("estimate_loss", "cubic"),
+        ("bits", 5),
+    ],
+)
+def test_bad_choices_name_their_field(parts, field, value):
+    choices = {"epsilon": 1, field: value}
+    with pytest.raises(InvalidInput, match=field):
+        dphmm.ReleaseSession(*parts, **choices)
+
+
+def test_a_delta_of_one_is_refused(parts):
+    with pytest.raises(InvalidInput, match="delta"):
+        session(parts, constraint="delta=1")
+
+
+def test_sizes_must_agree(parts):
+    with pytest.raises(InvalidInput, match="5 in the policy"):
+        dphmm.ReleaseSession(parts[0], dphmm.policy.complete(5), parts[2], 1)
+
+
+def test_an_error_leaves_the_session_where_it_was(parts):
+    ongoing = session(parts, cap_epsilon=1)
+    ongoing.release(1)
+    prior = ongoing.prior
+    with pytest.raises(BudgetExceeded):
+        ongoing.release(4)
+    assert ongoing.prior is prior
+
+
+def test_estimates_are_bayes(parts):
+    """The posterior mean minimises squared error over the posterior; the median the mean distance."""
+    ongoing = session(parts)
+    for state in (1, 4):
+        release = ongoing.release(state)
+    p, f = ongoing.posterior.probability, np.asarray(parts[2].answers, dtype=float)
+    assert release.estimate == pytest.approx(p @ f)
+    median = session(parts, estimate_loss="euclidean")
+    for state in (1, 4):
+        other = median.release(state)
+    distance = lambda y: p @ np.linalg.norm(f - y, axis=1)  # noqa: E731
+    assert np.array_equal(other.z, release.z)
+    assert distance(other.estimate) <= distance(release.estimate) + 1e-9
+    for _ in range(20):
+        nudge = np.random.default_rng(0).normal(size=2) * 0.05
+        assert distance(other.estimate) <= distance(other.estimate + nudge) + 1e-9
+
+
+class TestSeveralQueries:
+    """Corrected Theorem 7.1: a state without an edge has one partner in all queries of a timestamp."""
+
+    N = 5
+    # theory: edges kn, lm; a is protected by k in f1 and by l in f2, and nothing is exposed.
+    EDGES = ((1, 4), (2, 3))
+    F1 = (0, 1, 10, 11, 2)
+    F2 = (0, 10, 1, 2, 11)
+
+    def sessions(self, ledger):
+        model = dphmm.MarkovModel(np.full(self.N, 0.2), np.full((self.N, self.N), 0.2))
+        policy = dphmm.policy.from_edges(list(self.EDGES), self.N)
+        return [
+            dphmm.ReleaseSession(
+                model,
+                policy,
+                dphmm.StateSpace(np.array(f)[:, None]),
+                1,
+                subject="x",
+                query=name,
+                ledger=ledger,
+                bits=dphmm.ReplayBits(3),
+            )
+            for name, f in (("f1", self.F1), ("f2", self.F2))
+        ]
+
+    def test_joint_loss_has_one_partner(self):
+        ledger = MemoryLedger()
+        first, second = self.sessions(ledger)
+        plan_1 = first.plan
+        first.release(0)
+        plan_2 = second.plan
+        second.release(0)
+        losses = []
+        for other in range(1, self.N):
+            losses.append(
+                sum(
+                    float(plan.mechanisms[0].loss_lattice(plan.image[0] - plan.image[other]))
+                    for plan in (plan_1, plan_2)
+                )
+            )
+        assert min(losses) <= 2 + 1e-9
+        assert first.spent.epsilon == 2
+
+    def test_without_the_fix_no_partner_would_do(self):
+        alone = [session.plan for session in self.sessions(None)]
+        joint = [
+            sum(float(plan.mechanisms[0].loss_lattice(plan.image[0] - plan.image[o])) for plan in alone)
+            for o in range(1, self.N)
+        ]
+        assert min(joint) > 2
+
+    def test_resume_of_the_second_query(self):
+        ledger = MemoryLedger()
+        first, second = self.sessions(ledger)
+        for _ in range(3):
+            first.release(0)
+            second.release(0)
+        header = ledger.header("x", "f2")
+        assert header is not None
+        model = dphmm.MarkovModel(np.full(self.N, 0.2), np.full((self.N, self.N), 0.2))
+        policy = dphmm.policy.from_edges(list(self.EDGES), self.N)
+        space = dphmm.StateSpace(np.array(self.F2)[:, None])
+        after = dphmm.ReleaseSession.resume(ledger, "x", model, policy, space, query="f2")
+        assert after.t == 4
+        assert np.array_equal(after.prior.log_probability, second.prior.log_probability)

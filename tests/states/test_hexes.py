@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from dphmm.errors import InvalidInput
+from dphmm.states import H3
+
+h3 = pytest.importorskip("h3")
+
+RNG = np.random.default_rng(11)
+LAT, LON = RNG.uniform(39.85, 39.99, 3000), RNG.uniform(116.28, 116.48, 3000)
+
+
+def test_states_are_the_distinct_cells_in_order():
+    space = H3.covering(LAT, LON, resolution=7)
+    cells = sorted(
+        {h3.latlng_to_cell(a, o, 7) for a, o in zip(LAT, LON, strict=True)}, key=lambda c: int(c, 16)
+    )
+    assert list(space.names) == cells
+    assert space.locate(LAT, LON).tolist() == [
+        space.index_of(h3.latlng_to_cell(a, o, 7)) for a, o in zip(LAT, LON, strict=True)
+    ]
+
+
+def test_other_cells_are_outside():
+    space = H3.covering(LAT[:5], LON[:5], resolution=9)
+    assert space.locate(0.0, 0.0) == -1
+    assert space.locate([np.nan, 91.0], [0.0, 0.0]).tolist() == [-1, -1]
+    assert space.locate(LAT[:1], LON[:1])[0] >= 0
+    part = space.subset([0])
+    assert set(part.locate(LAT[:5], LON[:5]).tolist()) == {-1, 0}
+
+
+def test_answers_are_metres_about_the_middle():
+    space = H3.covering(LAT, LON)
+    lat, lon = space.to_latlon(space.raw_answers)
+    centres = np.array([h3.cell_to_latlng(name) for name in space.names])
+    assert np.abs(np.stack([lat, lon], axis=1) - centres).max() < 1e-9
+    middle = (space.raw_answers.min(axis=0) + space.raw_answers.max(axis=0)) / 2
+    assert np.abs(middle) == pytest.approx([0, 0], abs=1)
+    first, second = centres[0], centres[1]
+    apart = h3.great_circle_distance(first, second, unit="m")
+    assert np.hypot(*(space.raw_answers[0] - space.raw_answers[1])) == pytest.approx(apart, rel=0.01)
+
+
+def test_the_default_pitch_depends_on_the_resolution_only():
+    one, two = H3.covering(LAT, LON), H3.covering(LAT[:4], LON[:4] + 50)
+    assert one.pitch.tolist() == two.pitch.tolist() == [5.3, 5.3]
+    assert (one.snap_error <= one.pitch / 2 * (1 + 1e-9)).all()
+    assert H3.covering(LAT, LON, pitch=100).pitch.tolist() == [100, 100]
+
+
+def test_a_cover_across_the_antimeridian_lies_together():
+    lon = np.array([179.95, 179.99, -179.99, -179.95])
+    space = H3.covering(np.full(4, -17.0), lon, resolution=7)
+    assert np.ptp(space.raw_answers[:, 0]) < 20_000
+    assert (space.locate(np.full(4, -17.0), lon) >= 0).all()
+    assert space.nearest(-17.0, 179.95) == space.locate(-17.0, 179.95)
+
+
+@pytest.mark.parametrize("resolution", [-1, 16, 8.5, True, "8"])
+def test_bad_resolutions_are_refused(resolution):
+    with pytest.raises(InvalidInput, match="resolution"):
+        H3.covering(LAT, LON, resolution)
+
+
+def test_bad_places_are_refused_without_being_named():
+    for lat, lon in (([], []), ([np.nan], [0.0]), ([90.123], [0.0]), ([0.0], [np.inf])):
+        with pytest.raises(InvalidInput) as refused:
+            H3.covering(lat, lon)
+        assert "90.123" not in str(refused.value)
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "h3", None)
+    monkeypatch.setitem(sys.modules, "h3.api", None)
+    monkeypatch.setitem(sys.modules, "h3.api.basic_int", None)
+    with pytest.raises(InvalidInput, match=r"dphmm\[h3\]"):
+        H3.covering(LAT, LON)

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dphmm.errors import InvalidInput
+from dphmm.states import Trajectories
+
+SECOND = 1_000_000
+
+
+def cut_plainly(found, states, hold):
+    """Walk each user's steps one by one."""
+    sequences, outside, held = [], 0, 0
+    for user in range(found.n_users):
+        mine = [i for i in range(len(found)) if found.user[i] == user]
+        by_step = {}
+        for i in mine:
+            by_step.setdefault(int(found.step[i]), i)
+        current, last = None, None
+        for step in sorted(by_step):
+            i = by_step[step]
+            if states[i] < 0:
+                outside += 1
+                current = None
+                continue
+            if current is not None and step - last[0] <= 1 + hold and found.trip[i] == last[1]:
+                held += step - last[0] - 1
+                current += [current[-1]] * (step - last[0] - 1)
+            else:
+                current = []
+                sequences.append((user, current))
+            current.append(int(states[i]))
+            last = (step, found.trip[i])
+    return sequences, outside, held
+
+
+rows = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(0, 12), st.integers(0, 1), st.integers(-1, 3)), max_size=25
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows, st.integers(0, 3))
+def test_sequences_agree_with_a_plain_walk(given_rows, hold):
+    users, steps, trips, states = ([row[k] for row in given_rows] for k in range(4))
+    states = np.array(states, dtype=np.int64)
+    found = Trajectories.from_labels(users, step=np.array(steps, int), trip=np.array(trips, int))
+    cut = found.sequences(states, hold=hold)
+    expected, outside, held = cut_plainly(found, states, hold)
+    assert [(o, s.tolist()) for o, s in zip(cut.owners, cut.sequences, strict=True)] == expected
+    assert cut.counts["outside"] == outside and cut.counts["held"] == held
+    assert cut.counts["same_step"] == len(given_rows) - len(
+        {(u, s) for u, s in zip(users, steps, strict=True)}
+    )
+
+
+def test_a_users_many_trips_are_one_owner():
+    found = Trajectories.from_labels("aaab", step=np.arange(4), trip=np.array([0, 0, 1, 0]))
+    cut = found.sequences(np.array([5, 6, 7, 8]))
+    assert [s.tolist() for s in cut.sequences] == [[5, 6], [7], [8]]
+    assert cut.owners.tolist() == [0, 0, 1]
+
+
+def test_rows_far_apart_in_time_are_cut():
+    times = np.array([0, 100, 500, 550]) * SECOND
+    found = Trajectories.from_labels("aaaa", time=times)
+    cut = found.sequences(np.arange(4), gap=300)
+    assert [s.tolist() for s in cut.sequences] == [[0, 1], [2, 3]]
+    assert [s.tolist() for s in found.sequences(np.arange(4)).sequences] == [[0, 1, 2, 3]]
+    with pytest.raises(InvalidInput, match="time"):
+        Trajectories.from_labels("a", step=[1]).sequences(np.array([0]), gap=5)
+
+
+def test_rows_without_steps_are_steps_in_the_order_of_time():
+    found = Trajectories.from_labels("aabab", time=np.array([3, 1, 9, 2, 8]))
+    assert found.steps().tolist() == [2, 0, 1, 1, 0]
+    assert [s.tolist() for s in found.sequences(np.arange(5)).sequences] == [[1, 3, 0], [4, 2]]
+    assert Trajectories.from_labels("aba").steps().tolist() == [0, 0, 1]
+
+
+def test_a_point_outside_is_not_a_hole_to_fill():
+    found = Trajectories.from_labels("aaa", step=np.arange(3))
+    cut = found.sequences(np.array([1, -1, 1]), hold=5)
+    assert [s.tolist() for s in cut.sequences] == [[1], [1]]
+    assert cut.counts == {"outside": 1}
+
+
+@pytest.mark.parametrize("hold", [-1, 0.5, True])
+def test_bad_holds_are_refused(hold):
+    with pytest.raises(InvalidInput, match="hold"):
+        Trajectories.from_labels("a").sequences(np.array([0]), hold=hold)
+
+
+@pytest.mark.parametrize("states", [np.zeros(2, int), np.zeros(1), [[0]]])
+def test_states_must_fit_the_rows(states):
+    with pytest.raises(InvalidInput, match="states"):
+        Trajectories.from_labels("a").sequences(states)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-20, 20)), max_size=25))
+def test_visits_agree_with_a_plain_walk(given_rows):
+    found = Trajectories.from_labels(
+        [u for u, _ in given_rows], step=np.array([s for _, s in given_rows], int)
+    )
+    visits, counts = found.visits()
+    assert [visit.user for visit in visits] == list(found.users)
+    kept = 0
+    for visit in visits:
+        first = {}
+        for i, (user, step) in enumerate(given_rows):
+            if user == visit.user:
+                first.setdefault(step, i)
+        expected = [(step - min(first) + 1, first[step]) for step in sorted(first)]
+        assert list(zip(visit.steps.tolist(), visit.rows.tolist(), strict=True)) == expected
+        kept += len(expected)
+    assert counts["same_step"] == len(given_rows) - kept
+
+
+def test_gaps_stay_gaps_in_visits():
+    (visit,), _ = Trajectories.from_labels("aaa", step=np.array([107, 100, 103])).visits()
+    assert visit.steps.tolist() == [1, 4, 8] and visit.rows.tolist() == [1, 2, 0]
+
+
+@pytest.mark.long
+def test_ten_million_rows_are_feasible():
+    from time import perf_counter
+
+    n = 10_000_000
+    rng = np.random.default_rng(0)
+    user = np.sort(rng.integers(0, 5000, n).astype(np.int32))
+    found = Trajectories(
+        tuple(map(str, range(5000))), user, rng.integers(0, 10**13, n), lat=rng.random(n), lon=rng.random(n)
+    )
+    start = perf_counter()
+    kept, _ = found.resample(60)
+    kept, _ = kept.drop_duplicates()
+    cut = kept.sequences(rng.integers(0, 100, len(kept)))
+    visits, _ = kept.visits()
+    assert sum(map(len, cut.sequences)) == sum(len(visit.rows) for visit in visits) == len(kept)
+    assert perf_counter() - start < 120

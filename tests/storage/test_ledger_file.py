@@ -1,0 +1,449 @@
+"""The ledger file: its settings, what its SQL says, and every way in which a file can be wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dphmm.accounting import Caps, PlanRecord, Request, SessionHeader
+from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
+from dphmm.storage.ledger import SqliteLedger, open_ledger, schema
+from dphmm.storage.ledger.connection import use_wal
+
+PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
+
+
+def release(t: int, plan: PlanRecord = PLAN) -> Request:
+    return Request("ann", "state", t, "release", Fraction(1, 2), Fraction(4, 3), plan, True, False)
+
+
+def big_plan(t: int) -> PlanRecord:
+    """A plan set that does not compress: about one page."""
+    return PlanRecord(f"p{t}", os.urandom(4000), 32_000, "{}")
+
+
+def fill(path: Path, steps: int) -> None:
+    with open_ledger(path) as ledger, ledger.transaction() as transaction:
+        transaction.open_session(SessionHeader("ann", "state", {}))
+        for t in range(1, steps + 1):
+            transaction.store(release(t, big_plan(t)), lambda t=t: (t,), Caps())  # type: ignore[misc]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[SqliteLedger]:
+    with open_ledger(path, timeout=5) as made:
+        with made.transaction() as transaction:
+            transaction.open_session(SessionHeader("ann", "state", {}))
+        yield made
+
+
+def refusal(call: Callable[[], object], kind: type[DphmmError] = InvalidInput) -> str:
+    with pytest.raises(kind) as caught:
+        call()
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_the_settings_of_both_connections(ledger: SqliteLedger) -> None:
+    for connection in (ledger._writer(), ledger._reader()):
+        values = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "trusted_schema")
+        }
+        full = 2
+        assert values == {
+            "journal_mode": "wal",
+            "synchronous": full,
+            "foreign_keys": 1,
+            "busy_timeout": 5000,
+            "trusted_schema": 0,
+        }
+    assert ledger._reader().execute("PRAGMA query_only").fetchone()[0] == 1
+
+
+def test_format_and_maker_are_written_down(ledger: SqliteLedger) -> None:
+    meta = dict(ledger._reader().execute("SELECT key, value FROM meta"))
+    assert meta["format"] == "1"
+    assert re.fullmatch(r"dphmm \d+\.\d+.*", meta["created_by"])
+
+
+def traced(ledger: SqliteLedger, work: Callable[[], object]) -> list[str]:
+    said: list[str] = []
+    ledger._writer().set_trace_callback(said.append)
+    work()
+    ledger._writer().set_trace_callback(None)
+    return said
+
+
+def test_the_sql_says_nothing_but_public_values(tmp_path: Path) -> None:
+    """For two true states the SQL is the same but for z; neither it nor any file holds the state."""
+    said = {}
+    for state, z in (("CANARY_7f3a_one", "31415,-92653"), ("CANARY_7f3a_two", "27182,81828")):
+        folder = tmp_path / state[-3:]
+        folder.mkdir()
+        with open_ledger(folder / "ledger.db") as ledger:
+            answers = {state: tuple(map(int, z.split(",")))}
+
+            def work(ledger: SqliteLedger = ledger, state: str = state, answers: dict = answers) -> None:  # type: ignore[type-arg]
+                with ledger.transaction() as transaction:
+                    transaction.open_session(SessionHeader("ann", "state", {"epsilon": "1/2"}))
+                    for t in (1, 2):
+                        transaction.store(release(t), lambda: answers[state], Caps(cost=Fraction(9)))
+                    transaction.store(release(1), lambda: answers[state], Caps())
+
+            said[state] = "\n".join(traced(ledger, work)).replace(z, "Z")
+            content = b"".join(file.read_bytes() for file in folder.iterdir())
+        assert b"CANARY" not in content
+    one, two = said.values()
+    assert one == two
+    assert one.count("'Z'") == 2
+    assert "CANARY" not in one
+
+
+def test_a_store_is_two_statements_and_an_account_one(ledger: SqliteLedger) -> None:
+    def work() -> None:
+        with ledger.transaction() as transaction:
+            for t in range(1, 501):
+                transaction.store(release(t), lambda: (1, 2), Caps(epsilon=Fraction(1000)))
+
+    said = traced(ledger, work)
+    assert len(said) < 2 * 500 + 10
+    assert sum(statement.startswith("INSERT INTO account") for statement in said) == 1
+
+
+def test_reopening_gives_the_same_bytes_of_record(path: Path) -> None:
+    fill(path, 20)
+    with open_ledger(path) as ledger:
+        before = [ledger.entries("ann", "state"), ledger.spent("ann"), ledger.plan("p7")]
+        dump = list(ledger._reader().iterdump())
+    with open_ledger(path) as ledger:
+        ledger.check()
+        assert [ledger.entries("ann", "state"), ledger.spent("ann"), ledger.plan("p7")] == before
+        with ledger.transaction() as transaction:
+            transaction.open_session(SessionHeader("ann", "state", {}))
+            for entry in before[0]:  # type: ignore[union-attr]
+                again = release(entry.t, ledger.plan(entry.plan_hash or ""))
+                assert transaction.store(again, lambda: (0,), Caps(epsilon=Fraction(0))) == entry
+        assert list(ledger._reader().iterdump()) == dump
+    assert sorted(file.name for file in path.parent.iterdir()) == ["ledger.db"]
+
+
+# --- paths and files that are no ledger
+
+
+def test_paths_that_can_hold_no_ledger(tmp_path: Path) -> None:
+    assert "folder that exists" in refusal(lambda: open_ledger(tmp_path / "none" / "ledger.db"))
+    assert "regular file" in refusal(lambda: open_ledger(tmp_path))
+    assert "path of a file" in refusal(lambda: open_ledger(tmp_path / "a\0b"))
+    assert "path of a file" in refusal(lambda: open_ledger(3))  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_refused_without_waiting(path: Path) -> None:
+    os.mkfifo(path)
+    assert "regular file" in refusal(lambda: open_ledger(path))
+
+
+@pytest.mark.parametrize("content", [b"user,t,lat\n" * 100, b"SQLite format 3\0" + b"\1" * 200, b"\0" * 4096])
+def test_a_file_that_is_no_database_is_left_as_it_is(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    assert "ledger" in refusal(lambda: open_ledger(path))
+    assert path.read_bytes() == content
+    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
+
+
+def test_another_programs_database_is_left_as_it_is(path: Path) -> None:
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE meta (name TEXT)")
+    other.commit()
+    other.close()
+    content = path.read_bytes()
+    assert "something else" in refusal(lambda: open_ledger(path))
+    assert path.read_bytes() == content
+
+
+def altered(path: Path, *statements: str) -> None:
+    fill(path, 3)
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def test_a_newer_format_asks_for_an_upgrade(path: Path) -> None:
+    altered(path, "UPDATE meta SET value = '2' WHERE key = 'format'")
+    text = refusal(lambda: open_ledger(path))
+    assert "format 2" in text and "upgrade dphmm" in text
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE meta SET value = 'x' WHERE key = 'format'",
+        "DELETE FROM meta",
+        "CREATE TRIGGER free AFTER INSERT ON release BEGIN DELETE FROM account; END",
+        "DROP TABLE account",
+        "ALTER TABLE account ADD COLUMN gift TEXT",
+        "CREATE VIEW v AS SELECT 1",
+    ],
+)
+def test_a_ledger_with_other_tables_is_refused(path: Path, statement: str) -> None:
+    altered(path, statement)
+    assert "ledger" in refusal(lambda: open_ledger(path))
+
+
+def test_a_damaged_page_is_found_on_opening(path: Path) -> None:
+    fill(path, 40)
+    content = bytearray(path.read_bytes())
+    found = 0
+    for page in range(1, len(content) // 4096):
+        damaged = content.copy()
+        damaged[page * 4096 : page * 4096 + 64] = b"\xa5" * 64
+        path.write_bytes(damaged)
+        try:
+            open_ledger(path).close()
+        except InvalidInput as error:
+            assert "undamaged" in str(error) and "\n" not in str(error)
+            found += 1
+    assert found > 40  # every page of a tree; what is left lies inside one long value
+    path.write_bytes(content[: len(content) // 2])
+    assert "undamaged" in refusal(lambda: open_ledger(path))
+
+
+@pytest.mark.parametrize(
+    ("statement", "read"),
+    [
+        ("UPDATE release SET epsilon = 'x' WHERE t = 2", lambda ledger: ledger.entries("ann", "state")),
+        ("UPDATE release SET cost = '1/0' WHERE t = 2", lambda ledger: ledger.entries("ann", "state")),
+        ("UPDATE release SET z = '1,,2' WHERE t = 2", lambda ledger: ledger.entries("ann", "state")),
+        ("UPDATE release SET z = CAST(x'ff' AS TEXT)", lambda ledger: ledger.entries("ann", "state")),
+        ("UPDATE account SET epsilon = ''", lambda ledger: ledger.spent("ann")),
+        ("UPDATE session SET options = '[1]'", lambda ledger: ledger.header("ann", "state")),
+        ("UPDATE plan SET states = x'00'", lambda ledger: ledger.plan("p1")),
+        ("UPDATE plan SET n_states = 7", lambda ledger: ledger.plan("p1")),
+    ],
+)
+def test_a_damaged_row_is_one_line(
+    path: Path, statement: str, read: Callable[[SqliteLedger], object]
+) -> None:
+    altered(path, statement)
+    with open_ledger(path) as ledger:
+        assert "undamaged" in refusal(lambda: read(ledger))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE account SET epsilon = '0'",
+        "UPDATE account SET cost_nanos = '1'",
+        "UPDATE account SET unbounded = 1",
+        "DELETE FROM account",
+        "INSERT INTO account VALUES ('eve', '1', '0', 0)",
+        "DELETE FROM release WHERE t = 2",
+        "DELETE FROM plan",
+    ],
+)
+def test_the_check_recounts_every_account(path: Path, statement: str) -> None:
+    altered(path, statement)
+    with open_ledger(path) as ledger:
+        assert "ledger ledger.db: " in refusal(ledger.check, DphmmError)
+
+
+def test_a_file_or_folder_that_cannot_be_written() -> None:
+    """As a user without rights: root may write everywhere."""
+    code = """
+import os, pathlib, tempfile
+from dphmm.errors import InvalidInput
+from dphmm.storage.ledger import open_ledger
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    open_ledger(folder / "ledger.db").close()
+    (folder / "ledger.db").chmod(0o444)
+    folder.chmod(0o555)
+    mine = os.geteuid()
+    if mine == 0:
+        os.seteuid(65534)
+    for file in ("ledger.db", "new.db"):
+        try:
+            open_ledger(folder / file)
+        except InvalidInput as error:
+            print(error)
+    if mine == 0:
+        os.seteuid(0)
+    folder.chmod(0o755)
+    (folder / "ledger.db").chmod(0o666)
+    folder.chmod(0o555)
+    if mine == 0:
+        os.seteuid(65534)
+    try:
+        open_ledger(folder / "ledger.db")
+    except InvalidInput as error:
+        print(error)
+    if mine == 0:
+        os.seteuid(0)
+    folder.chmod(0o755)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3, done
+    assert all("can be written" in line for line in lines)
+
+
+def test_a_file_that_turns_read_only_lets_nothing_out(ledger: SqliteLedger) -> None:
+    ledger._writer().execute("PRAGMA query_only = ON")
+    shown = []
+
+    def work() -> None:
+        with ledger.transaction() as transaction:
+            entry = transaction.store(release(1), lambda: (1,), Caps())
+        shown.append(entry)
+
+    assert "can be written" in refusal(work)
+    assert shown == []
+    assert ledger.entries("ann", "state") == []
+
+
+# --- a full disk, a lock that is held
+
+
+def test_a_full_disk_lets_nothing_out_and_a_retry_is_safe(ledger: SqliteLedger) -> None:
+    limit = ledger._writer()
+    pages = limit.execute("PRAGMA page_count").fetchone()[0]
+    limit.execute(f"PRAGMA max_page_count = {pages + 4}")
+    plans = {t: big_plan(t) for t in range(1, 21)}
+    drawn = []
+
+    def work() -> None:
+        with ledger.transaction() as transaction:
+            for t, plan in plans.items():
+                transaction.store(release(t, plan), lambda t=t: drawn.append(t) or (t,), Caps())  # type: ignore[misc]
+
+    assert "disk is full" in refusal(work, DphmmError)
+    assert 1 < len(drawn) < 20
+    assert ledger.entries("ann", "state") == []
+    assert ledger.spent("ann").epsilon == 0
+    ledger._writer().execute("PRAGMA max_page_count = 1000000")
+    work()
+    ledger.check()
+    assert len(ledger.entries("ann", "state")) == 20
+
+
+def test_a_transaction_that_failed_cannot_go_on(ledger: SqliteLedger) -> None:
+    """SQLite may roll back by itself on a full disk: a later store would otherwise commit alone."""
+    pages = ledger._writer().execute("PRAGMA page_count").fetchone()[0]
+    ledger._writer().execute(f"PRAGMA max_page_count = {pages + 2}")
+
+    def work() -> None:
+        with ledger.transaction() as transaction:
+            with pytest.raises(DphmmError, match="disk is full"):
+                for t in range(1, 21):
+                    transaction.store(release(t, big_plan(t)), lambda: (1,), Caps())
+            with pytest.raises(DphmmError, match="failed before"):
+                transaction.store(release(1), lambda: (1,), Caps())
+            # Leaving normally must not commit what is left of it.
+
+    assert "failed before" in refusal(work, DphmmError)
+    assert ledger.entries("ann", "state") == []
+    assert ledger.spent("ann").epsilon == 0
+
+
+def test_a_file_held_by_another_is_busy(ledger: SqliteLedger, path: Path) -> None:
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with open_ledger(path, timeout=0.05) as waiting:
+        text = refusal(lambda: waiting.transaction().__enter__(), LedgerBusy)
+        assert "try again" in text
+        assert waiting.sessions() == [("ann", "state")]  # readers do not wait
+        other.execute("ROLLBACK")
+        other.close()
+        with waiting.transaction() as transaction:
+            transaction.store(release(1), lambda: (1,), Caps())
+
+
+def test_a_thread_waits_no_longer_than_the_timeout(path: Path) -> None:
+    with open_ledger(path, timeout=0.05) as ledger, ledger.transaction():
+        caught: list[str] = []
+        ask = threading.Thread(
+            target=lambda: caught.append(refusal(lambda: ledger.transaction().__enter__(), LedgerBusy))
+        )
+        ask.start()
+        ask.join()
+    assert "another thread" in caught[0]
+
+
+def test_a_new_file_that_another_makes_meanwhile(path: Path) -> None:
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    schema._create(other)
+    commit = threading.Timer(0.15, other.execute, ("COMMIT",))
+    commit.start()
+    with open_ledger(path, timeout=5) as ledger:
+        assert ledger.sessions() == []
+    commit.join()
+    other.close()
+
+
+def test_a_switch_to_the_log_waits_for_readers(path: Path) -> None:
+    """Two processes open a new file: one has made its tables, the other still reads it without a log."""
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    schema.prepare(other, path)
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM meta").fetchall()
+    assert "try again" in refusal(lambda: open_ledger(path, timeout=0.05), LedgerBusy)
+    end = threading.Timer(0.15, other.execute, ("COMMIT",))
+    end.start()
+    with open_ledger(path, timeout=5) as ledger:
+        assert ledger._writer().execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    end.join()
+    other.close()
+
+
+def test_the_switch_to_the_log_is_tried_again(path: Path) -> None:
+    """Of two processes that switch at once SQLite tells one, at once, that the file is busy."""
+    with sqlite3.connect(path, isolation_level=None, timeout=0) as real:
+        schema.prepare(real, path)
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        tried = []
+
+        class Contended:
+            def execute(self, statement: str) -> sqlite3.Cursor:
+                tried.append(statement)
+                if len(tried) == 3:
+                    holder.execute("ROLLBACK")
+                return real.execute(statement)
+
+        use_wal(Contended(), path, 5.0)  # type: ignore[arg-type]
+        assert len(tried) == 3
+    holder.close()
+    real.close()
+
+
+def test_one_command_at_a_time(path: Path) -> None:
+    with open_ledger(path) as one, open_ledger(path) as two:
+        with one.exclusive():
+            for other in (one, two):
+                assert "another dphmm command" in refusal(
+                    lambda o=other: o.exclusive().__enter__(), LedgerBusy
+                )  # type: ignore[misc]
+            with two.transaction() as transaction:
+                transaction.open_session(SessionHeader("ann", "state", {}))
+        with two.exclusive():
+            pass

@@ -1,0 +1,332 @@
+"""Crashes, forks and other processes: one answer per step, none unspent, no cap passed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dphmm.accounting import Caps, PlanRecord, Request, SessionHeader
+from dphmm.errors import LedgerBusy
+from dphmm.storage.ledger import open_ledger
+
+PRELUDE = """
+import os, random, signal, sys
+from fractions import Fraction
+from dphmm.accounting import Caps, PlanRecord, Request, SessionHeader
+from dphmm.errors import BudgetExceeded, DphmmError, LedgerBusy
+from dphmm.storage.ledger import open_ledger
+PLAN = PlanRecord("p1", bytes([240]), 5, "{}")
+path = sys.argv[1]
+def release(t, query="state"):
+    return Request("ann", query, t, "release", Fraction(1, 10), Fraction(1, 3), PLAN, True, False)
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+PLAN = PlanRecord("p1", bytes([240]), 5, "{}")
+
+
+def release(t: int, query: str = "state") -> Request:
+    return Request("ann", query, t, "release", Fraction(1, 10), Fraction(1, 3), PLAN, True, False)
+
+
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PRELUDE + code, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+DYING = """
+point, t = sys.argv[2], int(sys.argv[3])
+starts = {"insert": "INSERT INTO release", "account": "INSERT INTO account", "commit": "COMMIT"}
+ledger = open_ledger(path)
+def watch(statement):
+    if point in starts and statement.startswith(starts[point]):
+        die()
+ledger._writer().set_trace_callback(watch)
+def draw():
+    if point == "draw":
+        die()
+    return (random.randrange(10**9),)
+with ledger.transaction() as transaction:
+    entry = transaction.store(release(t), draw, Caps())
+if point == "committed":
+    die()
+print(entry.z[0], flush=True)
+die()
+"""
+
+
+def test_killed_at_named_points_a_step_has_one_answer_and_is_spent(path: Path) -> None:
+    """What escaped the pipe is what was shown: it must be stored, spent, and what a retry returns."""
+    points = ["draw", "insert", "account", "commit", "committed", "shown"]
+    with open_ledger(path) as ledger, ledger.transaction() as transaction:
+        transaction.open_session(SessionHeader("ann", "state", {}))
+    for t, point in enumerate(points * 2, start=1):
+        killed = start(DYING, path, point, t)
+        shown, errors = killed.communicate()
+        assert killed.returncode == -9, errors
+        with open_ledger(path) as ledger:
+            ledger.check()
+            stored = ledger.entries("ann", "state")
+            assert len(stored) == (t if point in ("committed", "shown") else t - 1)
+            assert bool(shown) == (point == "shown")
+            with ledger.transaction() as transaction:
+                entry = transaction.store(release(t), lambda: (-1,), Caps())
+            assert entry.z is not None
+            if shown:
+                assert entry.z == (int(shown),)
+            assert (entry.z == (-1,)) == (point not in ("committed", "shown"))
+            assert ledger.spent("ann").epsilon == Fraction(t, 10)
+
+
+STREAMING = """
+ledger = open_ledger(path)
+with ledger.transaction() as transaction:
+    transaction.open_session(SessionHeader("ann", "state", {}))
+    t = transaction.last_step("ann", "state")
+while True:
+    t += 1
+    with ledger.transaction() as transaction:
+        entry = transaction.store(release(t), lambda: (random.randrange(10**9),), Caps())
+    print(t, entry.z[0], flush=True)
+"""
+
+
+def test_killed_at_any_time_all_that_was_shown_is_stored(path: Path) -> None:
+    shown: dict[int, int] = {}
+    for lines in (3, 17, 40):
+        running = start(STREAMING, path)
+        assert running.stdout is not None
+        got = [running.stdout.readline() for _ in range(lines)]
+        running.kill()
+        got += running.communicate()[0].splitlines()
+        for line in got:
+            t, z = map(int, line.split())
+            assert t not in shown
+            shown[t] = z
+    with open_ledger(path) as ledger:
+        ledger.check()
+        stored = {entry.t: entry.z for entry in ledger.entries("ann", "state")}
+        spent = ledger.spent("ann")
+    assert all(stored[t] == (z,) for t, z in shown.items())
+    assert spent.epsilon == Fraction(len(stored), 10)
+    assert len(stored) >= len(shown) >= 60
+
+
+SPENDING = """
+query = sys.argv[2]
+sys.stdin.readline()
+ledger = open_ledger(path)
+with ledger.transaction() as transaction:
+    transaction.open_session(SessionHeader("ann", query, {}))
+t = 0
+try:
+    while True:
+        with ledger.transaction() as transaction:
+            transaction.store(release(t + 1, query), lambda: (1,), Caps(epsilon=Fraction(3)))
+        t += 1
+except BudgetExceeded:
+    print(t)
+"""
+
+
+def test_eight_processes_never_pass_a_shared_cap(path: Path) -> None:
+    """They also all make the file at the same moment."""
+    children = [start(SPENDING, path, f"q{k}") for k in range(8)]
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("\n")
+        child.stdin.flush()
+    done = [child.communicate() for child in children]
+    assert all(child.returncode == 0 for child in children), done
+    assert sum(int(out) for out, _ in done) == 30
+    with open_ledger(path) as ledger:
+        ledger.check()
+        assert ledger.spent("ann").epsilon == 3
+        assert sum(len(ledger.entries(*key)) for key in ledger.sessions()) == 30
+
+
+RACING = """
+sys.stdin.readline()
+ledger = open_ledger(path)
+for t in range(1, 21):
+    with ledger.transaction() as transaction:
+        transaction.open_session(SessionHeader("ann", "state", {}))
+        entry = transaction.store(release(t), lambda: (os.getpid(), t), Caps())
+    print(entry.z, flush=True)
+"""
+
+
+def test_two_processes_that_release_the_same_steps_get_the_same_answers(path: Path) -> None:
+    children = [start(RACING, path) for _ in range(2)]
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("\n")
+        child.stdin.flush()
+    (one, _), (two, _) = (child.communicate() for child in children)
+    assert len(one.splitlines()) == 20
+    assert one == two
+    with open_ledger(path) as ledger:
+        assert ledger.spent("ann").epsilon == 2
+
+
+FORKING = """
+import gc, threading
+ledger = open_ledger(path, timeout=5)
+def step(query, t):
+    with ledger.transaction() as transaction:
+        transaction.open_session(SessionHeader("ann", query, {}))
+        return transaction.store(release(t, query), lambda: (t,), Caps())
+step("parent", 1)
+ledger.sessions()
+def child(work):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+            gc.collect()
+        except BaseException as error:
+            print(type(error).__name__, error, flush=True)
+            os._exit(1)
+        os._exit(0)
+    return pid
+def inside():
+    assert ledger._write is None and ledger._read is None
+    for t in range(1, 31):
+        step("child", t)
+    assert len(ledger.entries("ann", "child")) == 30
+pid = child(inside)
+for t in range(2, 32):
+    step("parent", t)
+assert os.waitpid(pid, 0)[1] == 0
+ledger.check()
+assert len(ledger.entries("ann", "parent")) == 31 and len(ledger.entries("ann", "child")) == 30
+
+# A fork inside a transaction: the child may neither use nor commit nor harm it.
+def astray():
+    for use in (lambda: step("astray", 1), ledger.sessions, lambda: open_ledger(path)):
+        try:
+            use()
+        except LedgerBusy as error:
+            assert "inherited" in str(error), error
+        else:
+            raise AssertionError("used an inherited connection")
+with ledger.transaction() as transaction:
+    transaction.store(release(32, "parent"), lambda: (32,), Caps())
+    assert os.waitpid(child(astray), 0)[1] == 0
+ledger.check()
+# Large enough that SQLite has begun to write it: what the child must not undo in the shared log.
+try:
+    with ledger.transaction() as transaction:
+        for t in range(33, 1233):
+            plan = PlanRecord(f"p{t}", os.urandom(4000), 32_000, "{}")
+            request = Request("ann", "parent", t, "release", Fraction(1), Fraction(1), plan, True, False)
+            transaction.store(request, lambda: (t,), Caps())
+        pid = os.fork()
+        if pid:
+            assert os.waitpid(pid, 0)[1] == 0
+    if pid == 0:
+        print("the child committed", flush=True)
+        os._exit(1)
+except DphmmError as error:
+    assert "belongs to the process" in str(error)
+    sys.exit(0)  # the child ends as programs do, with all its destructors
+assert len(ledger.entries("ann", "parent")) == 1232
+ledger.check()
+
+# A fork while another thread is in a transaction waits for its end.
+entered, forked = threading.Event(), threading.Event()
+def slow():
+    with ledger.transaction() as transaction:
+        entered.set()
+        forked.wait(0.2)
+        transaction.store(release(1233, "parent"), lambda: (34,), Caps())
+thread = threading.Thread(target=slow)
+thread.start()
+entered.wait()
+pid = child(lambda: step("child", 31))
+forked.set()
+thread.join()
+assert os.waitpid(pid, 0)[1] == 0
+ledger.check()
+assert len(ledger.entries("ann", "parent")) == 1233 and len(ledger.entries("ann", "child")) == 31
+print("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
+def test_a_fork_does_not_share_a_connection(path: Path) -> None:
+    out, errors = (child := start(FORKING, path)).communicate()
+    assert (out, child.returncode) == ("done\n", 0), (out, errors)
+
+
+FILE_LIMIT = """
+import resource
+ledger = open_ledger(path)
+with ledger.transaction() as transaction:
+    transaction.open_session(SessionHeader("ann", "state", {}))
+size = os.path.getsize(path + "-wal")
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20_000, resource.RLIM_INFINITY))
+def work():
+    with ledger.transaction() as transaction:
+        for t in range(1, 201):
+            plan = PlanRecord(f"p{t}", os.urandom(4000), 32_000, "{}")
+            request = Request("ann", "state", t, "release", Fraction(1), Fraction(1), plan, True, False)
+            transaction.store(request, lambda: (t,), Caps())
+    print("shown")
+try:
+    work()
+except DphmmError as error:
+    print(error)
+print(len(ledger.entries("ann", "state")), ledger.spent("ann").epsilon)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+work()
+ledger.check()
+print(len(ledger.entries("ann", "state")), ledger.spent("ann").epsilon)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on file sizes there")
+def test_a_write_that_fails_at_commit_lets_nothing_out(path: Path) -> None:
+    out, errors = start(FILE_LIMIT, path).communicate()
+    lines = out.splitlines()
+    assert len(lines) == 4, (out, errors)
+    assert lines[0].startswith("ledger ledger.db: ")
+    assert lines[1:] == ["0 0", "shown", "200 200"]
+
+
+HOLDING = """
+with open_ledger(path) as ledger, ledger.exclusive():
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_the_lock_of_a_killed_command_is_free(path: Path) -> None:
+    holder = start(HOLDING, path)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with open_ledger(path) as ledger:
+        began = time.monotonic()
+        with pytest.raises(LedgerBusy) as caught, ledger.exclusive():
+            raise AssertionError
+        assert time.monotonic() - began < 1
+        assert caught.value.exit_code == 4
+        holder.kill()
+        holder.communicate()
+        with ledger.exclusive():
+            pass

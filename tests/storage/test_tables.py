@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dphmm.errors import InvalidInput
+from dphmm.storage import unpacking
+from dphmm.storage.inputs import checked_input, replacing, steady
+from dphmm.storage.tables import column_names, read_batches, read_table, table_writer, write_table
+
+CANARY = "CANARY_7f3a116.30417"
+SUFFIXES = (".parquet", ".csv", ".csv.gz")
+
+
+def some_table():
+    return pa.table(
+        {
+            "user": ["001", 'a "quoted", id', "line\nbreak", "=HYPERLINK(1)"],
+            "t": pa.array([0, 1, 10**15, None], pa.timestamp("us", "UTC")),
+            "x": [-116.3, 1e-7, 1e22, 0.1 + 0.2],
+            "n": [1, -2, 3, None],
+        }
+    )
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_table_comes_back(tmp_path, suffix):
+    path = tmp_path / f"x{suffix}"
+    write_table(path, some_table())
+    back = read_table(path, text=("user",))
+    assert back.column("user").to_pylist() == some_table().column("user").to_pylist()
+    assert back.column("x").to_pylist() == some_table().column("x").to_pylist()
+    assert back.column("n").to_pylist() == [1, -2, 3, None]
+    times = back.column("t").cast(pa.timestamp("us", "UTC"))
+    assert times.to_pylist() == some_table().column("t").to_pylist()
+    assert column_names(path) == ["user", "t", "x", "n"]
+    assert read_table(path, columns=["n", "x"]).column_names == ["n", "x"]
+    assert [p.name for p in tmp_path.iterdir()] == [f"x{suffix}"]
+
+
+TEXTS = st.text(st.sampled_from("=@+-'\t\r\n\"a1.,;e ñ|"), max_size=6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(TEXTS, st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=8))
+def test_any_id_comes_back_through_csv(tmp_path_factory, cells):
+    path = tmp_path_factory.mktemp("csv") / "x.csv"
+    table = pa.table({"user": [text for text, _ in cells], "x": [number for _, number in cells]})
+    write_table(path, table)
+    back = read_table(path, text=("user",))
+    assert back.column("user").to_pylist() == table.column("user").to_pylist()
+    assert back.column("x").cast(pa.float64()).to_pylist() == table.column("x").to_pylist()
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\tx", "\rx", "'=x"])
+def test_formulas_in_ids_are_escaped(tmp_path, text):
+    write_table(tmp_path / "x.csv", pa.table({"user": [text, "plain"], "lon": [-116.3, -1e-9]}))
+    written = (tmp_path / "x.csv").read_bytes().decode()
+    assert f'"\'{text}"' in written
+    assert ",-116.3\n" in written and ",-1e-9\n" in written
+    assert "'-" not in written.replace(f"'{text}", "")
+
+
+def test_numbers_written_as_text_are_left_alone(tmp_path):
+    write_table(tmp_path / "x.csv", pa.table({"user": ["-5", "+1.5e3", "-116.3"]}))
+    assert (tmp_path / "x.csv").read_text() == '"user"\n"-5"\n"+1.5e3"\n"-116.3"\n'
+
+
+def test_names_of_columns_are_escaped_too(tmp_path):
+    write_table(tmp_path / "x.csv", pa.table({"=a": [1]}))
+    assert (tmp_path / "x.csv").read_text().startswith('"\'=a"')
+    assert read_table(tmp_path / "x.csv").column_names == ["=a"]
+
+
+def test_text_columns_keep_zeros_and_words_for_nothing(tmp_path):
+    (tmp_path / "x.csv").write_text("user,v\n007,1\nNA,2\nnull,3\n")
+    table = read_table(tmp_path / "x.csv", text=("user",))
+    assert table.column("user").to_pylist() == ["007", "NA", "null"]
+    assert table.column("v").to_pylist() == [1, 2, 3]
+    assert read_table(tmp_path / "x.csv", text=None).column("v").to_pylist() == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_byte_order_marks_and_line_ends_are_handled(tmp_path, start, end):
+    (tmp_path / "x.csv").write_bytes(start + end.join([b"user,v", '"é\ne",1'.encode(), b"b,2", b""]))
+    table = read_table(tmp_path / "x.csv")
+    assert table.to_pydict() == {"user": ["é\ne", "b"], "v": [1, 2]}
+
+
+BAD_CSV = {
+    "empty": (b"", "0 rows"),
+    "utf16": ("user,v\na,1\n".encode("utf-16"), "UTF-16"),
+    "latin1": (b"user,v\na,1\nb,2\n" + CANARY.encode() + b"\xe9,3\n", "line 4"),
+    "nul": (b"user,v\na,1\n" + CANARY.encode() + b"\x00,2\n", "NUL in line 3"),
+    "short row": (b"user,v\na,1\n" + CANARY.encode() + b"\n", "row 3"),
+    "long row": (b"user,v\n" + CANARY.encode() + b",1,2\n", "row 2"),
+    "open quote": (b'user,v\n"' + CANARY.encode() + b",1\nb,2\n", "quotes|fields"),
+    "two columns": (b"user,user\na,1\n", "two columns"),
+    "parquet": (b"PAR1" + b"\x01" * 20, "Parquet"),
+    "pickle": (pickle.dumps({"a": 1}), "pickle"),
+    "gzip": (gzip.compress(b"user,v\n"), "gzip"),
+    "zip": (b"PK\x03\x04 ...", "zip"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CSV)
+@pytest.mark.parametrize("packed", [False, True])
+def test_bad_csv_is_refused_in_one_line_without_its_cells(tmp_path, name, packed):
+    data, words = BAD_CSV[name]
+    path = tmp_path / ("x.csv.gz" if packed else "x.csv")
+    path.write_bytes(gzip.compress(data) if packed else data)
+    with pytest.raises(InvalidInput, match=words) as refused:
+        read_table(path)
+    assert CANARY not in str(refused.value) and "\n" not in str(refused.value)
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None
+
+
+def test_a_ragged_row_is_named_in_a_long_file_too(tmp_path):
+    lines = ["user,v", *(f"u{i},{i}" for i in range(3_000_000 // 10)), CANARY, "z,1"]
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    with pytest.raises(InvalidInput, match="row 300002: got 1 fields; expected 2"):
+        read_table(tmp_path / "x.csv")
+
+
+def test_a_header_without_rows_is_a_table_without_rows(tmp_path):
+    (tmp_path / "x.csv").write_text("user,v\n")
+    assert read_table(tmp_path / "x.csv").num_rows == 0
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_column_that_is_not_there_is_named(tmp_path, suffix):
+    write_table(tmp_path / f"x{suffix}", some_table())
+    with pytest.raises(InvalidInput, match="column: got nope; expected one of user, t, x, n"):
+        read_table(tmp_path / f"x{suffix}", columns=["user", "nope"])
+
+
+def test_paths_that_are_no_tables_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "fifo.csv")
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "x.txt").write_text("a")
+    for path, words in [
+        (tmp_path / "missing.csv", "exists"),
+        (tmp_path / "folder.csv", "folder"),
+        (tmp_path / "fifo.csv", "device or a pipe"),
+        ("/dev/zero", "device or a pipe"),
+        (tmp_path / "x.txt", ".parquet, .csv or .csv.gz"),
+        (str(tmp_path / "a\0.csv"), "NUL"),
+    ]:
+        with pytest.raises(InvalidInput, match=words):
+            read_table(path)
+
+
+class Bomb:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return (open, (self.path, "w"))
+
+
+@pytest.mark.parametrize("name", ["x.pkl", "x.pickle", "x.joblib", "x.npy", "x.npz", "x.csv", "x.parquet"])
+def test_pickles_are_never_loaded(tmp_path, name):
+    (tmp_path / name).write_bytes(pickle.dumps(Bomb(tmp_path / "ran")))
+    with pytest.raises(InvalidInput):
+        read_table(tmp_path / name)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_broken_parquet_is_refused(tmp_path):
+    path = tmp_path / "x.parquet"
+    write_table(path, some_table())
+    whole = path.read_bytes()
+    for data, words in [
+        (b"", "0 rows"),
+        (whole[:-1], "truncated"),
+        (whole[:8], "truncated"),
+        (b"user,v\n", "not Parquet"),
+        (whole[:-40] + b"\xff" * 32 + whole[-8:], "damaged"),
+        (b"PARE" + whole[4:], "encrypted"),
+    ]:
+        path.write_bytes(data)
+        with pytest.raises(InvalidInput, match=words):
+            read_table(path)
+
+
+def test_every_truncation_of_a_parquet_file_is_refused(tmp_path):
+    write_table(tmp_path / "x.parquet", some_table())
+    whole = (tmp_path / "x.parquet").read_bytes()
+    for length in range(0, len(whole), 61):
+        (tmp_path / "y.parquet").write_bytes(whole[:length])
+        with pytest.raises(InvalidInput):
+            read_table(tmp_path / "y.parquet")
+
+
+def test_extension_types_are_refused_wherever_they_hide(tmp_path):
+    uuid = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0123456789abcdef"], pa.binary(16)))
+    hidden = pa.field("v", pa.struct([pa.field("w", pa.int64(), metadata={"ARROW:extension:name": "evil"})]))
+    tables = [
+        pa.table({"u": uuid}),
+        pa.table(
+            [pa.array([1])],
+            schema=pa.schema([pa.field("v", pa.int64(), metadata={"ARROW:extension:name": "e"})]),
+        ),
+        pa.table([pa.array([{"w": 1}], hidden.type)], schema=pa.schema([hidden])),
+    ]
+    for table in tables:
+        pq.write_table(table, tmp_path / "x.parquet")
+        with pytest.raises(InvalidInput, match="extension type"):
+            read_table(tmp_path / "x.parquet")
+
+
+def test_two_columns_of_one_name_are_refused_in_parquet(tmp_path):
+    pq.write_table(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]), tmp_path / "x.parquet")
+    with pytest.raises(InvalidInput, match="two columns"):
+        read_table(tmp_path / "x.parquet")
+
+
+def test_metadata_of_a_file_is_not_taken_over(tmp_path):
+    table = some_table().replace_schema_metadata({"pandas": "not even JSON"})
+    pq.write_table(table, tmp_path / "x.parquet")
+    assert not read_table(tmp_path / "x.parquet").schema.metadata
+
+
+def test_parquet_is_streamed_in_parts(tmp_path):
+    pq.write_table(pa.table({"v": range(1000)}), tmp_path / "x.parquet", row_group_size=100)
+    parts = list(read_batches(tmp_path / "x.parquet", rows=64))
+    assert max(map(len, parts)) <= 100 and len(parts) > 5
+    assert pa.concat_tables(parts).column("v").to_pylist() == list(range(1000))
+    pq.write_table(pa.table({"v": pa.array([], pa.int64())}), tmp_path / "y.parquet")
+    assert [len(part) for part in read_batches(tmp_path / "y.parquet")] == [0]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_parts_can_be_appended(tmp_path, suffix):
+    table = pa.table({"user": ["=a", "b"], "v": [1, 2]})
+    with table_writer(tmp_path / f"x{suffix}", table.schema) as append:
+        append(table)
+        append(table)
+    assert read_table(tmp_path / f"x{suffix}").to_pydict() == {"user": ["=a", "b"] * 2, "v": [1, 2] * 2}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, suffix):
+    path = tmp_path / f"x{suffix}"
+    write_table(path, some_table())
+    before = path.read_bytes()
+    with pytest.raises(RuntimeError), table_writer(path, some_table().schema) as append:
+        append(some_table())
+        raise RuntimeError
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_outputs_are_checked_before_any_work(tmp_path):
+    source = tmp_path / "x.csv"
+    source.write_text("user\na\n")
+    link = tmp_path / "link.csv"
+    link.symlink_to(source)
+    for path, words in [
+        (source, "input"),
+        (link, "input"),
+        (tmp_path / "none" / "x.csv", "folder that exists"),
+        (tmp_path / "x.txt", ".parquet"),
+    ]:
+        with pytest.raises(InvalidInput, match=words):
+            write_table(path, some_table(), inputs=[source])
+    assert source.read_text() == "user\na\n"
+
+
+def test_csv_has_no_nested_columns(tmp_path):
+    with pytest.raises(InvalidInput, match="v: got type list"):
+        write_table(tmp_path / "x.csv", pa.table({"v": [[1]]}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dictionary_columns_are_written_as_their_text(tmp_path):
+    write_table(tmp_path / "x.csv", pa.table({"v": pa.array(["=a", "b"]).dictionary_encode()}))
+    assert read_table(tmp_path / "x.csv").to_pydict() == {"v": ["=a", "b"]}
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("user\na\n")
+    with pytest.raises(InvalidInput, match="changed while"):
+        for _ in read_batches(path):
+            path.write_text("user\nb\n")
+    with steady(path) as digest:
+        assert len(digest) == 64
+
+
+def test_truncated_gzip_and_bombs_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(b"user\n" + b"a\n" * 10_000)[:-20])
+    with pytest.raises(InvalidInput, match="truncated"):
+        read_table(path)
+    path.write_bytes(gzip.compress(b"user\n" + b"a\n" * 500_000))
+    assert read_table(path).num_rows == 500_000
+    monkeypatch.setattr(unpacking, "FREE_BYTES", 1000)
+    with pytest.raises(InvalidInput, match="bomb"):
+        read_table(path)
+
+
+def test_a_written_file_has_ordinary_permissions(tmp_path):
+    plain = tmp_path / "plain"
+    plain.touch()
+    with replacing(tmp_path / "x.csv") as temporary:
+        temporary.write_text("a")
+    assert (tmp_path / "x.csv").stat().st_mode == plain.stat().st_mode
+
+
+def test_symbolic_links_to_files_are_followed(tmp_path):
+    (tmp_path / "x.csv").write_text("user\na\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "x.csv")
+    assert checked_input(tmp_path / "link.csv").name == "link.csv"

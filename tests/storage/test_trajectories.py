@@ -1,0 +1,450 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dphmm.errors import InvalidInput
+from dphmm.states import Trajectories
+from dphmm.storage.columns import times
+from dphmm.storage.frames import convert_frame, to_arrow, to_kind
+from dphmm.storage.tables import write_table
+from dphmm.storage.trajectories import load_trajectories, save_trajectories, trajectories_from_table
+
+UTC = dt.UTC
+SUFFIXES = (".parquet", ".csv", ".csv.gz")
+CANARY = "CANARY_7f3a"
+
+
+def text_times(*written, assume_utc=False):
+    return times(pa.chunked_array([pa.array(written, pa.string())]), "t", assume_utc)
+
+
+def csv(tmp_path, text, **options):
+    (tmp_path / "x.csv").write_text(text)
+    return load_trajectories(tmp_path / "x.csv", **options)
+
+
+def reasons(loaded):
+    return dict(
+        zip(
+            loaded.rejected.column("row").to_pylist(),
+            loaded.rejected.column("reason").to_pylist(),
+            strict=True,
+        )
+    )
+
+
+columns = st.fixed_dictionaries(
+    {},
+    optional={
+        "time": st.integers(-(10**15), 10**15),
+        "step": st.integers(-(2**53), 2**53),
+        "trip": st.integers(-1, 10**6),
+        "state": st.sampled_from(["=a", "b", "-5", "ñ x"]),
+    },
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data(), columns, st.sampled_from(SUFFIXES))
+def test_trajectories_come_back(tmp_path_factory, data, shape, suffix):
+    n = data.draw(st.integers(1, 6))
+    made = {name: data.draw(st.lists(_like(value), min_size=n, max_size=n)) for name, value in shape.items()}
+    lat = data.draw(st.lists(st.floats(-90, 90), min_size=n, max_size=n))
+    users = data.draw(st.lists(st.sampled_from(["001", "=x", "a b"]), min_size=n, max_size=n))
+    given_rows = Trajectories.from_labels(users, lat=np.array(lat), lon=np.array(lat), **_arrays(made))
+    path = tmp_path_factory.mktemp("t") / f"x{suffix}"
+    save_trajectories(path, given_rows)
+    back, rejected = load_trajectories(path)
+    assert rejected.num_rows == 0
+    assert [back.users[u] for u in back.user] == users
+    assert np.array_equal(back.lat, given_rows.lat) and np.array_equal(back.lon, given_rows.lon)
+    for name in ("time", "step", "state"):
+        if name in made:
+            assert getattr(back, name).tolist() == made[name]
+    if "trip" in made and min(made["trip"]) >= 0:
+        assert back.trip.tolist() == made["trip"]
+
+
+def _like(value):
+    if isinstance(value, str):
+        return st.sampled_from(["=a", "b", "-5", "ñ x"])
+    return st.integers(0, abs(value))
+
+
+def _arrays(made):
+    return {name: np.array(v, object if name == "state" else np.int64) for name, v in made.items()}
+
+
+@pytest.mark.parametrize(
+    ("written", "moment"),
+    [
+        ("2008-10-23T02:53:04Z", (2008, 10, 23, 2, 53, 4)),
+        ("2008-10-23 02:53:04+00:00", (2008, 10, 23, 2, 53, 4)),
+        ("2008-10-23T10:53:04+08:00", (2008, 10, 23, 2, 53, 4)),
+        ("2008-10-23T10:53:04+0800", (2008, 10, 23, 2, 53, 4)),
+        ("2008-10-23T10:53:04+08", (2008, 10, 23, 2, 53, 4)),
+        ("2008-10-23T02:53Z", (2008, 10, 23, 2, 53, 0)),
+        ("2008-10-23T02:53:04.25Z", (2008, 10, 23, 2, 53, 4, 250_000)),
+        ("2008-10-23T02:53:04.123456789Z", (2008, 10, 23, 2, 53, 4, 123_456)),
+        ("1950-02-28T23:59:59Z", (1950, 2, 28, 23, 59, 59)),
+    ],
+)
+def test_times_with_a_zone_are_read(written, moment):
+    expected = dt.datetime(*moment, tzinfo=UTC)
+    values, bad = text_times(written, "1970-01-01T00:00:00Z")
+    assert not bad.any() and values[1] == 0
+    assert dt.datetime(1970, 1, 1, tzinfo=UTC) + dt.timedelta(microseconds=int(values[0])) == expected
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "2008-02-30T00:00:00Z",
+        "2008-12-31T23:59:60Z",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T00:00:00Z",
+        "2008-10-23T25:00:00Z",
+        "yesterday",
+        "",
+        "1224730384",
+        "2008-10-23",
+        "23/10/2008 02:53Z",
+        "2008-10-23T02:53:04 Europe/Berlin",
+        None,
+    ],
+)
+def test_times_that_cannot_be_read_are_marked(written):
+    values, bad = text_times("2008-10-23T02:53:04Z", written, "2008-10-23T02:53:04.5Z")
+    assert bad.tolist() == [False, True, False] and values[2] - values[0] == 500_000
+
+
+def test_times_without_a_zone_are_refused_as_a_column():
+    for written in (["2008-10-23T02:53:04"], ["2008-10-23T02:53:04Z", "2008-10-23 02:53:04"]):
+        with pytest.raises(InvalidInput, match=r"t: got times without a zone.*timezone") as refused:
+            text_times(*written)
+        assert "2008-10-23 02" not in str(refused.value)
+    values, bad = text_times("2008-10-23T02:53:04", "2008-10-23T10:53:04+08:00", assume_utc=True)
+    assert not bad.any() and values[0] == values[1]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_arrow_timestamps_of_every_unit(unit):
+    moment = np.array(["2008-10-23T02:53:04", "1950-01-01T00:00:01", "NaT"], "datetime64[s]")
+    column = pa.chunked_array([pa.array(moment.astype(f"datetime64[{unit}]"))])
+    zoned = column.cast(pa.timestamp(unit, "Asia/Shanghai"))
+    values, bad = times(zoned, "t", False)
+    assert bad.tolist() == [False, False, True]
+    assert values[:2].tolist() == moment[:2].astype("datetime64[us]").astype(np.int64).tolist()
+    with pytest.raises(InvalidInput, match="zone"):
+        times(column, "t", False)
+    assert times(column, "t", True)[0].tolist() == values.tolist()
+
+
+def test_arrow_timestamps_out_of_range_are_marked():
+    column = pa.chunked_array([pa.array([0, -(2**62), 2**62, 2**63 - 1], pa.timestamp("s", "UTC"))])
+    assert times(column, "t", False)[1].tolist() == [False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([1, 2]), pa.array([1.5]), pa.array([dt.date(2008, 1, 1)]), pa.array([True])]
+)
+def test_other_types_are_no_times(column):
+    with pytest.raises(InvalidInput, match="timezone"):
+        times(pa.chunked_array([column]), "t", True)
+
+
+def test_bad_rows_are_set_aside_with_a_reason_and_no_value(tmp_path):
+    loaded = csv(
+        tmp_path,
+        "user,t,lat,lon,step\n"
+        "a,2008-10-23T02:53:04Z,39.9,116.3,1\n"
+        ",2008-10-23T02:53:04Z,39.9,116.3,1\n"
+        "a,never,39.9,116.3,1\n"
+        f"a,2008-10-23T02:53:04Z,{CANARY},116.3,1\n"
+        "a,2008-10-23T02:53:04Z,90.5,116.3,1\n"
+        "a,2008-10-23T02:53:04Z,39.9,nan,1\n"
+        "a,2008-10-23T02:53:04Z,39.9,116.3,1.5\n"
+        "a,2008-10-23T02:53:04Z,39.9,116.3,9223372036854775808\n"
+        "a\x01,2008-10-23T02:53:04Z,39.9,116.3,1\n"
+        "a,2008-10-23T02:53:04Z,1_0,116.3,1\n"
+        "a,2008-10-23T02:53:04Z,٣,116.3,1\n"
+        "b,2008-10-23T02:53:05Z,-39.9,-116.3,2\n",
+    )
+    assert reasons(loaded) == {
+        2: "missing_user",
+        3: "invalid_time",
+        4: "invalid_place",
+        5: "invalid_place",
+        6: "invalid_place",
+        7: "invalid_step",
+        8: "invalid_step",
+        9: "missing_user",
+        10: "invalid_place",
+        11: "invalid_place",
+    }
+    assert loaded.rejected.column_names == ["row", "reason"]
+    assert loaded.dropped == {"missing_user": 2, "invalid_time": 1, "invalid_place": 5, "invalid_step": 2}
+    assert loaded.trajectories.users == ("a", "b") and loaded.trajectories.lon.tolist() == [116.3, -116.3]
+
+
+def test_users_that_have_no_good_row_are_no_users(tmp_path):
+    loaded = csv(tmp_path, "user,t,lat,lon\nb,never,1,1\na,2008-10-23T02:53:04Z,1,1\n")
+    assert loaded.trajectories.users == ("a",)
+
+
+def test_a_place_that_exists_is_kept_wherever_it_is(tmp_path):
+    loaded = csv(
+        tmp_path, "user,t,lat,lon\na,2008-10-23T02:53:04Z,-89.9,-179.9\na,2008-10-23T02:53:04Z,0,359\n"
+    )
+    assert loaded.trajectories.lon.tolist() == [-179.9, -1.0]
+
+
+def test_files_without_a_usable_row_are_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="0 rows that can be read of 0"):
+        csv(tmp_path, "user,t,lat,lon\n")
+    with pytest.raises(InvalidInput, match="1 invalid_time") as refused:
+        csv(tmp_path, f"user,t,lat,lon\na,{CANARY},1,1\n")
+    assert CANARY not in str(refused.value)
+
+
+def test_columns_may_have_other_names(tmp_path):
+    found = csv(
+        tmp_path,
+        "uid,when,lng,latitude,leg\n7,2008-10-23T02:53:04Z,116.3,39.9,out\n",
+        user_column="uid",
+        time_column="when",
+        trip_column="leg",
+    ).trajectories
+    assert found.users == ("7",) and found.lat.tolist() == [39.9] and found.lon.tolist() == [116.3]
+    assert found.trip.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "words"),
+    [
+        ("uid,t,lat,lon", {}, "user_column"),
+        ("user,t,x", {}, "place"),
+        ("user,t,lat", {}, "place"),
+        ("user,t,lat,lon", {"time_column": "when"}, "column: got when"),
+        ("user,t,lat,lon", {"state_column": "page"}, "column: got page"),
+    ],
+)
+def test_columns_that_are_not_there_are_named(tmp_path, header, options, words):
+    with pytest.raises(InvalidInput, match=words):
+        csv(tmp_path, header + "\n" + ",".join("1" for _ in header.split(",")) + "\n", **options)
+
+
+def test_an_order_column_sorts_and_numbers_the_rows(tmp_path):
+    found = csv(
+        tmp_path,
+        "user,t,k,state\na,,30,x\nb,,2,y\na,,10,z\nb,,1,w\na,,10,v\n",
+        order_column="k",
+    ).trajectories
+    assert found.time is None
+    assert [
+        (found.users[u], int(s), v) for u, s, v in zip(found.user, found.step, found.state, strict=True)
+    ] == [
+        ("a", 0, "z"),
+        ("a", 1, "v"),
+        ("a", 2, "x"),
+        ("b", 0, "w"),
+        ("b", 1, "y"),
+    ]
+
+
+def test_rows_without_time_or_step_are_steps(tmp_path):
+    found = csv(tmp_path, "user,state\na,x\nb,y\na,z\n").trajectories
+    assert found.step.tolist() == [0, 0, 1]
+    save_trajectories(tmp_path / "y.parquet", found)
+    assert load_trajectories(tmp_path / "y.parquet").trajectories.step.tolist() == [0, 0, 1]
+
+
+def test_a_state_column_makes_places_unnecessary(tmp_path):
+    loaded = csv(tmp_path, "user,page,lat,lon\na,news,,\na,,1,1\n", state_column="page")
+    assert loaded.trajectories.state.tolist() == ["news"] and loaded.trajectories.lat is None
+    assert reasons(loaded) == {2: "missing_state"}
+
+
+def test_trips_that_are_numbers_stay_and_others_are_numbered(tmp_path):
+    assert csv(tmp_path, "user,state,trip\na,x,7\na,x,3\n").trajectories.trip.tolist() == [7, 3]
+    assert csv(tmp_path, "user,state,trip\na,x,7\na,x,07\na,x,\n").trajectories.trip.tolist() == [0, 1, -1]
+
+
+def test_whole_floats_and_integers_are_one_kind_of_user(tmp_path):
+    write_table(tmp_path / "x.parquet", pa.table({"user": [3.0, 4.5, None], "state": ["a", "b", "c"]}))
+    loaded = load_trajectories(tmp_path / "x.parquet")
+    assert loaded.trajectories.users == ("3",) and set(reasons(loaded).values()) == {"missing_user"}
+    write_table(tmp_path / "x.parquet", pa.table({"user": [True], "state": ["a"]}))
+    with pytest.raises(InvalidInput, match="user: got a column of type bool"):
+        load_trajectories(tmp_path / "x.parquet")
+
+
+def test_a_file_in_many_parts_is_one_set_of_trajectories(tmp_path, monkeypatch):
+    import pyarrow.parquet as pq
+
+    n = 1000
+    table = pa.table(
+        {"user": [f"u{i % 7}" for i in range(n)], "state": [f"s{i % 5}" for i in range(n)], "step": range(n)}
+    )
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=64)
+    found = load_trajectories(tmp_path / "x.parquet").trajectories
+    assert [found.users[u] for u in found.user] == table.column("user").to_pylist()
+    assert found.state.tolist() == table.column("state").to_pylist()
+
+
+def frame():
+    return pd.DataFrame(
+        {
+            "user": ["b", "a", "b"],
+            "t": pd.to_datetime(["2008-10-23T02:53:04Z"] * 3, utc=True),
+            "lat": [1.0, 2, 3],
+            "lon": [4.0, 5, 6],
+        },
+        index=[10, 5, 7],
+    )
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "arrow"])
+def test_tables_of_every_kind_are_read_and_given_back(kind):
+    given_frame = frame()
+    table = {
+        "pandas": lambda: given_frame,
+        "polars": lambda: pl.from_pandas(given_frame),
+        "lazy": lambda: pl.from_pandas(given_frame).lazy(),
+        "arrow": lambda: pa.Table.from_pandas(given_frame, preserve_index=False),
+    }[kind]()
+    found = trajectories_from_table(table).trajectories
+    assert found.users == ("b", "a") and found.user.tolist() == [0, 1, 0] and found.lat.tolist() == [1, 2, 3]
+    back = to_kind(pa.table({"z": [1, 2, 3]}), table)
+    assert type(back) is type(table)
+    if kind == "pandas":
+        assert back.index.tolist() == [10, 5, 7]
+        assert to_kind(pa.table({"z": [1]}), table).index.tolist() == [0]
+    pd.testing.assert_frame_equal(given_frame, frame())
+
+
+def test_mixed_pandas_columns_are_judged_cell_by_cell():
+    mixed = pd.DataFrame({"user": [3, "3", None], "state": ["a", "b", "c"]})
+    loaded = trajectories_from_table(mixed)
+    assert loaded.trajectories.users == ("3",) and reasons(loaded) == {3: "missing_user"}
+    place = pd.DataFrame(
+        {"user": ["a", "a"], "lat": pd.Series([39.9, CANARY], dtype=object), "lon": [1.0, 1.0]}
+    )
+    assert reasons(trajectories_from_table(place)) == {2: "invalid_place"}
+
+
+def test_naive_pandas_times_are_refused():
+    naive = frame().assign(t=lambda f: f["t"].dt.tz_localize(None))
+    with pytest.raises(InvalidInput, match="timezone"):
+        trajectories_from_table(naive)
+    assert len(trajectories_from_table(naive, assume_utc=True).trajectories) == 3
+
+
+def test_other_objects_are_no_tables():
+    with pytest.raises(InvalidInput, match="list"):
+        trajectories_from_table([1, 2])
+    with pytest.raises(InvalidInput, match="text"):
+        trajectories_from_table(pd.DataFrame({0: [1]}))
+    with pytest.raises(InvalidInput, match="two columns"):
+        trajectories_from_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    with pytest.raises(InvalidInput, match="speed_column"):
+        trajectories_from_table(frame(), speed_column="v")
+    with pytest.raises(InvalidInput):
+        to_arrow(object())
+
+
+def test_scikit_mobility_frames_are_recognised():
+    skmob = pd.DataFrame(
+        {
+            "uid": [1, 1],
+            "lat": [39.9, 39.8],
+            "lng": [116.3, 116.4],
+            "datetime": pd.to_datetime(["2008-10-23 05:53:05", "2008-10-23 05:53:06"]),
+            "tid": [0, 1],
+        }
+    )
+    before = skmob.copy()
+    made = convert_frame(skmob)
+    assert list(made.columns) == ["user", "t", "lat", "lon", "trip"]
+    assert str(made["t"].dt.tz) == "UTC" and made["t"].iloc[0] == pd.Timestamp("2008-10-23T05:53:05Z")
+    pd.testing.assert_frame_equal(skmob, before)
+    assert len(trajectories_from_table(made).trajectories) == 2
+
+
+def test_trackintel_frames_are_recognised():
+    geopandas = pytest.importorskip("geopandas")
+    points = geopandas.points_from_xy([116.3, 116.4], [39.9, 39.8], crs=4326)
+    data = {"user_id": [0, 0], "tracked_at": pd.to_datetime(["2008-10-23T10:53:05+08:00"] * 2)}
+    fixes = geopandas.GeoDataFrame(data, geometry=points)
+    for given_fixes in (fixes, fixes.rename_geometry("geom"), fixes.to_crs(3857)):
+        made = convert_frame(given_fixes)
+        assert made["lat"].to_numpy() == pytest.approx([39.9, 39.8]) and made[
+            "lon"
+        ].to_numpy() == pytest.approx([116.3, 116.4])
+        assert made["t"].iloc[0] == pd.Timestamp("2008-10-23T02:53:05Z")
+        assert len(trajectories_from_table(made).trajectories) == 2
+    with pytest.raises(InvalidInput, match="not points"):
+        convert_frame(fixes.set_geometry(fixes.to_crs(3857).buffer(1).array))
+
+
+def test_movingpandas_frames_are_recognised():
+    geopandas = pytest.importorskip("geopandas")
+    index = pd.to_datetime(["2008-10-23 05:53:05", "2008-10-23 05:53:06"])
+    points = geopandas.points_from_xy([116.3, 116.4], [39.9, 39.8], crs=4326)
+    moving = geopandas.GeoDataFrame({"traj_id": ["x", "y"]}, geometry=points, index=index)
+    with pytest.raises(InvalidInput, match="timezone"):
+        convert_frame(moving)
+    made = convert_frame(moving, assume_utc=True)
+    assert made["user"].tolist() == ["x", "y"] and "trip" not in made
+    owned = convert_frame(moving.assign(user_id=["u", "u"]).tz_localize("UTC"))
+    assert owned["user"].tolist() == ["u", "u"] and owned["trip"].tolist() == ["x", "y"]
+    assert len(trajectories_from_table(owned).trajectories) == 2
+
+
+def test_unknown_frames_are_refused():
+    with pytest.raises(InvalidInput, match="traj_id"):
+        convert_frame(frame())
+    with pytest.raises(InvalidInput, match="pandas"):
+        convert_frame(pl.from_pandas(frame()))
+
+
+def test_real_check_ins_load(data_folder):
+    loaded = load_trajectories(data_folder / "gowalla_la.parquet")
+    assert len(loaded.trajectories) == 22_536 and loaded.trajectories.n_users == 1_354
+    blocks = load_trajectories(
+        data_folder / "gowalla_la_sequence.parquet", user_column="block", order_column="k"
+    )
+    assert len(blocks.trajectories) == 100_580 and blocks.rejected.num_rows == 0
+
+
+def test_real_scikit_mobility_data_is_recognised(data_folder):
+    skmob = pd.read_csv(data_folder / "raw" / "skmob_geolife_sample.txt.gz", dtype={"uid": str}, nrows=5000)
+    found = trajectories_from_table(convert_frame(skmob)).trajectories
+    assert len(found) == 5000 and found.users == ("001",)
+
+
+@pytest.mark.long
+def test_ten_million_rows_stream_in_bounded_memory(tmp_path):
+    import resource
+
+    n = 10_000_000
+    rng = np.random.default_rng(0)
+    given_rows = Trajectories(
+        tuple(f"user{i}" for i in range(1000)),
+        np.sort(rng.integers(0, 1000, n).astype(np.int32)),
+        time=rng.integers(10**15, 10**15 + 10**12, n),
+        lat=rng.uniform(39, 40, n),
+        lon=rng.uniform(116, 117, n),
+    )
+    save_trajectories(tmp_path / "x.parquet", given_rows)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert len(load_trajectories(tmp_path / "x.parquet").trajectories) == n
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2 * 2**20
