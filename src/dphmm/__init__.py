@@ -9,7 +9,7 @@ the Markov model, the policy, the mechanism and everything published before.
   `exposed_states`, `protectable_graph`
 - noise: `mechanisms`, `ReplayBits`
 - releases: `ReleaseSession`, `release_many`, `accounting`
-- files: `save_model`, `load_model`, `save_policy`, `load_policy`, `open_ledger`
+- files: `load_trajectories`, `convert_frame`, `save_model`, `load_model`, `save_policy`, `load_policy`, `open_ledger`
 
 Names are loaded when first used, so importing dphmm is quick.
 """
@@ -48,11 +48,13 @@ if TYPE_CHECKING:
     from dphmm.states.hexes import H3 as H3
     from dphmm.states.space import StateSpace as StateSpace
     from dphmm.states.trajectory import Trajectories as Trajectories
+    from dphmm.storage.frames import convert_frame as convert_frame
     from dphmm.storage.ledger import open_ledger as open_ledger
     from dphmm.storage.models import load_model as load_model
     from dphmm.storage.models import save_model as save_model
     from dphmm.storage.policies import load_policy as load_policy
     from dphmm.storage.policies import save_policy as save_policy
+    from dphmm.storage.trajectories import load_trajectories as load_trajectories
 
 #: Where each public name lives; a name that is its own module is a namespace.
 _HOMES = {
@@ -83,6 +85,8 @@ _HOMES = {
     "H3": "dphmm.states.hexes",
     "StateSpace": "dphmm.states.space",
     "Trajectories": "dphmm.states.trajectory",
+    "convert_frame": "dphmm.storage.frames",
+    "load_trajectories": "dphmm.storage.trajectories",
     "open_ledger": "dphmm.storage.ledger",
     "load_model": "dphmm.storage.models",
     "save_model": "dphmm.storage.models",

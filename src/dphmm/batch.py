@@ -290,8 +290,8 @@ def release_many(
     Parameters
     ----------
     table : pandas, polars or Arrow table with ``user`` and ``lat``, ``lon`` or ``state``; ``t`` (timestamps with a
-        time zone) where the model has a time step; optional ``step``. Frames of scikit-mobility, trackintel and
-        movingpandas are recognised. Never changed.
+        time zone) where the model has a time step; optional ``step``. Never changed. Frames of
+        scikit-mobility, trackintel and movingpandas go through `dphmm.convert_frame` first.
     model, policy, space, epsilon and the other choices : as `ReleaseSession`.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.
     progress : show a bar on a terminal, or call (done, total).
@@ -306,19 +306,21 @@ def release_many(
     InvalidInput : rows that cannot be read (nothing is released), or a ledger that holds these users without resume.
     BudgetExceeded, DegenerateHull, Unprotectable : as `ReleaseSession`; what was committed before stays stored.
     """
+    from dphmm.storage.frames import to_kind
     from dphmm.storage.released import released_table
-    from dphmm.storage.tables import to_kind
-    from dphmm.storage.trajectories import from_table
+    from dphmm.storage.trajectories import trajectories_from_table
 
-    trajectories, rejected = from_table(table)
-    if len(rejected):
-        raise InvalidInput(
-            "table", f"{len(rejected)} rows that cannot be read", "times, places and users in every row"
-        )
+    loaded = trajectories_from_table(table)
+    if len(loaded.rejected):
+        came = f"{len(loaded.rejected)} rows that cannot be read"
+        raise InvalidInput("table", came, "a user, a time and a place or state in every row")
     batch = Batch(model, policy, space, epsilon, **choices)
     with _shown(progress) as report:
-        rows = [row for chunk in batch.run(trajectories, resume=resume, progress=report) for row in chunk]
-    return to_kind(released_table(rows, space), table)
+        chunks = batch.run(loaded.trajectories, resume=resume, progress=report)
+        rows = [row for chunk in chunks for row in chunk]
+    released = to_kind(released_table(rows, space), table)
+    # Rows are in order of user and step, not of the input: its index would name other rows.
+    return released.reset_index(drop=True) if hasattr(released, "reset_index") else released
 
 
 @contextmanager

@@ -39,7 +39,14 @@ def test_replayable_bits_and_unbounded_costs_are_flagged(town, tmp_path, run):
     policy = load_policy(town / "radius.json", model=model)
     with open_ledger(tmp_path / "l.db") as opened:
         session = ReleaseSession(
-            model, policy, model.space, "0.1", subject="sim", ledger=opened, bits=ReplayBits(1), scope="component"
+            model,
+            policy,
+            model.space,
+            "0.1",
+            subject="sim",
+            ledger=opened,
+            bits=ReplayBits(1),
+            scope="component",
         )
         session.release(0)
         session.skip()

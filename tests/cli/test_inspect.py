@@ -51,12 +51,10 @@ def test_every_number_comes_with_what_it_means(town, run):
 
 
 def test_component_scope_says_what_it_discloses(site, tmp_path, run, one_json):
-    (tmp_path / "g.csv").write_text("alpha,gamma\n")
+    (tmp_path / "g.csv").write_text("alpha,gamma\nbeta,delta\n")
     policy = tmp_path / "p.json"
     run("policy", "edges", site / "model.npz", "-o", policy, "--graph", tmp_path / "g.csv")
-    facts = one_json(
-        run("inspect", site / "model.npz", "--policy", policy, "--scope", "component", "--json")
-    )
+    facts = one_json(run("inspect", site / "model.npz", "--policy", policy, "--scope", "component", "--json"))
     assert facts["release"]["cost"] is None
     assert "unbounded" in facts["promise"]["cost"]
     assert "disclose the component" in facts["promise"]["scope"]
@@ -66,7 +64,9 @@ def test_a_flat_policy_is_warned_of_and_refused_if_asked(town, tmp_path, run, on
     from dphmm.storage.models import load_model
 
     space = load_model(town / "model.npz").space
-    rows = [f"{space.names[i]},{space.names[j]}" for i in range(16) for j in range(i) if _same_row(space, i, j)]
+    rows = [
+        f"{space.names[i]},{space.names[j]}" for i in range(16) for j in range(i) if _same_row(space, i, j)
+    ]
     (tmp_path / "g.csv").write_text("\n".join(rows) + "\n")
     policy = tmp_path / "flat.json"
     run("policy", "edges", town / "model.npz", "-o", policy, "--graph", tmp_path / "g.csv")

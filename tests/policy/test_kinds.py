@@ -158,17 +158,18 @@ def test_pitches_with_long_decimals_are_exact():
     assert policy.radius(space, r - Fraction(1, 10**30)).edges().shape == (4, 2)
 
 
-@pytest.mark.parametrize(
-    "digits", ["0.123456789012345", "0.123456789012347", "0.712345678901231", "0.3141592653589793"]
-)
-def test_pitches_whose_squares_do_not_fit_64_bits_are_exact(digits):
-    pitch = (float(digits), 0.1)
-    space = StateSpace(np.array([(0, 0), (1, 0), (0, 1)]) * pitch, pitch=pitch)
+@pytest.mark.parametrize("n", [4_000_002, 4_000_004, 7_000_002, 8_999_984])
+def test_pitches_whose_squares_do_not_fit_64_bits_are_exact(n):
+    # Legs m*m - n*n and 2mn, hypotenuse m*m + n*n: the diagonal has exactly the length r.
+    m = 9_000_001
+    pitch = np.array([m * m - n * n, 2 * m * n], dtype=float)
+    assert math.gcd(m * m - n * n, 2 * m * n) == 1
+    space = StateSpace(np.array([(0, 0), (1, 1), (1, 0)]) * pitch, pitch=pitch)
     assert space.is_lattice
-    r = Fraction(digits)
-    assert policy.radius(space, r).edges().tolist() == [[0, 1], [0, 2]]
-    assert policy.radius(space, r, closed=False).edges().tolist() == [[0, 2]]
-    assert policy.radius(space, r - Fraction(1, 10**40)).edges().tolist() == [[0, 2]]
+    r = m * m + n * n
+    assert policy.radius(space, r).edges().tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert policy.radius(space, r, closed=False).edges().tolist() == [[0, 2], [1, 2]]
+    assert policy.radius(space, r - Fraction(1, 10**40)).edges().tolist() == [[0, 2], [1, 2]]
 
 
 def test_impossible_twins_are_nobodys_neighbours():

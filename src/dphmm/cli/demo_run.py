@@ -141,7 +141,7 @@ def _report(city: City, batch: Batch, rows: list[Released], statement: dict[str,
         hull=batch.planner.plan(everywhere, everywhere).hulls[0],
         weights=batch.model.initial,
         truth=truth,
-        pictured=_longest_day(rows, truth),
+        pictured=_widest_day(rows, truth),
         scenery=Scenery((city.river,), tuple(city.bridges)),
         notes=[
             f"{city.name} and its people are simulated: that is why this page may show the truth, and how "
@@ -170,12 +170,17 @@ def _states(city: City, people: Trajectories) -> Any:
     return city.grid.locate(people.lat, people.lon)
 
 
-def _longest_day(rows: list[Released], truth: Any) -> Any:
-    """The rows of the person and day with the longest way, as most is to be seen there."""
+def _widest_day(rows: list[Released], truth: Any) -> Any:
+    """The rows of the person and day whose way encloses the most land: there is most to be seen."""
     import numpy as np
 
     day = 86_400_000_000
     days = [(row.user, 0 if row.time is None else row.time // day) for row in rows]
     starts = [i for i in range(len(days)) if i == 0 or days[i] != days[i - 1]]
     parts = np.split(np.arange(len(rows)), starts[1:])
-    return max(parts, key=lambda part: float(np.linalg.norm(np.diff(truth[part], axis=0), axis=1).sum()))
+
+    def enclosed(part: Any) -> float:
+        x, y = truth[part].T
+        return abs(float(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))))
+
+    return max(parts, key=enclosed)

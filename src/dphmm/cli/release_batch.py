@@ -29,8 +29,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.storage.statement import Published, privacy_statement, write_statement
 
     check_outputs(given)
-    loaded, sha256 = read_rows(given)
-    rows = job.rows(loaded.trajectories)
+    loaded, rows, sha256 = read_rows(job, given)
     published = Published()
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         batch = job.batch(ledger)
@@ -61,14 +60,16 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     return SET_ASIDE if set_aside else 0
 
 
-def read_rows(given: Mapping[str, Any]) -> tuple[Loaded, str]:
-    """The rows of the file, those set aside, and the file's SHA-256."""
+def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[Loaded, Trajectories, str]:
+    """What was read of the file and set aside, the rows to release, and the file's SHA-256."""
     from dphmm.storage.inputs import checked_input, steady
+    from dphmm.storage.tables import column_names
     from dphmm.storage.trajectories import load_trajectories
 
     path = checked_input(given["trajectories"], "TRAJ")
     with steady(path) as sha256:
-        return load_trajectories(path, state_column=given["state_column"]), sha256
+        loaded = load_trajectories(path, state_column=given["state_column"])
+        return loaded, job.rows(loaded.trajectories, column_names(path)), sha256
 
 
 def warn_of(statement: Mapping[str, Any], console: Console) -> None:
@@ -139,7 +140,7 @@ def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
         ("rows in", f"{document['rows']} of {document['subjects']} subjects"),
         ("released", f"{document['released']} rows, {document['stored_before']} of them stored before"),
         ("same step", f"{document['same_step']} rows not released: one answer per subject and step"),
-        ("skipped steps", f"{document['skipped_steps']}: predicted through, recorded"),
+        ("skipped steps", f"{document['skipped_steps']} without a row: predicted through, and recorded"),
         ("set aside", f"{in_words(document['set_aside'])}; listed in {Path(output).name}.rejected.csv"),
         (
             "epsilon",
@@ -152,5 +153,6 @@ def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
         ("cost sum", f"at most {document['largest_cost_sum']} per subject: {document['cost_sum_meaning']}"),
         ("written", f"{output} and its privacy statement {Path(output).name}.privacy.json"),
     ]
-    absent = {"same step": not document["same_step"], "set aside": not document["set_aside"]}
-    return [row for row in rows if not absent.get(row[0])]
+    # What did not happen is not mentioned.
+    counted = {"same step": "same_step", "skipped steps": "skipped_steps", "set aside": "set_aside"}
+    return [row for row in rows if row[0] not in counted or document[counted[row[0]]]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,16 +52,34 @@ class Job:
 
         return Batch(self.model, self.policy, self.space, self.epsilon, ledger=ledger, **self.choices)
 
-    def rows(self, trajectories: Trajectories) -> Trajectories:
-        """The rows as the model's states need them; InvalidInput for a missing column."""
+    def rows(self, trajectories: Trajectories, columns: Sequence[str]) -> Trajectories:
+        """The rows as the model's states and steps need them; InvalidInput for a missing or a wrong column."""
         from dphmm.batch import in_steps, true_states
 
         if hasattr(self.space, "locate") and trajectories.lat is not None:
             trajectories = replace(trajectories, state=None)
+        self._check_steps(trajectories, columns)
         none = trajectories.take(np.zeros(len(trajectories), dtype=np.bool_))
         in_steps(none, self.model.step)
         true_states(none, self.space)
         return trajectories
+
+    def _check_steps(self, trajectories: Trajectories, columns: Sequence[str]) -> None:
+        """Where the model has a time step, a step is the number of a time bin since 1970, and published as such."""
+        step = self.model.step
+        if step is None:
+            return
+        if trajectories.time is None and "step" not in columns:
+            raise InvalidInput(
+                "t", "no times", f"times, because the model has steps of {step} s; or a column step"
+            )
+        if trajectories.time is not None and trajectories.step is not None:
+            bins = np.floor_divide(trajectories.time, step * 1_000_000)
+            if not np.array_equal(bins, trajectories.step):
+                expected = (
+                    f"the number of the time bin of {step} s since 1970 in every row, or no column step"
+                )
+                raise InvalidInput("step", "steps that are not those of the times", expected)
 
 
 def people(model: MarkovModel, sha256: str | None, declared: str) -> str:

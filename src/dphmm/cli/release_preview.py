@@ -25,8 +25,8 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.set_aside import by_reason, in_words
 
     check_outputs(given)
-    loaded, _ = read_rows(given)
-    visits, _ = in_steps(job.rows(loaded.trajectories), job.model.step)[0].visits()
+    loaded, rows, _ = read_rows(job, given)
+    visits, _ = in_steps(rows, job.model.step)[0].visits()
     set_aside = by_reason(loaded.rejected)
     longest = max(len(visit.rows) for visit in visits)
     document: dict[str, Any] = {
@@ -40,15 +40,15 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     if given["as_json"]:
         print_json(document)
     else:
-        rows: list[Row] = [
+        lines: list[Row] = [
             ("rows in", f"{document['rows']} of {len(visits)} subjects"),
             ("would release", f"{document['would_release']} rows"),
             ("set aside", in_words(set_aside) or "none"),
         ]
         for plan in document["plans"]:
-            rows.append((f"plan of step {plan['step']}", plan_words(plan)))
-        rows.append(("epsilon sum", f"{document['largest_epsilon_sum']} for the subject with most rows"))
-        click.echo("\n".join(aligned(rows)))
+            lines.append((f"plan of step {plan['step']}", plan_words(plan)))
+        lines.append(("epsilon sum", f"{document['largest_epsilon_sum']} for the subject with most rows"))
+        click.echo("\n".join(aligned(lines)))
     console.say([("", "dry run: nothing was drawn, nothing was spent, nothing was written")])
     return SET_ASIDE if set_aside else 0
 

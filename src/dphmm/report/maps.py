@@ -20,6 +20,9 @@ _SHADES = 4
 #: Margin around the cells, as a share of their extent.
 _MARGIN = 0.12
 _MANY = 4000
+#: Steps at one place that make a stay worth its hours, and how many stays get them.
+_LONG_STAY = 6
+_LABELLED_STAYS = 3
 
 
 @dataclass(frozen=True)
@@ -152,17 +155,29 @@ def _kept_inside(points: FloatArray, view: _View) -> tuple[FloatArray, Any]:
 def _stays(drawing: Drawing, view: _View, report: ReleaseReport, truth: FloatArray) -> None:
     """The path, a circle per place as large as the time spent there, and the hours of the longest stays."""
     drawing.line(view(truth), "truth")
-    places, inverse, counts = np.unique(truth, axis=0, return_inverse=True, return_counts=True)
+    places, counts = np.unique(truth, axis=0, return_counts=True)
     drawing.circles(view(places), 1.6 + 0.75 * np.sqrt(counts), "truth dot")
     if report.time is None:
         return
-    clock = report.time[report.rows]
-    for place in np.argsort(-counts, kind="stable")[:3]:
-        if counts[place] >= 6:
-            x, y = view(places[place])
-            words = _hours(clock[inverse.reshape(-1) == place])
-            left = x > view.left + _PANEL / 2
-            drawing.text(x - 12 if left else x + 12, y + 4, words, "label halo end" if left else "label halo")
+    clock, left = report.time[report.rows], np.ones(len(truth), dtype=np.bool_)
+    for _ in range(_LABELLED_STAYS):
+        places, counts = np.unique(truth[left], axis=0, return_counts=True)
+        if len(counts) == 0 or counts.max() < _LONG_STAY:
+            return
+        place = places[np.argmax(counts)]
+        # A place on the border of cells is one place.
+        here = left & np.all(np.abs(truth - place) <= 1.1 * report.space.pitch, axis=1)
+        _say(drawing, view, place, _hours(clock[here]))
+        left &= ~here
+
+
+def _say(drawing: Drawing, view: _View, place: FloatArray, words: str) -> None:
+    """Words beside a place, on the side where there is room."""
+    x, y = view(place)
+    if x > view.left + _PANEL / 2:
+        drawing.text(x - 12, y + 4, words, "label halo end")
+    else:
+        drawing.text(x + 12, y + 4, words, "label halo")
 
 
 def _hours(times: IntArray) -> str:
@@ -196,7 +211,7 @@ def _central(space: StateSpace) -> int:
 def _key(drawing: Drawing, state: str, covers_more: bool) -> None:
     entries = [
         ("cell self", state),
-        ("cell neighbor", "its policy neighbours: must not be told apart from it"),
+        ("cell neighbor", "policy neighbours: not to be told from it"),
     ]
     if covers_more:
         entries.append(("cell covered", "as well hidden, for free"))

@@ -84,7 +84,9 @@ def parameters(report: ReleaseReport) -> str:
     )
     chosen = ", ".join(f"{name} ({count:,} rows)" for name, count in s["mechanism"]["chosen"].items())
     policy = ", ".join(
-        f"{key} {value}" for key, value in (s["policy"]["parameters"] or {}).items() if _brief(value)
+        f"{key} {value}"
+        for key, value in (s["policy"]["parameters"] or {}).items()
+        if key != "n_states" and _brief(value)
     )
     rows = [
         ("software", software),

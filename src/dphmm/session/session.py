@@ -238,9 +238,10 @@ class ReleaseSession:
         plan = self._plan(transaction.plans_at(self._subject, self.t, self._query))
 
         def draw() -> tuple[int, ...]:
-            number = self._state_number(state, plan)
-            self._drifted += int(not plan.constraint.plan[number])
-            return plan.draw(number, self._bits)
+            number = self._state_number(state)
+            in_plan = number >= 0 and bool(plan.constraint.plan[number])
+            self._drifted += not in_plan
+            return plan.draw(number if number >= 0 else int(np.argmax(plan.constraint.plan)), self._bits)
 
         request = Request(
             subject=self._subject,
@@ -414,16 +415,13 @@ class ReleaseSession:
             "t", t, f"the coming step {self.t} or a stored one before it; skip() lets steps pass"
         )
 
-    def _state_number(self, state: int | str, plan: Plan) -> int:
-        """The number of a true state. Errors never repeat it."""
+    def _state_number(self, state: int | str) -> int:
+        """The number of a true state, -1 for a name that no state has. Errors never repeat it."""
         if isinstance(state, str):
-            known = self._space.index_of(state)
-            return known if known >= 0 else int(np.argmax(plan.constraint.plan))
+            return self._space.index_of(state)
         number = int(state) if isinstance(state, (int, np.integer)) and not isinstance(state, bool) else -1
         if not 0 <= number < self._space.n_states:
-            raise InvalidInput(
-                "state", "a value that is none", f"a name, or a number below {self._space.n_states}"
-            )
+            raise InvalidInput("state", "a value that is none", f"a name, or a number below {self._space.n_states}")
         return number
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from dphmm.policy.constraint import Support
 from dphmm.session.options import Options
 
 DEFINITION = "{epsilon, G, C_t}-DPHMM"
-SOURCE = "Definition 4.4 of the DPHMM paper (2016), with errata 11"
+SOURCE = "Definition 4.4 of Xiao et al., DPHMM (2016), where a state hides among others than itself"
 UNIT = (
     "one release: the answer about one subject's state at one time step, given everything released about the "
     "subject before"

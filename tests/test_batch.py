@@ -1,0 +1,212 @@
+"""Batches: one session per user, chunks that show nothing before their commit, tables in kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.batch import Batch
+from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.states.trajectory import Trajectories
+
+N = 6
+HOUR = 3600
+
+
+@pytest.fixture
+def parts():
+    moves = np.full((N, N), 1 / N)
+    model = dphmm.MarkovModel(np.full(N, 1 / N), moves)
+    space = dphmm.StateSpace(np.arange(N)[:, None], names=list("abcdef"))
+    return model, dphmm.policy.radius(space, 1), space
+
+
+def rows_of(states="abcab", users=None, **columns):
+    users = users or ["u", "u", "u", "v", "v"]
+    return Trajectories.from_labels(users, state=np.array(list(states), dtype=object), **columns)
+
+
+def batch(parts, seed=1, epsilon=1, **choices):
+    return Batch(*parts, epsilon, bits=dphmm.ReplayBits(seed), **choices)
+
+
+def released(work, trajectories, **choices):
+    return [row for chunk in work.run(trajectories, **choices) for row in chunk]
+
+
+def answers(rows):
+    return [(row.user, row.release.t, row.release.z.tolist()) for row in rows]
+
+
+def test_one_session_per_user(parts):
+    work = batch(parts)
+    rows = released(work, rows_of())
+    assert [(row.user, row.release.t) for row in rows] == [("u", 1), ("u", 2), ("u", 3), ("v", 1), ("v", 2)]
+    assert work.ledger.spent("u").epsilon == 3
+    assert work.report.subjects == 2
+    assert work.report.released == 5
+    assert work.report.rows == 5
+
+
+def test_equal_to_sessions_one_by_one(parts):
+    rows = released(batch(parts, 5), rows_of())
+    bits = dphmm.ReplayBits(5)
+    expected = []
+    for user, states in (("u", "abc"), ("v", "ab")):
+        session = dphmm.ReleaseSession(*parts, 1, bits=bits)
+        expected += [(user, r.t, r.z.tolist()) for r in (session.release(s) for s in states)]
+    assert answers(rows) == expected
+
+
+def test_gaps_are_predicted_through_and_recorded(parts):
+    model = dphmm.MarkovModel(parts[0].initial, parts[0].transition, step=HOUR)
+    times = np.array([0, 1, 5, 100, 101], dtype=np.int64) * HOUR * 10**6
+    work = Batch(model, *parts[1:], 1, bits=dphmm.ReplayBits(1))
+    rows = released(work, rows_of("abcab", ["u"] * 5, time=times))
+    assert [row.release.t for row in rows] == [1, 2, 6, 101, 102]
+    assert work.report.skipped_steps == 3 + 94
+    assert [(e.t, e.kind, e.steps) for e in work.ledger.entries("u", "state")] == [
+        (1, "release", 1),
+        (2, "release", 1),
+        (3, "skip", 3),
+        (6, "release", 1),
+        (7, "skip", 94),
+        (101, "release", 1),
+        (102, "release", 1),
+    ]
+    assert [row.time for row in rows] == times.tolist()
+
+
+def test_published_times_are_starts_of_steps_and_the_last_row_of_a_step_wins(parts):
+    model = dphmm.MarkovModel(parts[0].initial, parts[0].transition, step=HOUR)
+    times = np.array([10, 1800, 3700], dtype=np.int64) * 10**6
+    work = Batch(model, *parts[1:], 1, bits=dphmm.ReplayBits(1))
+    rows = released(work, rows_of("abc", ["u"] * 3, time=times))
+    assert [row.time for row in rows] == [0, HOUR * 10**6]
+    assert work.report.same_step == 1
+
+
+def test_known_users_need_resume_and_then_keep_their_answers(parts):
+    ledger = MemoryLedger()
+    first = released(batch(parts, 1, ledger=ledger), rows_of())
+    with pytest.raises(InvalidInput, match="resume"):
+        released(batch(parts, 2, ledger=ledger), rows_of())
+    longer = rows_of("abcabfe", ["u", "u", "u", "v", "v", "u", "w"])
+    work = batch(parts, 3, ledger=ledger)
+    again = released(work, longer, resume=True)
+    assert [a for a in answers(again) if a[:2] in {x[:2] for x in answers(first)}] == answers(first)
+    assert len(again) == 7
+    assert work.report.replayed == 5
+    assert ledger.spent("u").epsilon == 4
+
+
+def test_stopped_between_chunks_it_resumes_to_the_same(parts, monkeypatch):
+    monkeypatch.setattr("dphmm.batch.CHUNK", 2)
+    whole = answers(released(batch(parts, 9), rows_of()))
+    ledger, bits = MemoryLedger(), dphmm.ReplayBits(9)
+    stopped = Batch(*parts, 1, bits=bits, ledger=ledger).run(rows_of())
+    next(stopped)
+    del stopped
+    assert sum(len(ledger.entries(*key)) for key in ledger.sessions()) == 2
+    resumed = Batch(*parts, 1, bits=bits, ledger=ledger)
+    assert answers(released(resumed, rows_of(), resume=True)) == whole
+
+
+def test_a_chunk_that_fails_leaves_nothing(parts, monkeypatch):
+    """The third release fails inside the second chunk: the first chunk stays, the second is gone."""
+    monkeypatch.setattr("dphmm.batch.CHUNK", 2)
+    ledger = MemoryLedger()
+    work = batch(parts, ledger=ledger, cap_cost=1)
+    shown = []
+    with pytest.raises(BudgetExceeded):
+        for chunk in work.run(rows_of("abcab", ["u"] * 5)):
+            shown += chunk
+    stored = [e for key in ledger.sessions() for e in ledger.entries(*key)]
+    assert len(stored) == len(shown)
+
+
+def test_an_epsilon_cap_is_checked_for_all_rows_before_any(parts):
+    ledger = MemoryLedger()
+    with pytest.raises(BudgetExceeded, match="cap_epsilon"):
+        released(batch(parts, ledger=ledger, cap_epsilon=2), rows_of())
+    assert ledger.sessions() == []
+
+
+def test_drift_has_a_row_like_any_other(parts):
+    """Names that no state has are released, and counted for the owner alone."""
+    work = batch(parts)
+    rows = released(work, rows_of("aQcZb"))
+    assert len(rows) == 5
+    assert work.report.drifted == 2
+
+
+def test_places_outside_the_grid_are_released_from_the_nearest_cell():
+    grid = dphmm.Grid.from_bounds(116.30, 39.90, 116.32, 39.91, cell=340.0)
+    n = grid.n_states
+    model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n))
+    rows = Trajectories.from_labels(["u", "u"], lat=np.array([39.905, 48.0]), lon=np.array([116.31, 2.0]))
+    found = released(Batch(model, dphmm.policy.complete(n), grid, 1), rows)
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_tables_come_back_in_kind_and_are_not_changed(parts, kind):
+    frame = pd.DataFrame({"user": ["u", "v", "u"], "state": ["a", "b", "c"]}, index=[7, 8, 9])
+    before = frame.copy()
+    table = frame
+    if kind == "polars":
+        table = pytest.importorskip("polars").DataFrame({"user": ["u", "v", "u"], "state": ["a", "b", "c"]})
+    if kind == "arrow":
+        import pyarrow as pa
+
+        table = pa.table({"user": ["u", "v", "u"], "state": ["a", "b", "c"]})
+    out = dphmm.release_many(table, *parts, 1, progress=False)
+    assert type(out) is type(table)
+    names = list(out.columns) if kind != "arrow" else out.column_names
+    assert names == ["user", "step", "z_0", "estimate_0", "estimate", "epsilon", "cost", "plan"]
+    assert len(out) == 3
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_map_columns():
+    grid = dphmm.Grid.from_bounds(116.30, 39.90, 116.32, 39.91, cell=340.0)
+    n = grid.n_states
+    model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), step=300)
+    frame = pd.DataFrame(
+        {
+            "user": ["u", "u"],
+            "t": pd.to_datetime(["2020-01-01T00:00:10Z", "2020-01-01T00:06:00Z"]),
+            "lat": [39.905, 39.906],
+            "lon": [116.31, 116.311],
+        }
+    )
+    out = dphmm.release_many(frame, model, dphmm.policy.radius(grid, 1000), grid, 1, progress=False)
+    assert {"t", "z_lat", "z_lon", "estimate_lat", "estimate_lon"} <= set(out.columns)
+    assert out["t"].tolist() == list(pd.to_datetime(["2020-01-01T00:00Z", "2020-01-01T00:05Z"]))
+    east, north = grid.answers[:, 0].max(), grid.answers[:, 1].max()
+    assert out["estimate_0"].between(0, east).all()
+    assert out["estimate_1"].between(0, north).all()
+
+
+def test_progress_is_told(parts):
+    seen = []
+    frame = pd.DataFrame({"user": ["u", "v", "u"], "state": ["a", "b", "c"]})
+    dphmm.release_many(frame, *parts, 1, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("frame", "field"),
+    [
+        ({"user": ["u"], "lat": [1.0], "lon": [2.0]}, "lat, lon"),
+        ({"user": ["u"]}, "place"),
+        ({"state": ["a"]}, "user"),
+        ({"user": ["u", None], "state": ["a", "b"]}, "table"),
+    ],
+)
+def test_tables_that_cannot_be_meant(parts, frame, field):
+    with pytest.raises(InvalidInput, match=field):
+        dphmm.release_many(pd.DataFrame(frame), *parts, 1, progress=False)
