@@ -43,7 +43,4 @@ with tempfile.TemporaryDirectory() as folder:
     ledger.close()
 
 print(released[["user", "t", "z_lat", "z_lon", "estimate", "cost"]].head(3).to_string(index=False))
-print(
-    f"{len(released)} rows of {released['user'].nunique()} people; asked again, the same: "
-    f"{released.equals(again)}"
-)
+print(f"{len(released)} rows of {released['user'].nunique()} people; asked again, the same: {released.equals(again)}")

@@ -30,7 +30,4 @@ session = dphmm.ReleaseSession(model, policy, space, epsilon="0.5", constraint=d
 for page in ["front page", "health", "health", "mail"]:
     release = session.release(page)
     print(f"step {release.t}: released {release.z}, likeliest page {space.names[release.estimate_state]}")
-print(
-    f"each release keeps epsilon = {release.epsilon}; two pages without an edge may lose "
-    f"{float(release.cost):g}"
-)
+print(f"each release keeps epsilon = {release.epsilon}; two pages without an edge may lose {float(release.cost):g}")

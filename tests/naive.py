@@ -151,9 +151,7 @@ def algorithm_3(edges, answers, states):
             if now[states.index(s)] > 1:
                 continue
         others = [o for o in states if o != s]
-        joins.append(
-            (s, min(others, key=lambda o: (area(differences([*within, *joins, (s, o)], answers)), o)))
-        )
+        joins.append((s, min(others, key=lambda o: (area(differences([*within, *joins, (s, o)], answers)), o))))
     return joins
 
 

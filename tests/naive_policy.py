@@ -29,8 +29,7 @@ def radius_edges(points, pitch, r, closed):
     found = set()
     for i, j in itertools.combinations(range(len(points)), 2):
         square = sum(
-            (Fraction(p) * (int(a) - int(b))) ** 2
-            for p, a, b in zip(pitch, points[i], points[j], strict=True)
+            (Fraction(p) * (int(a) - int(b))) ** 2 for p, a, b in zip(pitch, points[i], points[j], strict=True)
         )
         if square < Fraction(r) ** 2 or (closed and square == Fraction(r) ** 2):
             found.add((i, j))

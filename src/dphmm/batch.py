@@ -24,6 +24,7 @@ from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from dphmm.session.release import Release
 from dphmm.session.session import ReleaseSession, check_same_states, checked_caps
+from dphmm.states.maps import MapSpace
 from dphmm.states.sequences import Visit
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS, Trajectories
@@ -190,9 +191,7 @@ class Batch:
             yield from self._subject(session, visit, (numbers - origin + 1).tolist(), truth)
             self.report.drifted += session.owner_view()["drifted"]
 
-    def _subject(
-        self, session: ReleaseSession, visit: Visit, numbers: list[int], truth: _Truth
-    ) -> Iterator[Step]:
+    def _subject(self, session: ReleaseSession, visit: Visit, numbers: list[int], truth: _Truth) -> Iterator[Step]:
         for t, row in zip(numbers, visit.rows.tolist(), strict=True):
             time = None if truth.times is None else int(truth.times[row])
             if t < session.t:
@@ -230,9 +229,7 @@ def _skip(session: ReleaseSession, steps: int) -> Step:
 
 def _origin(session: ReleaseSession) -> int:
     if not session.origin.lstrip("-").isdecimal():
-        raise InvalidInput(
-            "ledger", f"a history whose step 1 is {session.origin!r}", "one that a batch has written"
-        )
+        raise InvalidInput("ledger", f"a history whose step 1 is {session.origin!r}", "one that a batch has written")
     return int(session.origin)
 
 
@@ -241,9 +238,7 @@ def in_steps(trajectories: Trajectories, step: int | None) -> tuple[Trajectories
     if step is None or trajectories.step is not None:
         return trajectories, 0
     if trajectories.time is None:
-        raise InvalidInput(
-            "t", "no time column", f"times, because the model has steps of {step} s; or a step column"
-        )
+        raise InvalidInput("t", "no time column", f"times, because the model has steps of {step} s; or a step column")
     stepped, counts = trajectories.resample(step)
     return stepped, sum(dict(counts).values())
 
@@ -265,7 +260,7 @@ def true_states(trajectories: Trajectories, space: StateSpace) -> list[int | str
         return [numbers[name] if numbers[name] >= 0 else name for name in trajectories.state.tolist()]
     if trajectories.lat is None or trajectories.lon is None:
         raise InvalidInput("columns", ", ".join(trajectories.columns), "lat and lon, or state")
-    if not hasattr(space, "locate"):
+    if not isinstance(space, MapSpace):
         raise InvalidInput("lat, lon", "places", "a state column: the model's states are not places")
     states = np.asarray(space.locate(trajectories.lat, trajectories.lon))
     outside = states < 0

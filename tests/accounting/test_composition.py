@@ -57,10 +57,7 @@ def test_theorem_7_2_is_reached_by_two_histories() -> None:
         return -epsilon * sum(abs(a - b) for a, b in zip(z, history, strict=True))
 
     worst = max(
-        log_likelihood(z, one) - log_likelihood(z, other)
-        for z in outputs
-        for one in histories
-        for other in histories
+        log_likelihood(z, one) - log_likelihood(z, other) for z in outputs for one in histories for other in histories
     )
     assert worst == theorem_7_2([2 * epsilon, 2 * epsilon]).value == 4 * epsilon
     assert worst > 2 * epsilon  # the sum of the epsilons is not a bound over time
@@ -125,8 +122,6 @@ def test_losses_are_exact(wrong: object) -> None:
 
 
 def test_a_guarantee_prints_which_statement_it_is() -> None:
-    assert str(theorem_7_2([Fraction(1, 2), Fraction(1, 4)])).startswith(
-        "0.75 (bounds the loss of any two hist"
-    )
+    assert str(theorem_7_2([Fraction(1, 2), Fraction(1, 4)])).startswith("0.75 (bounds the loss of any two hist")
     assert str(theorem_7_2([math.inf])).startswith("unbounded (")
     assert "Theorem 7.2" in str(theorem_7_2([]))

@@ -28,9 +28,7 @@ from dphmm.errors import InvalidInput
 PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
 
 
-def entry(
-    t: int, cost: Fraction | float = Fraction(2, 3), *, query: str = "state", secure: bool = True
-) -> Entry:
+def entry(t: int, cost: Fraction | float = Fraction(2, 3), *, query: str = "state", secure: bool = True) -> Entry:
     return Entry("ann", query, t, "release", (t, 0), Fraction(1, 2), cost, "p1", secure, cost == 0)
 
 
@@ -89,9 +87,7 @@ def test_a_subject_is_the_sum_of_its_queries_and_of_its_account() -> None:
         for query, name in (("work", "bob"), ("state", "ann"), ("home", "ann")):
             transaction.open_session(SessionHeader(name, query, {"scope": "global"}))
             for t in (1, 2):
-                request = Request(
-                    name, query, t, "release", Fraction(1, 7), Fraction(1, 3), PLAN, True, False
-                )
+                request = Request(name, query, t, "release", Fraction(1, 7), Fraction(1, 3), PLAN, True, False)
                 transaction.store(request, lambda: (1,), Caps())
     ann, bob = summarise_ledger(ledger)
     assert (ann.subject, [q.query for q in ann.queries]) == ("ann", ["home", "state"])

@@ -58,7 +58,7 @@ def write_rows(path: Path, header: list[str], rows: list[list[Any]]) -> Path:
 
 @pytest.fixture(scope="session")
 def town(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
-    """A folder with people.csv (to fit on), walks.csv (to release), model.npz, radius.json and complete.json."""
+    """A folder with people.csv (to fit on), walks.csv (to release), a model and two policies."""
     folder = tmp_path_factory.mktemp("town")
     people = tuple(f"p{i}" for i in range(12))
     write_rows(folder / "people.csv", ["user", "t", "lat", "lon"], walk_rows(people, 24, seed=3))

@@ -1,4 +1,4 @@
-"""Nothing that a command says, and nothing in a ledger, repeats a private value (RELIABILITY 5.7, canaries)."""
+"""Nothing that a command says, and nothing in a ledger, repeats a private value: canaries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-# Names and digits that occur nowhere else. A true state that no model knows, so not even an estimate may show it.
+# Names and digits that occur nowhere else. No model knows the state, so not even an estimate may show it.
 STATE = "CANARY_7f3a_hidden"
 DIGITS = "50.01937465"
 MOMENT = "2024-05-06T08:03:41.867531Z"

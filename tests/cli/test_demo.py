@@ -114,9 +114,7 @@ def test_a_seed_gives_the_same_demo_and_is_marked_everywhere(tmp_path: Path, run
     one, other = (json.loads(result.stdout) for result in (first, again))
     same = set(one) - {"out", "report"}
     assert {key: one[key] for key in same} == {key: other[key] for key in same}
-    assert (tmp_path / "a" / "released.parquet").read_bytes() == (
-        tmp_path / "b" / "released.parquet"
-    ).read_bytes()
+    assert (tmp_path / "a" / "released.parquet").read_bytes() == (tmp_path / "b" / "released.parquet").read_bytes()
     assert one["private"] is False and one["rows"] == ROWS
     assert one["mean_estimate_error_m"] < one["mean_error_m"]
     assert "replayable" in first.stderr

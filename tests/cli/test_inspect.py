@@ -17,7 +17,7 @@ def test_a_model_alone(town, run, one_json):
 
 
 def test_the_numbers_of_the_worked_example(tmp_path, run, one_json):
-    # THEORY 10, example 5.1: area 11, continuous K-norm error 472/11, Laplace 100, degrees 4,6,3,5,4,4, factor 2.
+    # Example 5.1 of the DPHMM paper: area 11, errors 472/11 and 100, degrees 4,6,3,5,4,4, factor 2.
     from dphmm.markov.model import MarkovModel
     from dphmm.policy import from_edges
     from dphmm.states.space import StateSpace

@@ -26,9 +26,7 @@ def test_a_seed_gives_the_same_people_and_another_seed_others(city: City) -> Non
     again = simulate_city(seed=1, people=20, days=2)
     assert np.array_equal(again.released_people.lat, city.released_people.lat)
     assert np.array_equal(again.model_people.lon, city.model_people.lon)
-    assert not np.array_equal(
-        simulate_city(seed=2, people=20, days=2).released_people.lat, city.released_people.lat
-    )
+    assert not np.array_equal(simulate_city(seed=2, people=20, days=2).released_people.lat, city.released_people.lat)
 
 
 def test_the_people_released_are_not_those_of_the_model(city: City) -> None:

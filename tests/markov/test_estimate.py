@@ -154,9 +154,7 @@ def test_smoothing_over_neighbours_of_a_grid():
 
 
 def test_smoothing_of_many_states_needs_a_support():
-    with pytest.raises(
-        InvalidInput, match=r'all pairs of 3001 states; expected smoothing_support="neighbours"'
-    ):
+    with pytest.raises(InvalidInput, match=r'all pairs of 3001 states; expected smoothing_support="neighbours"'):
         fit([[0, 1]], 3_001, 1.0)
     assert smoothing.ALL_PAIRS_STATES == 3_000
     with pytest.raises(InvalidInput, match="neighbours of no space"):

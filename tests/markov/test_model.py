@@ -66,13 +66,8 @@ def test_the_smallest_number_survives_rescaling():
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
 def test_every_sparse_form_gives_the_same_model(form, example, example_matrix):
-    assert (
-        MarkovModel(example.initial, sparse.csr_array(example_matrix).asformat(form)).digest == example.digest
-    )
-    assert (
-        MarkovModel(example.initial, sparse.csr_matrix(example_matrix).asformat(form)).digest
-        == example.digest
-    )
+    assert MarkovModel(example.initial, sparse.csr_array(example_matrix).asformat(form)).digest == example.digest
+    assert MarkovModel(example.initial, sparse.csr_matrix(example_matrix).asformat(form)).digest == example.digest
 
 
 def test_inputs_are_not_changed_and_not_shared():

@@ -100,9 +100,7 @@ def test_delta_is_below_one(delta):
         DeltaSet(delta)
 
 
-@pytest.mark.parametrize(
-    "prior", [[0.5, float("nan")], [1.0, -0.1], [0.0, 0.0], [[1.0]], [1.0, float("inf")]]
-)
+@pytest.mark.parametrize("prior", [[0.5, float("nan")], [1.0, -0.1], [0.0, 0.0], [[1.0]], [1.0, float("inf")]])
 def test_prior_is_a_distribution(prior):
     with pytest.raises(InvalidInput, match="prior"):
         delta_states(prior, None, 0.1)
@@ -118,9 +116,7 @@ def test_parse_constraint():
     assert json.dumps(DeltaSet(0.01).delta) == "0.01"
 
 
-@pytest.mark.parametrize(
-    "value", ["", "delta", "delta=", "delta=2", "delta=x", "Support", 0.01, None, "d=0.1"]
-)
+@pytest.mark.parametrize("value", ["", "delta", "delta=", "delta=2", "delta=x", "Support", 0.01, None, "d=0.1"])
 def test_parse_constraint_refuses(value):
     with pytest.raises(InvalidInput):
         parse_constraint(value)

@@ -97,9 +97,7 @@ def test_graphml_mixed_directions_and_weights(write):
         '<edge source="gym" target="work" directed="true"/><edge source="work" target="gym" directed="true"/>'
     )
     assert policy.from_graphml(write(graphml(body)), SPACE).edges().tolist() == [[0, 1], [1, 2]]
-    weighted = (
-        f"<graphml>{WEIGHT}<graph>{NODES}<edge source='home' target='work'><data key='w'> 1.0 </data></edge>"
-    )
+    weighted = f"<graphml>{WEIGHT}<graph>{NODES}<edge source='home' target='work'><data key='w'> 1.0 </data></edge>"
     path = write(weighted + "</graph></graphml>")
     assert policy.from_graphml(path, SPACE).edges().tolist() == [[0, 1]]
 

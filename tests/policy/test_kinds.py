@@ -149,9 +149,7 @@ def test_far_flung_lattices_are_exact():
 
 
 def test_pitches_with_long_decimals_are_exact():
-    space = StateSpace(
-        np.array([(0, 0), (3, 0), (0, 4), (3, 4)]) * 0.123456789012345, pitch=0.123456789012345
-    )
+    space = StateSpace(np.array([(0, 0), (3, 0), (0, 4), (3, 4)]) * 0.123456789012345, pitch=0.123456789012345)
     r = Fraction("0.123456789012345") * 5
     assert policy.radius(space, r).edges().shape == (6, 2)
     assert policy.radius(space, r, closed=False).edges().tolist() == [[0, 1], [0, 2], [1, 3], [2, 3]]
@@ -289,10 +287,7 @@ def test_from_networkx():
     assert policy.from_networkx(both, space).edges().tolist() == [[0, 1]]
     multi = nx.MultiGraph([(0, 1), (0, 1)])
     assert policy.from_networkx(multi, 4).edges().tolist() == [[0, 1]]
-    assert (
-        policy.from_networkx(nx.path_graph(4), 4).digest
-        == policy.from_edges([(2, 3), (1, 2), (1, 0)], 4).digest
-    )
+    assert policy.from_networkx(nx.path_graph(4), 4).digest == policy.from_edges([(2, 3), (1, 2), (1, 0)], 4).digest
     ones = nx.Graph()
     ones.add_edge(0, 1, weight=1.0)
     assert policy.from_networkx(ones, 4).edges().tolist() == [[0, 1]]

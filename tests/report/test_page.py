@@ -30,9 +30,7 @@ class _Row(NamedTuple):
     release: Release
 
 
-def _statement(
-    space: dphmm.StateSpace, policy: dphmm.policy.PolicyGraph, secure: bool, n: int
-) -> dict[str, Any]:
+def _statement(space: dphmm.StateSpace, policy: dphmm.policy.PolicyGraph, secure: bool, n: int) -> dict[str, Any]:
     from fractions import Fraction
 
     zero = np.zeros(space.dimension)
@@ -40,9 +38,7 @@ def _statement(
         t=1, z=zero, z_lattice=zero.astype(np.int64), estimate=zero, estimate_state=0, epsilon=Fraction(1),
         cost=Fraction(7, 2), plan_hash="ab" * 32, mechanism="staircase", constant=False, secure=secure,
     )  # fmt: skip
-    model = dphmm.MarkovModel(
-        np.full(space.n_states, 1 / space.n_states), np.eye(space.n_states), space=space
-    )
+    model = dphmm.MarkovModel(np.full(space.n_states, 1 / space.n_states), np.eye(space.n_states), space=space)
     options = Options.checked(1, dimension=space.dimension)
     published = Published(_Row("ann", None, release) for _ in range(n))
     return privacy_statement(published, model=model, policy=policy, space=space, options=options)
@@ -122,9 +118,7 @@ class _Reader(HTMLParser):
 
 def _loads_nothing(text: str) -> None:
     found = _Reader(text)
-    assert not {"script", "iframe", "object", "embed", "img", "image", "video", "audio", "form"} & set(
-        found.tags
-    )
+    assert not {"script", "iframe", "object", "embed", "img", "image", "video", "audio", "form"} & set(found.tags)
     for name, value in found.attributes:
         assert not name.startswith("on"), f"{name} runs code"
         if name in ("src", "href", "xlink:href", "action", "srcset", "data"):
@@ -247,9 +241,7 @@ def test_parts_that_do_not_fit_are_refused(on_a_map: Callable[..., ReleaseReport
         on_a_map(released=pa.table({"user": ["a"]}))
 
 
-def test_the_page_is_written_at_once_or_not_at_all(
-    on_a_map: Callable[..., ReleaseReport], tmp_path: Path
-) -> None:
+def test_the_page_is_written_at_once_or_not_at_all(on_a_map: Callable[..., ReleaseReport], tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     assert write_report(path, on_a_map()) == path
     assert path.read_text(encoding="utf-8") == page(on_a_map())

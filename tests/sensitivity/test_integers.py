@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from dphmm.sensitivity import integers
 
 rows = st.integers(1, 4).flatmap(
-    lambda d: st.tuples(
-        st.just(d), st.lists(st.lists(st.integers(-20, 20), min_size=d, max_size=d), max_size=4)
-    )
+    lambda d: st.tuples(st.just(d), st.lists(st.lists(st.integers(-20, 20), min_size=d, max_size=d), max_size=4))
 )
 
 
@@ -21,9 +19,7 @@ rows = st.integers(1, 4).flatmap(
 def test_column_hermite_is_unimodular_and_reveals_the_rank(case):
     d, matrix = case
     u, inverse, rank = integers.column_hermite(matrix, d)
-    assert np.array_equal(
-        np.array(u, dtype=object) @ np.array(inverse, dtype=object), np.eye(d, dtype=object)
-    )
+    assert np.array_equal(np.array(u, dtype=object) @ np.array(inverse, dtype=object), np.eye(d, dtype=object))
     if matrix:
         product = np.array(matrix, dtype=object) @ np.array(u, dtype=object)
         assert not product[:, rank:].any()

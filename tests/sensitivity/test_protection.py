@@ -62,9 +62,7 @@ def test_algorithm_3(instance):
 def test_min_error_of_a_single_exposed_state_is_the_least(seed):
     """A clique and one far state: whatever its partner, the hull is planar, and the least exact error wins."""
     rng = np.random.default_rng(seed)
-    answers = np.vstack(
-        [[0, 0], [2, 0], [0, 2], rng.integers(-3, 4, size=(3, 2)), rng.integers(9, 14, size=(1, 2))]
-    )
+    answers = np.vstack([[0, 0], [2, 0], [0, 2], rng.integers(-3, 4, size=(3, 2)), rng.integers(9, 14, size=(1, 2))])
     clique = [(i, j) for i in range(6) for j in range(i + 1, 6)]
     policy = dphmm.policy.from_edges(clique, 7)
     error = {o: naive.second_moment(naive.differences([*clique, (6, o)], answers)) for o in range(6)}

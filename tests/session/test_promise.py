@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dphmm
+import naive
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 
@@ -65,7 +65,7 @@ def largest_losses(plan, answers):
 @settings(max_examples=150, deadline=None)
 def test_every_required_pair_keeps_epsilon(instance):
     """Policy edges between possible states, drifted ones included; and someone to hide with for everybody."""
-    answers, edges, support, plan_set, epsilon, *_ = instance
+    answers, edges, support, _, epsilon, *_ = instance
     plan = plan_of(instance)
     losses = largest_losses(plan, answers)
     for a, b in edges:
@@ -124,7 +124,7 @@ def test_other_inputs_give_another_hash():
     answers = np.array([[0, 0], [1, 0], [5, 5], [2, 1]])
     everyone = np.ones(4, dtype=bool)
     three = np.array([True, True, True, False])
-    base = dict(epsilon="1", mechanism="auto", scope="global", flat="thicken", protection="nearest")
+    base = {"epsilon": "1", "mechanism": "auto", "scope": "global", "flat": "thicken", "protection": "nearest"}
 
     def digest(policy=((0, 1),), support=everyone, plan=everyone, answers=answers, thickness=None, **changed):
         choices = {**base, **changed}

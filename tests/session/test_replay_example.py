@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from running_example import ANSWERS, EDGES_3B, TRANSITION
 
 import dphmm
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from dphmm.session.step import Position
+from running_example import ANSWERS, EDGES_3B, TRANSITION
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_posteriors_and_cost(replay):
 
 def test_a_flat_release_excludes_the_other_coset(replay):
     """Theory (b): C = {1,2,3,4} has a segment hull, and one release tells {s1, s4} from {s2, s3}."""
-    _, space, options, planner = replay
+    _, space, _, planner = replay
     support = np.array([True, True, True, True, False, False])
     plan = planner.plan(support, support)
     assert plan.hulls[0].rank == 1

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from running_example import ANSWERS, EDGES_3B, TRANSITION
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.errors import BudgetExceeded, DegenerateHull, InvalidInput
+from running_example import ANSWERS, EDGES_3B, TRANSITION
 
 
 @pytest.fixture

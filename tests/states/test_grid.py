@@ -46,9 +46,7 @@ def test_locating_agrees_with_a_plain_loop(box):
     corners = [(south, west), (south, east), (north, west), (north, east)]
     lat, lon = np.append(lat, [c[0] for c in corners]), np.append(lon, [c[1] for c in corners])
     for space in (grid, part):
-        assert space.locate(lat, lon).tolist() == [
-            locate_plainly(space, a, o) for a, o in zip(lat, lon, strict=True)
-        ]
+        assert space.locate(lat, lon).tolist() == [locate_plainly(space, a, o) for a, o in zip(lat, lon, strict=True)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -97,10 +95,7 @@ def test_a_cell_is_as_long_as_it_says():
 
 def test_nan_and_impossible_places_are_outside():
     grid = Grid.from_bounds(*BEIJING)
-    assert (
-        grid.locate([np.nan, 39.9, np.inf, 95, 39.9], [116.3, np.nan, 116.3, 116.3, 1e300]).tolist()
-        == [-1] * 5
-    )
+    assert grid.locate([np.nan, 39.9, np.inf, 95, 39.9], [116.3, np.nan, 116.3, 116.3, 1e300]).tolist() == [-1] * 5
     assert grid.locate(np.nan, 116.3) == -1
     assert grid.locate([], []).tolist() == []
     with pytest.raises(InvalidInput, match="as many"):

@@ -16,9 +16,7 @@ LAT, LON = RNG.uniform(39.85, 39.99, 3000), RNG.uniform(116.28, 116.48, 3000)
 
 def test_states_are_the_distinct_cells_in_order():
     space = H3.covering(LAT, LON, resolution=7)
-    cells = sorted(
-        {h3.latlng_to_cell(a, o, 7) for a, o in zip(LAT, LON, strict=True)}, key=lambda c: int(c, 16)
-    )
+    cells = sorted({h3.latlng_to_cell(a, o, 7) for a, o in zip(LAT, LON, strict=True)}, key=lambda c: int(c, 16))
     assert list(space.names) == cells
     assert space.locate(LAT, LON).tolist() == [
         space.index_of(h3.latlng_to_cell(a, o, 7)) for a, o in zip(LAT, LON, strict=True)

@@ -52,9 +52,7 @@ def test_sequences_agree_with_a_plain_walk(given_rows, hold):
     expected, outside, held = cut_plainly(found, states, hold)
     assert [(o, s.tolist()) for o, s in zip(cut.owners, cut.sequences, strict=True)] == expected
     assert cut.counts["outside"] == outside and cut.counts["held"] == held
-    assert cut.counts["same_step"] == len(given_rows) - len(
-        {(u, s) for u, s in zip(users, steps, strict=True)}
-    )
+    assert cut.counts["same_step"] == len(given_rows) - len({(u, s) for u, s in zip(users, steps, strict=True)})
 
 
 def test_a_users_many_trips_are_one_owner():
@@ -103,9 +101,7 @@ def test_states_must_fit_the_rows(states):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-20, 20)), max_size=25))
 def test_visits_agree_with_a_plain_walk(given_rows):
-    found = Trajectories.from_labels(
-        [u for u, _ in given_rows], step=np.array([s for _, s in given_rows], int)
-    )
+    found = Trajectories.from_labels([u for u, _ in given_rows], step=np.array([s for _, s in given_rows], int))
     visits, counts = found.visits()
     assert [visit.user for visit in visits] == list(found.users)
     kept = 0

@@ -20,10 +20,7 @@ def fewest_steps_plainly(values):
     gap = min(b - a for a, b in pairwise(distinct))
     for m in range(1, math.ceil(50 * span / gap) + 1):
         pitch = span / m
-        if all(
-            abs((v - origin) - round((v - origin) / pitch) * pitch) <= 0.01 * gap * (1 + 1e-9)
-            for v in distinct
-        ):
+        if all(abs((v - origin) - round((v - origin) / pitch) * pitch) <= 0.01 * gap * (1 + 1e-9) for v in distinct):
             return m
     raise AssertionError("ceil(50 span / gap) steps always serve")
 

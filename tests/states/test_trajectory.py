@@ -52,9 +52,7 @@ def test_what_is_given_stays_the_callers_and_rows_cannot_be_written():
 
 
 def test_nothing_private_in_the_repr():
-    found = make(
-        ["CANARY_7f3a"], [1], lat=[39.123456], lon=[116.654321], state=np.array(["CANARY_9b"], object)
-    )
+    found = make(["CANARY_7f3a"], [1], lat=[39.123456], lon=[116.654321], state=np.array(["CANARY_9b"], object))
     assert repr(found) == "Trajectories(rows=1, users=1, columns=user, time, lat, lon, state)"
 
 
@@ -62,9 +60,7 @@ def test_nothing_private_in_the_repr():
 @given(rows)
 def test_sorting_is_stable_by_user_and_time(given_rows):
     found = make([u for u, _ in given_rows], [t for _, t in given_rows], step=np.arange(len(given_rows)))
-    expected = sorted(
-        range(len(given_rows)), key=lambda i: (found.users.index(given_rows[i][0]), given_rows[i][1])
-    )
+    expected = sorted(range(len(given_rows)), key=lambda i: (found.users.index(given_rows[i][0]), given_rows[i][1]))
     ordered, counts = found.sort()
     assert ordered.step.tolist() == expected
     early = 0
@@ -89,9 +85,7 @@ def test_sorting_falls_back_to_steps_and_leaves_sorted_rows_alone():
     )
 )
 def test_exact_duplicates_are_dropped_and_the_first_stays(given_rows):
-    users, lat, labels = (
-        (list(column) for column in zip(*given_rows, strict=True)) if given_rows else ([], [], [])
-    )
+    users, lat, labels = (list(column) for column in zip(*given_rows, strict=True)) if given_rows else ([], [], [])
     found = make(
         users,
         lat=np.array(lat, float),
@@ -154,9 +148,9 @@ def keep_plainly(found, limit):
         here = (math.radians(found.lat[i]), math.radians(found.lon[i]), found.time[i] / SECOND)
         if found.user[i] in last:
             there = last[found.user[i]]
-            cosine = math.sin(here[0]) * math.sin(there[0]) + math.cos(here[0]) * math.cos(
-                there[0]
-            ) * math.cos(here[1] - there[1])
+            cosine = math.sin(here[0]) * math.sin(there[0]) + math.cos(here[0]) * math.cos(there[0]) * math.cos(
+                here[1] - there[1]
+            )
             if 6_371_000.8 * math.acos(max(-1, min(1, cosine))) > limit * (here[2] - there[2]):
                 continue
         kept.append(i)

@@ -42,9 +42,7 @@ def point(lat, lon, clock, date="2008-10-23"):
 
 
 FILES = {
-    "Data/001/Trajectory/20081023055305.plt": plt(
-        point(39.5, 116.5, "05:53:05"), point(39.6, 116.6, "05:53:06")
-    ),
+    "Data/001/Trajectory/20081023055305.plt": plt(point(39.5, 116.5, "05:53:05"), point(39.6, 116.6, "05:53:06")),
     "Data/000/Trajectory/20081024020959.plt": plt(point(39.3, 116.3, "02:09:59", "2008-10-24")),
     "Data/000/Trajectory/20081023025304.plt": plt(
         point(39.1, 116.1, "02:53:04"),
@@ -95,9 +93,7 @@ def test_every_importer_is_registered():
     made = set()
     for module in pkgutil.iter_modules(importers.__path__):
         loaded = importlib.import_module(f"{importers.__name__}.{module.name}")
-        made |= {
-            v for k, v in vars(loaded).items() if k.startswith("import_") and v.__module__ == loaded.__name__
-        }
+        made |= {v for k, v in vars(loaded).items() if k.startswith("import_") and v.__module__ == loaded.__name__}
     assert made == set(IMPORTERS.values())
     assert all(function.__name__ == f"import_{name}" for name, function in IMPORTERS.items())
     assert set(IMPORTERS) == {"geolife", "gowalla", "csv", "sequences"}
@@ -108,9 +104,7 @@ def test_geolife_is_read_in_place(tmp_path, kind):
     source = geolife_source(kind, tmp_path)
     before = sorted(p.relative_to(tmp_path) for p in tmp_path.rglob("*"))
     seen = []
-    rows, report, rejected = IMPORTERS["geolife"](
-        source, progress=lambda done, total: seen.append((done, total))
-    )
+    rows, report, rejected = IMPORTERS["geolife"](source, progress=lambda done, total: seen.append((done, total)))
     assert rows.users == ("000", "001")
     assert rows.user.tolist() == [0, 0, 0, 1, 1]
     assert rows.lat.tolist() == [39.1, 39.2, 39.3, 39.5, 39.6] and rows.lon.tolist() == [
@@ -255,9 +249,7 @@ def test_gowalla_is_read_oldest_first(tmp_path, packed):
     path = tmp_path / ("x.txt.gz" if packed else "x.txt")
     path.write_bytes(gzip.compress(GOWALLA) if packed else GOWALLA)
     seen = []
-    rows, report, rejected = IMPORTERS["gowalla"](
-        path, progress=lambda done, total: seen.append((done, total))
-    )
+    rows, report, rejected = IMPORTERS["gowalla"](path, progress=lambda done, total: seen.append((done, total)))
     assert rows.users == ("0", "2", "10") and rows.user.tolist() == [0, 0, 1, 2]
     assert rows.lat.tolist() == [30.2691029532, 30.2359091167, 30.25, 30.5]
     assert report.dropped == {"invalid_place": 1, "ragged_row": 1, "invalid_time": 1} and report.rows == 7
@@ -344,16 +336,12 @@ def test_bad_seq_files_are_refused(tmp_path, data, words):
         IMPORTERS["sequences"](tmp_path / "x.seq")
 
 
-WIDE = (
-    "id,sex,Jul.93,Aug.93,a:b,end\n7,m,school,school,,work\n9,f,work,FE,FE,school\n,f,work,work,work,work\n"
-)
+WIDE = "id,sex,Jul.93,Aug.93,a:b,end\n7,m,school,school,,work\n9,f,work,FE,FE,school\n,f,work,work,work,work\n"
 
 
 def test_wide_tables_have_a_person_a_row_and_a_step_a_column(tmp_path):
     (tmp_path / "x.csv").write_text(WIDE)
-    rows, report, rejected = IMPORTERS["sequences"](
-        tmp_path / "x.csv", columns="Jul.93:a:b", user_column="id"
-    )
+    rows, report, rejected = IMPORTERS["sequences"](tmp_path / "x.csv", columns="Jul.93:a:b", user_column="id")
     assert rows.users == ("7", "9")
     assert rows.state.tolist() == ["school", "school", "work", "FE", "FE"] and rows.step.tolist() == [
         0,
@@ -362,9 +350,7 @@ def test_wide_tables_have_a_person_a_row_and_a_step_a_column(tmp_path):
         1,
         2,
     ]
-    assert (
-        report.rows == 9 and report.dropped == {"missing_state": 1, "missing_user": 3} and report.users == 2
-    )
+    assert report.rows == 9 and report.dropped == {"missing_state": 1, "missing_user": 3} and report.users == 2
     assert rejected.to_pylist() == [{"row": 3, "reason": "missing_user"}]
     unnamed = IMPORTERS["sequences"](tmp_path / "x.csv", columns="a:b:end").trajectories
     assert unnamed.users == ("1", "2", "3") and unnamed.state.tolist() == [

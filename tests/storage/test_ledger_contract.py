@@ -40,9 +40,7 @@ def open_all(ledger: Ledger, *keys: tuple[str, str]) -> None:
 
 @pytest.fixture(params=["memory", "file"])
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
-    made: Ledger = (
-        MemoryLedger() if request.param == "memory" else open_ledger(tmp_path / "ledger.db", timeout=5)
-    )
+    made: Ledger = MemoryLedger() if request.param == "memory" else open_ledger(tmp_path / "ledger.db", timeout=5)
     yield made
     made.close()
 

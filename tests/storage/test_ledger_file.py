@@ -240,9 +240,7 @@ def test_a_damaged_page_is_found_on_opening(path: Path) -> None:
         ("UPDATE plan SET n_states = 7", lambda ledger: ledger.plan("p1")),
     ],
 )
-def test_a_damaged_row_is_one_line(
-    path: Path, statement: str, read: Callable[[SqliteLedger], object]
-) -> None:
+def test_a_damaged_row_is_one_line(path: Path, statement: str, read: Callable[[SqliteLedger], object]) -> None:
     altered(path, statement)
     with open_ledger(path) as ledger:
         assert "undamaged" in refusal(lambda: read(ledger))
@@ -440,9 +438,7 @@ def test_one_command_at_a_time(path: Path) -> None:
     with open_ledger(path) as one, open_ledger(path) as two:
         with one.exclusive():
             for other in (one, two):
-                assert "another dphmm command" in refusal(
-                    lambda o=other: o.exclusive().__enter__(), LedgerBusy
-                )  # type: ignore[misc]
+                assert "another dphmm command" in refusal(lambda o=other: o.exclusive().__enter__(), LedgerBusy)  # type: ignore[misc]
             with two.transaction() as transaction:
                 transaction.open_session(SessionHeader("ann", "state", {}))
         with two.exclusive():

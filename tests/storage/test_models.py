@@ -150,9 +150,7 @@ def test_any_changed_byte_is_found_or_harmless(model, path, data):
 
 def test_changed_contents_name_both_hashes(path):
     rewritten(path, lambda c: c.update({"initial.npy": npy([0.25, 0.5, 0.25])}), rehash=False)
-    assert re.search(
-        r"got contents with SHA-256 \w{16}; expected contents with SHA-256 \w{16}: it was", refusal(path)
-    )
+    assert re.search(r"got contents with SHA-256 \w{16}; expected contents with SHA-256 \w{16}: it was", refusal(path))
 
 
 def test_newer_format_is_refused_whatever_else_it_holds(path):

@@ -174,9 +174,7 @@ def test_forged_edges_are_refused(path, edges, message):
         load_policy(path)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"format": 1, "format": 1}', '{"format": NaN}', "\xff", "[" * 10**5]
-)
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "format": 1}', '{"format": NaN}', "\xff", "[" * 10**5])
 def test_files_that_are_no_policy(path, text):
     path.write_text(text, encoding="latin-1")
     with pytest.raises(InvalidInput):

@@ -201,9 +201,7 @@ def test_users_that_have_no_good_row_are_no_users(tmp_path):
 
 
 def test_a_place_that_exists_is_kept_wherever_it_is(tmp_path):
-    loaded = csv(
-        tmp_path, "user,t,lat,lon\na,2008-10-23T02:53:04Z,-89.9,-179.9\na,2008-10-23T02:53:04Z,0,359\n"
-    )
+    loaded = csv(tmp_path, "user,t,lat,lon\na,2008-10-23T02:53:04Z,-89.9,-179.9\na,2008-10-23T02:53:04Z,0,359\n")
     assert loaded.trajectories.lon.tolist() == [-179.9, -1.0]
 
 
@@ -249,9 +247,7 @@ def test_an_order_column_sorts_and_numbers_the_rows(tmp_path):
         order_column="k",
     ).trajectories
     assert found.time is None
-    assert [
-        (found.users[u], int(s), v) for u, s, v in zip(found.user, found.step, found.state, strict=True)
-    ] == [
+    assert [(found.users[u], int(s), v) for u, s, v in zip(found.user, found.step, found.state, strict=True)] == [
         ("a", 0, "z"),
         ("a", 1, "v"),
         ("a", 2, "x"),
@@ -335,9 +331,7 @@ def test_mixed_pandas_columns_are_judged_cell_by_cell():
     mixed = pd.DataFrame({"user": [3, "3", None], "state": ["a", "b", "c"]})
     loaded = trajectories_from_table(mixed)
     assert loaded.trajectories.users == ("3",) and reasons(loaded) == {3: "missing_user"}
-    place = pd.DataFrame(
-        {"user": ["a", "a"], "lat": pd.Series([39.9, CANARY], dtype=object), "lon": [1.0, 1.0]}
-    )
+    place = pd.DataFrame({"user": ["a", "a"], "lat": pd.Series([39.9, CANARY], dtype=object), "lon": [1.0, 1.0]})
     assert reasons(trajectories_from_table(place)) == {2: "invalid_place"}
 
 
@@ -386,9 +380,9 @@ def test_trackintel_frames_are_recognised():
     fixes = geopandas.GeoDataFrame(data, geometry=points)
     for given_fixes in (fixes, fixes.rename_geometry("geom"), fixes.to_crs(3857)):
         made = convert_frame(given_fixes)
-        assert made["lat"].to_numpy() == pytest.approx([39.9, 39.8]) and made[
-            "lon"
-        ].to_numpy() == pytest.approx([116.3, 116.4])
+        assert made["lat"].to_numpy() == pytest.approx([39.9, 39.8]) and made["lon"].to_numpy() == pytest.approx(
+            [116.3, 116.4]
+        )
         assert made["t"].iloc[0] == pd.Timestamp("2008-10-23T02:53:05Z")
         assert len(trajectories_from_table(made).trajectories) == 2
     with pytest.raises(InvalidInput, match="not points"):
@@ -419,9 +413,7 @@ def test_unknown_frames_are_refused():
 def test_real_check_ins_load(data_folder):
     loaded = load_trajectories(data_folder / "gowalla_la.parquet")
     assert len(loaded.trajectories) == 22_536 and loaded.trajectories.n_users == 1_354
-    blocks = load_trajectories(
-        data_folder / "gowalla_la_sequence.parquet", user_column="block", order_column="k"
-    )
+    blocks = load_trajectories(data_folder / "gowalla_la_sequence.parquet", user_column="block", order_column="k")
     assert len(blocks.trajectories) == 100_580 and blocks.rejected.num_rows == 0
 
 

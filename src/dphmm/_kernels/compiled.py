@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import platformdirs
@@ -26,14 +26,15 @@ def _source_hash() -> str:
 
 
 def _cache_here() -> bool:
-    if numba.config.CACHE_DIR:
+    config: Any = numba.config
+    if config.CACHE_DIR:
         return True
     folder = Path(platformdirs.user_cache_dir("dphmm")) / "kernels" / _source_hash()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return False
-    numba.config.CACHE_DIR = str(folder)
+    config.CACHE_DIR = str(folder)
     return True
 
 

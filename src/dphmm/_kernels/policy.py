@@ -257,11 +257,7 @@ def linked_cells(
         if active[cell]:
             for k in range(deltas.size):
                 other = cell_at(linear[cell] + deltas[k], linear, table)
-                if (
-                    other >= 0
-                    and active[other]
-                    and (least[other] != most[cell] or most[other] != least[cell])
-                ):
+                if other >= 0 and active[other] and (least[other] != most[cell] or most[other] != least[cell]):
                     linked[cell] = True
                     linked[other] = True
     return linked
@@ -286,9 +282,7 @@ def join_cells(
 
 
 @kernel
-def nearest_sweep(
-    queries: IntArray, points: IntArray, states: IntArray, weights: IntArray, axis: int
-) -> IntArray:
+def nearest_sweep(queries: IntArray, points: IntArray, states: IntArray, weights: IntArray, axis: int) -> IntArray:
     """The nearest point of each query, equal distances to the lowest state number.
 
     ``points`` are sorted along ``axis``; ``weights`` are integers and every squared distance fits int64.

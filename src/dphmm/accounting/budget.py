@@ -83,10 +83,7 @@ def admit(account: Account, request: Request, caps: Caps) -> Account:
         if not isinstance(needs, float):
             needs = Fraction(nanos_up(needs), NANO)
         raise _exceeded(request, "cost", needs, account.spent.cost, Fraction(nanos_down(caps.cost), NANO))
-    if (
-        after.epsilon.denominator.bit_length() > TOTAL_BITS
-        or after.epsilon.numerator.bit_length() > TOTAL_BITS
-    ):
+    if after.epsilon.denominator.bit_length() > TOTAL_BITS or after.epsilon.numerator.bit_length() > TOTAL_BITS:
         raise InvalidInput("epsilon", "a total with a very long fraction", "epsilons with few digits, as 0.1")
     return after
 

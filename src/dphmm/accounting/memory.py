@@ -185,6 +185,4 @@ def entry_of(request: Request, z: tuple[int, ...] | None) -> Entry:
 
 def other_plan(plan: PlanRecord) -> InvalidInput:
     """A plan's hash stands for one plan: a second plan under it is refused."""
-    return InvalidInput(
-        "plan", quoted(plan.hash), "a hash that stands for one plan; another one is stored under it"
-    )
+    return InvalidInput("plan", quoted(plan.hash), "a hash that stands for one plan; another one is stored under it")

@@ -74,7 +74,8 @@ class PlanRecord:
 class Request:
     """What to store: a release of one step under a plan, or a skip, which costs and publishes nothing.
 
-    ``t`` counts from 1; a skip may pass over several ``steps``, from ``t`` through ``through``. ``epsilon`` may be 0 only for a constant. Raises InvalidInput naming the wrong field.
+    ``t`` counts from 1; a skip may pass over several ``steps``, from ``t`` through ``through``. ``epsilon`` may be 0
+    only for a constant. Raises InvalidInput naming the wrong field.
     """
 
     subject: str

@@ -116,8 +116,6 @@ def _subject(subject: str, tallies: list[tuple[str, _Tally]]) -> SubjectSummary:
         counts = (tally.releases, tally.skips, tally.constants, tally.insecure)
         queries.append(QuerySummary(subject, query, *counts, epsilon, cost, tally.reason))
         part = tally.account
-        total = Account(
-            total.epsilon + part.epsilon, total.nanos + part.nanos, total.unbounded or part.unbounded
-        )
+        total = Account(total.epsilon + part.epsilon, total.nanos + part.nanos, total.unbounded or part.unbounded)
     reason = next((query.reason for query in queries if query.reason), None)
     return SubjectSummary(subject, tuple(queries), *_guarantees(total), reason)

@@ -85,9 +85,7 @@ class BaseTransaction(ABC):
     def _replay(self, request: Request) -> Entry:
         entry = self._entry(request.subject, request.query, request.t)
         if entry is None:
-            raise DphmmError(
-                f"ledger: step {request.t} is missing although a later one is there; it is damaged"
-            )
+            raise DphmmError(f"ledger: step {request.t} is missing although a later one is there; it is damaged")
         refuse_other_request(request, entry)
         return entry
 

@@ -21,9 +21,7 @@ class Turn:
     def hold(self) -> Iterator[None]:
         """Wait for the turn. Raises InvalidInput when nested, LedgerBusy after the timeout (seconds)."""
         if not self.take():
-            raise LedgerBusy(
-                f"ledger: another thread held it for over {self._timeout:g} s; nothing was drawn or spent"
-            )
+            raise LedgerBusy(f"ledger: another thread held it for over {self._timeout:g} s; nothing was drawn or spent")
         try:
             yield
         finally:
@@ -32,9 +30,7 @@ class Turn:
     def take(self) -> bool:
         """Take the turn, or False after the timeout."""
         if self.mine:
-            raise InvalidInput(
-                "transaction", "one inside another", "one at a time: leave the first before the next"
-            )
+            raise InvalidInput("transaction", "one inside another", "one at a time: leave the first before the next")
         if not self._lock.acquire(timeout=-1 if self._timeout is None else self._timeout):
             return False
         self._owner = threading.get_ident()

@@ -16,12 +16,8 @@ from dphmm.errors import InvalidInput
 
 @click.command()
 @click.option("--out", default="demo-out", show_default=True, metavar="DIR", help="The folder to write to.")
-@click.option(
-    "--seed", type=int, metavar="N", help="Replayable noise: the same demo every time, NOT PRIVATE."
-)
-@click.option(
-    "--people", type=int, default=60, show_default=True, help="People of the city; half are released."
-)
+@click.option("--seed", type=int, metavar="N", help="Replayable noise: the same demo every time, NOT PRIVATE.")
+@click.option("--people", type=int, default=60, show_default=True, help="People of the city; half are released.")
 @click.option("--days", type=int, default=3, show_default=True, help="Days they are seen, every ten minutes.")
 @click.option("--force", is_flag=True, help="Replace an earlier demo in the folder.")
 @messages

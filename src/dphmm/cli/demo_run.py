@@ -51,9 +51,7 @@ def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> 
     if bits is not None:
         console.warn("made with replayable bits: whoever knows the seed can take the noise away")
     with replacing(folder / MARKER) as marker:
-        marker.write_text(
-            json.dumps({"made_by": "dphmm demo", "private": bits is None, "files": FILES[1:]}) + "\n"
-        )
+        marker.write_text(json.dumps({"made_by": "dphmm demo", "private": bits is None, "files": FILES[1:]}) + "\n")
     half = city.released_people.n_users
     console.say([("", f"{city.name}: {half} people for the model, {half} others to release")])
     save_trajectories(folder / "model_people.parquet", city.model_people)
@@ -71,6 +69,7 @@ def _public_parts(folder: Path, city: City, bits: ReplayBits | None) -> Batch:
     from dphmm.markov.estimate import fit
     from dphmm.policy import radius
     from dphmm.states.units import parse_length
+    from dphmm.storage.inputs import file_digest
     from dphmm.storage.ledger import open_ledger
     from dphmm.storage.models import save_model
     from dphmm.storage.policies import save_policy
@@ -85,7 +84,8 @@ def _public_parts(folder: Path, city: City, bits: ReplayBits | None) -> Batch:
         space=grid,
         step=city.step,
         n_users=stepped.n_users,
-        source="model_people.parquet, simulated",
+        source="model_people.parquet",
+        source_sha256=file_digest(folder / "model_people.parquet"),
     )
     policy = radius(grid, parse_length(RADIUS))
     save_model(model, folder / "model.npz")
@@ -157,10 +157,7 @@ def _truth(city: City, rows: list[Released]) -> Any:
     states = _states(city, people)
     assert people.time is not None
     moments = people.time.tolist()
-    at = {
-        (people.users[u], t): s
-        for u, t, s in zip(people.user.tolist(), moments, states.tolist(), strict=True)
-    }
+    at = {(people.users[u], t): s for u, t, s in zip(people.user.tolist(), moments, states.tolist(), strict=True)}
     return city.grid.answers[[at[row.user, row.time] for row in rows]]
 
 

@@ -53,7 +53,7 @@ class Job:
         return Batch(self.model, self.policy, self.space, self.epsilon, ledger=ledger, **self.choices)
 
     def rows(self, trajectories: Trajectories, columns: Sequence[str]) -> Trajectories:
-        """The rows as the model's states and steps need them; InvalidInput for a missing or a wrong column."""
+        """The rows as the model's states and steps need them; InvalidInput for a missing or wrong column."""
         from dphmm.batch import in_steps, true_states
 
         if hasattr(self.space, "locate") and trajectories.lat is not None:
@@ -70,9 +70,7 @@ class Job:
         if step is None:
             return
         if trajectories.time is None and "step" not in columns:
-            raise InvalidInput(
-                "t", "no times", f"times, because the model has steps of {step} s; or a column step"
-            )
+            raise InvalidInput("t", "no times", f"times: the model has steps of {step} s; or a column step")
         if trajectories.time is not None and trajectories.step is not None:
             bins = np.floor_divide(trajectories.time, step * 1_000_000)
             if not np.array_equal(bins, trajectories.step):

@@ -136,9 +136,7 @@ class _Resident:
                 arrives = diary.go(self.out, finishes)
                 finishes = arrives + chance.uniform(1.0, 2.5) * 3600
             diary.go(self.home, finishes)
-        path = np.stack(
-            [np.interp(moments, diary.times, axis) for axis in zip(*diary.points, strict=True)], axis=1
-        )
+        path = np.stack([np.interp(moments, diary.times, axis) for axis in zip(*diary.points, strict=True)], axis=1)
         return np.clip(path + chance.normal(0.0, _GPS_ERROR, path.shape), 1.0, _SIDE - 1.0)
 
 
@@ -168,13 +166,9 @@ class _Diary:
         self.points.append(point)
 
 
-def _place(
-    chance: np.random.Generator, districts: tuple[tuple[float, float, float, float], ...]
-) -> FloatArray:
+def _place(chance: np.random.Generator, districts: tuple[tuple[float, float, float, float], ...]) -> FloatArray:
     """A dry place in a district."""
-    east, north, spread, _ = districts[
-        chance.choice(len(districts), p=[district[3] for district in districts])
-    ]
+    east, north, spread, _ = districts[chance.choice(len(districts), p=[district[3] for district in districts])]
     while True:
         point = np.array([east, north]) + chance.normal(0.0, spread, 2)
         dry = abs(point[0] - _midstream(point[1])) > _BANK
@@ -202,9 +196,7 @@ def _route(start: FloatArray, end: FloatArray) -> list[FloatArray]:
     if west == _is_west(end):
         return _along_bank(start, end, west)
     bridges = [_bridge(north) if west else _bridge(north)[::-1] for north in _BRIDGES]
-    near, far = min(
-        bridges, key=lambda ends: float(np.linalg.norm(ends[0] - start) + np.linalg.norm(end - ends[1]))
-    )
+    near, far = min(bridges, key=lambda ends: float(np.linalg.norm(ends[0] - start) + np.linalg.norm(end - ends[1])))
     return [*_along_bank(start, near, west), far, *_along_bank(far, end, not west)]
 
 
@@ -222,7 +214,5 @@ def _river() -> FloatArray:
     """The outline of the water (n, 2)."""
     north = np.linspace(0.0, _SIDE, 69)
     middle = np.array([_midstream(y) for y in north])
-    west, east = (
-        np.stack([middle + shift, north], axis=1) for shift in (-_RIVER_WIDTH / 2, _RIVER_WIDTH / 2)
-    )
+    west, east = (np.stack([middle + shift, north], axis=1) for shift in (-_RIVER_WIDTH / 2, _RIVER_WIDTH / 2))
     return np.concatenate([west, east[::-1]])

@@ -40,9 +40,7 @@ class Belief:
         if not support.any():
             raise InvalidInput("support", "no state", "at least one possible state")
         if not ((np.isfinite(logs) == support) & ((logs == -np.inf) | support)).all():
-            raise InvalidInput(
-                "log_probability", "logs that disagree with the support", "finite exactly on it"
-            )
+            raise InvalidInput("log_probability", "logs that disagree with the support", "finite exactly on it")
         for name, array in (("log_probability", logs), ("support", support)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
@@ -71,9 +69,7 @@ class Belief:
         if model.n_states != self.n_states:
             raise InvalidInput("model", f"{model.n_states} states", f"the belief's {self.n_states}")
         columns = model.predecessors_at(t)
-        logs, reached = predict(
-            columns.indptr, columns.indices, columns.data, self.log_probability, self.support
-        )
+        logs, reached = predict(columns.indptr, columns.indices, columns.data, self.log_probability, self.support)
         return Belief(logs, reached)
 
     def condition(self, log_likelihood: Any, support: States = None) -> Belief:

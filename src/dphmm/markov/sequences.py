@@ -79,9 +79,7 @@ def keep_visited(sequences: Iterable[Any], n_cells: int) -> tuple[IntArray, list
 
 def _one(given: Any, field: str) -> IntArray:
     if np.ndim(given) == 0 if isinstance(given, np.ndarray) else not _is_sequence(given):
-        raise InvalidInput(
-            field, type(given).__name__, "a sequence of states; a single sequence goes in a list"
-        )
+        raise InvalidInput(field, type(given).__name__, "a sequence of states; a single sequence goes in a list")
     try:
         array = np.asarray(given)
     except ValueError:
@@ -96,11 +94,7 @@ def _one(given: Any, field: str) -> IntArray:
 
 
 def _is_sequence(given: Any) -> bool:
-    return (
-        isinstance(given, Iterable)
-        and hasattr(given, "__len__")
-        and not isinstance(given, (str, bytes, dict))
-    )
+    return isinstance(given, Iterable) and hasattr(given, "__len__") and not isinstance(given, (str, bytes, dict))
 
 
 def _not_integers(given: Any, array: NDArray[Any], field: str) -> InvalidInput:

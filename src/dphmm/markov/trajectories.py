@@ -90,14 +90,10 @@ def fit_trajectories(
     counts = {reason: rows for reason, rows in sequences.counts.items() if reason != "held"}
     dropped = dropped + repeated + counts
     if not sequences.sequences:
-        raise InvalidInput(
-            "trajectories", f"{len(trajectories)} rows, none in a state", "rows in states of the space"
-        )
+        raise InvalidInput("trajectories", f"{len(trajectories)} rows, none in a state", "rows in states of the space")
     visited, numbered = keep_visited(sequences.sequences, space.n_states)
     if len(visited) < 2:
-        raise InvalidInput(
-            "trajectories", "rows in 1 state", "at least 2 states: there is nothing to hide among"
-        )
+        raise InvalidInput("trajectories", "rows in 1 state", "at least 2 states: there is nothing to hide among")
     model, report = fit(
         numbered,
         len(visited),

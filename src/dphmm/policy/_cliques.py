@@ -34,16 +34,12 @@ Rows = tuple[IntArray, IntArray]
 class CliqueGraph(PolicyGraph):
     """Cliques as compressed rows: clique q has the states ``indices[indptr[q]:indptr[q + 1]]``."""
 
-    def __init__(
-        self, n_states: int, indptr: IntArray, indices: IntArray, notes: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, n_states: int, indptr: IntArray, indices: IntArray, notes: tuple[str, ...] = ()) -> None:
         super().__init__(n_states, notes)
         self.indptr = read_only(indptr)
         self.indices = read_only(indices)
 
-    def _extreme(
-        self, direction: NDArray[Any], lattice: IntArray, within: Constraint
-    ) -> tuple[int, IntArray]:
+    def _extreme(self, direction: NDArray[Any], lattice: IntArray, within: Constraint) -> tuple[int, IntArray]:
         ptr, members = self._rows(within)
         if len(ptr) == 1:
             return 0, np.zeros(lattice.shape[1], dtype=np.int64)
@@ -124,11 +120,7 @@ class Complete(CliqueGraph):
     def _contracted(self, within: Constraint) -> Rows:
         # The surrogates of the support are exactly the plan set.
         members = within.plan_states
-        return (
-            (np.array([0, len(members)]), members)
-            if len(members) > 1
-            else (np.zeros(1, np.int64), members[:0])
-        )
+        return (np.array([0, len(members)]), members) if len(members) > 1 else (np.zeros(1, np.int64), members[:0])
 
 
 class Categorical(CliqueGraph):
@@ -164,9 +156,7 @@ class Transition(CliqueGraph):
         return {
             "kind": self.kind,
             "n_states": self.n_states,
-            "moves": hashlib.sha256(
-                (array_hash(self.indptr) + array_hash(self.indices)).encode()
-            ).hexdigest(),
+            "moves": hashlib.sha256((array_hash(self.indptr) + array_hash(self.indices)).encode()).hexdigest(),
         }
 
     @classmethod

@@ -23,9 +23,7 @@ class Listed(PolicyGraph):
 
     listed: IntArray
 
-    def _extreme(
-        self, direction: NDArray[Any], lattice: IntArray, within: Constraint
-    ) -> tuple[int, IntArray]:
+    def _extreme(self, direction: NDArray[Any], lattice: IntArray, within: Constraint) -> tuple[int, IntArray]:
         a, b = self._ends(within)
         if len(a) == 0:
             return 0, np.zeros(lattice.shape[1], dtype=np.int64)

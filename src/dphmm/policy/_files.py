@@ -189,11 +189,7 @@ class _GraphML:
             self._edge(attributes)
         elif tag == "hyperedge":
             raise InvalidInput("GraphML", "a hyperedge", "edges of two nodes")
-        elif (
-            tag == "key"
-            and attributes.get("for") in ("edge", "all")
-            and attributes.get("attr.name") == "weight"
-        ):
+        elif tag == "key" and attributes.get("for") in ("edge", "all") and attributes.get("attr.name") == "weight":
             self._default_of = _attribute(attributes, "id", "key")
             self._weights[self._default_of] = "1"
         elif tag == "data":

@@ -37,9 +37,7 @@ def from_description(description: Any, space: Any = None, model: Any = None) -> 
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         raise InvalidInput("policy", "parameters of another type", f"those of a {kind} policy") from None
     if policy.describe() != description:
-        raise InvalidInput(
-            "policy", "a description that does not fit its own parameters", "one by describe()"
-        )
+        raise InvalidInput("policy", "a description that does not fit its own parameters", "one by describe()")
     return policy
 
 

@@ -79,9 +79,7 @@ class _States:
     def _by_name(self, name: str) -> int:
         if self._index is not None:
             return int(self._index(name))
-        plain = (
-            name.isascii() and name.isdigit() and (name == "0" or not name.startswith("0")) and len(name) < 12
-        )
+        plain = name.isascii() and name.isdigit() and (name == "0" or not name.startswith("0")) and len(name) < 12
         return int(name) if plain and int(name) < self.count else -1
 
 

@@ -65,9 +65,7 @@ def _by_tree(queries: IntArray, points: IntArray, states: IntArray, metric: Latt
     scale = np.array([float(w) for w in metric.weights])
     tree = KDTree(points * scale)
     # Coordinates are rounded relative to the whole span, distances only to themselves.
-    slack = float(
-        max((np.abs(points).max(axis=0) * scale).max(), (np.abs(queries).max(axis=0) * scale).max())
-    )
+    slack = float(max((np.abs(points).max(axis=0) * scale).max(), (np.abs(queries).max(axis=0) * scale).max()))
     out = np.empty(len(queries), dtype=np.int64)
     k = min(_SHORTLIST, len(points))
     for start in range(0, len(queries), _CHUNK):
@@ -81,9 +79,7 @@ def _by_tree(queries: IntArray, points: IntArray, states: IntArray, metric: Latt
         # More may tie than were asked for.
         for row in np.flatnonzero(contenders.all(axis=1)) if k < len(points) else ():
             ball = np.array([tree.query_ball_point(asked[row] * scale, reach[row, 0])])
-            winner[row] = _closest(asked[row][None], points, states, ball, np.ones_like(ball, bool), metric)[
-                0
-            ]
+            winner[row] = _closest(asked[row][None], points, states, ball, np.ones_like(ball, bool), metric)[0]
         out[start : start + _CHUNK] = winner
     return out
 
@@ -99,9 +95,7 @@ def _closest(
     """For each query the contender of least exact distance, then of least state number."""
     steps = points[near] - queries[:, None]
     square = metric.squares(steps)
-    least = np.where(contenders, square, metric.squared(np.abs(steps).max(axis=(0, 1), initial=0))).min(
-        axis=1
-    )
+    least = np.where(contenders, square, metric.squared(np.abs(steps).max(axis=(0, 1), initial=0))).min(axis=1)
     winners = contenders & (square == least[:, None])
     closest: IntArray = np.where(winners, states[near], states.max()).min(axis=1)
     return closest

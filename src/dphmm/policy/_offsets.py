@@ -47,9 +47,7 @@ class Offsets(PolicyGraph):
         self.points = read_only(points)
         self.cells = Cells(points, offsets)
 
-    def _extreme(
-        self, direction: NDArray[Any], lattice: IntArray, within: Constraint
-    ) -> tuple[int, IntArray]:
+    def _extreme(self, direction: NDArray[Any], lattice: IntArray, within: Constraint) -> tuple[int, IntArray]:
         if self._is_own(lattice, within):
             return _extreme_row(self._reach(within), direction)
         possible = self._possible(within)
@@ -89,9 +87,7 @@ class Offsets(PolicyGraph):
         from dphmm._kernels.policy import linked_cells
 
         cells, possible = self.cells, self._possible(within)
-        linked = linked_cells(
-            cells.linear, possible.active, cells.deltas, cells.table, possible.least, possible.most
-        )
+        linked = linked_cells(cells.linear, possible.active, cells.deltas, cells.table, possible.least, possible.most)
         mask = np.zeros(self.n_states, dtype=np.bool_)
         mask[within.surrogate[within.support & linked[cells.cell_of]]] = True
         return mask

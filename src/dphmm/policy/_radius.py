@@ -67,18 +67,14 @@ class Radius(PolicyGraph):
         built = radius(space, Fraction(description["r"]), closed=description["closed"])
         if built.describe() != description:
             found = str(built.describe().get("answers"))[:16]
-            raise InvalidInput(
-                "space", f"answers with hash {found}", f"{str(description.get('answers'))[:16]}"
-            )
+            raise InvalidInput("space", f"answers with hash {found}", f"{str(description.get('answers'))[:16]}")
         return built
 
 
 class LatticeRadius(Offsets, Radius):
     """A radius policy on lattice points, as offsets."""
 
-    def __init__(
-        self, points: IntArray, offsets: IntArray, r: Fraction, closed: bool, answers_hash: str
-    ) -> None:
+    def __init__(self, points: IntArray, offsets: IntArray, r: Fraction, closed: bool, answers_hash: str) -> None:
         Radius.__init__(self, len(points), r, closed, answers_hash)
         self.lay_out(points, offsets)
 

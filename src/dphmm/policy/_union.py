@@ -40,9 +40,7 @@ class Union(PolicyGraph):
         parts = [from_description(part, space, model) for part in description["parts"]]
         return union(*parts)
 
-    def _extreme(
-        self, direction: NDArray[Any], lattice: IntArray, within: Constraint
-    ) -> tuple[int, IntArray]:
+    def _extreme(self, direction: NDArray[Any], lattice: IntArray, within: Constraint) -> tuple[int, IntArray]:
         return max((part._extreme(direction, lattice, within) for part in self.parts), key=lambda e: e[0])
 
     def _has_neighbor(self, within: Constraint) -> BoolArray:

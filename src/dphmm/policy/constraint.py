@@ -56,18 +56,14 @@ class Constraint:
             object.__setattr__(self, field, array)
         if np.any(self.plan & ~self.support):
             state = int(np.flatnonzero(self.plan & ~self.support)[0])
-            raise InvalidInput(
-                "plan", f"state {state}, which is outside the support", "a subset of the support"
-            )
+            raise InvalidInput("plan", f"state {state}, which is outside the support", "a subset of the support")
         self._check_surrogate()
 
     def _check_surrogate(self) -> None:
         surrogate, n = self.surrogate, self.n_states
         least = np.where(self.support, 0, -1)
         if np.any((surrogate < least) | (surrogate >= n)):
-            raise InvalidInput(
-                "surrogate", "a missing or unknown state", "a plan state for every supported state"
-            )
+            raise InvalidInput("surrogate", "a missing or unknown state", "a plan state for every supported state")
         defined = surrogate >= 0
         if not np.all(self.plan[surrogate[defined]]):
             raise InvalidInput("surrogate", "a state outside the plan set", "plan states only")

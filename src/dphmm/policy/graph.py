@@ -47,9 +47,7 @@ class PolicyGraph(ABC):
         self.notes = notes
         self._memory: WeakKeyDictionary[Constraint, dict[str, Any]] = WeakKeyDictionary()
 
-    def extreme_difference(
-        self, direction: IntArray, lattice: IntArray, constraint: Within
-    ) -> tuple[int, IntArray]:
+    def extreme_difference(self, direction: IntArray, lattice: IntArray, constraint: Within) -> tuple[int, IntArray]:
         """The largest direction·(F_b - F_a) over contracted edges ab, F = ``lattice[g(.)]``, and that
         difference.
 
@@ -128,9 +126,7 @@ class PolicyGraph(ABC):
         return f"<{self.kind} policy on {self.n_states} states>"
 
     @abstractmethod
-    def _extreme(
-        self, direction: NDArray[Any], lattice: IntArray, within: Constraint
-    ) -> tuple[int, IntArray]: ...
+    def _extreme(self, direction: NDArray[Any], lattice: IntArray, within: Constraint) -> tuple[int, IntArray]: ...
 
     @abstractmethod
     def _has_neighbor(self, within: Constraint) -> BoolArray: ...
@@ -162,9 +158,7 @@ class PolicyGraph(ABC):
             came = f"an array of shape {points.shape} and type {points.dtype}"
             raise InvalidInput("lattice", came, f"integers of shape ({self.n_states}, d)")
         if len(points) != self.n_states:
-            raise InvalidInput(
-                "lattice", f"answers of {len(points)} states", f"of the policy's {self.n_states}"
-            )
+            raise InvalidInput("lattice", f"answers of {len(points)} states", f"of the policy's {self.n_states}")
         return points.astype(np.int64, copy=False)
 
     def _remember(self, within: Constraint, name: str, compute: Callable[[Constraint], T]) -> T:

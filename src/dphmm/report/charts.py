@@ -33,10 +33,11 @@ def error_figure(report: ReleaseReport) -> Drawing | None:
     z, estimate = report.errors(report.z), report.errors(report.estimate)
     lines = [_binned("released", "released", hours, z), _binned("estimate", "estimate", hours, estimate)]
     words = (
-        f"Mean error over all subjects: {z.mean():,.0f} m of the released answers, {estimate.mean():,.0f} m "
-        "of the Bayes estimates."
+        f"Mean error over all subjects: {report.shown(z.mean())} of the released answers, "
+        f"{report.shown(estimate.mean())} of the Bayes estimates."
     )
-    return _chart("error", "Mean error over time", words, lines, label, "mean error, m")
+    y_label = "mean error, m" if report.on_map else "mean error"
+    return _chart("error", "Mean error over time", words, lines, label, y_label)
 
 
 def trace_figure(report: ReleaseReport) -> Drawing:
@@ -49,11 +50,7 @@ def trace_figure(report: ReleaseReport) -> Drawing:
     ]
     if report.truth is not None:
         lines.insert(0, Series("truth", "truth", x, report.truth[rows, 0]))
-    words = (
-        f"The first coordinate of the answers at {len(rows)} time steps: "
-        + ", ".join(s.name for s in lines)
-        + "."
-    )
+    words = f"The first coordinate of the answers at {len(rows)} time steps: " + ", ".join(s.name for s in lines) + "."
     return _chart("day", f"One subject, {report.subject}", words, lines, label, "answer")
 
 
@@ -129,9 +126,7 @@ def _ticks(low: float, high: float, most: int) -> FloatArray:
 
 def _hours(low: float, high: float) -> FloatArray:
     """Parts of a day, or whole days, at most 9 of them."""
-    step = next(
-        (h for h in (1.0, 3.0, 6.0, 12.0, 24.0) if (high - low) / h <= 8), 24.0 * np.ceil((high - low) / 192)
-    )
+    step = next((h for h in (1.0, 3.0, 6.0, 12.0, 24.0) if (high - low) / h <= 8), 24.0 * np.ceil((high - low) / 192))
     return np.asarray(np.arange(np.floor(low / step), np.ceil(high / step - 1e-9) + 1) * step)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
 
@@ -88,6 +89,15 @@ class ReleaseReport:
         return first[:_PICTURED].astype(np.int64)
 
     @property
+    def on_map(self) -> bool:
+        """Whether answers are metres on a map."""
+        return isinstance(self.space, MapSpace)
+
+    def shown(self, distance: float) -> str:
+        """A distance between answers, with its unit where there is one."""
+        return f"{distance:,.0f} m" if self.on_map else f"{distance:,.3g}"
+
+    @property
     def subject(self) -> str:
         """Whose rows are pictured."""
         return str(self.released.column("user")[int(self.rows[0])]) if len(self.rows) else ""
@@ -100,6 +110,4 @@ class ReleaseReport:
 
     def _answers(self, name: str) -> FloatArray:
         axes = range(self.space.dimension)
-        return np.stack([self.released.column(f"{name}_{j}").to_numpy() for j in axes], axis=1).astype(
-            np.float64
-        )
+        return np.stack([self.released.column(f"{name}_{j}").to_numpy() for j in axes], axis=1).astype(np.float64)

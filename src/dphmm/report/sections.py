@@ -12,7 +12,8 @@ import numpy as np
 
 from dphmm.report.charts import error_figure, trace_figure
 from dphmm.report.content import ReleaseReport
-from dphmm.report.maps import day_figure, hull_figure
+from dphmm.report.hulls import hull_figure
+from dphmm.report.maps import day_figure
 from dphmm.report.svg import Drawing
 
 Cells = Sequence[object]
@@ -22,8 +23,7 @@ def head(report: ReleaseReport) -> str:
     """Title, what was promised in two sentences, and what the reader must know first."""
     statement = report.statement
     loud = "".join(
-        f'<p class="loud"><strong>Not private:</strong> {escape(why)}.</p>'
-        for why in statement["not_private_because"]
+        f'<p class="loud"><strong>Not private:</strong> {escape(why)}.</p>' for why in statement["not_private_because"]
     )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
     promise = "".join(f"<p>{escape(sentence)}</p>" for sentence in statement["promise"]["meaning"])
@@ -79,9 +79,7 @@ def limits(report: ReleaseReport) -> str:
 def parameters(report: ReleaseReport) -> str:
     """Every public choice, and the hashes that name what was used."""
     s = report.statement
-    software = (
-        f"{s['software']['name']} {s['software']['version']} (algorithm {s['software']['algorithm_version']})"
-    )
+    software = f"{s['software']['name']} {s['software']['version']} (algorithm {s['software']['algorithm_version']})"
     chosen = ", ".join(f"{name} ({count:,} rows)" for name, count in s["mechanism"]["chosen"].items())
     policy = ", ".join(
         f"{key} {value}"
@@ -150,15 +148,15 @@ def _tiles(report: ReleaseReport) -> str:
         (short(report.statement["epsilon"]), "epsilon of each"),
     ]
     if report.truth is not None and len(report.released):
-        tiles.append((f"{report.errors(report.z).mean():,.0f}", "mean error as released, m"))
-        tiles.append((f"{report.errors(report.estimate).mean():,.0f}", "mean error of the estimate, m"))
+        tiles.append((report.shown(report.errors(report.z).mean()), "mean error as released"))
+        tiles.append((report.shown(report.errors(report.estimate).mean()), "mean error of the estimate"))
     inside = "".join(f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>" for value, what in tiles)
     return f'<dl class="tiles">{inside}</dl>'
 
 
 def _error_table(report: ReleaseReport) -> str:
     def row(name: str, errors: Any) -> Cells:
-        return name, *(f"{value:,.0f} m" for value in (errors.mean(), *np.quantile(errors, (0.5, 0.9))))
+        return name, *(report.shown(value) for value in (errors.mean(), *np.quantile(errors, (0.5, 0.9))))
 
     rows = [
         row("as released", report.errors(report.z)),

@@ -13,9 +13,7 @@ class Drawing:
 
     def __init__(self, name: str, width: float, height: float, title: str, words: str) -> None:
         self.name, self.width, self.height = name, width, height
-        self._head = (
-            f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-words">{escape(words)}</desc>'
-        )
+        self._head = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-words">{escape(words)}</desc>'
         self._parts: list[str] = []
 
     def path(self, commands: str, style: str) -> None:
@@ -58,7 +56,7 @@ class Drawing:
         self._parts.append(f'<rect class="{style}" {place}/>')
 
     def __str__(self) -> str:
-        size = f'viewBox="0 0 {number(self.width)} {number(self.height)}"'
+        size = f'viewBox="0 0 {number(self.width)} {number(self.height)}" style="max-width:{self.width:.0f}px"'
         names = f'role="img" aria-labelledby="{self.name}-title {self.name}-words"'
         return f"<svg {size} {names}>{self._head}{''.join(self._parts)}</svg>"
 

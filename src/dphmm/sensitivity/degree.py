@@ -20,7 +20,7 @@ def images(lattice: IntArray, constraint: Constraint) -> IntArray:
 
 def degree_among(hull: SensitivityHull, image: IntArray, targets: IntArray, among: IntArray) -> IntArray:
     """For each target state, the number of states of ``among`` whose image lies within the hull of its own."""
-    points, inverse, counts = np.unique(image[among], axis=0, return_inverse=True, return_counts=True)
+    points, counts = np.unique(image[among], axis=0, return_counts=True)
     wanted, back = np.unique(image[targets], axis=0, return_inverse=True)
     if hull.rank == hull.dimension == 2 and _fits(points):
         degrees = _by_rows(hull, points, counts, wanted)

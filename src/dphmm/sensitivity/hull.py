@@ -93,7 +93,7 @@ class SensitivityHull:
         return float(norms) if norms.ndim == 0 else norms
 
     def contains(self, v: ArrayLike) -> Any:
-        """Whether differences (..., d) in answer units lie in K: exactly for lattice vectors, by the norm for others."""
+        """Whether differences (..., d) in answer units lie in K: exactly for lattice vectors, else by the norm."""
         differences = self._differences(v)
         rows = differences.reshape(-1, self.dimension)
         steps = self.frame.steps(rows)
@@ -163,10 +163,7 @@ class SensitivityHull:
         basis = [[int(x) for x in row] for row in self.basis]
         d, k = self.dimension, self.rank
         ambient = [
-            [
-                sum(basis[i][p] * exact[p][q] * basis[j][q] for p in range(k) for q in range(k))
-                for j in range(d)
-            ]
+            [sum(basis[i][p] * exact[p][q] * basis[j][q] for p in range(k) for q in range(k)) for j in range(d)]
             for i in range(d)
         ]
         steps = np.array([[float(x) for x in row] for row in ambient])
@@ -214,7 +211,7 @@ def sensitivity_hull(
     ----------
     policy : PolicyGraph over N states.
     answers : StateSpace, or integers (N, d). Other floats are refused: snap them in a StateSpace first.
-    constraint : mask (N,), state numbers, or a Constraint with a surrogate map (the policy is then contracted along it).
+    constraint : mask (N,), state numbers, or a Constraint, along whose surrogate map the policy is contracted.
 
     Raises
     ------
@@ -245,9 +242,7 @@ def hull_of(source: Differences, frame: Lattice) -> SensitivityHull:
     equations = null_lattice(independent(source), d)
     basis, coordinates = _span(equations, d)
     body = _body(source if len(equations) == 0 else _Projected(source, coordinates))
-    return SensitivityHull(
-        frame, basis, coordinates, np.array(equations, dtype=np.int64).reshape(-1, d), body
-    )
+    return SensitivityHull(frame, basis, coordinates, np.array(equations, dtype=np.int64).reshape(-1, d), body)
 
 
 def _span(equations: list[list[int]], d: int) -> tuple[IntArray, IntArray]:
@@ -275,9 +270,7 @@ class _Projected:
 def _body(source: Differences) -> Body:
     k = source.dimension
     if k == 0:
-        return Body(
-            np.zeros((0, 0), np.int64), np.zeros(0, np.int64), np.zeros((1, 0), np.int64), None, exact=True
-        )
+        return Body(np.zeros((0, 0), np.int64), np.zeros(0, np.int64), np.zeros((1, 0), np.int64), None, exact=True)
     if k == 1:
         width = source.extreme(np.array([1], dtype=np.int64))[0]
         return Body(np.array([[1]]), np.array([width]), np.array([[width], [-width]]), None, exact=True)

@@ -32,9 +32,7 @@ def second_moment(body: Body) -> Moments:
     k = body.normals.shape[1]
     if body.vertices is None:
         widths = _box_widths(body)
-        return [
-            [Fraction(w * w, 3) if i == j else Fraction(0) for j in range(k)] for i, w in enumerate(widths)
-        ]
+        return [[Fraction(w * w, 3) if i == j else Fraction(0) for j in range(k)] for i, w in enumerate(widths)]
     total = [[0] * k for _ in range(k)]
     weight = 0
     for simplex in _fan(body):

@@ -60,9 +60,7 @@ def _without_flat_corners(corners: list[Point]) -> list[Point]:
     for i, corner in enumerate(corners):
         before = corners[i - 1] if i else (-corners[-1][0], -corners[-1][1])
         after = corners[i + 1] if i + 1 < n else (-corners[0][0], -corners[0][1])
-        turn = (corner[0] - before[0]) * (after[1] - corner[1]) - (corner[1] - before[1]) * (
-            after[0] - corner[0]
-        )
+        turn = (corner[0] - before[0]) * (after[1] - corner[1]) - (corner[1] - before[1]) * (after[0] - corner[0])
         if turn != 0:
             kept.append(corner)
     return kept

@@ -153,14 +153,13 @@ def _partner(task: _Joining, method: str | Partner, state: int, others: IntArray
     if callable(method):
         chosen = int(method(state, others))
         if chosen not in set(others.tolist()):
-            raise InvalidInput(
-                "method", f"partner {chosen} for state {state}", "another state of the constraint"
-            )
+            raise InvalidInput("method", f"partner {chosen} for state {state}", "another state of the constraint")
         return chosen
     if method == "nearest":
         return nearest_other(task.lattice, task.frame, state, others)
     measure = _volume if method == "min-volume" else _expected_error
-    return min(others.tolist(), key=lambda other: (measure(task.joined(state, other).hull()), other))
+    best: int = min(others.tolist(), key=lambda other: (measure(task.joined(state, other).hull()), other))
+    return best
 
 
 def _volume(hull: SensitivityHull) -> Fraction:
@@ -186,15 +185,14 @@ def nearest_other(lattice: IntArray, frame: Lattice, state: int, others: IntArra
     return int(min(close.tolist(), key=lambda other: (exact(other), other)))
 
 
-def _exposed(
-    hull: SensitivityHull, policy: PolicyGraph, lattice: IntArray, constraint: Constraint
-) -> IntArray:
+def _exposed(hull: SensitivityHull, policy: PolicyGraph, lattice: IntArray, constraint: Constraint) -> IntArray:
     """Only a state without a neighbour can be exposed: an edge's difference is in the hull by construction."""
     suspects = np.flatnonzero(constraint.plan & ~policy.has_neighbor(constraint))
     if len(suspects) == 0:
         return suspects
     degrees = degree_among(hull, images(lattice, constraint), suspects, np.flatnonzero(constraint.support))
-    return suspects[degrees == 1]
+    exposed: IntArray = suspects[degrees == 1]
+    return exposed
 
 
 def _is_exposed(hull: SensitivityHull, lattice: IntArray, constraint: Constraint, state: int) -> bool:

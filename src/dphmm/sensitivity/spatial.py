@@ -122,9 +122,7 @@ def _cofactor_normal(corners: IntArray) -> list[int] | None:
     """The exact normal through k points; None where they are dependent or the normal is long."""
     edges = (corners[1:] - corners[0]).tolist()
     k = corners.shape[1]
-    cofactors = [
-        (-1) ** j * determinant([[r[c] for c in range(k) if c != j] for r in edges]) for j in range(k)
-    ]
+    cofactors = [(-1) ** j * determinant([[r[c] for c in range(k) if c != j] for r in edges]) for j in range(k)]
     normal = primitive(cofactors)
     longest = max(map(abs, normal))
     return normal if 0 < longest <= _LONGEST_NORMAL else None

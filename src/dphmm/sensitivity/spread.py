@@ -30,9 +30,7 @@ def l1_sensitivity(
     source = PolicyDifferences.of(policy, lattice, as_constraint(constraint, policy.n_states))
     unit, weights = _integer_weights(frame.exact_pitch)
     signs = itertools.product((1, -1), repeat=len(weights) - 1)
-    directions = [
-        np.array([s * w for s, w in zip((1, *sign), weights, strict=True)], dtype=np.int64) for sign in signs
-    ]
+    directions = [np.array([s * w for s, w in zip((1, *sign), weights, strict=True)], dtype=np.int64) for sign in signs]
     return float(unit * max(source.extreme(direction)[0] for direction in directions))
 
 

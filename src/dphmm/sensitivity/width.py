@@ -22,9 +22,7 @@ def certified_width(body: Body, direction: list[int]) -> Fraction:
     if not any(direction):
         return Fraction(0)
     if k <= 2 and body.vertices is not None:
-        return Fraction(
-            max(abs(sum(c * int(x) for c, x in zip(direction, v, strict=True))) for v in body.vertices)
-        )
+        return Fraction(max(abs(sum(c * int(x) for c, x in zip(direction, v, strict=True))) for v in body.vertices))
     bounds = []
     for facets in _suggestions(body, np.array(direction, dtype=np.float64)):
         weights = solve([body.normals[i].tolist() for i in facets], direction)

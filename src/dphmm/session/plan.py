@@ -33,7 +33,8 @@ class Plan:
     ``image`` (N, d): the lattice answer of every state's surrogate. ``hulls``, ``mechanisms``: one for scope="global",
     one per component otherwise; ``body_of`` (N,) says which of them answers a state. ``joins`` (m, 2): edges added by
     protection. ``partners`` (p, 2): for every plan state without an edge, the state it hides with in all queries of
-    this step; ``given_partners``: those that other queries had fixed before. ``cost``: the largest loss between any two plan states (Theorem 6.3), ``math.inf`` when unbounded.
+    this step; ``given_partners``: those that other queries had fixed before. ``cost``: the largest loss between any
+    two plan states (Theorem 6.3), ``math.inf`` when unbounded.
     """
 
     constraint: Constraint
@@ -80,9 +81,7 @@ class Plan:
 
     @cached_property
     def hash(self) -> str:
-        chosen = [
-            {"hull": h.digest, **m.describe()} for h, m in zip(self.hulls, self.mechanisms, strict=True)
-        ]
+        chosen = [{"hull": h.digest, **m.describe()} for h, m in zip(self.hulls, self.mechanisms, strict=True)]
         return hashlib.sha256(json.dumps([self.inputs, chosen], sort_keys=True).encode()).hexdigest()
 
     @cached_property

@@ -235,6 +235,9 @@ class ReleaseSession:
     def release_within(self, transaction: Transaction, state: int | str) -> Outcome:
         """Store the coming release in a transaction of the caller's, who shows nothing before it is committed."""
         self._open(transaction)
+        stored = self._stored_entry(transaction)
+        if stored is not None and stored.kind == "release":
+            return self._replayed(stored)
         plan = self._plan(transaction.plans_at(self._subject, self.t, self._query))
 
         def draw() -> tuple[int, ...]:
@@ -305,9 +308,7 @@ class ReleaseSession:
         """
         header = ledger.header(subject, query)
         if header is None:
-            raise InvalidInput(
-                "subject", f"no history of query {query!r} in the ledger", "one that was released"
-            )
+            raise InvalidInput("subject", f"no history of query {query!r} in the ledger", "one that was released")
         check_same_states(model, policy, space)
         planner = Planner(policy, space, Options.read(header.options, space.dimension))
         caps = checked_caps(cap_epsilon, cap_cost)
@@ -352,9 +353,7 @@ class ReleaseSession:
         recorded = self._ledger.plan(str(entry.plan_hash))
         plan = self._planner.plan(self.support, plan_states(recorded), given_partners(recorded))
         if plan.hash != entry.plan_hash:
-            raise InvalidInput(
-                "ledger", f"plan {entry.plan_hash} at t={entry.t}", f"{plan.hash}, made from the record"
-            )
+            raise InvalidInput("ledger", f"plan {entry.plan_hash} at t={entry.t}", f"{plan.hash}, made from the record")
         return self._after(entry, plan)
 
     # -- inside ---------------------------------------------------------------------------------------------------
@@ -377,11 +376,14 @@ class ReleaseSession:
             if header.options.get(name) != own:
                 raise InvalidInput(name, own, f"the {name} of the history, {header.options.get(name)}")
 
+    def _stored_entry(self, transaction: Transaction) -> Entry | None:
+        if transaction.last_step(self._subject, self._query) < self.t:
+            return None
+        return transaction.entry(self._subject, self._query, self.t)
+
     def _plan(self, others: list[PlanRecord]) -> Plan:
         if others and self._options.flat == "allow":
-            raise InvalidInput(
-                "flat", "allow", "thicken or refuse where a subject has several queries at one step"
-            )
+            raise InvalidInput("flat", "allow", "thicken or refuse where a subject has several queries at one step")
         return self._planner.plan(self.support, self._position.plan_set(self._options), all_partners(others))
 
     def _after(self, entry: Entry, plan: Plan) -> Outcome:
@@ -405,15 +407,13 @@ class ReleaseSession:
         return Outcome(release, self._position.following(self._model, posterior), posterior)
 
     def _after_skip(self, entry: Entry) -> Outcome:
-        following = self._position.after_skips(self._model, entry.through)
-        return Outcome(None, following, self._position.prior if self._posterior is None else self._posterior)
+        last = self._position.passing(self._model, entry.through)
+        return Outcome(None, last.following(self._model, last.prior), last.prior)
 
     def _stored(self, t: int) -> Release:
         if isinstance(t, (int, np.integer)) and 1 <= t < self.t:
             return self.released(t)
-        raise InvalidInput(
-            "t", t, f"the coming step {self.t} or a stored one before it; skip() lets steps pass"
-        )
+        raise InvalidInput("t", t, f"the coming step {self.t} or a stored one before it; skip() lets steps pass")
 
     def _state_number(self, state: int | str) -> int:
         """The number of a true state, -1 for a name that no state has. Errors never repeat it."""

@@ -14,7 +14,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support, delta_states
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.types import BoolArray, IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +44,19 @@ class Position:
         """The position one transition later."""
         return Position(self.t + 1, now.predict(model, t=self.t + 1))
 
-    def after_skips(self, model: MarkovModel, through: int) -> Position:
-        """The position after steps t..through without a release; stops early where nothing moves any more."""
-        prior = self.prior
-        for t in range(self.t + 1, through + 2):
-            predicted = prior.predict(model, t=t)
-            settled = _same(predicted, prior) and model.time_homogeneous
-            prior = predicted
+    def passing(self, model: MarkovModel, through: int) -> Position:
+        """The position at step ``through`` when nothing is published from this one on.
+
+        Stops early where nothing moves any more: gaps of years are common.
+        """
+        belief = self.prior
+        for t in range(self.t + 1, through + 1):
+            predicted = belief.predict(model, t=t)
+            settled = model.time_homogeneous and _same(predicted, belief)
+            belief = predicted
             if settled:
                 break
-        return Position(through + 1, prior)
+        return Position(through, belief)
 
 
 #: What an estimate may minimise: mean squared error, mean distance, or the chance of naming a wrong state.
@@ -61,9 +64,7 @@ ESTIMATE_LOSSES = ("squared", "euclidean", "state")
 
 
 def _same(a: Belief, b: Belief) -> bool:
-    return bool(
-        np.array_equal(a.support, b.support) and np.max(np.abs(a.probability - b.probability)) <= 1e-15
-    )
+    return bool(np.array_equal(a.support, b.support) and np.max(np.abs(a.probability - b.probability)) <= 1e-15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ class Estimate:
     state: int
 
 
-def estimate(posterior: Belief, answers: np.ndarray, loss: str = "squared") -> Estimate:
+def estimate(posterior: Belief, answers: FloatArray, loss: str = "squared") -> Estimate:
     """The Bayes estimate: the posterior mean answer (squared loss), or the Euclidean median; and the likeliest state.
 
     Ties between likeliest states, to 1e-12, go to the lowest number.
@@ -88,15 +89,15 @@ def estimate(posterior: Belief, answers: np.ndarray, loss: str = "squared") -> E
     return Estimate(tuple(float(x) for x in point), likeliest)
 
 
-def _euclidean_median(p: np.ndarray, answers: np.ndarray) -> np.ndarray:
+def _euclidean_median(p: FloatArray, answers: FloatArray) -> FloatArray:
     """Weiszfeld's iteration for argmin_y sum p_s |y - f_s|, from the mean."""
     used = p > 0
     weights, points = p[used], answers[used]
-    y = weights @ points
+    y: FloatArray = weights @ points
     for _ in range(200):
         distance = np.maximum(np.linalg.norm(points - y, axis=1), 1e-12)
         pull = weights / distance
-        moved = pull @ points / pull.sum()
+        moved: FloatArray = pull @ points / pull.sum()
         if np.linalg.norm(moved - y) <= 1e-9 * (1 + np.linalg.norm(y)):
             return moved
         y = moved

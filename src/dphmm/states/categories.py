@@ -17,9 +17,7 @@ from dphmm.states.space import StateSpace
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
-def category_space(
-    names: Sequence[str], answers: str | Mapping[str, Any] | ArrayLike = "ordinal"
-) -> StateSpace:
+def category_space(names: Sequence[str], answers: str | Mapping[str, Any] | ArrayLike = "ordinal") -> StateSpace:
     """A space of named categories, state i being ``names[i]``.
 
     ``answers``: "ordinal" (0, 1, ... in the order of the names), a table name -> number or vector with

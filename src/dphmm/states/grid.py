@@ -131,9 +131,7 @@ class Grid(MapSpace):
         inside = (space.lattice >= 0) & (space.lattice < [space.columns, space.rows])
         cells = space.lattice[:, 1] * space.columns + space.lattice[:, 0]
         if space.frame != space._cell_frame() or not inside.all() or (np.diff(cells) <= 0).any():
-            raise InvalidInput(
-                "lattice", "cells that are not those of the box", "increasing cells of the grid"
-            )
+            raise InvalidInput("lattice", "cells that are not those of the box", "increasing cells of the grid")
         return space
 
 

@@ -34,9 +34,7 @@ class H3(MapSpace):
     cells: NDArray[np.uint64]
     resolution: int
 
-    def __init__(
-        self, lat: ArrayLike, lon: ArrayLike, resolution: int = 8, pitch: ArrayLike | None = None
-    ) -> None:
+    def __init__(self, lat: ArrayLike, lon: ArrayLike, resolution: int = 8, pitch: ArrayLike | None = None) -> None:
         h3 = _h3()
         self.resolution = _check_resolution(resolution)
         latitudes, longitudes, _ = as_places(lat, lon)
@@ -52,9 +50,7 @@ class H3(MapSpace):
         self._place(lattice, frame, raw, None)
 
     @classmethod
-    def covering(
-        cls, lat: ArrayLike, lon: ArrayLike, resolution: int = 8, pitch: ArrayLike | None = None
-    ) -> H3:
+    def covering(cls, lat: ArrayLike, lon: ArrayLike, resolution: int = 8, pitch: ArrayLike | None = None) -> H3:
         """The distinct cells of a resolution (0 to 15) that contain the given places, which must be public.
 
         ``pitch`` in metres. Raises InvalidInput without the h3 package, for no places and for bad ones.

@@ -23,6 +23,4 @@ def from_description(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     try:
         return SPACES[kind]._restore(meta, arrays)
     except KeyError as missing:
-        raise InvalidInput(
-            "space", "a description without " + str(missing.args[0]), "a complete one"
-        ) from None
+        raise InvalidInput("space", "a description without " + str(missing.args[0]), "a complete one") from None

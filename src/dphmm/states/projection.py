@@ -68,9 +68,7 @@ class Projection:
         """
         points = np.asarray(metres, dtype=np.float64)
         if points.ndim == 0 or points.shape[-1] != 2:
-            raise InvalidInput(
-                "answers", f"an array of shape {points.shape}", "(n, 2): metres east and north"
-            )
+            raise InvalidInput("answers", f"an array of shape {points.shape}", "(n, 2): metres east and north")
         lat = np.clip(points[..., 1] / self.metres_north + self.south, -90.0, 90.0)
         lon = np.mod(points[..., 0] / self.metres_east + self.west + 180.0, 360.0) - 180.0
         return lat, lon

@@ -94,9 +94,7 @@ def _first_ragged(answers: ArrayLike) -> str:
     rows = list(answers) if isinstance(answers, Sequence) else []
     sizes = [np.size(row) for row in rows]
     ragged = next((i for i, size in enumerate(sizes) if size != sizes[0]), None)
-    return (
-        "ragged rows" if ragged is None else f"{sizes[ragged]} numbers for state {ragged}, {sizes[0]} for 0"
-    )
+    return "ragged rows" if ragged is None else f"{sizes[ragged]} numbers for state {ragged}, {sizes[0]} for 0"
 
 
 def _too_large(table: np.ndarray[Any, Any]) -> bool:

@@ -33,16 +33,12 @@ class StateSpace:
 
     kind: ClassVar[str] = "plain"
 
-    def __init__(
-        self, answers: ArrayLike, names: Sequence[str] | None = None, pitch: ArrayLike | None = None
-    ) -> None:
+    def __init__(self, answers: ArrayLike, names: Sequence[str] | None = None, pitch: ArrayLike | None = None) -> None:
         raw = as_answers(answers)
         lattice, frame = snap(raw, pitch)
         self._place(lattice, frame, raw, names)
 
-    def _place(
-        self, lattice: IntArray, frame: Lattice, raw: FloatArray | None, names: Sequence[str] | None
-    ) -> None:
+    def _place(self, lattice: IntArray, frame: Lattice, raw: FloatArray | None, names: Sequence[str] | None) -> None:
         """Set the public arrays; ``raw`` None means that the answers are the lattice points."""
         self.lattice = _read_only(lattice)
         self.frame = frame
@@ -52,9 +48,7 @@ class StateSpace:
         self._given_names = None if names is None else check_names(names, len(lattice))
 
     @classmethod
-    def categories(
-        cls, names: Sequence[str], answers: str | Mapping[str, Any] | ArrayLike = "ordinal"
-    ) -> StateSpace:
+    def categories(cls, names: Sequence[str], answers: str | Mapping[str, Any] | ArrayLike = "ordinal") -> StateSpace:
         """A space of named categories: see ``dphmm.states.categories.category_space``."""
         from dphmm.states.categories import category_space
 
@@ -193,9 +187,7 @@ def lattice_answers(answers: StateSpace | ArrayLike) -> tuple[IntArray, Lattice]
         return answers.lattice, answers.frame
     values = as_answers(answers)
     if (values != np.rint(values)).any():
-        raise InvalidInput(
-            "answers", "floats that are not integers", "a StateSpace, which snaps them, or integers"
-        )
+        raise InvalidInput("answers", "floats that are not integers", "a StateSpace, which snaps them, or integers")
     lattice = values.astype(np.int64)
     check_lattice(lattice)
     return lattice, Lattice.unit(lattice.shape[1])

@@ -192,6 +192,4 @@ def _is_number(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     types = pa.types
-    return bool(
-        types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind)
-    )
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind))

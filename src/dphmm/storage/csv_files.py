@@ -39,9 +39,7 @@ def csv_header(path: Path, delimiter: str = ",") -> list[str]:
     try:
         names = next((row for row in rows if row), [])
     except csv.Error:
-        raise InvalidInput(
-            str(path), "a header that cannot be read", "column names in the first row"
-        ) from None
+        raise InvalidInput(str(path), "a header that cannot be read", "column names in the first row") from None
     if not names:
         raise InvalidInput(str(path), "an empty file (0 rows)", "a header row and rows")
     repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
@@ -68,9 +66,7 @@ def read_csv(path: Path, columns: Sequence[str] | None, text: Collection[str] | 
     )
 
 
-def _parse(
-    path: Path, names: list[str], kept: list[str], literal: list[str], threads: bool = True
-) -> pa.Table:
+def _parse(path: Path, names: list[str], kept: list[str], literal: list[str], threads: bool = True) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -119,9 +115,7 @@ class _Encoding:
             self._decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             line = self._line + error.object[: error.start].count(b"\n")
-            raise InvalidInput(
-                self._name, f"bytes that are not UTF-8 in line {line}", "encoding UTF-8"
-            ) from None
+            raise InvalidInput(self._name, f"bytes that are not UTF-8 in line {line}", "encoding UTF-8") from None
         nul = block.find(b"\0")
         if nul >= 0:
             line = self._line + block.count(b"\n", 0, nul)
@@ -146,9 +140,7 @@ def escape_columns(table: pa.Table) -> pa.Table:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
-            raise InvalidInput(
-                name, f"type {column.type}", "a column of text or numbers for CSV; or .parquet"
-            )
+            raise InvalidInput(name, f"type {column.type}", "a column of text or numbers for CSV; or .parquet")
         if _is_text(column.type):
             looks = pc.match_substring_regex(column, _FORMULA)
             risky = pc.and_(looks, pc.invert(pc.match_substring_regex(column, _NUMBER)))
@@ -171,9 +163,7 @@ def _unescape_columns(table: pa.Table) -> pa.Table:
 def _is_text(type_: pa.DataType) -> bool:
     import pyarrow as pa
 
-    return bool(
-        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
-    )
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
 
 
 def _escape(name: str) -> str:

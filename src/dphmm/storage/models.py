@@ -197,9 +197,7 @@ def _check_format(path: Path, contents: dict[str, bytes]) -> None:
     if number.shape != () or number.dtype.kind != "i" or number < 1:
         raise InvalidInput(str(path), "a format number that is none", "a model file")
     if number > FORMAT:
-        raise InvalidInput(
-            str(path), f"model format {int(number)}", f"at most {FORMAT}: upgrade dphmm to read it"
-        )
+        raise InvalidInput(str(path), f"model format {int(number)}", f"at most {FORMAT}: upgrade dphmm to read it")
 
 
 def _encoded(array: NDArray[Any]) -> bytes:

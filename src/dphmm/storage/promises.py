@@ -83,8 +83,7 @@ def flat_words(options: Options) -> str:
     return (
         flat
         + {
-            "thicken": "the noise is widened to all directions: no release excludes a possible state for "
-            "certain.",
+            "thicken": "the noise is widened to all directions: no release excludes a possible state for certain.",
             "allow": "so does the noise: a release can tell for certain on which line or plane the state is.",
             "refuse": "nothing is released.",
         }[options.flat]
@@ -94,9 +93,7 @@ def flat_words(options: Options) -> str:
 def provenance_words(provenance: Mapping[str, Any], people: str) -> str:
     """What the model's origin means for the promise."""
     if provenance.get("private") is True:
-        return (
-            "Fitted with differential privacy: what the model itself loses about people adds to the releases."
-        )
+        return "Fitted with differential privacy: what the model itself loses about people adds to the releases."
     if provenance.get("private") is not False:
         return "Given, not fitted by dphmm: the promise takes it to say nothing about the released people."
     return {
@@ -141,10 +138,7 @@ def not_protected(options: Options, provenance: Mapping[str, Any], people: str) 
     if options.scope == "component":
         told.append("The component of the policy that a subject is in: releases disclose it over time.")
     if options.flat == "allow":
-        told.append(
-            "Where a hull is flat, the line or plane that the state is on: a release can disclose it for "
-            "sure."
-        )
+        told.append("Where a hull is flat, the line or plane that the state is on: a release can disclose it for sure.")
     if provenance.get("private") is False:
         told.append(_MODEL_SHOWS[people])
     return told
@@ -164,8 +158,6 @@ _NEVER_PROTECTED = (
 )
 _MODEL_SHOWS = {
     "same": "Anything that the model shows about the people released: it was fitted on them without privacy.",
-    "others": "The people the model was fitted on, who are others than those released: it was fitted "
-    "without privacy.",
-    "unknown": "The people the model was fitted on, who may be among those released: it was fitted without "
-    "privacy.",
+    "others": "The people the model was fitted on, who are others than those released: it was fitted without privacy.",
+    "unknown": "The people the model was fitted on, who may be among those released: it was fitted without privacy.",
 }

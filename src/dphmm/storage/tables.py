@@ -38,9 +38,7 @@ def column_names(path: PathLike) -> list[str]:
         return list(opened.schema_arrow.names)
 
 
-def read_table(
-    path: PathLike, *, columns: Sequence[str] | None = None, text: Collection[str] | None = ()
-) -> pa.Table:
+def read_table(path: PathLike, *, columns: Sequence[str] | None = None, text: Collection[str] | None = ()) -> pa.Table:
     """A whole table. In CSV the columns named in ``text`` (None: all) stay text; others get the type they
     look like.
 

@@ -66,17 +66,13 @@ def trajectories_table(trajectories: Trajectories) -> pa.Table:
     import pyarrow as pa
 
     users = pa.array(trajectories.users, pa.string())
-    columns: dict[str, Any] = {
-        "user": pa.DictionaryArray.from_arrays(trajectories.user, users).cast(pa.string())
-    }
+    columns: dict[str, Any] = {"user": pa.DictionaryArray.from_arrays(trajectories.user, users).cast(pa.string())}
     if trajectories.time is not None:
         columns["t"] = pa.array(trajectories.time, pa.int64()).cast(pa.timestamp("us", "UTC"))
     for name in ("step", "lat", "lon", "state", "trip"):
         column = getattr(trajectories, name)
         if column is not None:
-            columns[name] = pa.array(
-                column, pa.string() if name == "state" else pa.from_numpy_dtype(column.dtype)
-            )
+            columns[name] = pa.array(column, pa.string() if name == "state" else pa.from_numpy_dtype(column.dtype))
     return pa.table(columns)
 
 
@@ -88,9 +84,7 @@ def trajectories_from_table(table: Any, *, assume_utc: bool = False, **columns: 
 
     unknown = set(columns) - {f"{role}_column" for role in _ROLES}
     if unknown:
-        raise InvalidInput(
-            "columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in _ROLES)
-        )
+        raise InvalidInput("columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in _ROLES))
     given = {role: columns.get(f"{role}_column") for role in _ROLES}
     roles = column_roles(column_list(table), given)
     assembler = Assembler(roles, assume_utc)
@@ -109,9 +103,7 @@ def column_roles(names: Sequence[str], given: dict[str, str | None]) -> Roles:
     ordered = given["order"] is not None
     user = given["user"] or _first(names, ("user",))
     if user is None:
-        raise InvalidInput(
-            "user", "no such column among " + ", ".join(names), "a column user, or user_column="
-        )
+        raise InvalidInput("user", "no such column among " + ", ".join(names), "a column user, or user_column=")
     time = given["time"] or (None if ordered else _first(names, ("t",)))
     step = None if ordered else _first(names, ("step",))
     lat, lon = given["lat"] or _first(names, _LATITUDES), given["lon"] or _first(names, _LONGITUDES)

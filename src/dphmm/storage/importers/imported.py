@@ -52,9 +52,7 @@ def finished(format_: str, loaded: Loaded, files: int, lost: Counts | None = Non
     rows = sorted_by_name_and_time(loaded.trajectories)
     read = len(rows) + len(loaded.rejected) + lost.total
     dropped = loaded.dropped + lost
-    return Imported(
-        rows, ImportReport(format_, files, read, len(rows), rows.n_users, dropped), loaded.rejected
-    )
+    return Imported(rows, ImportReport(format_, files, read, len(rows), rows.n_users, dropped), loaded.rejected)
 
 
 def sorted_by_name_and_time(trajectories: Trajectories) -> Trajectories:

@@ -55,9 +55,7 @@ class RowReader:
             for batch in csv.open_csv(file, **self._options):
                 yield pa.Table.from_batches([batch])
         except pa.ArrowInvalid:
-            raise InvalidInput(
-                name, "an empty file or bytes that are not UTF-8", "the format's own files"
-            ) from None
+            raise InvalidInput(name, "an empty file or bytes that are not UTF-8", "the format's own files") from None
 
     def _skip(self, row: Any) -> str:
         self.ragged += 1

@@ -32,9 +32,7 @@ def read_seq(path: Path) -> Imported:
     good = [all(_is_category(item, most) for item in sequence) for sequence in items]
     kept = [number for number, fine in enumerate(good) if fine]
     if not kept:
-        raise InvalidInput(
-            str(path), f"0 sequences that can be read of {len(items)}", "numbers of categories"
-        )
+        raise InvalidInput(str(path), f"0 sequences that can be read of {len(items)}", "numbers of categories")
     numbers = np.array([int(item) for number in kept for item in items[number]], dtype=np.int64)
     lengths = [len(items[number]) for number in kept]
     owner = np.repeat(np.arange(len(kept), dtype=np.int32), lengths)
@@ -46,9 +44,7 @@ def read_seq(path: Path) -> Imported:
         "row": pa.array([number + 1 for number, fine in enumerate(good) if not fine], pa.int64()),
         "reason": pa.array(["bad_sequence"] * (len(good) - len(kept)), pa.string()),
     }
-    return Imported(
-        rows, ImportReport("sequences", 1, total, len(rows), len(users), lost), pa.table(rejected)
-    )
+    return Imported(rows, ImportReport("sequences", 1, total, len(rows), len(users), lost), pa.table(rejected))
 
 
 def _lines(path: Path) -> list[str]:

@@ -32,9 +32,7 @@ def check_contents(connection: sqlite3.Connection, path: Path) -> None:
         raise DphmmError(f"ledger {path.name}: a row of {dangling[0]} has lost what it refers to")
     for subject in sorted({*counted, *stored}):
         if counted.get(subject, EMPTY) != stored.get(subject, EMPTY):
-            raise DphmmError(
-                f"ledger {path.name}: the account of {quoted(subject)} is not that of its releases"
-            )
+            raise DphmmError(f"ledger {path.name}: the account of {quoted(subject)} is not that of its releases")
 
 
 def _counted(connection: sqlite3.Connection) -> dict[str, Account]:

@@ -39,6 +39,4 @@ def explained(error: sqlite3.Error, path: Path) -> DphmmError | sqlite3.Error:
 
 def damaged(path: Path | None = None, what: str = "a damaged row") -> InvalidInput:
     """A record that cannot be read back, for instance text that is not UTF-8."""
-    return InvalidInput(
-        "ledger", what if path is None else str(path), "an undamaged ledger: restore its latest copy"
-    )
+    return InvalidInput("ledger", what if path is None else str(path), "an undamaged ledger: restore its latest copy")

@@ -82,9 +82,7 @@ def _objects(connection: sqlite3.Connection) -> dict[str, str]:
 def _create(connection: sqlite3.Connection) -> None:
     for statement in _STATEMENTS.values():
         connection.execute(statement)
-    connection.execute(
-        "INSERT INTO meta VALUES ('format', ?), ('created_by', ?)", (str(FORMAT), _this_version())
-    )
+    connection.execute("INSERT INTO meta VALUES ('format', ?), ('created_by', ?)", (str(FORMAT), _this_version()))
 
 
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:

@@ -135,9 +135,7 @@ class SqliteTransaction(BaseTransaction):
         if os.getpid() != self._pid:
             raise DphmmError(f"ledger {self._path.name}: a transaction belongs to the process that began it")
         if self._failed or not self._connection.in_transaction:
-            raise DphmmError(
-                f"ledger {self._path.name}: this transaction failed before; nothing of it was stored"
-            )
+            raise DphmmError(f"ledger {self._path.name}: this transaction failed before; nothing of it was stored")
 
     def _session(self, subject: str, query: str) -> _Session | None:
         known = self._sessions.get((subject, query))

@@ -1,0 +1,62 @@
+"""Whom one state hides among: its policy neighbours and the sensitivity hull around it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dphmm.report.content import ReleaseReport
+from dphmm.report.svg import Drawing
+from dphmm.report.view import PANEL, View, draw_cells, spacing
+from dphmm.states.space import StateSpace
+
+
+def hull_figure(report: ReleaseReport) -> Drawing | None:
+    """Around one cell: its policy neighbours and the states inside the hull; None without a planar hull."""
+    hull, policy, space = report.hull, report.policy, report.space
+    if hull is None or policy is None or not hull.rank == hull.dimension == 2:
+        return None
+    state = _central(space)
+    centre = space.answers[state]
+    side = spacing(space)
+    reach = np.abs(hull.vertices).max() + 2.5 * side
+    near = np.flatnonzero(np.all(np.abs(space.answers - centre) <= reach, axis=1))
+    inside = near[hull.contains_lattice(space.lattice[near] - space.lattice[state])]
+    neighbors = np.intersect1d(policy.neighbors(state), near)
+    joined = f"shares a policy edge with {len(policy.neighbors(state))} cells"
+    words = (
+        f"Cell {space.names[state]} {joined}; {len(inside)} cells, itself included, lie inside the "
+        "sensitivity hull around it."
+    )
+    drawing = Drawing("hull", PANEL + 350, PANEL, "Whom one state hides among", words)
+    view = View.around(centre + np.array([[-reach, -reach], [reach, reach]]), 0.0, 0.0, PANEL, 0.0)
+    for states, style in (
+        (near, "cell"),
+        (np.setdiff1d(inside, neighbors), "cell covered"),
+        (np.setdiff1d(neighbors, [state]), "cell neighbor"),
+        (np.array([state]), "cell self"),
+    ):
+        draw_cells(drawing, view, space.answers[states], side * view.scale, style)
+    drawing.line(view(centre + hull.vertices), "hull", close=True)
+    _key(drawing, f"cell {space.names[state]}", covers_more=len(np.setdiff1d(inside, neighbors)) > 1)
+    return drawing
+
+
+def _central(space: StateSpace) -> int:
+    middle = (space.answers.min(axis=0) + space.answers.max(axis=0)) / 2
+    return int(np.argmin(np.linalg.norm(space.answers - middle, axis=1)))
+
+
+def _key(drawing: Drawing, state: str, covers_more: bool) -> None:
+    entries = [
+        ("cell self", state),
+        ("cell neighbor", "policy neighbours: not to be told apart from it"),
+    ]
+    if covers_more:
+        entries.append(("cell covered", "as well hidden, for free"))
+    x, y = PANEL + 22, 40.0
+    for style, words in entries:
+        drawing.squares([[x, y]], 14, style)
+        drawing.text(x + 22, y + 11, words)
+        y += 28
+    drawing.line([[x, y + 7], [x + 14, y + 7]], "hull")
+    drawing.text(x + 22, y + 11, "the sensitivity hull: the shape of the noise")

@@ -1,0 +1,63 @@
+"""Answer units to picture units: north up, one scale, and states drawn as cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dphmm.report.svg import Drawing
+from dphmm.states.grid import Grid
+from dphmm.states.space import StateSpace
+from dphmm.types import FloatArray
+
+#: Side of a square map in picture units.
+PANEL = 300.0
+
+
+@dataclass(frozen=True)
+class View:
+    """Where answers (..., 2) lie in a picture."""
+
+    left: float
+    top: float
+    west: float
+    north: float
+    scale: float
+
+    @classmethod
+    def around(cls, points: FloatArray, left: float, top: float, size: float, margin: float) -> View:
+        low, high = points.min(axis=0), points.max(axis=0)
+        extent = float((high - low).max()) * (1 + 2 * margin) or 1.0
+        middle = (low + high) / 2
+        return cls(left, top, float(middle[0] - extent / 2), float(middle[1] + extent / 2), size / extent)
+
+    def __call__(self, points: Any) -> FloatArray:
+        given = np.asarray(points, dtype=np.float64)
+        x = self.left + (given[..., 0] - self.west) * self.scale
+        y = self.top + (self.north - given[..., 1]) * self.scale
+        return np.stack([x, y], axis=-1)
+
+
+def spacing(space: StateSpace) -> float:
+    """The side of a grid's cells; elsewhere how far apart neighbouring states typically are."""
+    if isinstance(space, Grid):
+        return space.cell
+    from scipy.spatial import cKDTree
+
+    points = np.unique(space.answers, axis=0)
+    apart = cKDTree(points).query(points, k=2)[0][:, 1] if len(points) > 1 else np.ones(1)
+    return 0.8 * float(np.median(apart))
+
+
+def outline(space: StateSpace) -> FloatArray:
+    """The south-west and north-east corner (2, 2) of all cells."""
+    half = spacing(space) / 2
+    low, high = space.answers.min(axis=0) - half, space.answers.max(axis=0) + half
+    return np.stack([low, high])
+
+
+def draw_cells(drawing: Drawing, view: View, centres: FloatArray, side: float, style: str) -> None:
+    """Squares of ``side`` picture units around centres (n, 2) in answer units, a hair apart."""
+    drawing.squares(view(centres) - side / 2 + 0.4, side - 0.8, style)
