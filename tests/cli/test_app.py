@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -64,6 +65,22 @@ def test_help_names_every_command_without_loading_one(flag):
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "demo"])
 def test_every_command_has_help(name, run):
     assert run(name, "-h").stdout.startswith("Usage: dphmm " + name)
+
+
+def options_of(command, path):
+    for parameter in command.params:
+        yield from ((path, option) for option in parameter.opts if option.startswith("--"))
+    for name, part in getattr(command, "commands", {}).items():
+        yield from options_of(part, f"{path} {name}")
+
+
+def test_the_page_of_commands_has_every_command_and_option():
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
+    context = click.Context(app)
+    commands = {name: app.get_command(context, name) for name in COMMANDS}
+    assert all(f"## `dphmm {name}" in page for name in commands)
+    missing = {found for name in commands for found in options_of(commands[name], name) if found[1] not in page}
+    assert missing == set()
 
 
 def test_version(run):

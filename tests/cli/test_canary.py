@@ -21,9 +21,7 @@ def everything_said(tmp_path):
     def collect(*results):
         for result in results:
             said.extend((result.stdout, result.stderr))
-        files = [
-            path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "in" not in path.parts
-        ]
+        files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "in" not in path.parts]
         return "\n".join(said).encode() + b"\n".join(files)
 
     return collect

@@ -8,9 +8,7 @@ import tarfile
 import pyarrow.parquet as pq
 import pytest
 
-PLT_HEADER = (
-    "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,My Track,0,0,2,8421376\n0\n"
-)
+PLT_HEADER = "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,My Track,0,0,2,8421376\n0\n"
 PLT_ROWS = (
     "39.9,116.4,0,100,39745.1,2008-10-23,02:53:04\r\n",
     "39.91,116.41,0,100,39745.1,2008-10-23,02:54:04\r\n",

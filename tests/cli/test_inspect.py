@@ -64,9 +64,7 @@ def test_a_flat_policy_is_warned_of_and_refused_if_asked(town, tmp_path, run, on
     from dphmm.storage.models import load_model
 
     space = load_model(town / "model.npz").space
-    rows = [
-        f"{space.names[i]},{space.names[j]}" for i in range(16) for j in range(i) if _same_row(space, i, j)
-    ]
+    rows = [f"{space.names[i]},{space.names[j]}" for i in range(16) for j in range(i) if _same_row(space, i, j)]
     (tmp_path / "g.csv").write_text("\n".join(rows) + "\n")
     policy = tmp_path / "flat.json"
     run("policy", "edges", town / "model.npz", "-o", policy, "--graph", tmp_path / "g.csv")

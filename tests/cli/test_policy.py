@@ -56,9 +56,7 @@ def test_categorical_by_a_table_of_labels(site, tmp_path, run):
 def test_labels_are_never_guessed(site, tmp_path, run, text, told):
     (tmp_path / "labels.csv").write_text(text)
     out = tmp_path / "k.json"
-    result = run(
-        "policy", "categorical", site / "model.npz", "-o", out, "--labels", tmp_path / "labels.csv", code=2
-    )
+    result = run("policy", "categorical", site / "model.npz", "-o", out, "--labels", tmp_path / "labels.csv", code=2)
     assert told in result.stderr
     assert not out.exists()
 

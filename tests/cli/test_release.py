@@ -81,9 +81,7 @@ def test_the_owner_view_is_on_request_only(town, tmp_path, run, release_of):
     assert "new releases" not in silent.stderr
 
 
-def test_rows_set_aside_are_listed_for_the_owner_and_exit_3(
-    town, tmp_path, run, release_of, rows_of, one_json
-):
+def test_rows_set_aside_are_listed_for_the_owner_and_exit_3(town, tmp_path, run, release_of, rows_of, one_json):
     folder = tmp_path / "in"
     shutil.copytree(town, folder)
     bad = "u1,yesterday,50.01,10.01\n,2024-05-06T08:00:00Z,50.0,10.0\nu1,2024-05-06T09:00:00Z,99,10.0\n"

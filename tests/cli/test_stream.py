@@ -32,9 +32,7 @@ def answers(result):
 
 
 def test_every_line_is_a_step_without_a_model_step(site, tmp_path, run, stream_of):
-    lines = "".join(
-        json.dumps({"user": "v", "state": state}) + "\n" for state in ("alpha", "beta", "nowhere")
-    )
+    lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("alpha", "beta", "nowhere"))
     told = answers(run(*stream_of(site, tmp_path), input=lines))
     assert [row["step"] for row in told] == [1, 2, 3]
     assert list(told[0]) == ["user", "step", "z_0", "estimate_0", "estimate", "epsilon", "cost", "plan"]
@@ -139,6 +137,12 @@ def test_a_line_is_stored_before_it_is_printed_even_if_killed(town, tmp_path, st
     assert stored == [[row["z_0"], row["z_1"]] for row in seen]
     again = "".join(place("u", clock) for clock in ("08:00:00", "08:05:00", "08:10:00"))
     assert answers(run(*stream_of(town, tmp_path), "--resume", input=again)) == seen
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--json"])
+def test_what_a_stream_cannot_do_is_refused_before_a_line_is_read(town, tmp_path, run, stream_of, option):
+    run(*stream_of(town, tmp_path), option, input=place("u", "08:00:00"), code=2)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_output_file_is_not_for_streams(town, tmp_path, run, stream_of):

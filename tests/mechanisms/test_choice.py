@@ -37,6 +37,7 @@ def test_auto_takes_the_least_expected_error(name, epsilon):
     errors = [DiscreteKNorm(hull, epsilon).expected_error]
     errors += [Staircase(hull, epsilon, g).expected_error for g in offsets]
     chosen = choose(hull, epsilon)
+    assert chosen.expected_error == pytest.approx(from_description(hull, chosen.describe()).expected_error, rel=2e-3)
     assert chosen.expected_error <= min(errors) * (1 + 1e-8)
     assert chosen.epsilon == Fraction(str(epsilon))
     if isinstance(chosen, Staircase):

@@ -45,10 +45,7 @@ def test_stairs_are_decided_on_their_edges(name):
         for multiple in (1, 2, 7, 10**6, 3 * 10**9):
             z = multiple * corner
             expected = math.ceil(multiple - g)
-            assert (
-                stairs.log_likelihood_lattice(z, np.zeros((1, hull.dimension), dtype=np.int64))[0]
-                == -expected
-            )
+            assert stairs.log_likelihood_lattice(z, np.zeros((1, hull.dimension), dtype=np.int64))[0] == -expected
 
 
 def test_likelihoods_beyond_64_bits_are_exact(monkeypatch):
@@ -110,9 +107,7 @@ def test_continuous_likelihoods():
     for kind in (KNorm, PlanarIsotropic):
         found = kind(hull, 2).log_likelihood(z, answers)
         np.testing.assert_allclose(found, [-2 * hull.norm(z - a) for a in answers])
-    np.testing.assert_allclose(
-        Laplace(5, 2).log_likelihood(z, answers), -np.abs(z - answers).sum(axis=1) * 2 / 5
-    )
+    np.testing.assert_allclose(Laplace(5, 2).log_likelihood(z, answers), -np.abs(z - answers).sum(axis=1) * 2 / 5)
 
 
 def test_the_constant_says_its_answer_and_nothing_else():

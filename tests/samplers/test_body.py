@@ -113,9 +113,7 @@ def test_one_call_for_many_is_many_calls_for_one(name):
 def test_the_paths_agree_at_any_epsilon_and_offset(seed, name, epsilon, offset):
     shape = body(*BODIES[name])
     for sampler in (LatticeSampler.knorm(shape, epsilon), LatticeSampler.staircase(shape, epsilon, offset)):
-        np.testing.assert_array_equal(
-            sampler.draw(40, ReplayBits(seed)), sampler.draw_plainly(40, ReplayBits(seed))
-        )
+        np.testing.assert_array_equal(sampler.draw(40, ReplayBits(seed)), sampler.draw_plainly(40, ReplayBits(seed)))
 
 
 def threshold_words(sampler):

@@ -95,9 +95,7 @@ def test_scaled_is_uniform_over_all_first_bytes():
     assert counts.sum() == 65536 and counts.max() - counts.min() <= 1
 
 
-@pytest.mark.parametrize(
-    "x", [Fraction(1), Fraction(1, 3), Fraction(1, 10**12), Fraction(40), Fraction(7, 2)]
-)
+@pytest.mark.parametrize("x", [Fraction(1), Fraction(1, 3), Fraction(1, 10**12), Fraction(40), Fraction(7, 2)])
 def test_below_exp_follows_the_digits_of_its_threshold(x):
     digits = exp_bracket(x, 640)[0]
     own = [(digits >> (64 * (9 - i))) & (2**64 - 1) for i in range(10)]

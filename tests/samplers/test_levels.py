@@ -46,14 +46,24 @@ def test_the_float_table_holds_the_true_cumulative_probabilities(case):
     true = cumulative(levels, len(table.low))
     slack = Fraction(1, 10**100)
     assert all(Fraction(float(low)) <= c + slack for low, c in zip(table.low, true, strict=True))
-    assert all(
-        c - slack <= Fraction(float(high)) or high == 1.0 for high, c in zip(table.high, true, strict=True)
-    )
+    assert all(c - slack <= Fraction(float(high)) or high == 1.0 for high, c in zip(table.high, true, strict=True))
     assert 1 - true[-1] < Fraction(1, 2**45)
     assert (table.high - table.low).max() < 2.0**-35  # open draws are rare
     assert [tuple(row) for row in table.half_widths[:50]] == [
         levels.half_widths(j) for j in range(50)[: len(table.low)]
     ]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("digits", [64, 192])
+def test_integer_sums_bracket_the_infinite_sum_tightly(case, digits):
+    levels = Levels(*case)
+    sums = levels._sums_for(digits)
+    slack = Fraction(1, 10**100)
+    for low, high, c in zip(sums.low, sums.high, cumulative(levels, len(sums.low)), strict=True):
+        least, most = Fraction(low, sums.total_high), Fraction(high, sums.total_low)
+        assert least <= c + slack and c - slack <= most
+        assert most - least < Fraction(1, 2 ** (digits + 60))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -99,9 +109,7 @@ def test_there_is_no_last_level():
     table = levels.table
     assert deep > 4 * len(table.low)
     # The mass above the level found is 2**-448 to within the two or three levels that a factor 2 takes.
-    log_mass = (
-        -0.25 * deep + 2 * math.log(6 * deep) - math.log(1 - math.exp(-0.25)) - math.log(levels.box_size(0))
-    )
+    log_mass = -0.25 * deep + 2 * math.log(6 * deep) - math.log(1 - math.exp(-0.25)) - math.log(levels.box_size(0))
     assert abs(log_mass + 448 * math.log(2)) < 15
 
 
@@ -116,9 +124,7 @@ def test_boxes_are_never_smaller_than_the_body(widths, offset, level, stride):
     levels = Levels(widths, Fraction(1, 4), stride, offset)
     radius = stride * level + offset
     for half, width in zip(levels.half_widths(level), widths, strict=True):
-        assert (
-            math.floor(radius * width) <= half <= radius * width * Fraction(1001, 1000) + width / 4096 * 1.01
-        )
+        assert math.floor(radius * width) <= half <= radius * width * Fraction(1001, 1000) + width / 4096 * 1.01
 
 
 def determinant(matrix):
@@ -128,9 +134,7 @@ def determinant(matrix):
 @settings(max_examples=80, deadline=None)
 @given(st.integers(1, 5), st.randoms(use_true_random=False))
 def test_reduced_coordinates_are_unimodular(k, random):
-    points = (
-        np.array([[random.randint(-50, 50) for _ in range(k)] for _ in range(k + 4)]) + np.eye(k + 4, k) * 200
-    )
+    points = np.array([[random.randint(-50, 50) for _ in range(k)] for _ in range(k + 4)]) + np.eye(k + 4, k) * 200
     rows, inverse = reduced_rows(points.astype(float))
     product = np.array(rows, dtype=object) @ np.array(inverse, dtype=object)
     assert product.tolist() == np.eye(k, dtype=int).tolist()
@@ -147,9 +151,7 @@ def test_thin_diagonals_fill_their_boxes_after_reduction():
     ):
         corners = np.array([*points, *(-np.array(points))])
         rows, _ = reduced_rows(corners.astype(float))
-        widths = [
-            max(abs(sum(a * int(c) for a, c in zip(row, v, strict=True))) for v in corners) for row in rows
-        ]
+        widths = [max(abs(sum(a * int(c) for a, c in zip(row, v, strict=True))) for v in corners) for row in rows]
         k = len(points[0])
         volume = abs(float(np.linalg.det(np.array(points, dtype=float)))) * 2**k / math.factorial(k)
         assert volume / math.prod(2 * w for w in widths) > 0.5 / math.factorial(k) / 2 ** (k - 2)

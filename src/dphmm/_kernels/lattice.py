@@ -173,19 +173,21 @@ def facet_steps(v: IntArray, normals: IntArray, offsets: IntArray, allowances: I
 
 
 @kernel
-def _classify(values: IntArray, offsets: IntArray, allowances: IntArray, norm: float) -> tuple[int, int]:
-    """(whole, above): N lies in [whole, whole + 1), and ceil+(N - g_c) is whole + 1 for the first
-    ``above`` offsets g_c.
+def _classify(values: IntArray, ratios: FloatArray, offsets: IntArray, allowances: IntArray) -> tuple[int, int]:
+    """(whole, above): whole <= N < whole + 1, and ceil+(N - g) is whole + 1 for the first ``above`` offsets g.
+
+    Only facets whose ratio is the largest up to rounding can decide N; among them integers do.
     """
-    floor = np.floor(norm + 1e-9)
-    whole = 0
+    least = ratios.max() * (1.0 - 1e-12)
+    whole, above = 0, 0
     for i in range(len(offsets)):
-        if values[i] >= (floor - 1e-9) * offsets[i]:
-            whole = max(whole, values[i] // offsets[i])
-    above = 0
-    for i in range(len(offsets)):
-        if values[i] >= whole * offsets[i]:
-            rest = values[i] - whole * offsets[i]
+        if ratios[i] < least:
+            continue
+        quotient = values[i] // offsets[i]
+        rest = values[i] - quotient * offsets[i]
+        if quotient > whole:
+            whole, above = quotient, 0
+        if quotient == whole:
             first, last = above, allowances.shape[1]
             while first < last:
                 middle = (first + last) >> 1
@@ -243,7 +245,10 @@ def lattice_sums(
     squares = np.zeros((radius + 1, allowances.shape[1] + 1))
     counts[0, 0] = 1.0
     x = np.zeros(k, dtype=np.int64)
+    signed = np.empty(m, dtype=np.int64)
     values = np.empty(m, dtype=np.int64)
+    ratios = np.empty(m)
+    inverses = 1.0 / offsets
     visited = 1
     # Half of the body in lexicographic order from the origin on: each point stands for its mirror image too.
     axis = 0
@@ -251,18 +256,22 @@ def lattice_sums(
         first, last = _row(x, half_widths[k - 1], normals, offsets, radius)
         if not x[: k - 1].any():
             first = 1
+        visited += 2 * max(0, last - first + 1)
+        if visited > most:
+            return graded, counts, squares, False
+        x[k - 1] = first - 1
+        for i in range(m):
+            signed[i] = 0
+            for j in range(k):
+                signed[i] += normals[i, j] * x[j]
         for at in range(first, last + 1):
             x[k - 1] = at
-            visited += 2
-            if visited > most:
-                return graded, counts, squares, False
             norm = 0.0
             for i in range(m):
-                value = 0
-                for j in range(k):
-                    value += normals[i, j] * x[j]
-                values[i] = abs(value)
-                norm = max(norm, values[i] / offsets[i])
+                signed[i] += normals[i, k - 1]
+                values[i] = abs(signed[i])
+                ratios[i] = values[i] * inverses[i]
+                norm = max(norm, ratios[i])
             square = 0.0
             for row in range(units.shape[0]):
                 component = 0.0
@@ -272,7 +281,7 @@ def lattice_sums(
             weight = 2.0 * np.exp(-epsilon * norm)
             graded[0] += weight
             graded[1] += weight * square
-            whole, above = _classify(values, offsets, allowances, norm)
+            whole, above = _classify(values, ratios, offsets, allowances)
             counts[whole, above] += 2.0
             squares[whole, above] += 2.0 * square
         axis = k - 2

@@ -10,15 +10,14 @@ import click
 
 from dphmm.cli.console import aligned, print_json
 from dphmm.cli.options import CONTEXT
+from dphmm.cli.outcomes import one_line
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dphmm.accounting.composition import Guarantee
     from dphmm.accounting.summary import QuerySummary, SubjectSummary
 
-_INSECURE = (
-    "releases were drawn from replayable bits: whoever has the seed can undo them, so they promise nothing"
-)
+_INSECURE = "releases were drawn from replayable bits: whoever has the seed can undo them, so they promise nothing"
 
 
 @click.command("account", context_settings=CONTEXT)
@@ -43,16 +42,17 @@ def account(ledger: str, subject: str | None, as_json: bool) -> None:
         print_json({"ledger": ledger, "subjects": [_subject_document(summary) for summary in subjects]})
         return
     for summary in subjects:
-        click.echo("\n".join(_lines(summary)))
+        for line in _lines(summary):
+            click.echo(line)
     click.echo(f"epsilon: {EPSILON_STATEMENT}")
     click.echo(f"cost: {COST_STATEMENT}")
 
 
 def _lines(summary: SubjectSummary) -> list[str]:
-    rows = [(f"  {query.query}", _counts(query) + _totals(query)) for query in summary.queries]
+    rows = [(f"  {one_line(query.query)}", _counts(query) + _totals(query)) for query in summary.queries]
     if len(summary.queries) > 1:
         rows.append(("  all queries", _totals(summary)))
-    lines = [summary.subject, *aligned(rows)]
+    lines = [one_line(summary.subject), *aligned(rows)]
     if summary.insecure:
         lines.append(f"  warning: {summary.insecure} {_INSECURE}")
     if summary.reason:

@@ -32,9 +32,7 @@ def labels_by_state(path: str, space: StateSpace) -> list[str]:
     """
     names, columns = _by_name(path, "--labels")
     if len(columns) != 1:
-        raise InvalidInput(
-            "--labels", f"{path}, with {len(columns)} columns beside the names", "one column of labels"
-        )
+        raise InvalidInput("--labels", f"{path}, with {len(columns)} columns beside the names", "one column of labels")
     (column,) = columns
     labels: dict[str, str] = {}
     for name, label in zip(names, columns[column], strict=True):
@@ -57,9 +55,7 @@ def _by_name(path: str, option: str) -> tuple[list[str], dict[str, list[Any]]]:
     table = read_table(path, text=None)
     names = as_text(table.column(name), name).to_pylist()
     if not names or None in names:
-        raise InvalidInput(
-            option, f"{path}, with no rows or a row without a name", f"names of states in column {name}"
-        )
+        raise InvalidInput(option, f"{path}, with no rows or a row without a name", f"names of states in column {name}")
     return names, {other: table.column(other).to_pylist() for other in columns if other != name}
 
 

@@ -80,9 +80,7 @@ def _told(message: str, code: int) -> int:
     return code
 
 
-@click.group(
-    "dphmm", cls=App, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
-)
+@click.group("dphmm", cls=App, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(None, "--version", package_name="dphmm", message="dphmm %(version)s")
 def app() -> None:
     """Private release of Markov data: trajectories, sessions, activity logs, careers.

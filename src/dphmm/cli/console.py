@@ -53,7 +53,7 @@ def aligned(rows: Iterable[Row]) -> list[str]:
 
 def print_json(document: dict[str, Any]) -> None:
     """One JSON object on one line of standard output."""
-    click.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
+    click.echo(json.dumps(document, allow_nan=False))
 
 
 def _on_terminal(rows: list[Row]) -> None:

@@ -44,8 +44,8 @@ NOT_PRIVATE = (
 @click.option(
     "--gap",
     metavar="TIME",
-    help="Without --step: rows further apart are cut. With it: holes up to here are "
-    "filled with the last state  [default: only the next bin continues a sequence]",
+    help="With --step: holes up to here are filled with the last state. Without it: rows further apart are "
+    "cut.  [default: with --step only the next bin continues a sequence, else every next row does]",
 )
 @click.option(
     "--smoothing",
@@ -54,18 +54,13 @@ NOT_PRIVATE = (
     metavar="COUNT",
     help="Added to the count of every pair of states; on a grid, of neighbouring cells.",
 )
-@click.option(
-    "--initial", type=click.Choice(["occupancy", "first", "uniform"]), default="occupancy", show_default=True
-)
+@click.option("--initial", type=click.Choice(["occupancy", "first", "uniform"]), default="occupancy", show_default=True)
 @click.option(
     "--max-speed",
     metavar="SPEED",
-    help=f"Leave out places that this speed cannot reach; none for no limit  "
-    f"[default: {DEFAULT_SPEED} for places]",
+    help=f"Leave out places that this speed cannot reach; none for no limit  [default: {DEFAULT_SPEED} for places]",
 )
-@click.option(
-    "--min-count", type=int, default=1, show_default=True, metavar="N", help="Drop moves seen fewer times."
-)
+@click.option("--min-count", type=int, default=1, show_default=True, metavar="N", help="Drop moves seen fewer times.")
 @messages
 def fit(trajectories: str, output: str, as_json: bool, quiet: bool, **given: Any) -> int:
     """Fit a Markov model by counting moves, and write it with its states.
@@ -117,9 +112,7 @@ def _check_states(given: dict[str, Any]) -> None:
     chosen = [name for name in ("grid", "h3", "state_column") if given[name] is not None]
     if len(chosen) != 1:
         came = " and ".join("--" + name.replace("_", "-") for name in chosen) or "none"
-        raise InvalidInput(
-            "states", came, "one of --grid LENGTH --bbox W,S,E,N; --h3 RES; --state-column COL"
-        )
+        raise InvalidInput("states", came, "one of --grid LENGTH --bbox W,S,E,N; --h3 RES; --state-column COL")
     if given["grid"] is not None and given["bbox"] is None:
         raise InvalidInput(
             "--bbox",
@@ -156,9 +149,7 @@ def _corners(bbox: str) -> list[float]:
     parts = bbox.split(",")
     if len(parts) != 4:
         raise InvalidInput("--bbox", bbox, "four numbers W,S,E,N in degrees")
-    return [
-        float(exact_number(part.strip(), f"--bbox {side}")) for side, part in zip("WSEN", parts, strict=True)
-    ]
+    return [float(exact_number(part.strip(), f"--bbox {side}")) for side, part in zip("WSEN", parts, strict=True)]
 
 
 def _times(given: dict[str, Any]) -> dict[str, Any]:
@@ -182,9 +173,7 @@ def _speed(given: dict[str, Any], trajectories: Trajectories) -> object:
         return None
     if asked is None:
         # A default for what it fits; asked for, it is refused where it cannot be kept.
-        there = (
-            trajectories.time is not None and trajectories.lat is not None and given["state_column"] is None
-        )
+        there = trajectories.time is not None and trajectories.lat is not None and given["state_column"] is None
         return parse_speed(DEFAULT_SPEED) if there else None
     return parse_speed(asked, "--max-speed")
 

@@ -53,9 +53,7 @@ _DEFAULTS = {
 def _text(document: Mapping[str, Any]) -> list[str]:
     lines: list[str] = []
     for section, facts in document.items():
-        rows: list[Row] = [
-            (f"  {name.replace('_', ' ')}", _shown(fact)) for name, fact in facts.items() if fact != []
-        ]
+        rows: list[Row] = [(f"  {name.replace('_', ' ')}", _shown(fact)) for name, fact in facts.items() if fact != []]
         lines += [section.replace("_", " "), *aligned(rows)]
     return lines
 

@@ -26,9 +26,7 @@ def output(metavar: str, required: bool = True) -> Callable[[F], F]:
 def messages(command: F) -> F:
     """--json and --quiet."""
     quiet = click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings stay.")
-    as_json = click.option(
-        "--json", "as_json", is_flag=True, help="Print one JSON object on standard output."
-    )
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
     return as_json(quiet(command))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,7 @@ from dphmm.cli.options import CONTEXT, F, loaded_model, messages, output
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
 
@@ -32,60 +34,54 @@ def _common(command: F) -> F:
 
 @policy.command("complete", context_settings=CONTEXT)
 @_common
-def complete(model: str, output: str, as_json: bool, quiet: bool) -> None:
+def complete(model: str, **given: Any) -> None:
     """Every two states are neighbours."""
     from dphmm.policy import complete as build
 
     states, _ = loaded_model(model)
-    _save(build(states.n_states), model, output, as_json, quiet)
+    _save(build(states.n_states), states, given, [model])
 
 
 @policy.command("categorical", context_settings=CONTEXT)
 @_common
-@click.option(
-    "--labels", required=True, metavar="FILE", help="Table of state names and labels (.csv, .parquet)."
-)
-def categorical(model: str, output: str, as_json: bool, quiet: bool, labels: str) -> None:
+@click.option("--labels", required=True, metavar="FILE", help="Table of state names and labels (.csv, .parquet).")
+def categorical(model: str, labels: str, **given: Any) -> None:
     """States with the same label are neighbours."""
     from dphmm.cli.answers import labels_by_state
     from dphmm.policy import categorical as build
 
-    _, space = loaded_model(model)
-    _save(build(labels_by_state(labels, space)), model, output, as_json, quiet, inputs=(labels,))
+    states, space = loaded_model(model)
+    _save(build(labels_by_state(labels, space)), states, given, [model, labels])
 
 
 @policy.command("radius", context_settings=CONTEXT)
 @_common
-@click.option(
-    "--radius", required=True, metavar="LENGTH", help="1km or 500m on a map; else a number of answer units."
-)
+@click.option("--radius", required=True, metavar="LENGTH", help="1km or 500m on a map; else a number of answer units.")
 @click.option("--open", "is_open", is_flag=True, help="Leave out pairs at exactly this distance.")
-def radius(model: str, output: str, as_json: bool, quiet: bool, radius: str, is_open: bool) -> None:
+def radius(model: str, radius: str, is_open: bool, **given: Any) -> None:
     """States whose answers lie within a distance are neighbours."""
     from dphmm.policy import radius as build
 
-    _, space = loaded_model(model)
-    _save(build(space, _distance(radius, space), closed=not is_open), model, output, as_json, quiet)
+    states, space = loaded_model(model)
+    _save(build(space, _distance(radius, space), closed=not is_open), states, given, [model])
 
 
 @policy.command("transition", context_settings=CONTEXT)
 @_common
-def transition(model: str, output: str, as_json: bool, quiet: bool) -> None:
+def transition(model: str, **given: Any) -> None:
     """States that one state can move to are neighbours."""
     from dphmm.policy import transition as build
 
-    _save(build(loaded_model(model)[0]), model, output, as_json, quiet)
+    states, _ = loaded_model(model)
+    _save(build(states), states, given, [model])
 
 
 @policy.command("edges", context_settings=CONTEXT)
 @_common
 @click.option(
-    "--graph",
-    required=True,
-    metavar="FILE",
-    help=".graphml, .json (node-link) or .csv (two columns of names).",
+    "--graph", required=True, metavar="FILE", help=".graphml, .json (node-link) or .csv (two columns of names)."
 )
-def edges(model: str, output: str, as_json: bool, quiet: bool, graph: str) -> None:
+def edges(model: str, graph: str, **given: Any) -> None:
     """The edges of a graph file."""
     from dphmm.policy import from_edge_list, from_graphml, from_node_link
 
@@ -93,8 +89,8 @@ def edges(model: str, output: str, as_json: bool, quiet: bool, graph: str) -> No
     read = readers.get(Path(graph).suffix.lower())
     if read is None:
         raise InvalidInput("--graph", graph, "a name ending in " + ", ".join(readers))
-    _, space = loaded_model(model)
-    _save(read(graph, space), model, output, as_json, quiet, inputs=(graph,))
+    states, space = loaded_model(model)
+    _save(read(graph, space), states, given, [model, graph])
 
 
 @policy.command("union", context_settings=CONTEXT)
@@ -102,7 +98,7 @@ def edges(model: str, output: str, as_json: bool, quiet: bool, graph: str) -> No
 @click.argument("policies", metavar="POLICY POLICY...", nargs=-1, required=True)
 @output("policy.json")
 @messages
-def union(model: str, policies: tuple[str, ...], output: str, as_json: bool, quiet: bool) -> None:
+def union(model: str, policies: tuple[str, ...], **given: Any) -> None:
     """The edges of several policies of one model."""
     from dphmm.policy import union as build
     from dphmm.storage.policies import load_policy
@@ -111,7 +107,7 @@ def union(model: str, policies: tuple[str, ...], output: str, as_json: bool, qui
         raise InvalidInput("POLICY", "one policy", "two or more to unite")
     states, _ = loaded_model(model)
     parts = [load_policy(path, model=states) for path in policies]
-    _save(build(*parts), model, output, as_json, quiet, inputs=policies)
+    _save(build(*parts), states, given, [model, *policies])
 
 
 def _distance(text: str, space: StateSpace) -> object:
@@ -122,22 +118,17 @@ def _distance(text: str, space: StateSpace) -> object:
     return parse_length(text, "--radius") if hasattr(space, "locate") else exact_number(text, "--radius")
 
 
-def _save(
-    graph: PolicyGraph, model: str, output: str, as_json: bool, quiet: bool, inputs: tuple[str, ...] = ()
-) -> None:
+def _save(graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inputs: Sequence[str]) -> None:
     from dphmm.storage.inputs import checked_output
     from dphmm.storage.policies import save_policy
 
-    states, space = loaded_model(model)
-    checked_output(output, [model, *inputs])
-    save_policy(graph, output, space, states)
+    path = given["output"]
+    checked_output(path, inputs)
+    save_policy(graph, path, states.space, states)
     alone = int((~graph.has_neighbor(None)).sum())
-    if as_json:
+    if given["as_json"]:
         document = {"kind": graph.kind, "states": graph.n_states, "states_without_neighbour": alone}
-        print_json({**document, "notes": list(graph.notes), "output": output})
-    console = Console(quiet)
-    console.say(
-        [("", f"{graph.kind} policy on {graph.n_states} states, {alone} of them without a neighbour")]
-    )
-    console.say([("", note) for note in graph.notes])
-    console.say([("", f"written to {output}")])
+        print_json({**document, "notes": list(graph.notes), "output": path})
+    console = Console(given["quiet"])
+    summary = f"{graph.kind} policy on {graph.n_states} states, {alone} of them without a neighbour"
+    console.say([("", line) for line in (summary, *graph.notes, f"written to {path}")])

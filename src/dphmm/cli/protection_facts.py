@@ -73,13 +73,9 @@ def _step(policy: PolicyGraph, space: StateSpace, within: Constraint) -> dict[st
 def _warnings(step: Mapping[str, Any], options: Options) -> list[str]:
     said = []
     if 0 < step["hull_rank"] < step["dimension"]:
-        said.append(
-            f"flat: the hull has rank {step['hull_rank']} of {step['dimension']} (--flat {options.flat})"
-        )
+        said.append(f"flat: the hull has rank {step['hull_rank']} of {step['dimension']} (--flat {options.flat})")
     if step["exposed_states"]:
-        said.append(
-            f"{step['exposed_states']} states are exposed by the policy: each is joined to another state"
-        )
+        said.append(f"{step['exposed_states']} states are exposed by the policy: each is joined to another state")
     return said
 
 

@@ -14,13 +14,9 @@ from dphmm.cli.options import CONTEXT, messages, output, plan_choices
 @click.argument("trajectories", metavar="TRAJ")
 @click.option("--model", required=True, metavar="M", help="The model, as dphmm fit writes it.")
 @click.option("--policy", required=True, metavar="P", help="The policy, as dphmm policy writes it.")
-@click.option(
-    "--epsilon", required=True, metavar="E", help="The promise of each release given the past: 1, 0.5."
-)
+@click.option("--epsilon", required=True, metavar="E", help="The promise of each release given the past: 1, 0.5.")
 @output("released.parquet", required=False)
-@click.option(
-    "--ledger", metavar="FILE", help="Where every release and its cost are stored before anyone sees it."
-)
+@click.option("--ledger", metavar="FILE", help="Where every release and its cost are stored before anyone sees it.")
 @plan_choices
 @click.option(
     "--query",
@@ -29,16 +25,12 @@ from dphmm.cli.options import CONTEXT, messages, output, plan_choices
     show_default=True,
     help="A name for what is asked; a subject has one answer per query and step.",
 )
-@click.option(
-    "--cap-epsilon", metavar="E", help="Refuse what would bring a subject's sum of epsilons above this."
-)
+@click.option("--cap-epsilon", metavar="E", help="Refuse what would bring a subject's sum of epsilons above this.")
 @click.option("--cap-cost", metavar="C", help="Refuse what would bring a subject's sum of costs above this.")
 @click.option(
     "--resume", is_flag=True, help="Continue subjects that the ledger holds; stored answers stay as they are."
 )
-@click.option(
-    "--dry-run", is_flag=True, help="Print the plans of the first steps; draw, spend and write nothing."
-)
+@click.option("--dry-run", is_flag=True, help="Print the plans of the first steps; draw, spend and write nothing.")
 @click.option("--state-column", metavar="COL", help="The column of state names  [default: state]")
 @click.option(
     "--model-people",

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from dphmm.storage.assembling import Loaded
     from dphmm.storage.statement import Published
 
-_OWNER_ONLY = (
-    "for the data owner alone, never to be published: how often a true state was outside the plan set"
-)
+OWNER_ONLY = "for the data owner alone, never to be published: how often a true state was outside the plan set"
 
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
@@ -54,9 +52,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     console.say(_summary(document, given["output"]))
     warn_of(statement, console)
     if given["owner_view"]:
-        console.warn(
-            f"{batch.report.drifted} of {published.rows - batch.report.replayed} new releases: {_OWNER_ONLY}"
-        )
+        console.warn(f"{batch.report.drifted} of {published.rows - batch.report.replayed} new releases: {OWNER_ONLY}")
     return SET_ASIDE if set_aside else 0
 
 
@@ -80,9 +76,7 @@ def warn_of(statement: Mapping[str, Any], console: Console) -> None:
         console.warn(f"the cost is unbounded: {statement['totals']['cost_unbounded_because']}")
 
 
-def _write(
-    batch: Batch, rows: Trajectories, given: Mapping[str, Any], published: Published, progress: Any
-) -> None:
+def _write(batch: Batch, rows: Trajectories, given: Mapping[str, Any], published: Published, progress: Any) -> None:
     from dphmm.storage.released import released_table
     from dphmm.storage.tables import table_writer
 
@@ -104,7 +98,7 @@ def _kept(batch: Batch, given: Mapping[str, Any]) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise Interrupted(
-            f"interrupted: {batch.report.released} releases are stored in {Path(given['ledger']).name} and "
+            f"interrupted: at least {batch.report.released} releases are stored in {Path(given['ledger']).name} and "
             f"paid for, {Path(given['output']).name} was not written; --resume continues after them"
         ) from None
 

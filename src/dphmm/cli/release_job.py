@@ -65,7 +65,7 @@ class Job:
         return trajectories
 
     def _check_steps(self, trajectories: Trajectories, columns: Sequence[str]) -> None:
-        """Where the model has a time step, a step is the number of a time bin since 1970, and published as such."""
+        """Where the model has time steps, a step is the number of a time bin since 1970 and published so."""
         step = self.model.step
         if step is None:
             return
@@ -74,9 +74,7 @@ class Job:
         if trajectories.time is not None and trajectories.step is not None:
             bins = np.floor_divide(trajectories.time, step * 1_000_000)
             if not np.array_equal(bins, trajectories.step):
-                expected = (
-                    f"the number of the time bin of {step} s since 1970 in every row, or no column step"
-                )
+                expected = f"the number of the time bin of {step} s since 1970 in every row, or no column step"
                 raise InvalidInput("step", "steps that are not those of the times", expected)
 
 
@@ -106,6 +104,4 @@ def check_outputs(given: Mapping[str, Any]) -> None:
         checked_output(path, inputs, "-o")
     ledger_path(ledger)
     if Path(output).exists() and not given["resume"]:
-        raise InvalidInput(
-            "-o", f"{output}, which exists", "a new file, or --resume to continue and rewrite it"
-        )
+        raise InvalidInput("-o", f"{output}, which exists", "a new file, or --resume to continue and rewrite it")

@@ -22,6 +22,7 @@ import click
 
 from dphmm.cli.console import Console
 from dphmm.cli.outcomes import SET_ASIDE, Interrupted
+from dphmm.cli.release_batch import OWNER_ONLY
 from dphmm.cli.release_job import Job
 from dphmm.errors import InvalidInput
 
@@ -77,9 +78,10 @@ class _Stream:
         return Released(line.user, self._public_time(line), release)
 
     def _stored(self, session: ReleaseSession, t: int) -> Any:
-        if all(release.t != t for release in session.releases):
-            raise BadLine("step_has_passed")
-        return session.released(t)
+        try:
+            return session.released(t)
+        except InvalidInput:
+            raise BadLine("step_has_passed") from None
 
     def _number(self, line: Line) -> int | None:
         """The time bin of a line; None where every line is a step."""
@@ -103,9 +105,7 @@ class _Stream:
         if self.batch.ledger.header(user, self.batch.query) is None:
             return self.batch.session(user, origin=str(number or 0))
         if not self.resume:
-            raise InvalidInput(
-                "--ledger", f"one with releases of user {user!r} already", "--resume to continue them"
-            )
+            raise InvalidInput("--ledger", f"one with releases of user {user!r} already", "--resume to continue them")
         return self.batch.resumed(user)
 
     def _state(self, line: Line) -> int | str:
@@ -125,11 +125,17 @@ class _Stream:
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
     from dphmm.storage.ledger import open_ledger
+    from dphmm.storage.promises import provenance_words
 
     if given["output"] not in (None, "-"):
         raise InvalidInput("-o", given["output"], "nothing: the lines of - are answered on standard output")
     if given["ledger"] is None:
         raise InvalidInput("--ledger", "nothing", "the file that keeps what was released and spent")
+    if given["dry_run"] or given["as_json"]:
+        raise InvalidInput("TRAJ", "- with --dry-run or --json", "a file, or - without them")
+    provenance = job.model.provenance
+    if provenance.get("private") is False:
+        console.warn(f"the model: {provenance_words(provenance, given['model_people'])}")
     on_map = hasattr(job.space, "locate")
     bad = 0
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
@@ -143,9 +149,10 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
                     click.echo(f"line {number}: {error.reason}", err=True)
                     continue
                 _print(released, stream)
-    console.say(
-        [("", f"{stream.released} releases of {len(stream.sessions)} subjects, {bad} lines set aside")]
-    )
+    console.say([("", f"{stream.released} releases of {len(stream.sessions)} subjects, {bad} lines set aside")])
+    if given["owner_view"]:
+        drifted = sum(session.owner_view()["drifted"] for session in stream.sessions.values())
+        console.warn(f"{drifted} of {stream.released} new releases: {OWNER_ONLY}")
     return SET_ASIDE if bad else 0
 
 
@@ -176,9 +183,7 @@ def parse_line(text: bytes, on_map: bool) -> Line:
     user = _name(given.get("user"), "missing_user")
     time = None if given.get("t") is None else _time(given["t"])
     if on_map:
-        return Line(
-            user, time, (_degrees(given.get("lat"), -90, 90), _degrees(given.get("lon"), -180, 360)), None
-        )
+        return Line(user, time, (_degrees(given.get("lat"), -90, 90), _degrees(given.get("lon"), -180, 360)), None)
     return Line(user, time, None, _name(given.get("state"), "missing_state"))
 
 
@@ -227,9 +232,7 @@ def _print(released: Released, stream: _Stream) -> None:
     from dphmm.storage.released import released_table
 
     (row,) = released_table([released], stream.batch.space).to_pylist()
-    click.echo(
-        json.dumps({name: _plain(value) for name, value in row.items()}, allow_nan=False, ensure_ascii=False)
-    )
+    click.echo(json.dumps({name: _plain(value) for name, value in row.items()}, allow_nan=False, ensure_ascii=True))
     sys.stdout.flush()
 
 

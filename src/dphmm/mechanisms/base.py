@@ -78,6 +78,11 @@ class LatticeMechanism(Mechanism):
     def log_likelihood_lattice(self, z: IntArray, images: IntArray) -> FloatArray:
         """`log_likelihood` of the lattice point z (d,) for lattice answers (N, d)."""
 
+    @property
+    @abstractmethod
+    def log_normaliser(self) -> float:
+        """log of the sum of exp(`log_likelihood_lattice`) over all z: what laws of different hulls need compared."""
+
     @abstractmethod
     def loss_of_norm(self, norm: Loss) -> Loss:
         """`loss` of any two answers whose difference has this norm; ``math.inf`` where the norm is."""

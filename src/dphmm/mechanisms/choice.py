@@ -50,8 +50,8 @@ def _choose(K: SensitivityHull, epsilon: Fraction) -> LatticeMechanism:
         return Constant(K, epsilon)
     body = lattice_body(K)
     offsets = candidate_offsets(body)
-    errors = ErrorSums.of(K, body, epsilon, offsets)
-    best = errors.best()
-    if errors.staircase[best] < errors.knorm * (1.0 - _LEAST_GAIN):
-        return Staircase(K, epsilon, offsets[best])
-    return DiscreteKNorm(K, epsilon)
+    sums = ErrorSums.of(K, body, epsilon, offsets)
+    best = sums.best()
+    if sums.staircase[best].error < sums.knorm.error * (1.0 - _LEAST_GAIN):
+        return Staircase(K, epsilon, offsets[best]).with_sums(sums.staircase[best])
+    return DiscreteKNorm(K, epsilon).with_sums(sums.knorm)

@@ -38,6 +38,10 @@ class Constant(LatticeMechanism):
     def expected_error(self) -> float:
         return 0.0
 
+    @property
+    def log_normaliser(self) -> float:
+        return 0.0
+
     def noise(self, m: int, bits: Bits | None = None) -> IntArray:
         """Zeros (m, d). No bits are read."""
         return np.zeros((m, self._hull.dimension), dtype=np.int64)

@@ -1,5 +1,5 @@
-"""Expected squared error of the lattice mechanisms: summed over the lattice, or of the continuous law where
-that is large.
+"""Expected squared errors and normalisers of the lattice mechanisms: summed over the lattice, or of the
+continuous law where that takes too many points.
 
 One walk over the lattice points serves the graded law and every offset of the staircase at once, because N
 and its position among the offsets are all that any of them needs of a point.
@@ -8,6 +8,7 @@ and its position among the offsets are all that any of them needs of a point.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from dphmm.samplers.body import LatticeBody
 from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.sensitivity.moment import volume
 from dphmm.types import FloatArray, IntArray
 
 #: A walk takes in about this many lattice points at most (half are visited, half are mirror images).
@@ -30,11 +32,19 @@ _MOST_BREAKPOINT_POINTS = 20_000
 
 
 @dataclass(frozen=True)
-class ErrorSums:
-    """E‖noise‖², in answer units squared, of the graded law and of the staircase at each offset."""
+class LawSums:
+    """``error``: E‖noise‖² in answer units squared. ``log_mass``: log of the sum of the unnormalised law."""
 
-    knorm: float
-    staircase: tuple[float, ...]
+    error: float
+    log_mass: float
+
+
+@dataclass(frozen=True)
+class ErrorSums:
+    """Sums of the graded law and of the staircase at each offset; ``summed``: over the lattice."""
+
+    knorm: LawSums
+    staircase: tuple[LawSums, ...]
     summed: bool
 
     @classmethod
@@ -47,8 +57,8 @@ class ErrorSums:
 
     def best(self) -> int:
         """The first offset whose error is least, up to rounding."""
-        least = min(self.staircase)
-        return next(i for i, error in enumerate(self.staircase) if error <= least * (1.0 + _TIE))
+        least = min(law.error for law in self.staircase)
+        return next(i for i, law in enumerate(self.staircase) if law.error <= least * (1.0 + _TIE))
 
 
 def candidate_offsets(body: LatticeBody) -> tuple[Fraction, ...]:
@@ -57,7 +67,8 @@ def candidate_offsets(body: LatticeBody) -> tuple[Fraction, ...]:
     They are read off the points with N <= 2; where those are many, even steps serve as well.
     """
     half = [math.floor(2 * w) for w in body.widths]
-    if math.prod(2 * h + 1 for h in half) > _MOST_BREAKPOINT_POINTS:
+    few = math.prod(2 * h + 1 for h in half) <= _MOST_BREAKPOINT_POINTS
+    if not few or not _within_64_bits(body, half, 2):
         return tuple(Fraction(i, MOST_OFFSETS) for i in range(MOST_OFFSETS))
     axes = np.meshgrid(*(np.arange(-h, h + 1) for h in half), indexing="ij")
     points = np.stack([axis.ravel() for axis in axes], axis=1)
@@ -98,18 +109,17 @@ def _summed_errors(
         graded, counts, squares, complete = _walk(body, half, offsets, units, epsilon, radius)
         if not complete:
             return None
-        least = min(
-            [float(graded[1]), *(_staircase_square(squares, c, epsilon) for c in range(len(offsets)))]
-        )
+        least = min([float(graded[1]), *(_staircase_square(squares, c, epsilon) for c in range(len(offsets)))])
         if _tail(body, units, epsilon, radius) <= share * least or epsilon * radius > _UNDERFLOW:
-            steps = tuple(_staircase_error(counts, squares, c, epsilon) for c in range(len(offsets)))
-            return ErrorSums(float(graded[1] / graded[0]), steps, summed=True)
-        radius += 1 + radius // 6
+            knorm = LawSums(float(graded[1] / graded[0]), math.log(graded[0]))
+            steps = tuple(_staircase_sums(counts, squares, c, epsilon) for c in range(len(offsets)))
+            return ErrorSums(knorm, steps, summed=True)
+        radius += 1 + radius // 12
 
 
 def _first_radius(k: int, epsilon: float, share: float) -> int:
     """About where x^(k+1)·exp(-x), the law of ε·N times |v|² in the continuous case, has that share left."""
-    least = 3.0 - math.log(share)
+    least = 7.0 - math.log(share)
     x = least
     for _ in range(20):
         x = least + (k + 1) * math.log(x) - math.lgamma(k + 2)
@@ -124,7 +134,7 @@ def _points(hull: SensitivityHull, half: IntArray, radius: int) -> float:
     return max(float(hull.lattice_volume) * float(radius) ** hull.rank, math.prod(sides[:-1]))
 
 
-def _within_64_bits(body: LatticeBody, half: IntArray, radius: int) -> bool:
+def _within_64_bits(body: LatticeBody, half: Sequence[int] | IntArray, radius: int) -> bool:
     rows = [*body.normals, *body.embedding]
     reach = max(sum(abs(a) * int(h) for a, h in zip(row, half, strict=True)) for row in rows)
     return max(reach, *(radius * b for b in body.offsets)) < 2**61
@@ -163,8 +173,9 @@ def _staircase_square(squares: FloatArray, c: int, epsilon: float) -> float:
     return math.fsum(np.concatenate(_weights(squares, c, epsilon)))
 
 
-def _staircase_error(counts: FloatArray, squares: FloatArray, c: int, epsilon: float) -> float:
-    return _staircase_square(squares, c, epsilon) / math.fsum(np.concatenate(_weights(counts, c, epsilon)))
+def _staircase_sums(counts: FloatArray, squares: FloatArray, c: int, epsilon: float) -> LawSums:
+    mass = math.fsum(np.concatenate(_weights(counts, c, epsilon)))
+    return LawSums(_staircase_square(squares, c, epsilon) / mass, math.log(mass))
 
 
 def _tail(body: LatticeBody, units: FloatArray, epsilon: float, radius: int) -> float:
@@ -182,17 +193,16 @@ def _tail(body: LatticeBody, units: FloatArray, epsilon: float, radius: int) -> 
 
 
 def _continuous_errors(hull: SensitivityHull, epsilon: float, offsets: tuple[Fraction, ...]) -> ErrorSums:
-    """Theory F3, and for the staircase its mixture of uniform laws on (j + g)K."""
+    """Theory F2 and F3, and for the staircase its mixture of uniform laws on (j + g)K."""
     size, k = float(np.trace(hull.second_moment)), hull.rank
-    knorm = size * (k + 1) * (k + 2) / epsilon**2
-    return ErrorSums(
-        knorm, tuple(size * _mean_square_radius(k, epsilon, float(g)) for g in offsets), summed=False
-    )
-
-
-def _mean_square_radius(k: int, epsilon: float, g: float) -> float:
-    """sum e^{-εj}(j+g)^{k+2} / sum e^{-εj}(j+g)^k."""
-    return _power_sum(k + 2, epsilon, g) / _power_sum(k, epsilon, g)
+    log_volume = math.log(volume(hull.body))
+    knorm = LawSums(size * (k + 1) * (k + 2) / epsilon**2, log_volume + math.lgamma(k + 1) - k * math.log(epsilon))
+    steps = []
+    for offset in offsets:
+        weight = _power_sum(k, epsilon, float(offset))
+        error = size * _power_sum(k + 2, epsilon, float(offset)) / weight
+        steps.append(LawSums(error, log_volume + math.log(weight * -math.expm1(-epsilon))))
+    return ErrorSums(knorm, tuple(steps), summed=False)
 
 
 def _power_sum(p: int, epsilon: float, g: float) -> float:
@@ -209,8 +219,5 @@ def _eulerian(n: int) -> list[int]:
     """Eulerian numbers A(n, 0..n-1): sum j^n q^j = q·sum A(n, m) q^m / (1 - q)^(n+1)."""
     row = [1]
     for size in range(2, n + 1):
-        row = [
-            (m + 1) * (row[m] if m < size - 1 else 0) + (size - m) * (row[m - 1] if m else 0)
-            for m in range(size)
-        ]
+        row = [(m + 1) * (row[m] if m < size - 1 else 0) + (size - m) * (row[m - 1] if m else 0) for m in range(size)]
     return row

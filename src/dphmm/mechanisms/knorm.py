@@ -35,9 +35,7 @@ class KNorm(Mechanism):
         super().__init__(epsilon)
         self._hull: SensitivityHull = hull_field(K)
         if K.rank == 0:
-            raise InvalidInput(
-                "K", "a hull of rank 0", "a hull with an edge; mechanisms.Constant for one answer"
-            )
+            raise InvalidInput("K", "a hull of rank 0", "a hull with an edge; mechanisms.Constant for one answer")
         if not K.exact or K.hull_vertices is None:
             raise InvalidInput(
                 "K", "a body around its hull", "a hull known exactly; mechanisms.DiscreteKNorm for others"

@@ -37,9 +37,7 @@ class Laplace(Mechanism):
     name: ClassVar[str] = "laplace"
     exact: ClassVar[bool] = False
 
-    def __init__(
-        self, sensitivity: SensitivityHull | Exact, epsilon: Exact, dimension: int | None = None
-    ) -> None:
+    def __init__(self, sensitivity: SensitivityHull | Exact, epsilon: Exact, dimension: int | None = None) -> None:
         super().__init__(epsilon)
         if isinstance(sensitivity, (str, numbers.Number)):
             self.sensitivity = float(exact_number(sensitivity, "sensitivity"))

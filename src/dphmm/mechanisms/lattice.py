@@ -9,14 +9,14 @@ import math
 from abc import abstractmethod
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import LatticeMechanism, hull_field, rows, vector
-from dphmm.mechanisms.expected import ErrorSums
+from dphmm.mechanisms.expected import ErrorSums, LawSums
 from dphmm.samplers.body import LatticeBody, LatticeSampler, add_noise
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.hull import SensitivityHull
@@ -32,9 +32,7 @@ class BodyMechanism(LatticeMechanism):
         super().__init__(epsilon)
         self._hull: SensitivityHull = hull_field(K)
         if K.rank == 0:
-            raise InvalidInput(
-                "K", "a hull of rank 0", "a hull with an edge; mechanisms.Constant for one answer"
-            )
+            raise InvalidInput("K", "a hull of rank 0", "a hull with an edge; mechanisms.Constant for one answer")
 
     @property
     def hull(self) -> SensitivityHull:
@@ -47,6 +45,30 @@ class BodyMechanism(LatticeMechanism):
     @cached_property
     def _sampler(self) -> LatticeSampler:
         return self._make_sampler()
+
+    @cached_property
+    def _sums(self) -> LawSums:
+        return self._make_sums()
+
+    @property
+    def expected_error(self) -> float:
+        """E‖noise‖² in answer units squared: summed over the lattice where that is small, else of the
+        continuous law.
+        """
+        return self._sums.error
+
+    @property
+    def log_normaliser(self) -> float:
+        """log of the sum of exp(`log_likelihood_lattice`) over all z, as exact as ``expected_error``."""
+        return self._sums.log_mass
+
+    def with_sums(self, sums: LawSums) -> Self:
+        """This mechanism, its sums known already."""
+        self.__dict__["_sums"] = sums
+        return self
+
+    @abstractmethod
+    def _make_sums(self) -> LawSums: ...
 
     @abstractmethod
     def _make_sampler(self) -> LatticeSampler: ...
@@ -113,11 +135,7 @@ class DiscreteKNorm(BodyMechanism):
 
     name: ClassVar[str] = "discrete-knorm"
 
-    @cached_property
-    def expected_error(self) -> float:
-        """E‖noise‖² in answer units squared: summed over the lattice where that is small, else of the
-        continuous law.
-        """
+    def _make_sums(self) -> LawSums:
         return ErrorSums.of(self._hull, self._body, self.epsilon, ()).knorm
 
     def _make_sampler(self) -> LatticeSampler:

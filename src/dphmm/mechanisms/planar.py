@@ -26,9 +26,7 @@ class PlanarIsotropic(KNorm):
     def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
         super().__init__(K, epsilon)
         if K.rank < K.dimension:
-            raise DegenerateHull(
-                f"the planar isotropic mechanism needs a hull of full rank; this one has {K.rank}"
-            )
+            raise DegenerateHull(f"the planar isotropic mechanism needs a hull of full rank; this one has {K.rank}")
 
     def noise(self, m: int, bits: Bits | None = None) -> FloatArray:
         """m independent noises (m, d) in answer units."""

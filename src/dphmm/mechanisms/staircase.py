@@ -13,7 +13,7 @@ import numpy as np
 
 from dphmm._checks import exact_number
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.expected import ErrorSums, candidate_offsets
+from dphmm.mechanisms.expected import ErrorSums, LawSums, candidate_offsets
 from dphmm.mechanisms.lattice import BodyMechanism, exact_product, fits_int64
 from dphmm.samplers.body import LatticeSampler
 from dphmm.sensitivity.hull import SensitivityHull
@@ -47,11 +47,7 @@ class Staircase(BodyMechanism):
     def offset(self) -> Fraction:
         return self._offset
 
-    @cached_property
-    def expected_error(self) -> float:
-        """E‖noise‖² in answer units squared: summed over the lattice where that is small, else of the
-        continuous law.
-        """
+    def _make_sums(self) -> LawSums:
         return ErrorSums.of(self._hull, self._body, self.epsilon, (self._offset,)).staircase[0]
 
     def describe(self) -> dict[str, str]:
@@ -59,7 +55,10 @@ class Staircase(BodyMechanism):
 
     def _best_offset(self) -> Fraction:
         offsets = candidate_offsets(self._body)
-        return offsets[ErrorSums.of(self._hull, self._body, self.epsilon, offsets).best()]
+        sums = ErrorSums.of(self._hull, self._body, self.epsilon, offsets)
+        best = sums.best()
+        self.with_sums(sums.staircase[best])
+        return offsets[best]
 
     def _make_sampler(self) -> LatticeSampler:
         return LatticeSampler.staircase(self._body, self.epsilon, self._offset)

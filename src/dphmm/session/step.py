@@ -63,8 +63,13 @@ class Position:
 ESTIMATE_LOSSES = ("squared", "euclidean", "state")
 
 
+#: A prediction that moves no probability by more than this has settled. Only estimates and δ-sets notice: the
+#: support is compared exactly.
+SETTLED = 1e-10
+
+
 def _same(a: Belief, b: Belief) -> bool:
-    return bool(np.array_equal(a.support, b.support) and np.max(np.abs(a.probability - b.probability)) <= 1e-15)
+    return bool(np.array_equal(a.support, b.support) and np.max(np.abs(a.probability - b.probability)) <= SETTLED)
 
 
 @dataclass(frozen=True, eq=False)
