@@ -17,8 +17,8 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def terminal(monkeypatch):
+def at_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Standard error as a terminal; called in the test itself, because pytest puts its own there before."""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("NO_COLOR", "1")
@@ -27,7 +27,8 @@ def terminal(monkeypatch):
     return stream
 
 
-def test_a_summary_and_a_bar_without_colours(terminal):
+def test_a_summary_and_a_bar_without_colours(monkeypatch):
+    terminal = at_terminal(monkeypatch)
     console = Console()
     with console.progress("release") as report:
         report(1, 2)
@@ -40,7 +41,8 @@ def test_a_summary_and_a_bar_without_colours(terminal):
     assert "\x1b[9" not in text
 
 
-def test_quiet_leaves_warnings(terminal):
+def test_quiet_leaves_warnings(monkeypatch):
+    terminal = at_terminal(monkeypatch)
     console = Console(quiet=True)
     console.say([("rows", "3")])
     with console.progress("release") as report:
