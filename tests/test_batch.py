@@ -103,6 +103,24 @@ def test_known_users_need_resume_and_then_keep_their_answers(parts):
     assert ledger.spent("u").epsilon == 4
 
 
+def test_a_row_of_a_step_that_was_skipped_comes_too_late(parts):
+    ledger = MemoryLedger()
+    steps = np.array([1, 4], dtype=np.int64)
+    released(batch(parts, 1, ledger=ledger), rows_of("ab", ["u"] * 2, step=steps))
+    work = batch(parts, 2, ledger=ledger)
+    rows = released(work, rows_of("abce", ["u"] * 4, step=np.array([1, 2, 4, 5])), resume=True)
+    assert [row.release.t for row in rows] == [1, 4, 5]
+    assert work.report.late == 1
+
+
+def test_a_step_before_the_first_comes_too_late(parts):
+    ledger = MemoryLedger()
+    released(batch(parts, 1, ledger=ledger), rows_of("ab", ["u"] * 2, step=np.array([5, 6])))
+    work = batch(parts, 2, ledger=ledger)
+    assert released(work, rows_of("c", ["u"], step=np.array([3])), resume=True) == []
+    assert work.report.late == 1
+
+
 def test_stopped_between_chunks_it_resumes_to_the_same(parts, monkeypatch):
     monkeypatch.setattr("dphmm.batch.CHUNK", 2)
     whole = answers(released(batch(parts, 9), rows_of()))

@@ -59,7 +59,10 @@ class _Truth:
 
 @dataclass
 class BatchReport:
-    """Counts that may be shown to the owner; ``drifted`` is for the owner alone and never published."""
+    """What happened to the rows. ``drifted`` is for the owner alone and never published.
+
+    ``late`` rows are of steps that an earlier run skipped: nothing can be released for them any more.
+    """
 
     rows: int = 0
     subjects: int = 0
@@ -67,6 +70,7 @@ class BatchReport:
     replayed: int = 0
     same_step: int = 0
     skipped_steps: int = 0
+    late: int = 0
     drifted: int = 0
     plans: set[str] = field(default_factory=set)
 
@@ -203,7 +207,10 @@ class Batch:
             yield self._fresh(session, visit.user, time, truth.states[row])
 
     def _stored(self, session: ReleaseSession, user: str, time: int | None, t: int) -> Step:
-        def step(transaction: Transaction) -> Released:
+        def step(transaction: Transaction) -> Released | None:
+            if not session.has_released(t):
+                self.report.late += 1
+                return None
             self.report.replayed += 1
             return Released(user, time, session.released(t))
 

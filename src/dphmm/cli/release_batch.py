@@ -111,6 +111,7 @@ def _document(
         "rows": report.rows + rejected,
         "set_aside": set_aside,
         "same_step": report.same_step,
+        "late": report.late,
         "released": published.rows,
         "stored_before": report.replayed,
         "subjects": published.subjects,
@@ -134,6 +135,7 @@ def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
         ("rows in", f"{document['rows']} of {document['subjects']} subjects"),
         ("released", f"{document['released']} rows, {document['stored_before']} of them stored before"),
         ("same step", f"{document['same_step']} rows not released: one answer per subject and step"),
+        ("late", f"{document['late']} rows not released: an earlier run has passed over their steps"),
         ("skipped steps", f"{document['skipped_steps']} without a row: predicted through, and recorded"),
         ("set aside", f"{in_words(document['set_aside'])}; listed in {Path(output).name}.rejected.csv"),
         (
@@ -148,5 +150,5 @@ def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
         ("written", f"{output} and its privacy statement {Path(output).name}.privacy.json"),
     ]
     # What did not happen is not mentioned.
-    counted = {"same step": "same_step", "skipped steps": "skipped_steps", "set aside": "set_aside"}
+    counted = {"same step": "same_step", "late": "late", "skipped steps": "skipped_steps", "set aside": "set_aside"}
     return [row for row in rows if row[0] not in counted or document[counted[row[0]]]]

@@ -55,6 +55,7 @@ class Belief:
 
     @property
     def n_states(self) -> int:
+        """N, the number of states."""
         return len(self.support)
 
     @property

@@ -209,9 +209,7 @@ class LatticeSampler:
         if self._graded:
             norm = max(Fraction(v, b) for v, b in zip(values, self._body.offsets, strict=True))
             return self._last * (1 + norm - math.ceil(norm))
-        steps = max(
-            v // b + (v % b > a) for v, b, a in zip(values, self._body.offsets, self._allowances, strict=True)
-        )
+        steps = max(v // b + (v % b > a) for v, b, a in zip(values, self._body.offsets, self._allowances, strict=True))
         level = -(-steps // self._stride)
         return self._last * (steps - self._stride * level + self._stride - 1)
 
@@ -268,9 +266,7 @@ def add_noise(images: IntArray, noise: IntArray) -> IntArray:
 
 def _product(left: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     columns = list(zip(*right, strict=True))
-    return tuple(
-        tuple(sum(a * b for a, b in zip(row, column, strict=True)) for column in columns) for row in left
-    )
+    return tuple(tuple(sum(a * b for a, b in zip(row, column, strict=True)) for column in columns) for row in left)
 
 
 def _int64(values: np.ndarray, first: int) -> IntArray:

@@ -166,9 +166,7 @@ def default_bits(bits: Bits | None = None) -> Bits:
     if bits is None:
         return _process_bits()
     if not callable(getattr(bits, "uint64", None)) or not isinstance(getattr(bits, "secure", None), bool):
-        raise InvalidInput(
-            "bits", type(bits).__name__, "None (system bits), or an object with uint64(n) and secure"
-        )
+        raise InvalidInput("bits", type(bits).__name__, "None (system bits), or an object with uint64(n) and secure")
     return bits
 
 

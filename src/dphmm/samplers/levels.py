@@ -61,9 +61,7 @@ class Levels:
     def half_widths(self, level: int) -> tuple[int, ...]:
         """Half-widths of Box_level."""
         radius = ((self._stride * level) << _OFFSET_BITS) + self._offset
-        return tuple(
-            (radius * w) >> (_OFFSET_BITS + s) for w, s in zip(self._widths, self._shifts, strict=True)
-        )
+        return tuple((radius * w) >> (_OFFSET_BITS + s) for w, s in zip(self._widths, self._shifts, strict=True))
 
     def box_size(self, level: int) -> int:
         """|Box_level|, the number of its lattice points."""

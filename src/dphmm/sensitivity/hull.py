@@ -60,14 +60,17 @@ class SensitivityHull:
 
     @property
     def normals(self) -> IntArray:
+        """Integer facet normals (m, k) in the coordinates of the span; one of each ± pair."""
         return self.body.normals
 
     @property
     def offsets(self) -> IntArray:
+        """Integer facet offsets (m,): |normals·y| <= offsets."""
         return self.body.offsets
 
     @property
     def hull_vertices(self) -> IntArray | None:
+        """Corners (v, k) in the coordinates of the span; None for a body given by facets alone."""
         return self.body.vertices
 
     @property

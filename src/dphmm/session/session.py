@@ -190,6 +190,10 @@ class ReleaseSession:
         """The releases so far, in order."""
         return tuple(self._past.values())
 
+    def has_released(self, t: int) -> bool:
+        """Whether step t was released, rather than skipped or yet to come."""
+        return t in self._past
+
     def released(self, t: int) -> Release:
         """The release of an earlier step. Raises InvalidInput for a skipped or a coming one."""
         if t in self._past:
