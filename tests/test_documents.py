@@ -1,4 +1,4 @@
-"""The documents tell the truth: README's example runs, its commands exist, links lead somewhere, names are explained."""
+"""The documents tell the truth: README's example runs, its commands exist, links lead somewhere."""
 
 from __future__ import annotations
 

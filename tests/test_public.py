@@ -9,11 +9,29 @@ import pytest
 
 import dphmm
 
-CONTRACT = """
-StateSpace Grid H3 MarkovModel policy sensitivity_hull l1_sensitivity degree_of_protection exposed_states
-protectable_graph mechanisms ReleaseSession DeltaSet ReplayBits release_many save_model load_model save_policy
-load_policy open_ledger accounting
-""".split()
+CONTRACT = (
+    "StateSpace",
+    "Grid",
+    "H3",
+    "MarkovModel",
+    "policy",
+    "sensitivity_hull",
+    "l1_sensitivity",
+    "degree_of_protection",
+    "exposed_states",
+    "protectable_graph",
+    "mechanisms",
+    "ReleaseSession",
+    "DeltaSet",
+    "ReplayBits",
+    "release_many",
+    "save_model",
+    "load_model",
+    "save_policy",
+    "load_policy",
+    "open_ledger",
+    "accounting",
+)
 
 NAMESPACES = {
     "policy": "complete categorical radius transition from_edges from_networkx union",

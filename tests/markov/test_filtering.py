@@ -244,3 +244,30 @@ def _seconds(call):
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
+
+
+@pytest.mark.parametrize("steps", [0, 1, 7, 40])
+def test_predicting_many_steps_is_predicting_again_and_again(steps):
+    rng = np.random.default_rng(steps)
+    moves = rng.random((6, 6)) * (rng.random((6, 6)) < 0.5) + np.eye(6)
+    model = MarkovModel(np.eye(6)[0], moves / moves.sum(axis=1, keepdims=True))
+    one_by_one = belief = Belief.initial(model)
+    for t in range(steps):
+        one_by_one = one_by_one.predict(model, t=3 + t)
+    many = belief.predict_many(model, 3, steps)
+    assert np.array_equal(many.support, one_by_one.support)
+    assert np.allclose(many.probability, one_by_one.probability, rtol=0, atol=1e-8)
+
+
+def test_a_periodic_chain_never_settles_and_ends_on_its_own_phase():
+    model = MarkovModel(np.array([1.0, 0.0]), np.array([[0.0, 1.0], [1.0, 0.0]]))
+    for steps in (1000, 1001):
+        assert Belief.initial(model).predict_many(model, 1, steps).support.tolist() == [steps % 2 == 0, steps % 2 == 1]
+
+
+def test_a_long_gap_keeps_the_support_of_every_step():
+    """A corridor widens by one cell a step: stopping early would lose cells."""
+    n = 400
+    moves = np.eye(n) + np.eye(n, k=1) + np.eye(n, k=-1)
+    model = MarkovModel(np.eye(n)[0], moves / moves.sum(axis=1, keepdims=True))
+    assert Belief.initial(model).predict_many(model, 1, 250).support.sum() == 251

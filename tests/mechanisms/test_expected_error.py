@@ -53,6 +53,16 @@ def test_sums_leave_out_less_than_they_say():
             assert law.error == pytest.approx(expected_error(mechanism, 60), rel=2e-12)
 
 
+def test_a_walk_that_stops_too_soon_goes_on(monkeypatch):
+    hull = shape("disc")
+    right = ErrorSums.of(hull, lattice_body(hull), Fraction(2), OFFSETS)
+    monkeypatch.setattr(module, "_first_radius", lambda k, epsilon, share: 2)
+    again = ErrorSums.of(hull, lattice_body(hull), Fraction(2), OFFSETS)
+    assert again.knorm.error == pytest.approx(right.knorm.error, rel=2e-12)
+    for a, b in zip(again.staircase, right.staircase, strict=True):
+        assert a.error == pytest.approx(b.error, rel=2e-12)
+
+
 def test_units_are_those_of_the_answers():
     points = [(3, 0), (2, 2), (0, 3), (-2, 2)]
     stretched = DiscreteKNorm(hull_of_points(points, pitch=(0.5, 20.0)), 2)

@@ -229,7 +229,7 @@ def test_the_norm_of_continuous_noise_is_gamma_of_the_rank(name):
 
 
 @pytest.mark.parametrize("kind", [KNorm, PlanarIsotropic])
-@pytest.mark.parametrize("name", ["example", "thin", "octahedron", "slanted box"])
+@pytest.mark.parametrize("name", ["running", "thin", "octahedron", "slanted box"])
 def test_the_direction_of_continuous_noise_is_uniform_on_the_body(kind, name):
     """The second moment of noise is (k+1)(k+2)/ε² times that of the uniform law on K, entry by entry."""
     hull = shape(name)

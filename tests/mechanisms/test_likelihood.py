@@ -62,8 +62,18 @@ def test_likelihoods_beyond_64_bits_are_exact(monkeypatch):
         fast = mechanism.log_likelihood_lattice(near, images)
         with monkeypatch.context() as patch:
             patch.setattr(module, "_INT64_ROOM", 0.0)
-            patch.setattr("dphmm.mechanisms.staircase.fits_int64", lambda v, rows: False)
             np.testing.assert_allclose(mechanism.log_likelihood_lattice(near, images), fast, rtol=1e-15)
+
+
+@pytest.mark.parametrize("room", [2.0**62, 0.0])
+def test_stairs_begin_where_the_norm_meets_the_offset(room, monkeypatch):
+    """N = j + g is still step j, in 64 bits and in Python integers."""
+    monkeypatch.setattr(module, "_INT64_ROOM", room)
+    hull, zero = shape("interval"), np.zeros((1, 1), dtype=np.int64)
+    for g in (Fraction(0), Fraction(1, 3), Fraction(2, 3), Fraction(1, 2)):
+        stairs = Staircase(hull, 1, g)
+        found = [stairs.log_likelihood_lattice(np.array([z]), zero)[0] for z in range(-20, 21)]
+        assert found == [-max(0, math.ceil(Fraction(abs(z), 3) - g)) for z in range(-20, 21)]
 
 
 def test_likelihoods_in_answer_units_are_those_of_the_lattice():

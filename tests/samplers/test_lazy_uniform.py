@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphmm.samplers.exponential import exp_bracket
+from dphmm.samplers.exponential import _series, _squares, exp_bracket
 from dphmm.samplers.uniform import LazyUniform, WordReader
 
 
@@ -49,6 +49,30 @@ def test_exp_bracket_holds_and_is_tight(x, bits):
     slack = Fraction(1, 10**20)  # of the decimal's own rounding
     assert low <= true + slack and true - slack <= high
     assert 0 <= low <= high <= 2**bits and high - low <= 2
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.fractions(Fraction(1, 10**6), Fraction(1, 2), max_denominator=10**6), st.integers(8, 200))
+def test_partial_sums_bracket_and_not_by_luck(x, scale):
+    """Before anything is rounded away: each bound on its own side, by a few units at most."""
+    low, high = _series(x, scale)
+    true = decimal_exp(x, 120) * 2**scale
+    assert low <= true + Fraction(1, 10**40) and true - Fraction(1, 10**40) <= high
+    assert high - low <= 4 + scale
+
+
+def test_sums_of_many_roundings_stay_on_their_side():
+    for numerator in range(1, 200):
+        x = Fraction(numerator, 401)
+        for scale in (3, 4, 5, 6, 7, 9, 12):
+            low, high = _series(x, scale)
+            assert low <= decimal_exp(x, 50) * 2**scale <= high
+
+
+@given(st.integers(0, 2**40), st.integers(0, 2**40), st.integers(1, 40))
+def test_squares_are_rounded_outward(low, high, scale):
+    down, up = _squares(low, high, scale)
+    assert down == math.floor(Fraction(low * low, 2**scale)) and up == math.ceil(Fraction(high * high, 2**scale))
 
 
 def test_exp_bracket_at_its_ends():

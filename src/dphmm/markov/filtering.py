@@ -17,6 +17,10 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.types import BoolArray, FloatArray, States
 
+#: A prediction that moves no probability by more than this has settled; looked at once in so many steps.
+SETTLED = 1e-10
+_CHECK_EVERY = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Belief:
@@ -73,6 +77,25 @@ class Belief:
         logs, reached = predict(columns.indptr, columns.indices, columns.data, self.log_probability, self.support)
         return Belief(logs, reached)
 
+    def predict_many(self, model: MarkovModel, t: int, steps: int) -> Belief:
+        """The belief about t + steps - 1 from this one about t - 1: ``predict`` again and again.
+
+        Where the matrix is always the same it stops once nothing moves: the support exactly, and no probability by
+        more than SETTLED in a step. Only estimates and δ-sets can notice.
+        """
+        from dphmm._kernels.markov import predict
+
+        logs, support = self.log_probability, self.support
+        for passed in range(steps):
+            columns = model.predecessors_at(t + passed)
+            following, reached = predict(columns.indptr, columns.indices, columns.data, logs, support)
+            check = model.time_homogeneous and passed % _CHECK_EVERY == 0
+            settled = check and bool(np.array_equal(reached, support)) and _largest_move(following, logs) <= SETTLED
+            logs, support = following, reached
+            if settled:
+                break
+        return Belief(logs, support)
+
     def condition(self, log_likelihood: Any, support: States = None) -> Belief:
         """The belief after an observation.
 
@@ -98,6 +121,10 @@ class Belief:
         joint -= joint.max()
         logs[remaining] = joint - np.log(np.exp(joint).sum())
         return Belief(logs, remaining)
+
+
+def _largest_move(logs: FloatArray, before: FloatArray) -> float:
+    return float(np.max(np.abs(np.exp(logs) - np.exp(before))))
 
 
 def _check_likelihood(likelihood: FloatArray, remaining: BoolArray) -> None:

@@ -78,12 +78,13 @@ def candidate_offsets(body: LatticeBody) -> tuple[Fraction, ...]:
     facet = np.argmax(norms, axis=1)
     near = norms[np.arange(len(points)), facet] <= 2.0
     tops, bottoms = values[np.arange(len(points)), facet][near], offsets[facet][near]
-    pairs = {(int(a) % int(b), int(b)) for a, b in np.unique(np.stack([tops, bottoms], axis=1), axis=0)}
-    found = sorted({Fraction(a, b) for a, b in pairs} | {Fraction(0)})
-    if len(found) <= MOST_OFFSETS:
-        return tuple(found)
-    picked = np.linspace(0, len(found) - 1, MOST_OFFSETS).round().astype(int)
-    return tuple(found[i] for i in picked)
+    rests = tops % bottoms
+    divisor = np.gcd(rests, bottoms)
+    found = np.unique(np.stack([rests // divisor, bottoms // divisor], axis=1), axis=0)
+    found = found[np.argsort(found[:, 0] / found[:, 1], kind="stable")]
+    if len(found) > MOST_OFFSETS:
+        found = found[np.linspace(0, len(found) - 1, MOST_OFFSETS).round().astype(int)]
+    return tuple(sorted(Fraction(int(a), int(b)) for a, b in found))
 
 
 def _lattice_errors(

@@ -21,10 +21,14 @@ def exp_bracket(x: Fraction, bits: int) -> tuple[int, int]:
     scale = bits + 2 * halvings + 16
     low, high = _series(x / (1 << halvings), scale)
     for _ in range(halvings):
-        low = (low * low) >> scale
-        high = -((-high * high) >> scale)
+        low, high = _squares(low, high, scale)
     drop = scale - bits
     return low >> drop, -(-high >> drop)
+
+
+def _squares(low: int, high: int, scale: int) -> tuple[int, int]:
+    """The squares of two numbers over 2**scale, the first rounded down and the second up."""
+    return (low * low) >> scale, -((-high * high) >> scale)
 
 
 def _series(x: Fraction, scale: int) -> tuple[int, int]:

@@ -45,31 +45,12 @@ class Position:
         return Position(self.t + 1, now.predict(model, t=self.t + 1))
 
     def passing(self, model: MarkovModel, through: int) -> Position:
-        """The position at step ``through`` when nothing is published from this one on.
-
-        Stops early where nothing moves any more: gaps of years are common.
-        """
-        belief = self.prior
-        for t in range(self.t + 1, through + 1):
-            predicted = belief.predict(model, t=t)
-            settled = model.time_homogeneous and _same(predicted, belief)
-            belief = predicted
-            if settled:
-                break
-        return Position(through, belief)
+        """The position at step ``through`` when nothing is published from this one on."""
+        return Position(through, self.prior.predict_many(model, self.t + 1, through - self.t))
 
 
 #: What an estimate may minimise: mean squared error, mean distance, or the chance of naming a wrong state.
 ESTIMATE_LOSSES = ("squared", "euclidean", "state")
-
-
-#: A prediction that moves no probability by more than this has settled. Only estimates and δ-sets notice: the
-#: support is compared exactly.
-SETTLED = 1e-10
-
-
-def _same(a: Belief, b: Belief) -> bool:
-    return bool(np.array_equal(a.support, b.support) and np.max(np.abs(a.probability - b.probability)) <= SETTLED)
 
 
 @dataclass(frozen=True, eq=False)
