@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long lint coverage bench clean help
+.PHONY: demo test test-long lint coverage docs clean help
 
 help:
 	@echo "make demo       set up, then run dphmm demo (writes demo-out/report.html)"
 	@echo "make test       set up, then run the tests"
 	@echo "make test-long  the long statistical and real-data tests too"
 	@echo "make lint       style, types and the import contract"
+	@echo "make docs       the reference from docstrings, into docs-out/"
 	@echo "make coverage   line coverage with the kernels as plain Python"
 
 $(READY): pyproject.toml
@@ -38,5 +39,9 @@ lint: $(READY)
 coverage: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long" --cov=dphmm --cov-report=term-missing
 
+docs: $(READY)
+	$(BIN)/pdoc --output-directory docs-out $(addprefix dphmm.,errors states markov policy sensitivity mechanisms \
+	  samplers session accounting storage batch report evaluation)
+
 clean:
-	rm -rf $(VENV) demo-out
+	rm -rf $(VENV) demo-out docs-out

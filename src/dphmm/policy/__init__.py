@@ -8,42 +8,15 @@ several policies PolicyGraph      what every policy answers from_description a p
 delta_states, parse_constraint
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from dphmm.policy._cliques import categorical, complete, transition
-    from dphmm.policy._edges import from_adjacency, from_edges
-    from dphmm.policy._files import from_edge_list, from_graphml, from_node_link
-    from dphmm.policy._kinds import from_description
-    from dphmm.policy._named import from_networkx
-    from dphmm.policy._radius import radius
-    from dphmm.policy._union import union
-    from dphmm.policy.constraint import Constraint, DeltaSet, Support, delta_states, parse_constraint
-    from dphmm.policy.graph import PolicyGraph
-
-_HOME = {
-    "categorical": "_cliques",
-    "complete": "_cliques",
-    "transition": "_cliques",
-    "from_adjacency": "_edges",
-    "from_edges": "_edges",
-    "from_edge_list": "_files",
-    "from_graphml": "_files",
-    "from_node_link": "_files",
-    "from_description": "_kinds",
-    "from_networkx": "_named",
-    "radius": "_radius",
-    "union": "_union",
-    "Constraint": "constraint",
-    "DeltaSet": "constraint",
-    "Support": "constraint",
-    "delta_states": "constraint",
-    "parse_constraint": "constraint",
-    "PolicyGraph": "graph",
-}
+from dphmm.policy._cliques import categorical, complete, transition
+from dphmm.policy._edges import from_adjacency, from_edges
+from dphmm.policy._files import from_edge_list, from_graphml, from_node_link
+from dphmm.policy._kinds import from_description
+from dphmm.policy._named import from_networkx
+from dphmm.policy._radius import radius
+from dphmm.policy._union import union
+from dphmm.policy.constraint import Constraint, DeltaSet, Support, delta_states, parse_constraint
+from dphmm.policy.graph import PolicyGraph
 
 __all__ = [
     "Constraint",
@@ -65,13 +38,3 @@ __all__ = [
     "transition",
     "union",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
