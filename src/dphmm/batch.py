@@ -13,21 +13,19 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dphmm.accounting.ledger import Ledger, MemoryLedger, Transaction
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
-from dphmm.session.options import Options
-from dphmm.session.planner import Planner
+from dphmm.session.options import Options, checked_caps
+from dphmm.session.planner import Planner, check_same_states
 from dphmm.session.release import Release
-from dphmm.session.session import ReleaseSession, check_same_states, checked_caps
-from dphmm.states.maps import MapSpace
+from dphmm.session.session import ReleaseSession
+from dphmm.states.observed import in_steps, public_times, true_states
 from dphmm.states.sequences import Visit
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import MICROSECONDS, Trajectories
+from dphmm.states.trajectory import Trajectories
 from dphmm.types import Bits, Exact, IntArray
 
 #: Releases that share one transaction: enough to make its commit cheap, few enough to lose little when stopped.
@@ -238,42 +236,6 @@ def _origin(session: ReleaseSession) -> int:
     if not session.origin.lstrip("-").isdecimal():
         raise InvalidInput("ledger", f"a history whose step 1 is {session.origin!r}", "one that a batch has written")
     return int(session.origin)
-
-
-def in_steps(trajectories: Trajectories, step: int | None) -> tuple[Trajectories, int]:
-    """The rows by time step of the model, the last of a step winning, and how many rows that left out."""
-    if step is None or trajectories.step is not None:
-        return trajectories, 0
-    if trajectories.time is None:
-        raise InvalidInput("t", "no time column", f"times, because the model has steps of {step} s; or a step column")
-    stepped, counts = trajectories.resample(step)
-    return stepped, sum(dict(counts).values())
-
-
-def public_times(trajectories: Trajectories, step: int | None) -> IntArray | None:
-    """When each row is published to have been: the start of its time step, or its own time where there are no steps."""
-    if step is not None and trajectories.step is not None:
-        return trajectories.step * step * MICROSECONDS
-    return trajectories.time
-
-
-def true_states(trajectories: Trajectories, space: StateSpace) -> list[int | str]:
-    """The state of every row: its number, or the name itself where the space has no such state (drift).
-
-    A place outside every state counts as the nearest one: a missing row would publish that its owner was elsewhere.
-    """
-    if trajectories.state is not None:
-        numbers = {name: space.index_of(name) for name in set(trajectories.state.tolist())}
-        return [numbers[name] if numbers[name] >= 0 else name for name in trajectories.state.tolist()]
-    if trajectories.lat is None or trajectories.lon is None:
-        raise InvalidInput("columns", ", ".join(trajectories.columns), "lat and lon, or state")
-    if not isinstance(space, MapSpace):
-        raise InvalidInput("lat, lon", "places", "a state column: the model's states are not places")
-    states = np.asarray(space.locate(trajectories.lat, trajectories.lon))
-    outside = states < 0
-    states[outside] = space.nearest(trajectories.lat[outside], trajectories.lon[outside])
-    found: list[int | str] = states.tolist()
-    return found
 
 
 def release_many(

@@ -12,6 +12,7 @@ import pytest
 import dphmm.mechanisms
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import (
+    MECHANISM_CHOICES,
     MECHANISMS,
     RELEASE_MECHANISMS,
     Constant,
@@ -22,6 +23,7 @@ from dphmm.mechanisms import (
     choose,
     from_description,
     mechanism,
+    mechanism_for,
 )
 from dphmm.mechanisms import choice as module
 from dphmm.mechanisms.expected import candidate_offsets
@@ -122,3 +124,14 @@ def test_descriptions_that_are_not_of_a_release_mechanism_are_refused():
             from_description(hull, wrong)
     with pytest.raises(InvalidInput, match="one of"):
         mechanism("gauss", hull, 1)
+
+
+def test_a_plan_gets_the_mechanism_it_names():
+    hull = shape("disc")
+    assert mechanism_for(hull, Fraction(1), "auto") is choose(hull, 1)
+    for name in MECHANISM_CHOICES[1:]:
+        assert mechanism_for(hull, Fraction(1), name).name == name
+        assert isinstance(mechanism_for(hull_of_points([(0, 0)]), Fraction(1), name), Constant)
+    for made in (DiscreteKNorm(hull, 2), Staircase(hull, 2, 0)):
+        assert made.loss_of_norm(made.hull.norm_fraction((4, 1))) == made.loss_lattice((4, 1))
+        assert made.loss_of_norm(float("inf")) == float("inf")

@@ -54,7 +54,7 @@ class Job:
 
     def rows(self, trajectories: Trajectories, columns: Sequence[str]) -> Trajectories:
         """The rows as the model's states and steps need them; InvalidInput for a missing or wrong column."""
-        from dphmm.batch import in_steps, true_states
+        from dphmm.states.observed import in_steps, true_states
 
         if hasattr(self.space, "locate") and trajectories.lat is not None:
             trajectories = replace(trajectories, state=None)

@@ -21,8 +21,8 @@ _STEPS = 3
 
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
-    from dphmm.batch import in_steps
     from dphmm.cli.set_aside import by_reason, in_words
+    from dphmm.states.observed import in_steps
 
     check_outputs(given)
     loaded, rows, _ = read_rows(job, given)

@@ -109,7 +109,7 @@ class _Stream:
         return self.batch.resumed(user)
 
     def _state(self, line: Line) -> int | str:
-        from dphmm.batch import true_states
+        from dphmm.states.observed import true_states
         from dphmm.states.trajectory import Trajectories
 
         lat, lon = line.place or (None, None)

@@ -2,9 +2,9 @@
 
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner
+from dphmm.session.planner import Planner, check_same_states
 from dphmm.session.release import Release
-from dphmm.session.session import Outcome, ReleaseSession, check_same_states
+from dphmm.session.session import Outcome, ReleaseSession
 from dphmm.session.step import Position, estimate
 
 __all__ = [

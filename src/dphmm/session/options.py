@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dphmm._checks import exact_epsilon, exact_number, one_of
+from dphmm.accounting.ledger import Caps
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import MECHANISM_CHOICES
 from dphmm.policy.constraint import DeltaSet, Support, parse_constraint
@@ -101,3 +102,17 @@ def _thickness(thickness: Exact | Sequence[Exact] | None, dimension: int) -> tup
     if any(t <= 0 for t in exact):
         raise InvalidInput("thickness", str(thickness), "lengths greater than 0, in answer units")
     return exact
+
+
+def checked_caps(epsilon: Exact | None, cost: Exact | None) -> Caps:
+    """Caps from what a user passes. Raises InvalidInput naming the cap."""
+    return Caps(_cap(epsilon, "cap_epsilon"), _cap(cost, "cap_cost"))
+
+
+def _cap(value: Exact | None, field: str) -> Fraction | None:
+    if value is None:
+        return None
+    cap = exact_number(value, field)
+    if cap < 0:
+        raise InvalidInput(field, str(value), "0 or more")
+    return cap

@@ -133,3 +133,9 @@ def fixed_partners(record: PlanRecord) -> IntArray:
 def given_partners(record: PlanRecord) -> IntArray:
     """The partners (p, 2) that had been fixed by other queries when a recorded plan was made."""
     return np.array(json.loads(record.description)["given_partners"], dtype=np.int64).reshape(-1, 2)
+
+
+def all_partners(records: list[PlanRecord]) -> IntArray:
+    """The partners (p, 2) that other queries of the same step have fixed."""
+    pairs = [fixed_partners(record) for record in records]
+    return np.unique(np.vstack(pairs), axis=0) if pairs else np.zeros((0, 2), dtype=np.int64)

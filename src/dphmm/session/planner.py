@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphmm.errors import DegenerateHull
+from dphmm.errors import DegenerateHull, InvalidInput
+from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import Constant, LatticeMechanism, mechanism_for
 from dphmm.policy import from_edges
 from dphmm.policy.constraint import Constraint
@@ -214,3 +215,10 @@ class _Step:
 
 def _sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> None:
+    """Model, policy and space must speak of the same number of states."""
+    if not model.n_states == policy.n_states == space.n_states:
+        came = f"{model.n_states} states in the model, {policy.n_states} in the policy, {space.n_states} in the space"
+        raise InvalidInput("space", came, "the same number in all three")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
-from dphmm._checks import exact_number, one_of
+from dphmm._checks import one_of
 from dphmm.accounting.ledger import (
     Caps,
     Entry,
@@ -26,13 +25,13 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
-from dphmm.session.options import Options
-from dphmm.session.plan import Plan, fixed_partners, given_partners, plan_states
-from dphmm.session.planner import Planner
+from dphmm.session.options import Options, checked_caps
+from dphmm.session.plan import Plan, all_partners, given_partners, plan_states
+from dphmm.session.planner import Planner, check_same_states
 from dphmm.session.release import Release
 from dphmm.session.step import ESTIMATE_LOSSES, Position, estimate
 from dphmm.states.space import StateSpace
-from dphmm.types import Bits, BoolArray, Exact, IntArray
+from dphmm.types import Bits, BoolArray, Exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,32 +431,5 @@ class ReleaseSession:
         return f"ReleaseSession(subject={self._subject!r}, query={self._query!r}, t={self.t})"
 
 
-def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> None:
-    """Model, policy and space must speak of the same number of states."""
-    if not model.n_states == policy.n_states == space.n_states:
-        came = f"{model.n_states} states in the model, {policy.n_states} in the policy, {space.n_states} in the space"
-        raise InvalidInput("space", came, "the same number in all three")
-
-
-def all_partners(records: list[PlanRecord]) -> IntArray:
-    """The partners (p, 2) that other queries of the same step have fixed."""
-    pairs = [fixed_partners(record) for record in records]
-    return np.unique(np.vstack(pairs), axis=0) if pairs else np.zeros((0, 2), dtype=np.int64)
-
-
 def _nothing() -> tuple[int, ...]:
     return ()
-
-
-def checked_caps(epsilon: Exact | None, cost: Exact | None) -> Caps:
-    """Caps from what a user passes. Raises InvalidInput naming the cap."""
-    return Caps(_cap(epsilon, "cap_epsilon"), _cap(cost, "cap_cost"))
-
-
-def _cap(value: Exact | None, field: str) -> Fraction | None:
-    if value is None:
-        return None
-    cap = exact_number(value, field)
-    if cap < 0:
-        raise InvalidInput(field, str(value), "0 or more")
-    return cap
