@@ -112,7 +112,7 @@ INPUTS = {
         ("geolife",),
         BEIJING,
         {"radius": ("radius", "--radius", "1km"), **POLICIES_OF_A_MAP},
-        users=4,
+        users=8,
         models=("smoothed",),
         box=(116.28, 39.85, 116.48, 39.99),
     ),
@@ -121,7 +121,7 @@ INPUTS = {
         ("csv",),
         BEIJING,
         {"radius": ("radius", "--radius", "1km"), **POLICIES_OF_A_MAP},
-        users=6,
+        users=15,
         models=("counts", "smoothed"),
     ),
     "gowalla-los-angeles": Input(
@@ -261,6 +261,12 @@ def joined(rows: pd.DataFrame, released: pd.DataFrame, step_seconds: int | None)
 
 def mean_errors(both: pd.DataFrame, answers: pd.DataFrame | None) -> tuple[float, float]:
     """Mean distance from the truth, of z and of the estimate: metres on a map, else in answer units."""
+    of_z, of_estimate = errors(both, answers)
+    return float(of_z.mean()), float(of_estimate.mean())
+
+
+def errors(both: pd.DataFrame, answers: pd.DataFrame | None) -> tuple[np.ndarray, np.ndarray]:
+    """The distances of every row."""
     if "z_lat" in both:
         there = np.radians(both[["lat", "lon"]].to_numpy())
         found = [np.radians(both[[f"{name}_lat", f"{name}_lon"]].to_numpy()) for name in ("z", "estimate")]
@@ -269,13 +275,14 @@ def mean_errors(both: pd.DataFrame, answers: pd.DataFrame | None) -> tuple[float
     axes = [column for column in answers if column != "state"]
     true = answers.set_index("state")[axes].loc[both.state].to_numpy()
     found = [both[[f"{name}_{j}" for j in range(len(axes))]].to_numpy() for name in ("z", "estimate")]
-    return tuple(float(np.linalg.norm(place - true, axis=1).mean()) for place in found)  # type: ignore[return-value]
+    return np.linalg.norm(found[0] - true, axis=1), np.linalg.norm(found[1] - true, axis=1)
 
 
-def _great_circle(one: np.ndarray, two: np.ndarray) -> float:
+def _great_circle(one: np.ndarray, two: np.ndarray) -> np.ndarray:
     half = np.sin((two - one) / 2) ** 2
     inner = half[:, 0] + np.cos(one[:, 0]) * np.cos(two[:, 0]) * half[:, 1]
-    return float((2 * EARTH_METRES * np.arcsin(np.sqrt(inner))).mean())
+    metres: np.ndarray = 2 * EARTH_METRES * np.arcsin(np.sqrt(inner))
+    return metres
 
 
 def answers_of(given: Input, folder: Path) -> pd.DataFrame | None:
@@ -307,6 +314,26 @@ def blind_error(cell: Cell, folder: Path) -> float:
     truth = pd.read_parquet(folder / "release.parquet")
     both = joined(truth, released, 300 if "--step" in given.fitting else None)
     return mean_errors(both, answers_of(given, folder))[0]
+
+
+def stay_errors(cell: Cell, folder: Path) -> dict[str, float]:
+    """Median errors of the estimate when someone has just come into a cell, and after an hour in it without a gap."""
+    from dphmm import load_model
+
+    released = pd.read_parquet(folder / f"{cell.file}.parquet")
+    both = joined(pd.read_parquet(folder / "release.parquet"), released, 300).sort_values(["user", "step"])
+    space: Any = load_model(folder / f"{cell.model}.npz").space
+    where = pd.Series(space.locate(both.lat.to_numpy(), both.lon.to_numpy()), index=both.index)
+    same = (where == where.shift()) & (both.user == both.user.shift()) & (both.step == both.step.shift() + 1)
+    stayed = (~same).groupby((~same).cumsum()).cumcount()
+    error = pd.Series(errors(both, None)[1], index=both.index)
+    hour = stayed >= 3600 // 300
+    return {
+        "all": float(error.median()),
+        "first": float(error[stayed == 0].median()),
+        "hour": float(error[hour].median()),
+        "rows": int(hour.sum()),
+    }
 
 
 def measured(cell: Cell, folder: Path, document: dict[str, Any], drifted: int, seconds: float) -> dict[str, Any]:
@@ -389,6 +416,17 @@ def table(results: list[tuple[Cell, dict[str, Any]]]) -> str:
     return "\n".join(lines)
 
 
+def stay_table(results: list[tuple[Cell, dict[str, float]]]) -> str:
+    """Stays in Markdown."""
+    head = "data | model | policy | constraint | all rows | just arrived | after an hour in one cell | rows of these"
+    lines = [f"| {head} |", "|" + "---|" * len(head.split("|"))]
+    for cell, found in results:
+        medians = [_error(found[name], "m") for name in ("all", "first", "hour")]
+        columns = [cell.name, cell.model, cell.policy, cell.constraint, *medians, found["rows"]]
+        lines.append("| " + " | ".join(map(str, columns)) + " |")
+    return "\n".join(lines)
+
+
 def _error(value: float, unit: str) -> str:
     return f"{value:,.0f} m" if unit == "m" else f"{value:.2f}"
 
@@ -404,7 +442,7 @@ def main() -> None:
     names = given.only.split(",")
     if unknown := set(names) - set(INPUTS):
         parser.error(f"--only {min(unknown)}: one of {', '.join(INPUTS)}")
-    results = []
+    results, stays = [], []
     for name in names:
         users = given.users or INPUTS[name].users
         folder = given.out / f"{name}-{users}"
@@ -415,7 +453,11 @@ def main() -> None:
         for cell in cells(name):
             print(cell.file, file=sys.stderr, flush=True)
             results.append((cell, {**run_cell(cell, folder), "blind": blind_error(cell, folder)}))
+            if "--step" in INPUTS[name].fitting:
+                stays.append((cell, stay_errors(cell, folder)))
     print(table(results))
+    if stays:
+        print(f"\nMedian errors of the estimate:\n\n{stay_table(stays)}")
 
 
 if __name__ == "__main__":

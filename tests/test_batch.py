@@ -158,7 +158,7 @@ def test_drift_has_a_row_like_any_other(parts):
     work = batch(parts)
     rows = released(work, rows_of("aQcZb"))
     assert len(rows) == 5
-    assert work.report.drifted == 2
+    assert work.report.drifted == work.report.outside == 2
 
 
 def test_places_outside_the_grid_are_released_from_the_nearest_cell():
@@ -166,8 +166,9 @@ def test_places_outside_the_grid_are_released_from_the_nearest_cell():
     n = grid.n_states
     model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n))
     rows = Trajectories.from_labels(["u", "u"], lat=np.array([39.905, 48.0]), lon=np.array([116.31, 2.0]))
-    found = released(Batch(model, dphmm.policy.complete(n), grid, 1), rows)
-    assert len(found) == 2
+    work = Batch(model, dphmm.policy.complete(n), grid, 1)
+    assert len(released(work, rows)) == 2
+    assert work.report.outside == 1
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])

@@ -57,7 +57,8 @@ class _Truth:
 
 @dataclass
 class BatchReport:
-    """What happened to the rows. ``drifted`` is for the owner alone and never published.
+    """What happened to the rows. ``outside`` (rows whose place or name is in no state) and ``drifted`` are
+    for the owner alone and never published.
 
     ``late`` rows are of steps that an earlier run skipped: nothing can be released for them any more.
     """
@@ -69,6 +70,7 @@ class BatchReport:
     same_step: int = 0
     skipped_steps: int = 0
     late: int = 0
+    outside: int = 0
     drifted: int = 0
     plans: set[str] = field(default_factory=set)
 
@@ -136,7 +138,7 @@ class Batch:
         BudgetExceeded : before anything is drawn where the promise of all rows together would pass a cap.
         """
         stepped, repeated = in_steps(trajectories, self.model.step)
-        states = true_states(stepped, self.space)
+        states, self.report.outside = true_states(stepped, self.space)
         visits, twice = stepped.visits()
         self.report.rows, self.report.subjects = len(trajectories), len(visits)
         self.report.same_step = repeated + sum(dict(twice).values())

@@ -123,3 +123,21 @@ def test_a_planted_number_is_found():
     for planted in (f"x{LAT}y".encode(), f"{LON}".encode(), b"abc" + struct.pack("<d", -LON), struct.pack(">d", LAT)):
         assert len(found_in(b"....." + planted + b"..", secrets)) == 1
     assert found_in(b"39.5 39.912345 39.9123456789", secrets) == set()
+
+
+def test_truth_is_joined_by_the_last_row_of_a_step_and_by_rank(matrix):
+    clock = pd.to_datetime(["2024-01-01T00:01Z", "2024-01-01T00:04Z", "2024-01-01T00:11Z"])
+    rows = pd.DataFrame({"user": ["a", "a", "a"], "t": clock, "lat": [1.0, 2.0, 3.0], "lon": [0.0, 0.0, 0.0]})
+    released = pd.DataFrame({"user": ["a", "a"], "t": clock[[1, 2]].floor("5min"), "step": [1, 3]})
+    places = released.assign(z_lat=[2.0, 4.0], z_lon=0.0, estimate_lat=[2.0, 3.0], estimate_lon=0.0)
+    both = matrix.joined(rows, places, 300)
+    assert both.lat.tolist() == [2.0, 3.0]
+    of_z, of_estimate = matrix.mean_errors(both, None)
+    assert of_z == pytest.approx(111_195 / 2, rel=1e-4)
+    assert of_estimate == 0
+    months = pd.DataFrame({"user": ["a", "b", "b"], "step": [7, 4, 5], "state": ["x", "y", "x"]})
+    answers = pd.DataFrame({"state": ["x", "y"], "v": [0, 3]})
+    published = pd.DataFrame({"user": ["b", "b", "a"], "step": [2, 1, 1], "z_0": [1.0, 1.0, 1.0], "estimate_0": 0.0})
+    both = matrix.joined(months, published, None)
+    assert both.state.tolist() == ["x", "y", "x"]
+    assert matrix.mean_errors(both, answers) == pytest.approx((4 / 3, 1.0))

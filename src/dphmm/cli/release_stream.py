@@ -119,7 +119,7 @@ class _Stream:
             lon=None if lon is None else [lon],
             state=None if line.state is None else [line.state],
         )
-        return true_states(row, self.batch.space)[0]
+        return true_states(row, self.batch.space)[0][0]
 
 
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:

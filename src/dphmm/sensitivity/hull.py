@@ -266,7 +266,7 @@ class _Projected:
         return int(self.coordinates.shape[0])
 
     def extreme(self, direction: IntArray) -> tuple[int, IntArray]:
-        value, point = self.source.extreme(direction @ self.coordinates)
+        value, point = self.source.extreme(dot(self.coordinates.T, direction))
         return value, np.array([int(x) for x in dot(self.coordinates, point)], dtype=np.int64)
 
 

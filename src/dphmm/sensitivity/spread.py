@@ -48,11 +48,16 @@ def _integer_weights(pitches: tuple[Fraction, ...]) -> tuple[Fraction, list[int]
 
 def largest_norm(hull: SensitivityHull, points: IntArray) -> Loss:
     """max ‖p - q‖_K over pairs of lattice points (n, d), exactly: the factor of Theorem 6.3; inf across cosets."""
-    if any(np.ptp(dot(points, equation)) != 0 for equation in hull.equations):
+    if any(_extent(dot(points, equation)) for equation in hull.equations):
         return math.inf
     y = np.stack([dot(points, row) for row in hull.coordinates], axis=-1) if hull.rank else points[:, :0]
     ratios = [
-        Fraction(int(np.ptp(dot(y, normal))), int(offset))
+        Fraction(_extent(dot(y, normal)), int(offset))
         for normal, offset in zip(hull.normals, hull.offsets, strict=True)
     ]
     return max(ratios, default=Fraction(0))
+
+
+def _extent(values: IntArray) -> int:
+    """Largest minus smallest, in Python integers: ``np.ptp`` takes none beyond 64 bits."""
+    return int(values.max()) - int(values.min())

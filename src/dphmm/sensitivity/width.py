@@ -37,14 +37,14 @@ def _suggestions(body: Body, direction: FloatArray) -> list[tuple[int, ...]]:
     from scipy.optimize import linprog
 
     k = len(direction)
-    normals = body.normals.astype(np.float64)
-    offsets = body.offsets.astype(np.float64)
-    scale = offsets.max()
-    sides = np.vstack([normals, -normals])
-    limits = np.concatenate([offsets, offsets]) / scale
-    optimum = linprog(-direction, A_ub=sides, b_ub=limits, bounds=[(None, None)] * k, method="highs")
+    # In coordinates where the facets are round: HiGHS gives up on thin and slanted bodies (rank 3 and more).
+    scaled, change = np.linalg.qr(body.normals / body.offsets[:, None])
+    objective = np.linalg.solve(change.T, direction)
+    objective /= np.abs(objective).max()
+    sides, limits = np.vstack([scaled, -scaled]), np.full(2 * len(scaled), np.abs(scaled).max())
+    optimum = linprog(-objective, A_ub=sides, b_ub=limits, bounds=[(None, None)] * k, method="highs")
     order = np.argsort(optimum.ineqlin.marginals + 1e-12 * optimum.ineqlin.residual, kind="stable")
-    ranked = list(dict.fromkeys(int(i) % len(normals) for i in order))
+    ranked = list(dict.fromkeys(int(i) % len(scaled) for i in order))
     active = list(itertools.islice(itertools.combinations(ranked[: k + 3], k), 40))
     return [*active, _independent(body, ranked)]
 

@@ -218,7 +218,10 @@ def _sha(data: bytes) -> str:
 
 
 def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> None:
-    """Model, policy and space must speak of the same number of states."""
+    """Model, policy and space must be what they are called, and speak of the same number of states."""
+    for name, given, kind in (("model", model, MarkovModel), ("policy", policy, PolicyGraph), ("space", space, StateSpace)):
+        if not isinstance(given, kind):
+            raise InvalidInput(name, type(given).__name__, f"a {kind.__name__}")
     if not model.n_states == policy.n_states == space.n_states:
         came = f"{model.n_states} states in the model, {policy.n_states} in the policy, {space.n_states} in the space"
         raise InvalidInput("space", came, "the same number in all three")

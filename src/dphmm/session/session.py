@@ -211,8 +211,9 @@ class ReleaseSession:
 
         Parameters
         ----------
-        state : state number, or its name. A name that the space does not have is drift: it is answered from the
-            lowest-numbered plan state, and nothing shows.
+        state : state number, or its name. A name that the space does not have, and the -1 that ``locate`` gives for
+            a place outside every state, are drift: answered from the lowest-numbered plan state, and nothing shows
+            (`Grid.nearest` gives the nearest state of such a place).
         t : the step, from 1; the coming one by default. For a stored step the state passed is not looked at.
 
         Raises
@@ -419,11 +420,11 @@ class ReleaseSession:
         raise InvalidInput("t", t, f"the coming step {self.t} or a stored one before it; skip() lets steps pass")
 
     def _state_number(self, state: int | str) -> int:
-        """The number of a true state, -1 for a name that no state has. Errors never repeat it."""
+        """The number of a true state, -1 for a name or a place that no state has. Errors never repeat it."""
         if isinstance(state, str):
             return self._space.index_of(state)
-        number = int(state) if isinstance(state, (int, np.integer)) and not isinstance(state, bool) else -1
-        if not 0 <= number < self._space.n_states:
+        number = int(state) if isinstance(state, (int, np.integer)) and not isinstance(state, bool) else -2
+        if not -1 <= number < self._space.n_states:
             raise InvalidInput("state", "a value that is none", f"a name, or a number below {self._space.n_states}")
         return number
 

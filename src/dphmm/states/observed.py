@@ -28,14 +28,18 @@ def public_times(trajectories: Trajectories, step: int | None) -> IntArray | Non
     return trajectories.time
 
 
-def true_states(trajectories: Trajectories, space: StateSpace) -> list[int | str]:
-    """The state of every row: its number, or the name itself where the space has no such state (drift).
+def true_states(trajectories: Trajectories, space: StateSpace) -> tuple[list[int | str], int]:
+    """The state of every row, and how many rows are in none.
 
-    A place outside every state counts as the nearest one: a missing row would publish that its owner was elsewhere.
+    A state is its number, or the name itself where the space has no such state (drift). A place outside every state
+    counts as the nearest one: a missing row would publish that its owner was elsewhere.
     """
     if trajectories.state is not None:
         numbers = {name: space.index_of(name) for name in set(trajectories.state.tolist())}
-        return [numbers[name] if numbers[name] >= 0 else name for name in trajectories.state.tolist()]
+        named: list[int | str] = [
+            numbers[name] if numbers[name] >= 0 else name for name in trajectories.state.tolist()
+        ]
+        return named, sum(isinstance(state, str) for state in named)
     if trajectories.lat is None or trajectories.lon is None:
         raise InvalidInput("columns", ", ".join(trajectories.columns), "lat and lon, or state")
     if not isinstance(space, MapSpace):
@@ -44,4 +48,4 @@ def true_states(trajectories: Trajectories, space: StateSpace) -> list[int | str
     outside = states < 0
     states[outside] = space.nearest(trajectories.lat[outside], trajectories.lon[outside])
     found: list[int | str] = states.tolist()
-    return found
+    return found, int(outside.sum())
