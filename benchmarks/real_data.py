@@ -362,7 +362,7 @@ def measured(cell: Cell, folder: Path, document: dict[str, Any], drifted: int, s
 
 def drift_in(stderr: str) -> int:
     """How many new releases were of a surrogate, from what --owner-view says."""
-    found = re.search(r"warning: (\d+) of \d+ new releases", stderr)
+    found = re.search(r"(\d+) of \d+ new releases", stderr)
     if found is None:
         raise SystemExit("no owner view on standard error")
     return int(found[1])

@@ -13,7 +13,7 @@ from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, States
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
-#: Smallest and largest epsilon accepted (RELIABILITY 69, 70).
+#: Smallest and largest epsilon accepted: the range that ADR 0002 samples exactly in.
 EPSILON_MIN = Fraction(1, 2**20)
 EPSILON_MAX = Fraction(2**10)
 

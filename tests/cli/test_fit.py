@@ -32,7 +32,7 @@ def test_the_summary_counts_and_warns(town, tmp_path, run, one_json):
     assert counted["states"] + counted["states_not_visited"] == 25
     assert counted["private"] is False
     assert "without privacy" in result.stderr
-    quiet = run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *GRID, "--step", "5min", "--quiet")
+    quiet = run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *GRID, "--step", "5min", "--quiet", "--force")
     assert quiet.stdout == ""
     assert quiet.stderr.count("\n") == 1
     assert "without privacy" in quiet.stderr
@@ -55,7 +55,7 @@ def test_the_speed_limit_drops_glitches_and_can_be_lifted(tmp_path, run, one_jso
     rows += [f"u,2024-01-01T00:{m:02d}:00Z,50.00{m % 10},10.0{m % 3}" for m in range(0, 50, 5)]
     rows.append("u,2024-01-01T00:46:00Z,50.03,10.05")
     (tmp_path / "x.csv").write_text("\n".join(rows) + "\n")
-    slow = ("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *GRID, "--json", "--max-speed")
+    slow = ("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *GRID, "--json", "--force", "--max-speed")
     assert one_json(run(*slow, "150km/h"))["dropped"]["too_fast"] == 1
     assert one_json(run(*slow, "none"))["dropped"] == {}
 
@@ -64,7 +64,7 @@ def test_a_gap_of_two_steps_is_held_or_cut(tmp_path, run, one_json):
     minutes = (0, 5, 15, 20, 25)
     rows = [f"u,2024-01-01T00:{m:02d}:00Z,50.01,10.0{1 + i % 2}" for i, m in enumerate(minutes)]
     (tmp_path / "x.csv").write_text("user,t,lat,lon\n" + "\n".join(rows) + "\n")
-    fit = ("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *GRID, "--json", "--step", "5min")
+    fit = ("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *GRID, "--json", "--force", "--step", "5min")
     assert one_json(run(*fit))["transitions"] == 3
     held = one_json(run(*fit, "--gap", "10min"))
     assert (held["transitions"], held["held"]) == (5, 1)
@@ -133,3 +133,21 @@ def test_rows_that_cannot_be_read_are_counted_and_exit_3(tmp_path, run, one_json
 def test_private_learning_is_not_offered(town, tmp_path, run):
     result = run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *GRID, "--epsilon", "1", code=2)
     assert "--epsilon" in result.stderr
+
+
+def test_a_model_is_replaced_only_by_force(site, tmp_path, run):
+    out = tmp_path / "m.npz"
+    out.write_bytes(b"mine")
+    arguments = ("fit", site / "visits.csv", "-o", out, "--state-column", "state")
+    assert "--force" in run(*arguments, code=2).stderr
+    assert out.read_bytes() == b"mine"
+    run(*arguments, "--force")
+    assert load_model(out).n_states == 4
+
+
+def test_the_order_of_ordinal_answers_is_told(site, tmp_path, run):
+    result = run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", "--state-column", "state")
+    assert "answers in the order of the names: 0 alpha, 1 beta, 2 delta, 3 gamma\n" in result.stderr
+    (tmp_path / "x.csv").write_text("user,state\n" + "".join(f"a,{n}\n" for n in (10, 9, 2.5, 100, 10)))
+    result = run("fit", tmp_path / "x.csv", "-o", tmp_path / "n.npz", "--state-column", "state")
+    assert "0 2.5, 1 9, 2 10, 3 100" in result.stderr

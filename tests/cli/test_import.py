@@ -78,3 +78,52 @@ def test_the_source_is_never_replaced(tmp_path, run):
     source.write_text("user,lat,lon\na,1.5,2.5\n")
     run("import", "csv", source, "-o", source, code=2)
     assert source.read_text() == "user,lat,lon\na,1.5,2.5\n"
+
+
+def test_one_time_without_a_zone_is_set_aside(tmp_path, run, one_json, rows_of):
+    rows = "a,2024-05-06T08:00:00Z,1,2\na,2024-05-06T08:05:00,1,2\n"
+    (tmp_path / "x.csv").write_text("user,t,lat,lon\n" + rows)
+    counted = one_json(run("import", "csv", tmp_path / "x.csv", "-o", tmp_path / "t.csv", "--json", code=3))
+    assert counted["dropped"] == {"time_without_zone": 1}
+    assert rows_of(tmp_path / "t.csv.rejected.csv") == [{"row": "2", "reason": "time_without_zone"}]
+
+
+def test_local_times(tmp_path, run, one_json):
+    clocks = ("2024-05-06T10:00:00", "2024-03-31T02:30:00", "2024-10-27T02:30:00")
+    (tmp_path / "x.csv").write_text("user,t,lat,lon\n" + "".join(f"a,{clock},1,2\n" for clock in clocks))
+    arguments = ("import", "csv", tmp_path / "x.csv", "-o", tmp_path / "t.parquet", "--timezone", "Europe/Berlin")
+    assert one_json(run(*arguments, "--json", code=3))["dropped"] == {"ambiguous_time": 1, "nonexistent_time": 1}
+    (moment,) = pq.read_table(tmp_path / "t.parquet").column("t").to_pylist()
+    assert moment.isoformat() == "2024-05-06T08:00:00+00:00"
+
+
+def test_rows_without_times_are_warned_of(tmp_path, run, one_json):
+    (tmp_path / "x.csv").write_text("user,when,lat,lon\na,2024-05-06T08:00:00Z,1,2\n")
+    arguments = ("import", "csv", tmp_path / "x.csv", "-o", tmp_path / "t.parquet", "--force", "--json")
+    result = run(*arguments, "--quiet")
+    assert "no time column found among user, when, lat, lon: rows are taken in file order" in result.stderr
+    assert "--time-column" in result.stderr
+    assert len(one_json(result)["warnings"]) == 1
+    assert one_json(run(*arguments, "--time-column", "when"))["warnings"] == []
+    (tmp_path / "x.csv").write_text("user,step,lat,lon\na,0,1,2\n")
+    assert one_json(run(*arguments))["warnings"] == []
+
+
+@pytest.mark.parametrize(("option", "character"), [(";", ";"), ("tab", "\t"), ("\\t", "\t")])
+def test_other_delimiters(tmp_path, run, option, character):
+    (tmp_path / "x.csv").write_text("user;t;lat;lon\na;2024-05-06T08:00:00Z;1;2\n".replace(";", character))
+    run("import", "csv", tmp_path / "x.csv", "-o", tmp_path / "t.parquet", "--delimiter", option)
+    assert pq.read_table(tmp_path / "t.parquet").column("lon").to_pylist() == [2.0]
+
+
+def test_an_output_is_replaced_only_by_force_and_with_its_list_of_rows(tmp_path, run):
+    source, out = tmp_path / "x.csv", tmp_path / "t.csv"
+    source.write_text("user,step,lat,lon\na,0,1,2\na,1,400,2\n")
+    run("import", "csv", source, "-o", out, code=3)
+    first = out.read_bytes()
+    source.write_text("user,step,lat,lon\na,0,5,2\n")
+    assert "--force" in run("import", "csv", source, "-o", out, code=2).stderr
+    assert out.read_bytes() == first
+    run("import", "csv", source, "-o", out, "--force")
+    assert out.read_bytes() != first
+    assert not (tmp_path / "t.csv.rejected.csv").exists()

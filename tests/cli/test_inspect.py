@@ -69,10 +69,11 @@ def test_a_flat_policy_is_warned_of_and_refused_if_asked(town, tmp_path, run, on
     policy = tmp_path / "flat.json"
     run("policy", "edges", town / "model.npz", "-o", policy, "--graph", tmp_path / "g.csv")
     facts = one_json(run("inspect", town / "model.npz", "--policy", policy, "--json"))
-    assert "flat" in facts["warnings"]["1"]
+    assert "flat" in facts["warnings"][0]
     assert facts["release"]["rank"] == 2
     refused = one_json(run("inspect", town / "model.npz", "--policy", policy, "--flat", "refuse", "--json"))
-    assert "refused" in refused["warnings"]["2"]
+    assert "refused" in refused["warnings"][-1]
+    assert "--flat thicken, or --flat allow" in refused["warnings"][-1]
     assert "release" not in refused
 
 
@@ -82,3 +83,50 @@ def _same_row(space, i, j):
 
 def test_options_about_a_policy_need_one(town, run):
     run("inspect", town / "model.npz", "--scope", "component", code=2)
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+@pytest.mark.parametrize(
+    "options", [[], ["--scope", "component", "--flat", "refuse"], ["--constraint", "delta=0.3"], ["--flat", "allow"]]
+)
+def test_states_that_a_policy_leaves_exposed(town, tmp_path, run, options, json):
+    policy = tmp_path / "tiny.json"
+    run("policy", "radius", town / "model.npz", "-o", policy, "--radius", "10m")
+    told = run("inspect", town / "model.npz", "--policy", policy, *options, *json)
+    assert "exposed by the policy at the first step" in told.stderr
+    assert ("exposed by the policy" in told.stdout) == bool(json)
+
+
+def test_nothing_amiss_is_no_warning(town, run, one_json):
+    result = run("inspect", town / "model.npz", "--policy", town / "complete.json", "--json")
+    assert one_json(result)["warnings"] == []
+    assert result.stderr == ""
+
+
+def test_every_state_by_number_name_answer_and_place(town, run, one_json):
+    from dphmm.storage.models import load_model
+
+    space = load_model(town / "model.npz").space
+    states = one_json(run("inspect", town / "model.npz", "--states", "--json"))["states"]
+    assert [state["number"] for state in states] == list(range(space.n_states))
+    assert [state["name"] for state in states] == list(space.names)
+    assert [state["answer"] for state in states] == space.answers.tolist()
+    assert [space.locate(state["lat"], state["lon"]) for state in states] == list(range(space.n_states))
+    text = run("inspect", town / "model.npz", "--states").stdout
+    assert len([line for line in text.splitlines() if ", at 50.0" in line]) == space.n_states
+    assert "states" not in one_json(run("inspect", town / "model.npz", "--json"))
+
+
+def test_absorbing_states_are_named(tmp_path, run, one_json):
+    (tmp_path / "rows.csv").write_text("user,state\na,work\na,home\na,work\na,end\nb,home\nb,end\n")
+    told = run("fit", tmp_path / "rows.csv", "-o", tmp_path / "m.npz", "--state-column", "state").stderr
+    assert "1 absorbing state (end)" in told
+    facts = one_json(run("inspect", tmp_path / "m.npz", "--states", "--json"))
+    assert any("1 absorbing state (end)" in note for note in facts["model"]["notes"])
+    assert [(state["name"], state["absorbing"]) for state in facts["states"]] == [
+        ("end", True),
+        ("home", False),
+        ("work", False),
+    ]
+    assert all("lat" not in state for state in facts["states"])
+    assert "0 end" in run("inspect", tmp_path / "m.npz", "--states").stdout

@@ -91,3 +91,27 @@ def test_a_policy_is_for_one_space(town, site, tmp_path, run):
     result = run("policy", "union", town / "model.npz", site / "complete.json", town / "radius.json",
                  "-o", tmp_path / "u.json", code=2)  # fmt: skip
     assert "hash" in result.stderr
+
+
+def test_states_without_a_neighbour_are_warned_of(town, site, tmp_path, run):
+    told = run("policy", "radius", town / "model.npz", "-o", tmp_path / "r.json", "--radius", "10m", "--quiet").stderr
+    assert told.startswith("warning: ")
+    assert "have no neighbour" in told
+    assert "widens the hull" in told
+    assert run("policy", "complete", site / "model.npz", "-o", tmp_path / "c.json", "--quiet").stderr == ""
+
+
+def test_a_header_of_a_graph_is_told_of(site, tmp_path, run):
+    (tmp_path / "g.csv").write_text("page,next page\nalpha,beta\ngamma,beta\n")
+    result = run("policy", "edges", site / "model.npz", "-o", tmp_path / "p.json", "--graph", tmp_path / "g.csv")
+    assert "row 1 (page, next page) was taken for names of columns" in result.stderr
+    assert loaded(site, tmp_path / "p.json").edges().tolist() == [[0, 1], [1, 3]]
+
+
+def test_a_policy_is_replaced_only_by_force(site, tmp_path, run):
+    arguments = ("policy", "complete", site / "model.npz", "-o", tmp_path / "p.json")
+    (tmp_path / "p.json").write_text("mine")
+    run(*arguments, code=2)
+    assert (tmp_path / "p.json").read_text() == "mine"
+    run(*arguments, "--force")
+    assert loaded(site, tmp_path / "p.json").kind == "complete"

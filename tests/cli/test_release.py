@@ -11,6 +11,8 @@ import pytest
 
 from dphmm.storage.ledger import open_ledger
 
+OWNER = "for the data owner alone, never to be published"
+
 
 def test_one_row_per_subject_and_step(town, tmp_path, run, release_of, rows_of, one_json):
     told = one_json(run(*release_of(town, tmp_path), "--json"))
@@ -62,9 +64,13 @@ def test_the_very_people_of_the_model_are_told_what_that_means(town, tmp_path, r
     assert "the very people" in result.stderr
     others = tmp_path / "others"
     others.mkdir()
-    result = run(*release_of(town, others), "--json", "--quiet", "--model-people", "others")
+    result = run(*release_of(town, others), "--json", "--model-people", "others")
     assert one_json(result)["model_people"] == "others"
-    assert "other people" in result.stderr
+    assert "note: the model: Fitted without privacy on other people" in result.stderr
+    assert "warning: the model" not in result.stderr
+    quiet = tmp_path / "quiet"
+    quiet.mkdir()
+    assert run(*release_of(town, quiet), "--quiet", "--model-people", "others").stderr == ""
 
 
 def test_the_owner_view_is_on_request_only(town, tmp_path, run, release_of):
@@ -73,12 +79,37 @@ def test_the_owner_view_is_on_request_only(town, tmp_path, run, release_of):
     shutil.copytree(town, folder)
     (folder / "walks.csv").write_text(walks)
     result = run(*release_of(folder, tmp_path), "--owner-view", "--constraint", "delta=0.3")
-    assert "never to be published" in result.stderr
+    told = [line for line in result.stderr.splitlines() if "never to be published" in line]
+    assert all(line.startswith(f"{OWNER}: ") for line in told)
+    assert "1 of 37 rows are in no state of the model" in told[0]
+    assert "37 new releases were of a state outside their plan set" in told[1]
     plain = tmp_path / "plain"
     plain.mkdir()
     silent = run(*release_of(folder, plain), "--constraint", "delta=0.3")
     assert "owner alone" not in silent.stderr
     assert "new releases" not in silent.stderr
+
+
+def test_an_owner_view_without_anything_amiss_is_no_warning(town, tmp_path, run, release_of):
+    result = run(*release_of(town, tmp_path), "--owner-view", "--quiet", "--model-people", "others")
+    assert result.stderr.splitlines() == [
+        f"{OWNER}: 0 of 36 rows are in no state of the model: nothing amiss",
+        f"{OWNER}: 0 of 36 new releases were of a state outside their plan set: nothing amiss",
+    ]
+
+
+def test_a_dry_run_tells_the_owner_too(site, tmp_path, run):
+    (tmp_path / "rows.csv").write_text("user,state\na,nowhere\na,elsewhere\na,alpha\n")
+    result = run(
+        "release", tmp_path / "rows.csv", "--model", site / "model.npz", "--policy", site / "complete.json",
+        "--epsilon", "1", "--dry-run", "--owner-view", "--json",
+    )  # fmt: skip
+    assert (
+        "2 of 3 rows are in no state of the model (a place outside every cell, an unknown name); is it" in result.stderr
+    )
+    assert "nowhere" not in result.stderr + result.stdout
+    assert "outside" not in result.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
 
 
 def test_rows_set_aside_are_listed_for_the_owner_and_exit_3(town, tmp_path, run, release_of, rows_of, one_json):
@@ -114,6 +145,34 @@ def test_a_dry_run_draws_spends_and_writes_nothing(town, tmp_path, run, release_
     text = run(*release_of(town, tmp_path), "--dry-run", "--constraint", "delta=0.1").stdout
     assert "plan of step 1" in text
     assert "plan of step 2" not in text
+
+
+def test_what_a_dry_run_is_given_is_checked_all_the_same(town, tmp_path, run, release_of):
+    (tmp_path / "released.csv").write_text("")
+    run(*release_of(town, tmp_path), "--dry-run", code=2)
+    assert (tmp_path / "released.csv").read_text() == ""
+
+
+def test_public_warnings_come_before_the_release(town, tmp_path, run, release_of):
+    run("policy", "radius", town / "model.npz", "-o", tmp_path / "tiny.json", "--radius", "10m")
+    arguments = [str(tmp_path / "tiny.json") if "radius.json" in a else a for a in release_of(town, tmp_path)]
+    planned = run(*arguments, "--dry-run").stderr
+    released = run(*arguments, "--quiet").stderr
+    for told in (planned, released):
+        assert "states are exposed by the policy at the first step" in told
+
+
+def test_a_cost_far_above_epsilon_is_told_of(tmp_path, run, release_of):
+    rows = "".join(f"a,{state}\n" for state in (*range(30), *range(30)))
+    (tmp_path / "rows.csv").write_text("user,state\n" + rows)
+    model, policy = tmp_path / "model.npz", tmp_path / "policy.json"
+    run("fit", tmp_path / "rows.csv", "-o", model, "--state-column", "state", "--smoothing", "1")
+    run("policy", "radius", model, "-o", policy, "--radius", "1")
+    assert "the cost of the first step is 29 epsilon" in run("inspect", model, "--policy", policy).stderr
+    arguments = release_of(tmp_path, tmp_path, "rows.csv", "policy.json")
+    assert "the cost of the first step is 29 epsilon" in run(*arguments).stderr
+    run("policy", "radius", model, "-o", policy, "--radius", "2", "--force")
+    assert "epsilon: states" not in run("inspect", model, "--policy", policy).stderr
 
 
 def test_the_plans_of_a_dry_run_are_those_of_the_release(town, tmp_path, run, release_of, rows_of, one_json):

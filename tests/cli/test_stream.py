@@ -147,3 +147,30 @@ def test_what_a_stream_cannot_do_is_refused_before_a_line_is_read(town, tmp_path
 
 def test_an_output_file_is_not_for_streams(town, tmp_path, run, stream_of):
     run(*stream_of(town, tmp_path), "-o", tmp_path / "x.parquet", input="", code=2)
+
+
+def test_terminated_while_it_waits_for_a_line(town, tmp_path, stream_of):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dphmm", *stream_of(town, tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write(place("u", "08:00:00"))
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["step"] == 1
+    process.terminate()
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "interrupted: 1 releases are stored in ledger.db and paid for" in told
+    # A ledger that was closed has no log beside it.
+    assert sorted(path.name for path in tmp_path.iterdir() if "-wal" in path.name or "-shm" in path.name) == []
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.spent("u").epsilon == 1
+
+
+def test_the_owner_is_told_of_lines_in_no_state(site, tmp_path, run, stream_of):
+    lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("alpha", "nowhere"))
+    told = run(*stream_of(site, tmp_path), "--owner-view", input=lines).stderr
+    assert "never to be published: 1 of 2 rows are in no state of the model" in told

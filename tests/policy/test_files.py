@@ -111,9 +111,24 @@ def test_edge_lists(write):
     assert policy.from_edge_list(write(""), 3).edges().tolist() == []
 
 
+def test_a_header_has_names_that_no_state_has(write):
+    read = policy.from_edge_list(write("place,neighbour\nhome,work\n"), SPACE)
+    assert read.edges().tolist() == [[0, 1]]
+    assert "row 1 (place, neighbour)" in read.notes[0]
+    assert policy.from_edge_list(write("From,To\nhome,work\n"), SPACE).notes == ()
+    assert policy.from_edge_list(write("a,b\n0,1\n"), 2).edges().tolist() == [[0, 1]]
+    named = StateSpace(np.arange(3), names=["from", "to", "x"])
+    assert policy.from_edge_list(write("from,to\nto,x\n"), named).edges().tolist() == [[0, 1], [1, 2]]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("home,moon\nhome,work\n", "row 1: got moon"),
+        ("sun,moon\n", "row 1: got sun"),
+        ("sun,moon\nsun,work\n", "row 1: got sun"),
+        ("7,8\nhome,work\n", "row 1: got 7"),
+        ("sun,sun\nhome,work\n", "row 1: got sun"),
         ("home,work\nhome,moon\n", "row 2: got moon"),
         ("home,work,1\n", "row 1: got 3 columns"),
         ("home\n", "row 1: got 1 columns"),

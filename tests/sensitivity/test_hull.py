@@ -14,6 +14,7 @@ import dphmm
 import naive
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
+from dphmm.sensitivity.spread import largest_norm
 
 
 @st.composite
@@ -177,3 +178,37 @@ def test_contracted_hull_covers_drifted_neighbours():
     within = Constraint.surrogated(support, plan, space)
     hull = dphmm.sensitivity_hull(policy, space, within)
     assert hull.norm_fraction([10]) == 1
+
+
+def test_flat_hulls_of_long_differences_keep_to_exact_integers():
+    # Coordinates of the span are long here: their products with a direction pass 64 bits.
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        plane = rng.integers(-(2**18), 2**18, size=(2, 4))
+        answers = rng.integers(-1, 2, size=(5, 2)) @ plane
+        K = dphmm.sensitivity_hull(dphmm.policy.complete(5), answers)
+        norms = [K.norm_fraction(a - b) for a in answers for b in answers]
+        assert max(norms) == (1 if K.rank else 0)
+
+
+@pytest.mark.parametrize("d", [3, 4, 5])
+@pytest.mark.parametrize("thin", [False, True])
+def test_widths_of_skewed_bodies_are_found(d, thin):
+    rng = np.random.default_rng(d)
+    for _ in range(8):
+        answers = 1000 * rng.integers(-9, 10, size=(7, d)) + rng.integers(0, 2, size=(7, d))
+        if thin:
+            line = 100 * rng.integers(-50, 51, size=d)
+            answers = np.outer(rng.integers(-6, 7, size=7), line) + rng.integers(0, 2, size=(7, d))
+        K = dphmm.sensitivity_hull(dphmm.policy.complete(7), answers)
+        reached = [max(abs(int(x)) for x in column) for column in K.hull_vertices.T]
+        for width, least in zip(K.widths, reached, strict=True):
+            assert least <= width <= 2 * least
+
+
+def test_the_cost_of_answers_far_from_the_origin_is_exact():
+    steps = np.array([[3518, -886], [-2077, -4709], [-1208, 454], [1992, 613]])
+    K = dphmm.sensitivity_hull(dphmm.policy.complete(4), steps)
+    for origin in (0, 2**52):
+        assert largest_norm(K, steps + origin) == 1
+        assert largest_norm(K, 3 * steps + origin) == 3

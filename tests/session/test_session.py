@@ -328,3 +328,55 @@ class TestSeveralQueries:
         after = dphmm.ReleaseSession.resume(ledger, "x", model, policy, space, query="f2")
         assert after.t == 4
         assert np.array_equal(after.prior.log_probability, second.prior.log_probability)
+
+    @pytest.mark.parametrize(
+        ("field", "choices"),
+        [
+            ("origin", {"origin": "9"}),
+            ("constraint", {"constraint": dphmm.DeltaSet(0.05)}),
+            ("flat", {"flat": "allow"}),
+            ("start", {"start": "at"}),
+        ],
+    )
+    @pytest.mark.parametrize("odd_first", [True, False])
+    def test_queries_that_one_partner_cannot_serve_are_refused(self, field, choices, odd_first):
+        """Different steps, δ-sets and narrowed supports: each lets a lonely state lose more than the sum of ε."""
+        ledger = MemoryLedger()
+        model = dphmm.MarkovModel(np.full(self.N, 0.2), np.full((self.N, self.N), 0.2))
+        policy = dphmm.policy.from_edges(list(self.EDGES), self.N)
+        for number, f in enumerate((self.F1, self.F2)):
+            odd = (number == 0) == odd_first
+            session = dphmm.ReleaseSession(
+                model,
+                policy,
+                dphmm.StateSpace(np.array(f)[:, None]),
+                1,
+                subject="x",
+                query=f"f{number}",
+                ledger=ledger,
+                bits=dphmm.ReplayBits(3),
+                **(choices if odd else {}),
+            )
+            if number == 0:
+                session.release(0)
+                continue
+            with pytest.raises(InvalidInput, match=field):
+                session.release(0)
+        assert len(ledger.entries("x", "f1")) == 0
+
+    def test_another_policy_is_refused(self):
+        ledger = MemoryLedger()
+        first, second = self.sessions(ledger)
+        first.release(0)
+        other = dphmm.ReleaseSession(
+            dphmm.MarkovModel(np.full(self.N, 0.2), np.full((self.N, self.N), 0.2)),
+            dphmm.policy.complete(self.N),
+            dphmm.StateSpace(np.array(self.F2)[:, None]),
+            1,
+            subject="x",
+            query="f2",
+            ledger=ledger,
+        )
+        with pytest.raises(InvalidInput, match="policy"):
+            other.release(0)
+        second.release(0)

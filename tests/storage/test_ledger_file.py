@@ -362,6 +362,16 @@ def test_a_transaction_that_failed_cannot_go_on(ledger: SqliteLedger) -> None:
     assert ledger.spent("ann").epsilon == 0
 
 
+def test_an_interrupt_right_after_the_beginning_locks_nobody_out(ledger: SqliteLedger, path: Path) -> None:
+    # Ctrl-C can come when BEGIN has been executed and the block has not been entered.
+    ledger._begun()
+    with ledger.transaction() as transaction:
+        transaction.store(release(1), lambda: (7,), Caps())
+    with open_ledger(path, timeout=0.1) as other, other.transaction() as transaction:
+        transaction.store(release(2), lambda: (8,), Caps())
+    assert [entry.z for entry in ledger.entries("ann", "state")] == [(7,), (8,)]
+
+
 def test_a_file_held_by_another_is_busy(ledger: SqliteLedger, path: Path) -> None:
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

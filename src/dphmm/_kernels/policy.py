@@ -142,8 +142,8 @@ def convex_chain(x: IntArray, y: IntArray) -> IntArray:
 
 @kernel
 def row_difference_polygons(ptr: IntArray, members: IntArray, x: IntArray, y: IntArray) -> IntArray:
-    """Vertices of P - P for the points P of every row, row after row (theory: conv(A - A) = conv A - conv
-    A)."""
+    """Vertices of P - P for the points P of every row, row after row (docs/theory.md (h)):
+    conv(A - A) = conv A - conv A."""
     out = np.empty((2 * members.size + 2 * ptr.size, 2), np.int64)
     size = 0
     for row in range(ptr.size - 1):

@@ -1,7 +1,8 @@
 """What releases lose together: the theorems of the DPHMM paper, as corrected, on numbers.
 
-Every total is a ``Guarantee``: a value that says which statement it is. A value of infinity means that the
-statement holds with no bound; a total is never printed without its statement.
+The corrected theorems and their proofs are in docs/theory.md 7; "errata n" is a number of docs/errata.md. Every
+total is a ``Guarantee``: a value that says which statement it is. A value of infinity means that the statement holds
+with no bound; a total is never printed without its statement.
 """
 
 from __future__ import annotations

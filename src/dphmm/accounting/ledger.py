@@ -44,6 +44,10 @@ class Transaction(Protocol):
         """
         ...
 
+    def headers(self, subject: str) -> list[SessionHeader]:
+        """The parameters of all of a subject's queries, this transaction included."""
+        ...
+
     def store(self, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:
         """The stored entry of a step; if there is none, one made by one call of ``draw``.
 

@@ -115,6 +115,11 @@ class MemoryTransaction(BaseTransaction):
     def _header(self, key: Key) -> SessionHeader | None:
         return self._headers.get(key) or self._ledger._headers.get(key)
 
+    def _headers_of(self, subject: str) -> list[SessionHeader]:
+        queries = self._ledger._queries.get(subject, set()) | self._queries.get(subject, set())
+        found = [self._header((subject, query)) for query in sorted(queries)]
+        return [header for header in found if header is not None]
+
     def _options(self, subject: str, query: str) -> Mapping[str, str] | None:
         header = self._header((subject, query))
         return None if header is None else header.options

@@ -39,6 +39,11 @@ class BaseTransaction(ABC):
         elif stored != header.options:
             raise _other_option(header, stored)
 
+    def headers(self, subject: str) -> list[SessionHeader]:
+        """The parameters of all of a subject's queries, by name of the query."""
+        self._require_usable()
+        return self._headers_of(subject)
+
     def store(self, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:
         """The stored entry of this step, or a new one made by one call of ``draw``.
 
@@ -102,6 +107,9 @@ class BaseTransaction(ABC):
         if self._drawing:
             # A draw that stores would take the step it is being drawn for.
             raise InvalidInput("draw", "a call of the transaction", "a draw that leaves the ledger alone")
+
+    @abstractmethod
+    def _headers_of(self, subject: str) -> list[SessionHeader]: ...
 
     @abstractmethod
     def _options(self, subject: str, query: str) -> Mapping[str, str] | None: ...

@@ -32,8 +32,11 @@ def account(ledger: str, subject: str | None, as_json: bool) -> None:
     from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT, summarise_ledger
     from dphmm.storage.ledger import open_ledger
 
+    # Opening a ledger would make one.
     if not Path(ledger).is_file():
         raise InvalidInput("LEDGER", ledger, "an existing ledger file")
+    if Path(ledger).stat().st_size == 0:
+        raise InvalidInput("LEDGER", f"{ledger}, which is empty", "a ledger that dphmm release has written")
     with open_ledger(ledger) as opened:
         subjects = summarise_ledger(opened, subject)
     if subject is not None and not subjects:

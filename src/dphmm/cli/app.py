@@ -9,7 +9,9 @@ from typing import Any, NoReturn
 
 import click
 
-from dphmm.cli.outcomes import BAD_INPUT, FAILED, INTERRUPTED, Interrupted, one_line
+from dphmm.cli.outcomes import BAD_INPUT, FAILED, Interrupted, one_line, stopped_code
+from dphmm.cli.termination import answered_like_an_interrupt
+from dphmm.cli.wording import on_the_command_line
 from dphmm.errors import DphmmError
 
 #: name: (where its click command lives, what the overview says of it)
@@ -45,16 +47,18 @@ class App(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. Ctrl-C is answered here, before click can print a line of its own."""
+        """Run a command. Ctrl-C and SIGTERM are answered here, before click can print a line of its own."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise Interrupted("interrupted: nothing was written") from None
+        except KeyboardInterrupt as stop:
+            raise Interrupted("interrupted: nothing was written", stop) from None
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run the command line and exit; a command returns its exit code, or None for 0."""
         extra["standalone_mode"] = False
-        sys.exit(_code(lambda: super(App, self).main(args, prog_name or "dphmm", **extra)))
+        with answered_like_an_interrupt():
+            code = _code(lambda: super(App, self).main(args, prog_name or "dphmm", **extra))
+        sys.exit(code)
 
 
 def _code(run: Any) -> int:
@@ -66,17 +70,23 @@ def _code(run: Any) -> int:
     except click.UsageError as error:
         where = "dphmm" if error.ctx is None else error.ctx.command_path
         return _told(f"{where}: {error.format_message().rstrip('.')}; see {where} -h", BAD_INPUT)
-    except (DphmmError, Interrupted) as error:
-        return _told(str(error), error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        return _told("interrupted", INTERRUPTED)
+    except DphmmError as error:
+        return _told(on_the_command_line(error), error.exit_code)
+    except Interrupted as stopped:
+        return _line(str(stopped), stopped.exit_code)
+    except (click.Abort, KeyboardInterrupt) as stop:
+        return _line("interrupted", stopped_code(stop.__cause__ or stop))
     except OSError as error:
         # The machine refused: a full disk, a folder that went away. What was stored stays stored.
         return _told(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", FAILED)
 
 
 def _told(message: str, code: int) -> int:
-    click.echo(one_line(f"error: {message}" if code != INTERRUPTED else message), err=True)
+    return _line(f"error: {message}", code)
+
+
+def _line(message: str, code: int) -> int:
+    click.echo(one_line(message), err=True)
     return code
 
 
@@ -90,5 +100,5 @@ def app() -> None:
     statement beside every released file.
 
     Exit codes: 0 done; 1 refused by the promise; 2 bad input; 3 done, but rows were set aside; 4 the ledger
-    is in use; 130 interrupted.
+    is in use; 130 interrupted; 143 terminated.
     """

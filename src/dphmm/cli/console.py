@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -22,15 +22,27 @@ class Console:
     """What a command says beside its data; ``quiet`` leaves warnings and errors only."""
 
     quiet: bool = False
+    _warned: set[str] = field(default_factory=set)
 
     def say(self, rows: Iterable[Row]) -> None:
         """Label and text, aligned, on standard error."""
         if not self.quiet:
             _on_terminal(list(rows))
 
+    def note(self, text: str) -> None:
+        """A line that reassures: nothing is wrong."""
+        if not self.quiet:
+            click.echo(one_line(f"note: {text}"), err=True)
+
     def warn(self, text: str) -> None:
-        """A line that --quiet does not silence."""
-        click.echo(one_line(f"warning: {text}"), err=True)
+        """A line that --quiet does not silence, once."""
+        if text not in self._warned:
+            self._warned.add(text)
+            click.echo(one_line(f"warning: {text}"), err=True)
+
+    def tell_owner(self, text: str) -> None:
+        """A line that was asked for and is for the data owner alone: it depends on true states."""
+        click.echo(one_line(f"for the data owner alone, never to be published: {text}"), err=True)
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Callable[[int, int], None] | None]:

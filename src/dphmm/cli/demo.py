@@ -38,8 +38,8 @@ def demo(out: str, seed: int | None, people: int, days: int, force: bool, quiet:
     _prepare(folder, force)
     try:
         results = run(folder, city, bits, console)
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted: {folder} holds part of a demo; --force starts again") from None
+    except KeyboardInterrupt as stop:
+        raise Interrupted(f"interrupted: {folder} holds part of a demo; --force starts again", stop) from None
     if as_json:
         print_json(_document(folder, results))
         return

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from dphmm.cli.console import Console, print_json
-from dphmm.cli.options import CONTEXT, F, messages, output
+from dphmm.cli.options import CONTEXT, F, force, messages, new_output, output
 from dphmm.cli.outcomes import SET_ASIDE
+from dphmm.errors import InvalidInput
 
 #: Columns that a table may name, and what they are for.
 _COLUMNS = {
@@ -35,7 +36,7 @@ def import_() -> None:
 
 def _common(command: F) -> F:
     source = click.argument("source", metavar="SRC")
-    return source(output("trajectories.parquet")(messages(command)))
+    return source(output("trajectories.parquet")(force(messages(command))))
 
 
 def _column_options(*names: str) -> Callable[[F], F]:
@@ -65,9 +66,13 @@ def gowalla(**given: Any) -> int:
 @_common
 @_column_options("user", "time", "order", "trip", "state", "lat", "lon")
 @click.option("--assume-utc", is_flag=True, help="Times without a zone are UTC.")
-def csv_table(**given: Any) -> int:
+@click.option("--timezone", metavar="ZONE", help="Times without a zone are local: Europe/Berlin.")
+@click.option(
+    "--delimiter", default=",", show_default=True, metavar="CHAR", help="What separates cells: ; or | or tab."
+)
+def csv_table(delimiter: str, **given: Any) -> int:
     """Any table of rows: .csv, .csv.gz or .parquet."""
-    return _run("csv", given)
+    return _run("csv", {**given, "delimiter": _TABS.get(delimiter, delimiter)})
 
 
 @import_.command("sequences", context_settings=CONTEXT)
@@ -79,20 +84,28 @@ def sequences(**given: Any) -> int:
     return _run("sequences", given)
 
 
+_TABS = {"tab": "\t", "\\t": "\t"}
+
+
 def _run(name: str, given: dict[str, Any]) -> int:
     from dphmm.cli.set_aside import rejected_path, write_rejected
+    from dphmm.cli.wording import named, reworded
     from dphmm.storage.importers import IMPORTERS
-    from dphmm.storage.inputs import checked_output
     from dphmm.storage.tables import table_format
     from dphmm.storage.trajectories import save_trajectories
 
     source, out, as_json = given.pop("source"), given.pop("output"), given.pop("as_json")
     console = Console(given.pop("quiet"))
-    table_format(out, "output")
+    table_format(out, "-o")
     inputs = [source] if Path(source).is_file() else []
-    checked_output(out, inputs)
+    replace = given.pop("force")
+    for path in (out, rejected_path(out)):
+        new_output(path, inputs, replace)
     with console.progress(f"import {name}") as progress:
-        imported = IMPORTERS[name](source, progress=progress, **given)
+        try:
+            imported = IMPORTERS[name](source, progress=progress, **given)
+        except InvalidInput as error:
+            raise named(error, {"columns": "--columns"}) from None
     save_trajectories(out, imported.trajectories, inputs=inputs)
     write_rejected(rejected_path(out), imported.rejected)
     report = imported.report
@@ -105,10 +118,13 @@ def _run(name: str, given: dict[str, Any]) -> int:
                 "kept": report.kept,
                 "users": report.users,
                 "dropped": dict(report.dropped),
+                "warnings": list(report.warnings),
                 "output": out,
             }
         )
     console.say([("", line) for line in report.lines()])
     console.say([("", f"written to {out}")])
+    for warning in report.warnings:
+        console.warn(reworded(warning))
     # An empty cell of a wide table is a gap, not a row that cannot be read.
     return SET_ASIDE if len(imported.rejected) or "ragged_row" in report.dropped else 0

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from dphmm.cli.console import Row, aligned, print_json
-from dphmm.cli.options import CONTEXT, loaded_model, plan_choices
+from dphmm.cli.console import Console, Row, aligned, print_json
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices
+from dphmm.cli.outcomes import one_line
 from dphmm.errors import InvalidInput
 
 
@@ -17,28 +18,32 @@ from dphmm.errors import InvalidInput
 @click.option("--policy", metavar="P", help="Also what this policy protects at the first step.")
 @click.option("--epsilon", metavar="E", default="1", show_default=True, help="The promise of each release.")
 @plan_choices
+@click.option("--states", is_flag=True, help="Also list every state: number, name, answer, place.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-def inspect(model: str, policy: str | None, epsilon: str, as_json: bool, **choices: Any) -> None:
+def inspect(model: str, policy: str | None, epsilon: str, states: bool, as_json: bool, **choices: Any) -> None:
     """Print what a model's states are and, with a policy, whom it protects at what error.
 
     Everything here is public: it depends on the model, the policy and the options alone. Errors are root mean
     squares in answer units (metres on a map); costs are largest losses between any two possible states.
     """
-    from dphmm.cli.portrait import model_facts, space_facts
+    from dphmm.cli.portrait import model_facts, space_facts, state_list
     from dphmm.cli.protection_facts import protection_facts
-    from dphmm.storage.policies import load_policy
 
-    states, space = loaded_model(model)
-    document: dict[str, Any] = {"space": space_facts(space), "model": model_facts(states)}
+    chain, space = loaded_model(model)
+    document: dict[str, Any] = {"space": space_facts(space), "model": model_facts(chain)}
     if policy is not None:
         given = {name: value for name, value in choices.items() if value is not None}
-        document |= protection_facts(states, load_policy(policy, model=states), space, epsilon, given)
+        document |= protection_facts(chain, loaded_policy(policy, chain), space, epsilon, given)
     elif any(choices[name] != default for name, default in _DEFAULTS.items()):
         raise InvalidInput("--policy", "nothing", "a policy, which the other options are about")
+    if states:
+        document["states"] = state_list(chain, space)
     if as_json:
         print_json(document)
-        return
-    click.echo("\n".join(_text(document)))
+    else:
+        click.echo("\n".join(_text(document)))
+    for warning in document.get("warnings", []):
+        Console().warn(warning)
 
 
 _DEFAULTS = {
@@ -53,9 +58,21 @@ _DEFAULTS = {
 def _text(document: Mapping[str, Any]) -> list[str]:
     lines: list[str] = []
     for section, facts in document.items():
+        if section == "warnings":
+            # They go to standard error.
+            continue
+        if section == "states":
+            lines += ["states", *aligned([_state(state) for state in facts])]
+            continue
         rows: list[Row] = [(f"  {name.replace('_', ' ')}", _shown(fact)) for name, fact in facts.items() if fact != []]
         lines += [section.replace("_", " "), *aligned(rows)]
     return lines
+
+
+def _state(state: Mapping[str, Any]) -> Row:
+    place = f", at {state['lat']:.6f} {state['lon']:.6f}" if "lat" in state else ""
+    said = f"answer {_vector(state['answer'])}{place}{', absorbing' if state['absorbing'] else ''}"
+    return f"  {state['number']} {one_line(state['name'])}", said
 
 
 def _shown(fact: Any) -> str:

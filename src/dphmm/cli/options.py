@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,7 +12,9 @@ from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
+    from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
+    from dphmm.storage.inputs import PathLike
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,6 +24,19 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 def output(metavar: str, required: bool = True) -> Callable[[F], F]:
     """-o FILE."""
     return click.option("-o", "--output", required=required, metavar=metavar, help="The file to write.")
+
+
+def force(command: F) -> F:
+    """--force."""
+    return click.option("--force", is_flag=True, help="Replace an output that exists.")(command)
+
+
+def new_output(path: PathLike, inputs: Iterable[PathLike], replace: bool) -> None:
+    """Refuse an output that cannot be written, that is an input, or that exists (unless ``replace``)."""
+    from dphmm.storage.inputs import checked_output
+
+    if checked_output(path, inputs, "-o").exists() and not replace:
+        raise InvalidInput("-o", f"{path}, which exists", "another name, or --force to replace it")
 
 
 def messages(command: F) -> F:
@@ -80,3 +96,17 @@ def loaded_model(path: str) -> tuple[MarkovModel, StateSpace]:
     if model.space is None:
         raise InvalidInput("model", f"{path}, without a state space", "a model written by dphmm fit")
     return model, model.space
+
+
+def loaded_policy(path: str, model: MarkovModel) -> PolicyGraph:
+    """A policy file for a model; InvalidInput for one that was made for another."""
+    from dphmm.storage.policies import load_policy
+
+    try:
+        return load_policy(path, model=model)
+    except InvalidInput as error:
+        if error.field not in ("space", "model"):
+            raise
+        what = "another model's states" if error.field == "space" else "another model"
+        expected = f"one that dphmm policy has made for this one ({error})"
+        raise InvalidInput("policy", f"{Path(path).name}, made for {what}", expected) from None

@@ -6,12 +6,24 @@ FAILED = 1
 BAD_INPUT = 2
 SET_ASIDE = 3
 INTERRUPTED = 130
+TERMINATED = 143
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: answered like Ctrl-C, with an exit code of its own."""
 
 
 class Interrupted(Exception):
-    """Ctrl-C, with what was kept and how to go on."""
+    """Ctrl-C or SIGTERM (``stop``), with what was kept and how to go on."""
 
-    exit_code = INTERRUPTED
+    def __init__(self, message: str, stop: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = stopped_code(stop)
+
+
+def stopped_code(stop: BaseException | None) -> int:
+    """The exit code of Ctrl-C or of SIGTERM."""
+    return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
 
 
 def one_line(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, print_json
-from dphmm.cli.options import CONTEXT, F, loaded_model, messages, output
+from dphmm.cli.options import CONTEXT, F, force, loaded_model, loaded_policy, messages, new_output, output
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def policy() -> None:
 
 def _common(command: F) -> F:
     model = click.argument("model", metavar="MODEL")
-    return model(output("policy.json")(messages(command)))
+    return model(output("policy.json")(force(messages(command))))
 
 
 @policy.command("complete", context_settings=CONTEXT)
@@ -97,33 +97,37 @@ def edges(model: str, graph: str, **given: Any) -> None:
 @click.argument("model", metavar="MODEL")
 @click.argument("policies", metavar="POLICY POLICY...", nargs=-1, required=True)
 @output("policy.json")
+@force
 @messages
 def union(model: str, policies: tuple[str, ...], **given: Any) -> None:
     """The edges of several policies of one model."""
     from dphmm.policy import union as build
-    from dphmm.storage.policies import load_policy
 
     if len(policies) < 2:
         raise InvalidInput("POLICY", "one policy", "two or more to unite")
     states, _ = loaded_model(model)
-    parts = [load_policy(path, model=states) for path in policies]
+    parts = [loaded_policy(path, states) for path in policies]
     _save(build(*parts), states, given, [model, *policies])
 
 
 def _distance(text: str, space: StateSpace) -> object:
     """Metres on a map, answer units elsewhere."""
     from dphmm._checks import exact_number
-    from dphmm.states.units import parse_length
+    from dphmm.cli.quantities import length
 
-    return parse_length(text, "--radius") if hasattr(space, "locate") else exact_number(text, "--radius")
+    if hasattr(space, "locate"):
+        return length(text, "--radius")
+    try:
+        return exact_number(text, "--radius")
+    except InvalidInput:
+        raise InvalidInput("--radius", text, "a number of answer units: these states are no places") from None
 
 
 def _save(graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inputs: Sequence[str]) -> None:
-    from dphmm.storage.inputs import checked_output
     from dphmm.storage.policies import save_policy
 
     path = given["output"]
-    checked_output(path, inputs)
+    new_output(path, inputs, given["force"])
     save_policy(graph, path, states.space, states)
     alone = int((~graph.has_neighbor(None)).sum())
     if given["as_json"]:
@@ -132,3 +136,8 @@ def _save(graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inp
     console = Console(given["quiet"])
     summary = f"{graph.kind} policy on {graph.n_states} states, {alone} of them without a neighbour"
     console.say([("", line) for line in (summary, *graph.notes, f"written to {path}")])
+    if alone:
+        console.warn(
+            f"{alone} of {graph.n_states} states have no neighbour: a release joins each of them that nothing "
+            "else hides to a nearest partner, which widens the hull, and so the noise, for everyone"
+        )

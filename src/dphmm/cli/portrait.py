@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.states.space import StateSpace
+
+# As the remarks list states: (0, 4, 7) or (0, 1, 2, 3, 4, ...).
+_NUMBERS = re.compile(r"\([0-9]+(, [0-9]+)*(, \.\.\.)?\)")
+_NUMBER = re.compile("[0-9]+")
 
 
 def space_facts(space: StateSpace) -> dict[str, Any]:
@@ -37,5 +42,29 @@ def model_facts(model: MarkovModel) -> dict[str, Any]:
         "private": provenance.get("private"),
         "fitted_on_people": provenance.get("n_users"),
         "sha256": model.digest,
-        "notes": list(model.notes),
+        "notes": [by_name(note, model.space) for note in model.notes],
     }
+
+
+def state_list(model: MarkovModel, space: StateSpace) -> list[dict[str, Any]]:
+    """Every state: number, name, answer, on a map latitude and longitude, and whether no move leaves it."""
+    from dphmm.markov.notes import absorbing_states
+
+    absorbing = set(absorbing_states(model.transition).tolist())
+    states: list[dict[str, Any]] = [
+        {"number": number, "name": name, "answer": answer, "absorbing": number in absorbing}
+        for number, (name, answer) in enumerate(zip(space.names, space.answers.tolist(), strict=True))
+    ]
+    places = space.to_latlon(space.answers)
+    if places is not None:
+        for state, lat, lon in zip(states, *(degrees.tolist() for degrees in places), strict=True):
+            state |= {"lat": round(lat, 7), "lon": round(lon, 7)}
+    return states
+
+
+def by_name(note: str, space: StateSpace | None) -> str:
+    """A remark about states with their names where it has their numbers."""
+    if space is None:
+        return note
+    names = space.names
+    return _NUMBERS.sub(lambda found: _NUMBER.sub(lambda number: names[int(number[0])], found[0]), note)

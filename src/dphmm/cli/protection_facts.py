@@ -26,7 +26,9 @@ _MOST_CORNERS = 12
 def protection_facts(
     model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: str, choices: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Sections "policy", "first_step" and, where the step can be released, "release" and "promise"."""
+    """Sections "policy", "first_step", where the step can be released "release" and "promise", and "warnings"."""
+    from dphmm.cli.public_warnings import plan_warnings
+    from dphmm.cli.wording import reworded
     from dphmm.policy.constraint import Constraint
     from dphmm.session.options import Options
     from dphmm.session.planner import Planner
@@ -42,10 +44,13 @@ def protection_facts(
     try:
         plan = Planner(policy, space, options).plan(position.prior.support, plan_set)
     except Refused as refusal:
-        warnings.append(f"refused: {refusal}")
+        exposed = document["first_step"]["exposed_states"]
+        warnings += [f"{exposed} states are exposed by the policy at the first step"] if exposed else []
+        warnings.append(f"refused: {reworded(str(refusal))}")
     else:
         document |= {"release": _release(plan, space, options), "promise": _promise(plan, options)}
-    return document | ({"warnings": dict(enumerate(warnings, start=1))} if warnings else {})
+        warnings += plan_warnings(plan, options)
+    return document | {"warnings": warnings}
 
 
 def _policy(policy: PolicyGraph) -> dict[str, Any]:
@@ -74,8 +79,6 @@ def _warnings(step: Mapping[str, Any], options: Options) -> list[str]:
     said = []
     if 0 < step["hull_rank"] < step["dimension"]:
         said.append(f"flat: the hull has rank {step['hull_rank']} of {step['dimension']} (--flat {options.flat})")
-    if step["exposed_states"]:
-        said.append(f"{step['exposed_states']} states are exposed by the policy: each is joined to another state")
     return said
 
 

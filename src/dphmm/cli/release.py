@@ -42,7 +42,8 @@ from dphmm.cli.options import CONTEXT, messages, output, plan_choices
 @click.option(
     "--owner-view",
     is_flag=True,
-    help="Also print, for the data owner alone, how often a true state was not in the plan set.",
+    help="Also print, for the data owner alone, how many rows are in no state of the model, and how often a true "
+    "state was not in the plan set.",
 )
 @messages
 def release(**given: Any) -> int:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from dphmm.storage.assembling import Loaded
     from dphmm.storage.statement import Published
 
-OWNER_ONLY = "for the data owner alone, never to be published: how often a true state was outside the plan set"
-
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
+    from dphmm.cli.owner_view import drift_words, outside_words, rows_to_answer
+    from dphmm.cli.public_warnings import first_step_warnings
     from dphmm.cli.set_aside import by_reason, rejected_path, write_rejected
     from dphmm.storage.ledger import open_ledger
     from dphmm.storage.statement import Published, privacy_statement, write_statement
@@ -31,6 +31,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     published = Published()
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         batch = job.batch(ledger)
+        for warning in first_step_warnings(batch):
+            console.warn(warning)
         with _kept(batch, given), console.progress("release") as progress:
             _write(batch, rows, given, published, progress)
     owners = people(job.model, sha256, given["model_people"])
@@ -52,7 +54,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     console.say(_summary(document, given["output"]))
     warn_of(statement, console)
     if given["owner_view"]:
-        console.warn(f"{batch.report.drifted} of {published.rows - batch.report.replayed} new releases: {OWNER_ONLY}")
+        console.tell_owner(outside_words(batch.report.outside, rows_to_answer(job, rows)))
+        console.tell_owner(drift_words(batch.report.drifted, published.rows - batch.report.replayed))
     return SET_ASIDE if set_aside else 0
 
 
@@ -71,9 +74,15 @@ def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[Loaded, Trajectories,
 def warn_of(statement: Mapping[str, Any], console: Console) -> None:
     """Say what the promise does not hold for."""
     if statement["model"]["private"] is False:
-        console.warn(f"the model: {statement['model']['meaning']}")
+        warn_of_model(statement["model"]["meaning"], statement["model"]["people"], console)
     if statement["totals"]["cost_unbounded_because"]:
         console.warn(f"the cost is unbounded: {statement['totals']['cost_unbounded_because']}")
+
+
+def warn_of_model(meaning: str, people: str, console: Console) -> None:
+    """What a model fitted without privacy means: nothing wrong where it was fitted on other people."""
+    tell = console.note if people == "others" else console.warn
+    tell(f"the model: {meaning}")
 
 
 def _write(batch: Batch, rows: Trajectories, given: Mapping[str, Any], published: Published, progress: Any) -> None:
@@ -96,10 +105,11 @@ def _write(batch: Batch, rows: Trajectories, given: Mapping[str, Any], published
 def _kept(batch: Batch, given: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         raise Interrupted(
             f"interrupted: at least {batch.report.released} releases are stored in {Path(given['ledger']).name} and "
-            f"paid for, {Path(given['output']).name} was not written; --resume continues after them"
+            f"paid for, {Path(given['output']).name} was not written; --resume continues after them",
+            stop,
         ) from None
 
 

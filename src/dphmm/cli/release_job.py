@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dphmm.cli.options import loaded_model
+from dphmm.cli.options import loaded_model, loaded_policy
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -37,10 +37,8 @@ class Job:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
-        from dphmm.storage.policies import load_policy
-
         model, space = loaded_model(given["model"])
-        policy = load_policy(given["policy"], model=model)
+        policy = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
         job = cls(model, policy, space, given["epsilon"], choices)
         job.batch(None)
@@ -86,7 +84,10 @@ def people(model: MarkovModel, sha256: str | None, declared: str) -> str:
 
 
 def check_outputs(given: Mapping[str, Any]) -> None:
-    """The output does not exist yet (unless it is resumed), can be written, and is none of the inputs."""
+    """The output does not exist yet (unless it is resumed), can be written, and is none of the inputs.
+
+    A dry run writes nothing: it needs neither output nor ledger, and what is named is checked all the same.
+    """
     from dphmm.cli.set_aside import rejected_path
     from dphmm.storage.inputs import checked_output
     from dphmm.storage.ledger.connection import ledger_path
@@ -94,14 +95,17 @@ def check_outputs(given: Mapping[str, Any]) -> None:
     from dphmm.storage.tables import table_format
 
     output, ledger = given["output"], given["ledger"]
-    if output is None:
+    if output is None and not given["dry_run"]:
         raise InvalidInput("-o", "nothing", "the file to write")
-    if ledger is None:
+    if ledger is None and not given["dry_run"]:
         raise InvalidInput("--ledger", "nothing", "the file that keeps what was released and spent")
+    if ledger is not None:
+        ledger_path(ledger)
+    if output is None:
+        return
     table_format(output, "-o")
-    inputs = [given["trajectories"], given["model"], given["policy"], ledger]
+    inputs = [given["trajectories"], given["model"], given["policy"], *([] if ledger is None else [ledger])]
     for path in (Path(output), statement_path(output), rejected_path(output)):
         checked_output(path, inputs, "-o")
-    ledger_path(ledger)
     if Path(output).exists() and not given["resume"]:
         raise InvalidInput("-o", f"{output}, which exists", "a new file, or --resume to continue and rewrite it")

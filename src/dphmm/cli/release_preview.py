@@ -14,6 +14,7 @@ from dphmm.cli.release_batch import read_rows
 from dphmm.cli.release_job import Job, check_outputs
 
 if TYPE_CHECKING:
+    from dphmm.batch import Batch
     from dphmm.session.plan import Plan
 
 _STEPS = 3
@@ -21,12 +22,17 @@ _STEPS = 3
 
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
+    from dphmm.cli.owner_view import outside_words
+    from dphmm.cli.public_warnings import plan_warnings
     from dphmm.cli.set_aside import by_reason, in_words
-    from dphmm.states.observed import in_steps
+    from dphmm.states.observed import in_steps, true_states
 
     check_outputs(given)
     loaded, rows, _ = read_rows(job, given)
-    visits, _ = in_steps(rows, job.model.step)[0].visits()
+    stepped, _ = in_steps(rows, job.model.step)
+    visits, _ = stepped.visits()
+    batch = job.batch(None)
+    plans = first_plans(batch)
     set_aside = by_reason(loaded.rejected)
     longest = max(len(visit.rows) for visit in visits)
     document: dict[str, Any] = {
@@ -34,8 +40,8 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         "set_aside": set_aside,
         "would_release": sum(len(visit.rows) for visit in visits),
         "subjects": len(visits),
-        "plans": [plan_document(step, plan) for step, plan in enumerate(first_plans(job), start=1)],
-        "largest_epsilon_sum": str(longest * job.batch(None).options.epsilon),
+        "plans": [plan_document(step, plan) for step, plan in enumerate(plans, start=1)],
+        "largest_epsilon_sum": str(longest * batch.options.epsilon),
     }
     if given["as_json"]:
         print_json(document)
@@ -49,17 +55,20 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
             lines.append((f"plan of step {plan['step']}", plan_words(plan)))
         lines.append(("epsilon sum", f"{document['largest_epsilon_sum']} for the subject with most rows"))
         click.echo("\n".join(aligned(lines)))
+    for warning in plan_warnings(plans[0], batch.options):
+        console.warn(warning)
+    if given["owner_view"]:
+        console.tell_owner(outside_words(true_states(stepped, job.space)[1], len(stepped)))
     console.say([("", "dry run: nothing was drawn, nothing was spent, nothing was written")])
     return SET_ASIDE if set_aside else 0
 
 
-def first_plans(job: Job) -> list[Plan]:
+def first_plans(batch: Batch) -> list[Plan]:
     """The plans of the first steps, as far as they do not depend on what is released."""
     from dphmm.policy.constraint import Support
     from dphmm.session.step import Position
 
-    batch = job.batch(None)
-    position = Position.first(job.model, batch.options)
+    position = Position.first(batch.model, batch.options)
     plans: list[Plan] = []
     for _ in range(_STEPS):
         plan = batch.planner.plan(position.prior.support, position.plan_set(batch.options))
@@ -67,7 +76,7 @@ def first_plans(job: Job) -> list[Plan]:
         if plan.narrows_support or not isinstance(batch.options.constraint, Support):
             break
         # With bodies of full rank the support does not depend on the answers.
-        position = position.following(job.model, position.prior)
+        position = position.following(batch.model, position.prior)
     return plans
 
 

@@ -22,7 +22,7 @@ import click
 
 from dphmm.cli.console import Console
 from dphmm.cli.outcomes import SET_ASIDE, Interrupted
-from dphmm.cli.release_batch import OWNER_ONLY
+from dphmm.cli.release_batch import warn_of_model
 from dphmm.cli.release_job import Job
 from dphmm.errors import InvalidInput
 
@@ -59,6 +59,7 @@ class _Stream:
     resume: bool
     sessions: dict[str, ReleaseSession] = field(default_factory=dict)
     released: int = 0
+    outside: int = 0
 
     def answer(self, line: Line) -> Released:
         """The release of a line, committed."""
@@ -119,11 +120,15 @@ class _Stream:
             lon=None if lon is None else [lon],
             state=None if line.state is None else [line.state],
         )
-        return true_states(row, self.batch.space)[0][0]
+        (state,), outside = true_states(row, self.batch.space)
+        self.outside += outside
+        return state
 
 
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
+    from dphmm.cli.owner_view import drift_words, outside_words
+    from dphmm.cli.public_warnings import first_step_warnings
     from dphmm.storage.ledger import open_ledger
     from dphmm.storage.promises import provenance_words
 
@@ -135,11 +140,13 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
         raise InvalidInput("TRAJ", "- with --dry-run or --json", "a file, or - without them")
     provenance = job.model.provenance
     if provenance.get("private") is False:
-        console.warn(f"the model: {provenance_words(provenance, given['model_people'])}")
+        warn_of_model(provenance_words(provenance, given["model_people"]), given["model_people"], console)
     on_map = hasattr(job.space, "locate")
     bad = 0
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         stream = _Stream(job.batch(ledger), given["resume"])
+        for warning in first_step_warnings(stream.batch):
+            console.warn(warning)
         with _kept(stream, given):
             for number, text in _lines():
                 try:
@@ -152,7 +159,8 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     console.say([("", f"{stream.released} releases of {len(stream.sessions)} subjects, {bad} lines set aside")])
     if given["owner_view"]:
         drifted = sum(session.owner_view()["drifted"] for session in stream.sessions.values())
-        console.warn(f"{drifted} of {stream.released} new releases: {OWNER_ONLY}")
+        console.tell_owner(outside_words(stream.outside, stream.released))
+        console.tell_owner(drift_words(drifted, stream.released))
     return SET_ASIDE if bad else 0
 
 
@@ -247,8 +255,9 @@ def _plain(value: Any) -> Any:
 def _kept(stream: _Stream, given: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         raise Interrupted(
             f"interrupted: {stream.released} releases are stored in {Path(given['ledger']).name} and paid "
-            "for; the same command with --resume continues after them"
+            "for; the same command with --resume continues after them",
+            stop,
         ) from None

@@ -15,8 +15,10 @@ def rejected_path(output: str) -> Path:
 
 
 def write_rejected(path: Path, rejected: Any) -> None:
-    """Write (row, reason), at once or not at all, for the owner only; nothing where no row was set aside."""
+    """Write (row, reason), at once or not at all, for the owner only; no file where no row was set aside."""
     if not len(rejected):
+        # What an earlier run has left there is not about this one.
+        path.unlink(missing_ok=True)
         return
     # mkstemp makes the file for its owner alone, and it stays so.
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)

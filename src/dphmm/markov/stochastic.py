@@ -21,7 +21,7 @@ from dphmm.types import BoolArray, FloatArray
 #: Above this many states a dense matrix (3.2 GB) is refused.
 DENSE_STATES = 20_000
 TOLERANCE = 1e-9
-#: Rounding to single precision already moves a row's sum by about 1e-7 (RELIABILITY 22).
+#: Rounding to single precision already moves a row's sum by about 1e-7.
 TOLERANCE_SINGLE = 1e-6
 # Dividing a row by its correctly rounded sum leaves it within 2**-52 of 1 (half an ulp for the sum, half for
 # the entries). Rows this close are left alone, so that a stored model read back is the same, bit for bit.

@@ -1,5 +1,4 @@
-"""The mechanism protocol: one object samples and says how likely each answer makes what it sampled (DESIGN
-section 3).
+"""The mechanism protocol: one object samples and says how likely each answer makes what it sampled.
 
 Release, inference, audit and attack all use this object, so they cannot disagree about the distribution.
 """

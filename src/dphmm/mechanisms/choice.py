@@ -30,7 +30,7 @@ def choose(K: SensitivityHull, epsilon: Exact) -> LatticeMechanism:
     rank 0.
 
     Deterministic, cached by (K.digest, ε), the last 1024 of them. The staircase may lower the error and raise
-    the cost of pairs that are not policy edges (THEORY 7).
+    the cost of pairs that are not policy edges (docs/theory.md 7).
     """
     key = (hull_field(K).digest, exact_epsilon(epsilon))
     with _lock:

@@ -194,7 +194,7 @@ def _tail(body: LatticeBody, units: FloatArray, epsilon: float, radius: int) -> 
 
 
 def _continuous_errors(hull: SensitivityHull, epsilon: float, offsets: tuple[Fraction, ...]) -> ErrorSums:
-    """Theory F2 and F3, and for the staircase its mixture of uniform laws on (j + g)K."""
+    """docs/theory.md F2 and F3, and for the staircase its mixture of uniform laws on (j + g)K."""
     size, k = float(np.trace(hull.second_moment)), hull.rank
     log_volume = math.log(volume(hull.body))
     knorm = LawSums(size * (k + 1) * (k + 2) / epsilon**2, log_volume + math.lgamma(k + 1) - k * math.log(epsilon))

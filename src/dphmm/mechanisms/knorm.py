@@ -1,7 +1,7 @@
 """The papers' continuous K-norm mechanism, in floats: for simulation and comparison.
 
-Not for release: the low-order bits of a float sum say what was added (RELIABILITY finding 1). Use
-DiscreteKNorm.
+Not for release: the low-order bits of a float sum say what was added (docs/theory.md 5).
+Use DiscreteKNorm.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class KNorm(Mechanism):
 
     @cached_property
     def expected_error(self) -> float:
-        """E‖noise‖² = (k+1)(k+2)/ε²·tr E[uuᵀ], u uniform on K (theory F3)."""
+        """E‖noise‖² = (k+1)(k+2)/ε²·tr E[uuᵀ], u uniform on K (docs/theory.md F3)."""
         k = self._hull.rank
         return float((k + 1) * (k + 2) * self._hull.squared_size / self.epsilon**2)
 
@@ -75,7 +75,8 @@ class KNorm(Mechanism):
         """Exponential steps along the corners (s, k, d) of a simplex of the boundary, picked by its weight.
 
         On the cone of a simplex a point sum c_i v_i has norm sum c_i, so independent exponential c_i of rate
-        ε have density ∝ exp(-ε‖x‖_K) there. The same law as r·u, r ~ Gamma(k+1), u uniform on K (theory F2).
+        ε have density ∝ exp(-ε‖x‖_K) there. The same law as r·u, r ~ Gamma(k+1), u uniform on K
+        (docs/theory.md F2).
         """
         source = default_bits(bits)
         k = self._hull.rank

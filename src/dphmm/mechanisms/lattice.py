@@ -1,4 +1,4 @@
-"""What the two mechanisms on lattice bodies share, and the graded one of them (theory/mechanisms.md).
+"""What the two mechanisms on lattice bodies share, and the graded one of them (docs/theory.md 5).
 
 A noise v has a probability that depends on N(v) = ‖v‖_K alone, N(v) rational. Sampling is exact (ADR 0002).
 """

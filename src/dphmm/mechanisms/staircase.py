@@ -1,4 +1,4 @@
-"""The staircase mechanism on a lattice: constant on shells of the hull (theory/mechanisms.md; Geng and
+"""The staircase mechanism on a lattice: constant on shells of the hull (docs/theory.md 5; Geng and
 Viswanath in 1-D).
 """
 

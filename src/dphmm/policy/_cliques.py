@@ -1,7 +1,7 @@
 """Policies that are unions of cliques: complete, one per category, one per source row of a transition matrix.
 
-No edge is ever listed for computing: the differences of a clique are conv P - conv P, P its answers (theory
-(h)), and the largest along a direction is the largest minus the smallest projection.
+No edge is ever listed for computing: the differences of a clique are conv P - conv P, P its answers
+(docs/theory.md (h)), and the largest along a direction is the largest minus the smallest projection.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Policies from graph files: GraphML, edge lists and node-link JSON, read strictly.
 
-A policy says who must not be told apart, so nothing in a file is guessed or skipped: an unknown name, a
-weight, a direction, a repeated key is refused, naming the place.
+A policy says who must not be told apart, so no edge of a file is guessed or skipped: an unknown name, a weight, a
+direction, a repeated key is refused, naming the place.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from dphmm.policy._named import named_policy
 LARGEST_FILE = 2**28
 _HEADERS = {("source", "target"), ("from", "to"), ("node1", "node2")}
 
+_NUMBER = re.compile(r"[+-]?[0-9.]+")
+
 Located = tuple[str, object, object, object]
 
 
@@ -29,25 +32,48 @@ def from_edge_list(path: str | os.PathLike[str], space: Any, delimiter: str = ",
     """The policy of a text file with two columns of state names (numbers where the space has no names),
     UTF-8.
 
-    ``space`` : a StateSpace, or the number of states. A first row ``source,target``, ``from,to`` or
-    ``node1,node2`` is a header. Raises InvalidInput naming the row.
+    ``space`` : a StateSpace, or the number of states. A first row of two names that no state has is a header if it
+    is ``source,target``, ``from,to`` or ``node1,node2``, or if the next row joins two states (``notes`` tell of it;
+    numbers are never a header). Raises InvalidInput naming the row.
     """
     text = _text(path)
     # Errors of the csv module (a field over 128 kB, a NUL) are about one row.
-    rows = csv.reader(text.splitlines(), delimiter=delimiter, strict=True)
-    return named_policy(_listed(rows), space)
+    listed = list(_listed(csv.reader(text.splitlines(), delimiter=delimiter, strict=True)))
+    header = _header(listed, space)
+    policy = named_policy(listed[len(header) :], space)
+    for place, source, target, _ in header:
+        if (str(source).lower(), str(target).lower()) not in _HEADERS:
+            note = f"{place} ({source}, {target}) was taken for names of columns: no state has them"
+            policy.notes = (*policy.notes, note)
+    return policy
 
 
 def _listed(rows: Any) -> Iterator[Located]:
     try:
         for number, row in enumerate(rows, start=1):
-            if not row or (number == 1 and tuple(f.strip().lower() for f in row) in _HEADERS):
+            if not row:
                 continue
             if len(row) != 2:
                 raise InvalidInput(f"row {number}", f"{len(row)} columns", "two: a policy has no weights")
             yield f"row {number}", row[0].strip(), row[1].strip(), 1
     except csv.Error as error:
         raise InvalidInput("edge list", str(error), "two columns of names") from None
+
+
+def _header(listed: list[Located], space: Any) -> list[Located]:
+    """The first row, if it is a header; a misspelt edge is none, unless both its names are."""
+    names = [str(name) for name in listed[0][1:3]] if listed else []
+    if not names or any(_is_state(name, space) or _NUMBER.fullmatch(name) for name in names):
+        return []
+    usual = tuple(name.lower() for name in names) in _HEADERS
+    before_edges = names[0] != names[1] and len(listed) > 1 and all(_is_state(str(n), space) for n in listed[1][1:3])
+    return listed[:1] if usual or before_edges else []
+
+
+def _is_state(name: str, space: Any) -> bool:
+    if hasattr(space, "index_of"):
+        return bool(space.index_of(name) >= 0)
+    return name.isascii() and name.isdigit() and len(name) < 12 and int(name) < int(space)
 
 
 def from_node_link(path: str | os.PathLike[str], space: Any) -> EdgeGraph:

@@ -1,4 +1,4 @@
-"""The nearest plan state of every state, exactly (THEORY 6: the surrogate map)."""
+"""The nearest plan state of every state, exactly: the surrogate map (docs/theory.md 6)."""
 
 from __future__ import annotations
 

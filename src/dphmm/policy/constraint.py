@@ -86,7 +86,7 @@ class Constraint:
 
     @classmethod
     def surrogated(cls, support: States, plan: States, space: StateSpace) -> Constraint:
-        """A plan set inside the support, and each state's nearest plan state (THEORY 6; errata 21).
+        """A plan set inside the support, and each state's nearest plan state (docs/theory.md 6; errata 21).
 
         Nearest in answer units, decided exactly on the lattice, ties to the lowest number; defined for all N
         states, those outside the support too. Raises InvalidInput for an empty plan set or one not inside the
@@ -169,7 +169,7 @@ def delta_states(prior: ArrayLike, support: States, delta: Any) -> BoolArray:
 
     ``prior`` (N,) probabilities, taken relative to their sum over the support; states with equal probability
     (within a factor of 1e-12) enter by lowest number and the mass is compared with tolerance 1e-12 (errata
-    21, theory (g)). ``delta`` = 0 gives the support. Raises InvalidInput for δ outside [0, 1) or a prior that
+    21, docs/theory.md (g)). ``delta`` = 0 gives the support. Raises InvalidInput for δ outside [0, 1) or a prior that
     is no distribution.
     """
     probability = np.asarray(prior, dtype=np.float64)

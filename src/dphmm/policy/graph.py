@@ -1,7 +1,7 @@
 """What a policy graph is: an undirected graph on states that answers a few questions and is not expanded into
 edges.
 
-Every question is about the *contracted* graph of a constraint (THEORY 6): its edges are {g(a) g(b)} for the
+Every question is about the *contracted* graph of a constraint (docs/theory.md 6): its edges are {g(a) g(b)} for the
 edges ab of the policy inside the support whose surrogates g(a), g(b) differ. Without a δ-set g is the
 identity.
 """

@@ -1,6 +1,6 @@
 """Continuous floats from random words: for simulation and for reproducing the papers, never for a release.
 
-The low-order bits of a float sum say which float was added (RELIABILITY finding 1).
+The low-order bits of a float sum say which float was added (docs/theory.md 5).
 """
 
 from __future__ import annotations

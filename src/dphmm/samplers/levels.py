@@ -35,7 +35,8 @@ _TAIL = 2.0**-50
 class LevelTable:
     """Float bounds of the cumulative probabilities of the first L levels, and their boxes.
 
-    ``low`` (L,) <= C_j <= ``high`` (L,); ``half_widths`` (L, k).
+    ``low`` (L,) <= C_j <= ``high`` (L,); ``half_widths`` (L, k), at most 2**62, from where on nobody draws by
+    them.
     """
 
     low: FloatArray
@@ -81,14 +82,15 @@ class Levels:
         length = self._table_length()
         half_widths = self._half_widths_of(length)
         exponents = float(self.rate) * np.arange(length)
-        sides = 2.0 * half_widths + 1.0
+        sides = 2.0 * half_widths.astype(np.float64) + 1.0
         weights = np.exp(-exponents) * np.prod(sides / sides[-1], axis=1)
         sums = np.cumsum(weights)
         tail = math.exp(self._log_tail(length) - float(np.log(sides[-1]).sum())) * (1.0 + 1e-9)
         cumulative = sums / sums[-1]
         rounding = (length + exponents[-1] + 3 * len(self._widths) + 16) * 2.0**-51
         margin = rounding + tail / sums[-1]
-        return LevelTable(cumulative - margin, np.minimum(cumulative + margin, 1.0), half_widths)
+        drawable = np.minimum(half_widths, 2**62).astype(np.int64)
+        return LevelTable(cumulative - margin, np.minimum(cumulative + margin, 1.0), drawable)
 
     def _table_length(self) -> int:
         """Levels until the mass left is below _TAIL of one of the heaviest levels'."""
@@ -116,14 +118,14 @@ class Levels:
         return math.inf if ratio >= 1.0 else self._log_weight(level) - math.log1p(-ratio)
 
     def _half_widths_of(self, length: int) -> IntArray:
+        """Half-widths (length, k) of the first boxes, in Python integers where 64 bits do not hold them."""
         largest = max(self.half_widths(length), default=0)
         bits = max((s for s in self._shifts), default=0) + _OFFSET_BITS
         if largest.bit_length() + bits < 62:
             radii = (self._stride * np.arange(length, dtype=np.int64) << _OFFSET_BITS) + self._offset
             scaled = radii[:, None] * np.array(self._widths, dtype=np.int64)
             return np.asarray(scaled >> (_OFFSET_BITS + np.array(self._shifts, dtype=np.int64)))
-        rows = [[min(h, 2**62) for h in self.half_widths(level)] for level in range(length)]
-        return np.array(rows, dtype=np.int64)
+        return np.array([self.half_widths(level) for level in range(length)], dtype=object)
 
     def _sums_for(self, digits: int) -> _Sums:
         if digits not in self._sums:

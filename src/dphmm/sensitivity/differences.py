@@ -1,6 +1,7 @@
 """Where a sensitivity hull gets its points: the largest difference of answers in a direction, exactly.
 
-A hull needs nothing else of a policy, so no policy is ever expanded into edges (theory: conv(A - A) = conv A - conv A).
+A hull needs nothing else of a policy, so no policy is ever expanded into edges (docs/theory.md (h):
+conv(A - A) = conv A - conv A).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Volume and second moment of a body, exactly: sums over the simplices that its corners make with the centre.
 
 Over a simplex (0, v_1..v_k): E[u uᵀ] = (sum v_i v_iᵀ + t tᵀ) / ((k+1)(k+2)), t = sum v_i, with weight |det| / k!
-(theory F3; equal to the planar fan formula for k = 2).
+(docs/theory.md F3; equal to the planar fan formula for k = 2).
 """
 
 from __future__ import annotations

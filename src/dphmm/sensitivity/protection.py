@@ -1,8 +1,9 @@
-"""Who is exposed, and the edges that protect them (Section 6 of the DPHMM paper, with errata 6, 7, 13, 15).
+"""Who is exposed, and the edges that protect them (Section 6 of the DPHMM paper, with errata 6, 7, 13, 15;
+docs/theory.md 4).
 
 A state is exposed when no other possible state has an answer within the hull of its own (degree of protection 1).
 Each exposed state is joined to a partner; which one is the method: "nearest" (Algorithm 1), "min-volume" (Algorithm 3)
-or "min-error" (least exact expected error; smallest volume is not best utility, erratum 3).
+or "min-error" (least exact expected error; smallest volume is not best utility, errata 3).
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def _volume(hull: SensitivityHull) -> Fraction:
 
 
 def _expected_error(hull: SensitivityHull) -> Fraction:
-    """ε²·E‖noise‖² of the K-norm mechanism on this hull, exactly (theory F3)."""
+    """ε²·E‖noise‖² of the K-norm mechanism on this hull, exactly (docs/theory.md F3)."""
     k = hull.rank
     return (k + 1) * (k + 2) * hull.squared_size
 

@@ -1,7 +1,7 @@
 """Give a flat hull a little width in every direction, so that no release excludes a state for certain.
 
-A flat hull's noise stays on a line or plane through the true answer, and z then tells which one (theory (b)). The
-thickened body contains the flat one, so every required difference keeps its ε.
+A flat hull's noise stays on a line or plane through the true answer, and z then tells which one (docs/theory.md (b)).
+The thickened body contains the flat one, so every required difference keeps its ε.
 """
 
 from __future__ import annotations

@@ -219,7 +219,8 @@ def _sha(data: bytes) -> str:
 
 def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> None:
     """Model, policy and space must be what they are called, and speak of the same number of states."""
-    for name, given, kind in (("model", model, MarkovModel), ("policy", policy, PolicyGraph), ("space", space, StateSpace)):
+    kinds = (("model", model, MarkovModel), ("policy", policy, PolicyGraph), ("space", space, StateSpace))
+    for name, given, kind in kinds:
         if not isinstance(given, kind):
             raise InvalidInput(name, type(given).__name__, f"a {kind.__name__}")
     if not model.n_states == policy.n_states == space.n_states:

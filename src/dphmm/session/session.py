@@ -25,6 +25,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
+from dphmm.session.joint import check_joint
 from dphmm.session.options import Options, checked_caps
 from dphmm.session.plan import Plan, all_partners, given_partners, plan_states
 from dphmm.session.planner import Planner, check_same_states
@@ -364,7 +365,11 @@ class ReleaseSession:
 
     def _open(self, transaction: Transaction) -> None:
         if not self._opened:
-            transaction.open_session(SessionHeader(self._subject, self._query, self._header_options()))
+            header = SessionHeader(self._subject, self._query, self._header_options())
+            for other in transaction.headers(self._subject):
+                if other.query != self._query:
+                    check_joint(header, other)
+            transaction.open_session(header)
 
     def _header_options(self) -> dict[str, str]:
         return {
@@ -386,8 +391,6 @@ class ReleaseSession:
         return transaction.entry(self._subject, self._query, self.t)
 
     def _plan(self, others: list[PlanRecord]) -> Plan:
-        if others and self._options.flat == "allow":
-            raise InvalidInput("flat", "allow", "thicken or refuse where a subject has several queries at one step")
         return self._planner.plan(self.support, self._position.plan_set(self._options), all_partners(others))
 
     def _after(self, entry: Entry, plan: Plan) -> Outcome:

@@ -1,7 +1,7 @@
 """The integer lattice on which geometry is decided: answer = origin + pitch * integer, axis by axis.
 
 Pitch and origin are public and mean the decimals they print as, so a distance is compared exactly and a
-released value carries no low-order bits of the true answer (RELIABILITY R1).
+released value carries no low-order bits of the true answer (docs/theory.md 5).
 """
 
 from __future__ import annotations

@@ -36,9 +36,7 @@ def true_states(trajectories: Trajectories, space: StateSpace) -> tuple[list[int
     """
     if trajectories.state is not None:
         numbers = {name: space.index_of(name) for name in set(trajectories.state.tolist())}
-        named: list[int | str] = [
-            numbers[name] if numbers[name] >= 0 else name for name in trajectories.state.tolist()
-        ]
+        named: list[int | str] = [numbers[name] if numbers[name] >= 0 else name for name in trajectories.state.tolist()]
         return named, sum(isinstance(state, str) for state in named)
     if trajectories.lat is None or trajectories.lon is None:
         raise InvalidInput("columns", ", ".join(trajectories.columns), "lat and lon, or state")

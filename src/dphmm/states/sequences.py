@@ -67,8 +67,7 @@ def state_sequences(
 
 
 def visits(trajectories: Trajectories) -> tuple[list[Visit], Counts]:
-    """Each user's rows for release, by user number; of several rows at one step the first wins (RELIABILITY
-    82).
+    """Each user's rows for release, by user number; of several rows at one step the first wins.
 
     Gaps stay gaps in the steps: a session predicts through them.
     """

@@ -15,6 +15,8 @@ from dphmm.states.ordering import ranks
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage import columns
 from dphmm.storage.columns import Numbering
+from dphmm.storage.times import REASONS as TIME_REASONS
+from dphmm.storage.times import Times
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 REASONS = (
     "",
     "missing_user",
-    "invalid_time",
+    *TIME_REASONS,
     "invalid_step",
     "invalid_order",
     "invalid_place",
@@ -72,15 +74,15 @@ class Roles:
 class Assembler:
     """Takes parts of one table in turn; ``finish`` joins them."""
 
-    def __init__(self, roles: Roles, assume_utc: bool = False) -> None:
+    def __init__(self, roles: Roles, assume_utc: bool = False, timezone: str | None = None) -> None:
         self._roles = roles
-        self._assume_utc = assume_utc
+        self._times = Times(roles.time or "t", assume_utc, timezone)
         self._users, self._states, self._trips = Numbering(), Numbering(), Numbering()
         self._parts: list[dict[str, NDArray[Any]]] = []
         self._why: list[NDArray[np.int8]] = []
 
     def add(self, table: pa.Table) -> None:
-        """Read the next rows. Raises InvalidInput for a column of a wrong type or of times without a zone."""
+        """Read the next rows. Raises InvalidInput for a column of a wrong type or of timestamps without a zone."""
         part: dict[str, NDArray[Any]] = {}
         why = np.zeros(len(table), dtype=np.int8)
 
@@ -91,8 +93,9 @@ class Assembler:
         part["user"], bad = self._users.add(table.column(roles.user), roles.user)
         mark(bad, "missing_user")
         if roles.time is not None:
-            part["time"], bad = columns.times(table.column(roles.time), roles.time, self._assume_utc)
-            mark(bad, "invalid_time")
+            part["time"], marks = self._times.add(table.column(roles.time))
+            for reason in TIME_REASONS:
+                mark(marks.get(reason, why > 0), reason)
         for role, name in (("step", roles.step), ("order", roles.order)):
             if name is not None:
                 part[role], bad = columns.integers(table.column(name), name)
@@ -109,9 +112,12 @@ class Assembler:
         self._parts.append({name: column[why == 0] for name, column in part.items()})
 
     def finish(self, source: str) -> Loaded:
-        """All rows. Raises InvalidInput, naming ``source``, if there are none or all were set aside."""
+        """All rows. Raises InvalidInput, naming ``source``, if there are none or all were set aside, and for times of
+        which none has a zone.
+        """
         import pyarrow as pa
 
+        self._times.finish()
         why = np.concatenate([*self._why, np.empty(0, np.int8)])
         aside = np.flatnonzero(why)
         reasons = pa.array([REASONS[code] for code in why[aside].tolist()], pa.string())

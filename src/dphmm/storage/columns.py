@@ -7,10 +7,9 @@ InvalidInput with the column's name and type.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphmm.errors import InvalidInput
 from dphmm.states.naming import FORBIDDEN, LONGEST_NAME
@@ -22,14 +21,6 @@ if TYPE_CHECKING:
 _UNREADABLE = re.compile(FORBIDDEN)
 _DECIMAL = r"^[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?$"
 _INTEGER = r"^[+-]?[0-9]{1,18}$"
-_CLOCK = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
-_ZONED = _CLOCK + r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
-_NAIVE = _CLOCK + "$"
-# Years that every library's timestamps hold; others are sentinels such as 0001-01-01 and 9999-12-31.
-_EARLIEST = int(np.datetime64("1678-01-01", "us").astype(np.int64))
-_LATEST = int(np.datetime64("2262-01-01", "us").astype(np.int64))
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_TIME_REMEDY = "times with a zone (timezone), such as 2008-10-23T02:53:04Z, or assume_utc=True"
 
 
 class Numbering:
@@ -66,7 +57,7 @@ def as_text(column: pa.ChunkedArray, field: str) -> pa.ChunkedArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = _plain(column)
+    column = plain_type(column)
     kind = column.type
     if pa.types.is_string(kind):
         return column
@@ -80,36 +71,12 @@ def as_text(column: pa.ChunkedArray, field: str) -> pa.ChunkedArray:
     raise InvalidInput(field, f"a column of type {kind}", "text or whole numbers")
 
 
-def times(column: pa.ChunkedArray, field: str, assume_utc: bool) -> tuple[IntArray, BoolArray]:
-    """Microseconds since 1970 UTC of timestamps with a zone or of ISO 8601 text with one.
-
-    Raises InvalidInput for a column with any time without a zone, unless ``assume_utc``. Bad: missing, no
-    such moment (31 February, a leap second), years outside 1678 to 2261.
-    """
-    import pyarrow as pa
-
-    column = _plain(column)
-    if pa.types.is_null(column.type):
-        return np.zeros(len(column), dtype=np.int64), np.ones(len(column), dtype=np.bool_)
-    if pa.types.is_string(column.type):
-        micros, bad = _text_times(column, field, assume_utc)
-    elif pa.types.is_timestamp(column.type):
-        if column.type.tz is None and not assume_utc and column.null_count < len(column):
-            raise InvalidInput(field, "times without a zone", _TIME_REMEDY)
-        micros, bad = _stamp_times(column)
-    else:
-        raise InvalidInput(field, f"a column of type {column.type}", _TIME_REMEDY)
-    bad |= (micros < _EARLIEST) | (micros >= _LATEST)
-    micros[bad] = 0
-    return micros, bad
-
-
 def decimals(column: pa.ChunkedArray, field: str) -> tuple[FloatArray, BoolArray]:
     """Finite numbers; bad: missing, NaN, infinite, or text that is not a plain decimal."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = _plain(column)
+    column = plain_type(column)
     if pa.types.is_string(column.type):
         plain = pc.match_substring_regex(column, _DECIMAL)
         column = pc.if_else(plain, column, None)
@@ -125,7 +92,7 @@ def integers(column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = _plain(column)
+    column = plain_type(column)
     if pa.types.is_string(column.type):
         column = pc.if_else(pc.match_substring_regex(column, _INTEGER), column, None).cast(pa.int64())
     elif not _is_number(column.type):
@@ -135,42 +102,7 @@ def integers(column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
     return np.where(bad, 0, values).astype(np.int64), bad
 
 
-def _text_times(column: pa.ChunkedArray, field: str, assume_utc: bool) -> tuple[IntArray, BoolArray]:
-    import pandas as pd
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    zoned = _matches(column, _ZONED)
-    naive = _matches(column, _NAIVE)
-    if naive.any() and not assume_utc:
-        raise InvalidInput(field, "times without a zone", _TIME_REMEDY)
-    readable = zoned | naive
-    text = pc.if_else(pa.array(readable), column, None)
-    if not naive.any():
-        try:
-            return _stamp_times(text.cast(pa.timestamp("us", "UTC")))
-        except pa.ArrowInvalid:
-            # A moment that does not exist, or nanoseconds: pandas sets aside the one and takes the other.
-            pass
-    stamps = pd.to_datetime(text.to_pandas(), utc=True, format="ISO8601", errors="coerce")
-    return _stamp_times(pa.chunked_array([pa.Array.from_pandas(stamps)]))
-
-
-def _stamp_times(column: pa.ChunkedArray) -> tuple[IntArray, BoolArray]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    missing: BoolArray = column.is_null().to_numpy().astype(np.bool_)
-    counts = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
-    per_second = _PER_SECOND[column.type.unit]
-    beyond = (counts < _EARLIEST // 10**6 * per_second) | (counts > _LATEST // 10**6 * per_second)
-    counts = np.where(beyond, 0, counts).astype(np.int64)
-    finer = max(1, per_second // 10**6)
-    coarser = max(1, 10**6 // per_second)
-    return counts * coarser // finer, missing | beyond
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Dictionaries decoded and every kind of text as one."""
     import pyarrow as pa
 
@@ -179,13 +111,6 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
         column = column.cast(pa.string())
     return column
-
-
-def _matches(column: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
-    import pyarrow.compute as pc
-
-    found: Any = pc.fill_null(pc.match_substring_regex(column, pattern), False)
-    return np.asarray(found.to_numpy()).astype(np.bool_)
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -2,8 +2,7 @@
 about.
 
 What can be rebuilt is not stored: a radius policy is made again from its space, a transition policy from its
-model. A policy is for one state space; loading it for another is refused, naming both hashes (RELIABILITY
-42).
+model. A policy is for one state space; loading it for another is refused, naming both hashes.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.assembling import Assembler, Loaded, Roles
+from dphmm.storage.delimited import delimited_names, read_delimited
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.tables import column_names, read_batches, write_table
 
@@ -31,28 +32,37 @@ def load_trajectories(
     lat_column: str | None = None,
     lon_column: str | None = None,
     assume_utc: bool = False,
+    timezone: str | None = None,
+    delimiter: str = ",",
 ) -> Loaded:
     """Trajectories of a Parquet or CSV file, and the rows that were set aside (row number and reason, no
     values).
 
     Columns default to user, t, step, trip, state, lat (latitude) and lon (lng, longitude) where they exist.
-    Times are timestamps with a zone or ISO 8601 text with one; ``assume_utc`` takes times without.
-    ``order_column`` says which row of a user (of a trip) comes first: rows are sorted by it and numbered, and
-    the time is read only if ``time_column`` is given. Without time, step or order every row is a step.
-    ``state_column`` makes places unnecessary. Set aside: missing_user, invalid_time, invalid_step,
-    invalid_order, invalid_place, missing_state.
+    Times are timestamps with a zone or ISO 8601 text with one. Those without are UTC with ``assume_utc``, and what
+    the clocks of ``timezone`` ("Europe/Berlin") showed; without either they are set aside, unless none has a zone.
+    ``delimiter`` separates the cells of CSV. ``order_column`` says which row of a user (of a trip) comes first: rows
+    are sorted by it and numbered, and the time is read only if ``time_column`` is given. Without time, step or order
+    every row is a step.
+    ``state_column`` makes places unnecessary. Set aside: missing_user, time_without_zone, nonexistent_time and
+    ambiguous_time (clocks were put forward or back), invalid_time, invalid_step, invalid_order, invalid_place,
+    missing_state.
 
-    Raises InvalidInput as read_table does, for a column that is not there or cannot be meant, for times
-    without a zone, and if no row is left.
+    Raises InvalidInput as read_table does, for a column that is not there or cannot be meant, for times of which
+    none has a zone, and if no row is left.
     """
     given = {
         "user": user_column, "time": time_column, "order": order_column, "trip": trip_column,
         "state": state_column, "lat": lat_column, "lon": lon_column,
     }  # fmt: skip
-    roles = column_roles(column_names(path), given)
-    assembler = Assembler(roles, assume_utc)
-    for part in read_batches(path, columns=roles.names, text=None):
-        assembler.add(part)
+    names = column_names(path) if delimiter == "," else delimited_names(path, delimiter)
+    roles = column_roles(names, given)
+    assembler = Assembler(roles, assume_utc, timezone)
+    if delimiter == ",":
+        for part in read_batches(path, columns=roles.names, text=None):
+            assembler.add(part)
+    else:
+        assembler.add(read_delimited(path, delimiter, roles.names))
     return assembler.finish(str(path))
 
 
@@ -76,7 +86,9 @@ def trajectories_table(trajectories: Trajectories) -> pa.Table:
     return pa.table(columns)
 
 
-def trajectories_from_table(table: Any, *, assume_utc: bool = False, **columns: str | None) -> Loaded:
+def trajectories_from_table(
+    table: Any, *, assume_utc: bool = False, timezone: str | None = None, **columns: str | None
+) -> Loaded:
     """The same from a pandas, polars or Arrow table; ``columns`` as in load_trajectories. The table stays
     as it is.
     """
@@ -87,7 +99,7 @@ def trajectories_from_table(table: Any, *, assume_utc: bool = False, **columns: 
         raise InvalidInput("columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in _ROLES))
     given = {role: columns.get(f"{role}_column") for role in _ROLES}
     roles = column_roles(column_list(table), given)
-    assembler = Assembler(roles, assume_utc)
+    assembler = Assembler(roles, assume_utc, timezone)
     assembler.add(to_arrow(table, roles.names))
     return assembler.finish("table")
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dphmm.storage.delimited import delimited_names
 from dphmm.storage.importers.imported import Imported, Progress, finished
 from dphmm.storage.inputs import PathLike
+from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import load_trajectories
 
 
@@ -18,10 +22,13 @@ def import_csv(
     lat_column: str | None = None,
     lon_column: str | None = None,
     assume_utc: bool = False,
+    timezone: str | None = None,
+    delimiter: str = ",",
     progress: Progress | None = None,
 ) -> Imported:
-    """Trajectories of a .csv, .csv.gz or .parquet file; options, reasons and errors as in
-    load_trajectories.
+    """Trajectories of a .csv, .csv.gz or .parquet file; options, reasons and errors as in load_trajectories.
+
+    The report warns where nothing says in which order the rows of a user are.
     """
     loaded = load_trajectories(
         source,
@@ -33,7 +40,16 @@ def import_csv(
         lat_column=lat_column,
         lon_column=lon_column,
         assume_utc=assume_utc,
+        timezone=timezone,
+        delimiter=delimiter,
     )
     if progress is not None:
         progress(1, 1)
-    return finished("csv", loaded, 1)
+    imported = finished("csv", loaded, 1)
+    if loaded.trajectories.time is not None or order_column is not None:
+        return imported
+    names = column_names(source) if delimiter == "," else delimited_names(source, delimiter)
+    if "step" in names:
+        return imported
+    warning = f"no time column found among {', '.join(names)}: rows are taken in file order; name one with time_column="
+    return imported._replace(report=replace(imported.report, warnings=(warning,)))

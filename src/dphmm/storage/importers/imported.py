@@ -31,6 +31,7 @@ class ImportReport:
     kept: int
     users: int
     dropped: Counts
+    warnings: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """The report for people, one fact a line."""

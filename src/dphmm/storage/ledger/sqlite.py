@@ -170,6 +170,9 @@ class SqliteLedger:
     def _begun(self) -> sqlite3.Connection:
         try:
             connection = self._writer()
+            if connection.in_transaction:
+                # Ctrl-C came between the last one's beginning and its block: nothing was done in it.
+                connection.execute("ROLLBACK")
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             raise explained(error, self.path) from error

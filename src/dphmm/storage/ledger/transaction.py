@@ -146,6 +146,19 @@ class SqliteTransaction(BaseTransaction):
             known = self._sessions[subject, query] = _Session(row[0], options_from(row[1]), row[2] or 0)
         return known
 
+    def headers(self, subject: str) -> list[SessionHeader]:
+        """The parameters of all of a subject's queries, by name of the query."""
+        try:
+            return super().headers(subject)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+
+    def _headers_of(self, subject: str) -> list[SessionHeader]:
+        rows = self._connection.execute(
+            "SELECT query, options FROM session WHERE subject = ? ORDER BY query", (subject,)
+        )
+        return [SessionHeader(subject, query, options_from(options)) for query, options in rows]
+
     def _options(self, subject: str, query: str) -> Mapping[str, str] | None:
         session = self._session(subject, query)
         return None if session is None else session.options

@@ -1,0 +1,48 @@
+"""What a plan shows about a release before anything is drawn: from public data alone."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dphmm.batch import Batch
+    from dphmm.session.options import Options
+    from dphmm.session.plan import Plan
+
+#: A cost above this many epsilons is worth a warning: states that no edge joins can be told apart that well.
+_FAR_ABOVE = 20
+
+
+def plan_warnings(plan: Plan, options: Options) -> list[str]:
+    """Sentences about the states that had to be joined, and about a cost far above epsilon."""
+    said = []
+    if len(plan.joins):
+        said.append(
+            f"{len(plan.joins)} of {int(plan.constraint.plan.sum())} planned states are exposed by the policy at the "
+            "first step: each is joined to a nearest partner, which widens the hull, and so the noise, for everyone"
+        )
+    if plan.cost == math.inf:
+        from dphmm.storage.promises import cost_unbounded_because
+
+        said.append(f"the cost is unbounded: {cost_unbounded_because(options)}")
+    elif plan.cost > _FAR_ABOVE * options.epsilon:
+        times = float(plan.cost / options.epsilon)
+        said.append(
+            f"the cost of the first step is {times:.3g} epsilon: states that are far apart and that no edge of the "
+            "policy joins can be told apart that well; a policy with longer edges, or a smaller epsilon, lowers it"
+        )
+    return said
+
+
+def first_step_warnings(batch: Batch) -> list[str]:
+    """The same for a release, whose first plan is made now and kept; nothing where it will be refused."""
+    from dphmm.errors import Refused
+    from dphmm.session.step import Position
+
+    position = Position.first(batch.model, batch.options)
+    try:
+        plan = batch.planner.plan(position.prior.support, position.plan_set(batch.options))
+    except Refused:
+        return []
+    return plan_warnings(plan, batch.options)

@@ -1,0 +1,114 @@
+"""Times without a zone: set aside, taken as UTC, or read off the clocks of a place."""
+
+from __future__ import annotations
+
+import datetime as dt
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.times import Times
+from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
+
+ZONED = "2024-05-06T08:00:00Z"
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def read(*written, **options):
+    """Microseconds, and the reason of each cell that has none."""
+    reader = Times("t", **options)
+    micros, marks = reader.add(pa.chunked_array([pa.array(written, pa.string())]))
+    reader.finish()
+    return micros, [next((reason for reason, bad in marks.items() if bad[i]), "") for i in range(len(written))]
+
+
+def test_one_time_without_a_zone_among_others_is_set_aside():
+    micros, why = read(ZONED, "2024-05-06T08:00:00", "never")
+    assert why == ["", "time_without_zone", "invalid_time"]
+    assert micros[1:].tolist() == [0, 0]
+
+
+def test_a_column_is_judged_over_all_its_parts():
+    reader = Times("t")
+    naive, zoned = (pa.chunked_array([pa.array([text])]) for text in ("2024-05-06T08:00:00", ZONED))
+    reader.add(naive)
+    with pytest.raises(InvalidInput, match="t: got times without a zone"):
+        reader.finish()
+    reader.add(zoned)
+    reader.finish()
+
+
+def test_zones_that_are_written_win_over_the_one_assumed():
+    for options in ({"assume_utc": True}, {"timezone": "Asia/Tokyo"}):
+        micros, why = read("2024-05-06T10:00:00+02:00", "2024-05-06T08:00", **options)
+        assert why == ["", ""]
+        moved = 0 if "assume_utc" in options else 9 * 3600 * 10**6
+        assert micros[0] - micros[1] == moved
+
+
+def test_clocks_put_forward_or_back_are_set_aside_with_a_reason():
+    clocks = (
+        "2024-03-31T01:59:59",
+        "2024-03-31T02:30:00",
+        "2024-10-27T02:30:00",
+        "2024-10-27T03:00:00",
+        "2024-02-30T01:00",
+    )
+    micros, why = read(*clocks, timezone="Europe/Berlin")
+    assert why == ["", "nonexistent_time", "ambiguous_time", "", "invalid_time"]
+    assert [EPOCH + dt.timedelta(microseconds=int(m)) for m in micros[[0, 3]]] == [
+        dt.datetime(2024, 3, 31, 0, 59, 59, tzinfo=dt.UTC),
+        dt.datetime(2024, 10, 27, 2, 0, tzinfo=dt.UTC),
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"]),
+    st.datetimes(dt.datetime(1980, 1, 1), dt.datetime(2030, 1, 1)).map(lambda t: t.replace(microsecond=0)),
+)
+def test_local_times_are_those_of_the_standard_library(name, clock):
+    micros, (why,) = read(clock.isoformat(), timezone=name)
+    both = [clock.replace(tzinfo=ZoneInfo(name), fold=fold) for fold in (0, 1)]
+    exists = both[0].astimezone(dt.UTC).astimezone(ZoneInfo(name)).replace(tzinfo=None) == clock
+    if not exists:
+        assert why == "nonexistent_time"
+    elif both[0].utcoffset() != both[1].utcoffset():
+        assert why == "ambiguous_time"
+    else:
+        assert why == ""
+        assert EPOCH + dt.timedelta(microseconds=int(micros[0])) == both[0].astimezone(dt.UTC)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_timestamps_on_local_clocks(unit):
+    clocks = np.array(["2024-05-06T10:00:00", "2024-03-31T02:30:00", "NaT"], f"datetime64[{unit}]")
+    micros, marks = Times("t", timezone="Europe/Berlin").add(pa.chunked_array([pa.array(clocks)]))
+    assert micros[0] == read(ZONED)[0][0]
+    assert marks["nonexistent_time"].tolist() == [False, True, False]
+    assert marks["invalid_time"].tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("name", ["Mars/Olympus", "Europe", "../etc/passwd", "", "/etc/localtime"])
+def test_a_zone_there_is_not_is_refused(name):
+    with pytest.raises(InvalidInput, match="IANA"):
+        Times("t", timezone=name)
+
+
+def test_one_way_to_read_times_not_two():
+    with pytest.raises(InvalidInput, match="not both"):
+        Times("t", assume_utc=True, timezone="Europe/Berlin")
+
+
+def test_files_and_tables_take_a_zone(tmp_path):
+    (tmp_path / "x.csv").write_text("user,t,lat,lon\na,2024-05-06T10:00:00,1,2\na,2024-03-31T02:30:00,1,2\n")
+    loaded = load_trajectories(tmp_path / "x.csv", timezone="Europe/Berlin")
+    assert loaded.dropped == {"nonexistent_time": 1}
+    table = pa.table({"user": ["a"], "t": ["2024-05-06T10:00:00"], "state": ["x"]})
+    same = trajectories_from_table(table, timezone="Europe/Berlin")
+    assert same.trajectories.time[0] == loaded.trajectories.time[0] == read(ZONED)[0][0]
