@@ -121,6 +121,19 @@ def test_a_step_before_the_first_comes_too_late(parts):
     assert work.report.late == 1
 
 
+def test_a_continuation_is_refused_where_steps_are_ranks_of_rows(parts):
+    """Tuesday's rows would otherwise be answered with Monday's releases."""
+    ledger = MemoryLedger()
+    times = np.array([0, 1, 2, 24, 25], dtype=np.int64) * HOUR * 10**6
+    monday = rows_of("abc", ["u"] * 3, time=times[:3])
+    first = released(batch(parts, 1, ledger=ledger), monday)
+    with pytest.raises(InvalidInput, match="begin at another time"):
+        released(batch(parts, 1, ledger=ledger), rows_of("ab", ["u"] * 2, time=times[3:]), resume=True)
+    both = released(batch(parts, 1, ledger=ledger), rows_of("abcab", ["u"] * 5, time=times), resume=True)
+    assert answers(both)[:3] == answers(first)
+    assert [row.time for row in both] == times.tolist()
+
+
 def test_stopped_between_chunks_it_resumes_to_the_same(parts, monkeypatch):
     monkeypatch.setattr("dphmm.batch.CHUNK", 2)
     whole = answers(released(batch(parts, 9), rows_of()))

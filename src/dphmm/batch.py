@@ -53,6 +53,13 @@ class _Truth:
     steps: IntArray
     times: IntArray | None
     states: list[int | str]
+    ranked: bool
+
+    def begins(self, visit: Visit) -> str:
+        """What step 1 of a user stands for: a step number, and its time where steps are but ranks of rows."""
+        first = visit.rows[0]
+        number = str(int(self.steps[first]))
+        return f"{number}@{int(self.times[first])}" if self.ranked and self.times is not None else number
 
 
 @dataclass
@@ -147,7 +154,9 @@ class Batch:
         self._precheck(visits)
         total = sum(len(visit.rows) for visit in visits)
         done = 0
-        work = self._work(visits, _Truth(stepped.steps(), public_times(stepped, self.model.step), states))
+        work = self._work(
+            visits, _Truth(stepped.steps(), public_times(stepped, self.model.step), states, stepped.step is None)
+        )
         while True:
             with self.ledger.transaction() as transaction:
                 chunk = [step(transaction) for step in islice(work, CHUNK)]
@@ -186,12 +195,13 @@ class Batch:
         known = set(self.ledger.sessions())
         for visit in visits:
             numbers = truth.steps[visit.rows]
+            begins = truth.begins(visit)
             if (visit.user, self.query) in known:
                 session = self.resumed(visit.user)
-                origin = _origin(session)
+                origin = _origin(session, begins, visit.user)
             else:
                 origin = int(numbers[0])
-                session = self.session(visit.user, origin=str(origin))
+                session = self.session(visit.user, origin=begins)
             yield from self._subject(session, visit, (numbers - origin + 1).tolist(), truth)
             self.report.drifted += session.owner_view()["drifted"]
 
@@ -234,10 +244,14 @@ def _skip(session: ReleaseSession, steps: int) -> Step:
     return step
 
 
-def _origin(session: ReleaseSession) -> int:
-    if not session.origin.lstrip("-").isdecimal():
+def _origin(session: ReleaseSession, begins: str, user: str) -> int:
+    number, separator, _ = session.origin.partition("@")
+    if separator and session.origin != begins:
+        came = f"rows of user {user!r} that begin at another time than the history in the ledger"
+        raise InvalidInput("t", came, "all rows from the first one on: without a time step they are counted from it")
+    if not number.lstrip("-").isdecimal():
         raise InvalidInput("ledger", f"a history whose step 1 is {session.origin!r}", "one that a batch has written")
-    return int(session.origin)
+    return int(number)
 
 
 def release_many(

@@ -23,7 +23,7 @@ def test_a_command_that_is_terminated(monkeypatch):
     before = signal.getsignal(signal.SIGTERM)
     result = CliRunner().invoke(app, ["account"])
     assert result.exit_code == 143
-    assert result.stderr == "interrupted: nothing was written\n"
+    assert result.stderr == "interrupted: a file is written whole or not at all; what a ledger holds stays\n"
     assert signal.getsignal(signal.SIGTERM) is before
 
 

@@ -51,7 +51,9 @@ class App(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            raise Interrupted("interrupted: nothing was written", stop) from None
+            raise Interrupted(
+                "interrupted: a file is written whole or not at all; what a ledger holds stays", stop
+            ) from None
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run the command line and exit; a command returns its exit code, or None for 0."""
