@@ -27,7 +27,13 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
         )
     connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
     try:
-        for setting in ("synchronous = FULL", "foreign_keys = ON", "fullfsync = ON", "trusted_schema = OFF"):
+        for setting in (
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "fullfsync = ON",
+            "trusted_schema = OFF",
+            "cache_spill = OFF",
+        ):
             connection.execute(f"PRAGMA {setting}")
     except BaseException:
         connection.close()
