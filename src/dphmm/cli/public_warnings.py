@@ -35,6 +35,20 @@ def plan_warnings(plan: Plan, options: Options) -> list[str]:
     return said
 
 
+def trapped_belief(batch: Batch) -> list[str]:
+    """A δ-set may end on one absorbing state, whose answer is then a public constant for ever."""
+    from dphmm.markov.notes import absorbing_states
+    from dphmm.policy.constraint import Support
+
+    absorbing = len(absorbing_states(batch.model.transition))
+    if not absorbing or isinstance(batch.options.constraint, Support):
+        return []
+    return [
+        f"the model has {absorbing} absorbing states: with {batch.options.constraint} the belief can lock onto one of "
+        "them, and every later answer is then the same public constant; smooth the model, or plan on the support"
+    ]
+
+
 def first_step_warnings(batch: Batch) -> list[str]:
     """The same for a release, whose first plan is made now and kept; nothing where it will be refused."""
     from dphmm.errors import Refused
@@ -45,4 +59,4 @@ def first_step_warnings(batch: Batch) -> list[str]:
         plan = batch.planner.plan(position.prior.support, position.plan_set(batch.options))
     except Refused:
         return []
-    return plan_warnings(plan, batch.options)
+    return [*plan_warnings(plan, batch.options), *trapped_belief(batch)]
