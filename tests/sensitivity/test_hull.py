@@ -212,3 +212,20 @@ def test_the_cost_of_answers_far_from_the_origin_is_exact():
     for origin in (0, 2**52):
         assert largest_norm(K, steps + origin) == 1
         assert largest_norm(K, 3 * steps + origin) == 3
+
+
+@pytest.mark.parametrize(("span", "seeds"), [(4, 10), (2**12, 20)])
+def test_many_dimensions_give_a_certified_hull_or_one_line(span, seeds):
+    """Bases beyond 64 bits are refused by name, never by a traceback; what comes out is certified."""
+    refused = 0
+    for seed in range(seeds):
+        answers = np.random.default_rng(seed).integers(-span, span, size=(9, 8))
+        policy = dphmm.policy.from_edges([(i, i + 1) for i in range(8)], 9)
+        try:
+            hull = dphmm.sensitivity_hull(policy, answers)
+        except InvalidInput as error:
+            refused += 1
+            assert error.field == "answers"
+        else:
+            assert hull.certify(np.diff(answers, axis=0))
+    assert refused == (0 if span == 4 else seeds)

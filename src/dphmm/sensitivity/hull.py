@@ -240,7 +240,19 @@ def check_sizes(policy: PolicyGraph, lattice: IntArray) -> None:
 
 
 def hull_of(source: Differences, frame: Lattice) -> SensitivityHull:
-    """The hull of any set of differences that can say how far it reaches in a direction."""
+    """The hull of any set of differences that can say how far it reaches in a direction.
+
+    Raises InvalidInput where a basis of the span, or a facet, has numbers beyond 64 bits: wide answers in many
+    dimensions.
+    """
+    try:
+        return _hull_within_64_bits(source, frame)
+    except OverflowError:
+        came = f"a hull in {source.dimension} dimensions with numbers beyond 64 bits"
+        raise InvalidInput("answers", came, "fewer dimensions, or a coarser pitch") from None
+
+
+def _hull_within_64_bits(source: Differences, frame: Lattice) -> SensitivityHull:
     d = source.dimension
     equations = null_lattice(independent(source), d)
     basis, coordinates = _span(equations, d)
