@@ -10,6 +10,7 @@ import hashlib
 import os
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -45,7 +46,7 @@ class _KeyStream:
         self.words_left -= len(words)
 
 
-class _StreamBits:
+class _StreamBits(ABC):
     """Words of successive key streams, through a small buffer."""
 
     def __init__(self) -> None:
@@ -57,8 +58,9 @@ class _StreamBits:
         self._buffer: WordArray = np.empty(0, dtype=_WORD)
         self._next = 0
 
+    @abstractmethod
     def _new_stream(self) -> _KeyStream:
-        raise NotImplementedError
+        """The key stream that follows the one that is used up."""
 
     def _make(self, n: int) -> WordArray:
         words = np.empty(n, dtype=_WORD)
