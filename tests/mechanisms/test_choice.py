@@ -26,7 +26,7 @@ from dphmm.mechanisms import (
     mechanism_for,
 )
 from dphmm.mechanisms import choice as module
-from dphmm.mechanisms.expected import candidate_offsets
+from dphmm.mechanisms.expected import Breakpoints
 from dphmm.mechanisms.lattice import lattice_body
 from naive_mechanisms import SHAPES, hull_of_points, shape
 
@@ -35,7 +35,8 @@ from naive_mechanisms import SHAPES, hull_of_points, shape
 @pytest.mark.parametrize("epsilon", ["0.3", 1, 4, 12])
 def test_auto_takes_the_least_expected_error(name, epsilon):
     hull = shape(name)
-    offsets = candidate_offsets(lattice_body(hull))
+    sums = Breakpoints.of(hull, lattice_body(hull), Fraction(str(epsilon)))
+    offsets = [sums.fraction(i) for i in range(len(sums.parts))]
     errors = [DiscreteKNorm(hull, epsilon).expected_error]
     errors += [Staircase(hull, epsilon, g).expected_error for g in offsets]
     chosen = choose(hull, epsilon)

@@ -173,33 +173,6 @@ def facet_steps(v: IntArray, normals: IntArray, offsets: IntArray, allowances: I
 
 
 @kernel
-def _classify(values: IntArray, ratios: FloatArray, offsets: IntArray, allowances: IntArray) -> tuple[int, int]:
-    """(whole, above): whole <= N < whole + 1, and ceil+(N - g) is whole + 1 for the first ``above`` offsets g.
-
-    Only facets whose ratio is the largest up to rounding can decide N; among them integers do.
-    """
-    least = ratios.max() * (1.0 - 1e-12)
-    whole, above = 0, 0
-    for i in range(len(offsets)):
-        if ratios[i] < least:
-            continue
-        quotient = values[i] // offsets[i]
-        rest = values[i] - quotient * offsets[i]
-        if quotient > whole:
-            whole, above = quotient, 0
-        if quotient == whole:
-            first, last = above, allowances.shape[1]
-            while first < last:
-                middle = (first + last) >> 1
-                if rest > allowances[i, middle]:
-                    first = middle + 1
-                else:
-                    last = middle
-            above = first
-    return whole, above
-
-
-@kernel
 def _row(x: IntArray, half: int, normals: IntArray, offsets: IntArray, radius: int) -> tuple[int, int]:
     """Bounds on the last coordinate of the points of radius·body that share the other coordinates of x."""
     first, last = -half, half
@@ -223,42 +196,29 @@ def _row(x: IntArray, half: int, normals: IntArray, offsets: IntArray, radius: i
 
 
 @kernel
-def lattice_sums(
-    half_widths: IntArray,
-    normals: IntArray,
-    offsets: IntArray,
-    allowances: IntArray,
-    units: FloatArray,
-    epsilon: float,
-    radius: int,
-    most: int,
-) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
-    """Sums over the lattice points x of radius·body, row by row; False where more than ``most``.
+def norm_parts(
+    half_widths: IntArray, normals: IntArray, offsets: IntArray, units: FloatArray, radius: int, most: int
+) -> tuple[IntArray, FloatArray, FloatArray, int]:
+    """Of the lattice points x of radius·body, one of each ± pair and without 0: floor(N), N - floor(N) and |x|².
 
-    ``allowances`` (m, C) for C increasing offsets g; ``units`` (d, k) takes x to answer units. Returns
-    [sum w, sum w|x|²] with w = exp(-epsilon·N), and for counts and for |x|² a table (radius + 1, C + 1): row
-    floor(N), column = how many of the offsets have ceil+(N - g) = floor(N) + 1.
+    ``units`` (d, k) takes x to answer units. Offsets below 2**26 make the fractions, as floats, equal or in order
+    exactly as the rationals that they stand for. Returns how many points there are, too; none where more than ``most``.
     """
     m, k = normals.shape
-    graded = np.array([1.0, 0.0])
-    counts = np.zeros((radius + 1, allowances.shape[1] + 1))
-    squares = np.zeros((radius + 1, allowances.shape[1] + 1))
-    counts[0, 0] = 1.0
+    whole = np.empty(most, dtype=np.int64)
+    part = np.empty(most)
+    square = np.empty(most)
     x = np.zeros(k, dtype=np.int64)
     signed = np.empty(m, dtype=np.int64)
-    values = np.empty(m, dtype=np.int64)
-    ratios = np.empty(m)
-    inverses = 1.0 / offsets
-    visited = 1
+    count = 0
     # Half of the body in lexicographic order from the origin on: each point stands for its mirror image too.
     axis = 0
     while axis >= 0:
         first, last = _row(x, half_widths[k - 1], normals, offsets, radius)
         if not x[: k - 1].any():
             first = 1
-        visited += 2 * max(0, last - first + 1)
-        if visited > most:
-            return graded, counts, squares, False
+        if count + max(0, last - first + 1) > most:
+            return whole[:0], part[:0], square[:0], most + 1
         x[k - 1] = first - 1
         for i in range(m):
             signed[i] = 0
@@ -266,28 +226,31 @@ def lattice_sums(
                 signed[i] += normals[i, j] * x[j]
         for at in range(first, last + 1):
             x[k - 1] = at
-            norm = 0.0
+            whole[count] = 0
+            part[count] = 0.0
             for i in range(m):
                 signed[i] += normals[i, k - 1]
-                values[i] = abs(signed[i])
-                ratios[i] = values[i] * inverses[i]
-                norm = max(norm, ratios[i])
-            square = 0.0
+                value = abs(signed[i])
+                quotient = 0
+                while value >= offsets[i]:
+                    value -= offsets[i]
+                    quotient += 1
+                if quotient > whole[count]:
+                    whole[count] = quotient
+                    part[count] = value / offsets[i]
+                elif quotient == whole[count]:
+                    part[count] = max(part[count], value / offsets[i])
+            square[count] = 0.0
             for row in range(units.shape[0]):
                 component = 0.0
                 for j in range(k):
                     component += units[row, j] * x[j]
-                square += component * component
-            weight = 2.0 * np.exp(-epsilon * norm)
-            graded[0] += weight
-            graded[1] += weight * square
-            whole, above = _classify(values, ratios, offsets, allowances)
-            counts[whole, above] += 2.0
-            squares[whole, above] += 2.0 * square
+                square[count] += component * component
+            count += 1
         axis = k - 2
         while axis >= 0 and x[axis] == half_widths[axis]:
             x[axis] = -half_widths[axis]
             axis -= 1
         if axis >= 0:
             x[axis] += 1
-    return graded, counts, squares, True
+    return whole[:count], part[:count], square[:count], count

@@ -11,7 +11,7 @@ from fractions import Fraction
 from dphmm._checks import exact_epsilon
 from dphmm.mechanisms.base import LatticeMechanism, hull_field
 from dphmm.mechanisms.constant import Constant
-from dphmm.mechanisms.expected import ErrorSums, candidate_offsets
+from dphmm.mechanisms.expected import law_sums
 from dphmm.mechanisms.lattice import DiscreteKNorm, lattice_body
 from dphmm.mechanisms.staircase import Staircase
 from dphmm.sensitivity.hull import SensitivityHull
@@ -48,10 +48,9 @@ def choose(K: SensitivityHull, epsilon: Exact) -> LatticeMechanism:
 def _choose(K: SensitivityHull, epsilon: Fraction) -> LatticeMechanism:
     if K.rank == 0:
         return Constant(K, epsilon)
-    body = lattice_body(K)
-    offsets = candidate_offsets(body)
-    sums = ErrorSums.of(K, body, epsilon, offsets)
-    best = sums.best()
-    if sums.staircase[best].error < sums.knorm.error * (1.0 - _LEAST_GAIN):
-        return Staircase(K, epsilon, offsets[best]).with_sums(sums.staircase[best])
-    return DiscreteKNorm(K, epsilon).with_sums(sums.knorm)
+    sums = law_sums(K, lattice_body(K), epsilon)
+    knorm, offset = sums.knorm, sums.best_offset()
+    staircase = sums.staircase(offset)
+    if staircase.error < knorm.error * (1.0 - _LEAST_GAIN):
+        return Staircase(K, epsilon, offset).with_sums(staircase)
+    return DiscreteKNorm(K, epsilon).with_sums(knorm)

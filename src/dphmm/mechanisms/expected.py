@@ -1,16 +1,18 @@
-"""Expected squared errors and normalisers of the lattice mechanisms: summed over the lattice, or of the
-continuous law where that takes too many points.
+"""Expected squared errors and normalisers of the lattice mechanisms: exactly, from the few lattice points near the
+origin, or of the continuous law where even those are many.
 
-One walk over the lattice points serves the graded law and every offset of the staircase at once, because N
-and its position among the offsets are all that any of them needs of a point.
+The lattice points x with N(x) <= j + g, and the sum of |x|² over them, are polynomials in j = 0, 1, 2, .. of degree k
+and k + 2 for every fixed g in [0, 1), because the corners of the hull are lattice points (docs/proofs/dilations.md).
+Their values at k + 3 places give all the others, and the infinite sums over them in closed form.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -19,16 +21,14 @@ from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.sensitivity.moment import volume
 from dphmm.types import FloatArray, IntArray
 
-#: A walk takes in about this many lattice points at most (half are visited, half are mirror images).
+#: At most this many lattice points are looked at (half of them, the others being mirror images).
 MOST_POINTS = 100_000
-MOST_OFFSETS = 32
-#: What the sums may leave out, as a share of the result: the first of these that MOST_POINTS allows.
-_TAIL_SHARES = (1e-12, 1e-6, 1e-3)
-#: Beyond this exponent every weight is 0 in floats.
-_UNDERFLOW = 1400.0
+#: Offsets of the staircase that are tried where the norm's own are not known.
+EVEN_OFFSETS = 32
 #: Differences below this share are rounding: the first of equals is taken.
 _TIE = 1e-9
-_MOST_BREAKPOINT_POINTS = 20_000
+#: Fractions of smaller denominators are told apart, and put in order, by their nearest floats.
+_LARGEST_OFFSET = 2**26
 
 
 @dataclass(frozen=True)
@@ -40,185 +40,147 @@ class LawSums:
 
 
 @dataclass(frozen=True)
-class ErrorSums:
-    """Sums of the graded law and of the staircase at each offset; ``summed``: over the lattice."""
+class Breakpoints:
+    """How many lattice points have N <= j + g, and their sum of |x|² in answer units, for every fraction g at which
+    that changes.
 
-    knorm: LawSums
-    staircase: tuple[LawSums, ...]
-    summed: bool
+    ``parts`` (b,) ascending from 0, ``counts`` (k + 1, b) for j = 0..k, ``squares`` (k + 3, b) for j = 0..k + 2.
+    """
+
+    parts: FloatArray
+    counts: FloatArray
+    squares: FloatArray
+    epsilon: Fraction
+    denominators: tuple[int, ...]
 
     @classmethod
-    def of(
-        cls, hull: SensitivityHull, body: LatticeBody, epsilon: Fraction, offsets: tuple[Fraction, ...]
-    ) -> ErrorSums:
-        """For increasing ``offsets`` in [0, 1)."""
-        walked = _lattice_errors(hull, body, float(epsilon), offsets)
-        return walked if walked is not None else _continuous_errors(hull, float(epsilon), offsets)
-
-    def best(self) -> int:
-        """The first offset whose error is least, up to rounding."""
-        least = min(law.error for law in self.staircase)
-        return next(i for i, law in enumerate(self.staircase) if law.error <= least * (1.0 + _TIE))
-
-
-def candidate_offsets(body: LatticeBody) -> tuple[Fraction, ...]:
-    """At most 32 offsets, 0 among them: the law changes only at fractional parts of N on lattice points.
-
-    They are read off the points with N <= 2; where those are many, even steps serve as well.
-    """
-    half = [math.floor(2 * w) for w in body.widths]
-    few = math.prod(2 * h + 1 for h in half) <= _MOST_BREAKPOINT_POINTS
-    if not few or not _within_64_bits(body, half, 2):
-        return tuple(Fraction(i, MOST_OFFSETS) for i in range(MOST_OFFSETS))
-    axes = np.meshgrid(*(np.arange(-h, h + 1) for h in half), indexing="ij")
-    points = np.stack([axis.ravel() for axis in axes], axis=1)
-    values = np.abs(points @ np.array(body.normals, dtype=np.int64).T)
-    offsets = np.array(body.offsets, dtype=np.int64)
-    norms = values / offsets
-    facet = np.argmax(norms, axis=1)
-    near = norms[np.arange(len(points)), facet] <= 2.0
-    tops, bottoms = values[np.arange(len(points)), facet][near], offsets[facet][near]
-    rests = tops % bottoms
-    divisor = np.gcd(rests, bottoms)
-    found = np.unique(np.stack([rests // divisor, bottoms // divisor], axis=1), axis=0)
-    found = found[np.argsort(found[:, 0] / found[:, 1], kind="stable")]
-    if len(found) > MOST_OFFSETS:
-        found = found[np.linspace(0, len(found) - 1, MOST_OFFSETS).round().astype(int)]
-    return tuple(sorted(Fraction(int(a), int(b)) for a, b in found))
-
-
-def _lattice_errors(
-    hull: SensitivityHull, body: LatticeBody, epsilon: float, offsets: tuple[Fraction, ...]
-) -> ErrorSums | None:
-    for share in _TAIL_SHARES:
-        errors = _summed_errors(hull, body, epsilon, offsets, share)
-        if errors is not None:
-            return errors
-    return None
-
-
-def _summed_errors(
-    hull: SensitivityHull, body: LatticeBody, epsilon: float, offsets: tuple[Fraction, ...], share: float
-) -> ErrorSums | None:
-    """Errors that leave out at most this share of themselves, or None where that takes too many points."""
-    radius = _first_radius(len(body.widths), epsilon, share)
-    units = np.array(body.embedding, dtype=np.float64) * hull.frame.pitch[:, None]
-    while True:
+    def of(cls, hull: SensitivityHull, body: LatticeBody, epsilon: Fraction) -> Breakpoints | None:
+        """None where the hull is known by facets alone, or has too many points."""
+        k = body.rank
+        radius = k + 3
         half = np.array([math.floor(radius * w) for w in body.widths], dtype=np.int64)
-        if _points(hull, half, radius) > MOST_POINTS or not _within_64_bits(body, half, radius):
+        if not hull.exact or hull.hull_vertices is None or not _few_points(hull, body, half, radius):
             return None
-        graded, counts, squares, complete = _walk(body, half, offsets, units, epsilon, radius)
-        if not complete:
+        from dphmm._kernels.lattice import norm_parts
+
+        units = np.array(body.embedding, dtype=np.float64) * hull.frame.pitch[:, None]
+        normals, offsets = np.array(body.normals, dtype=np.int64), np.array(body.offsets, dtype=np.int64)
+        whole, part, square, count = norm_parts(half, normals, offsets, units, radius, MOST_POINTS // 2)
+        if count > MOST_POINTS // 2:
             return None
-        least = min([float(graded[1]), *(_staircase_square(squares, c, epsilon) for c in range(len(offsets)))])
-        if _tail(body, units, epsilon, radius) <= share * least or epsilon * radius > _UNDERFLOW:
-            knorm = LawSums(float(graded[1] / graded[0]), math.log(graded[0]))
-            steps = tuple(_staircase_sums(counts, squares, c, epsilon) for c in range(len(offsets)))
-            return ErrorSums(knorm, steps, summed=True)
-        radius += 1 + radius // 12
+        # The point with N = radius itself is one step too far.
+        inside = whole < radius
+        parts, position = np.unique(np.append(part[inside], 0.0), return_inverse=True)
+        cell = whole[inside] * len(parts) + position[:-1]
+        points = 1.0 + 2.0 * np.cumsum(np.bincount(cell, minlength=radius * len(parts)))
+        squares = 2.0 * np.cumsum(np.bincount(cell, weights=square[inside], minlength=radius * len(parts)))
+        table = (radius, len(parts))
+        return cls(parts, points.reshape(table)[: k + 1], squares.reshape(table), epsilon, tuple(set(body.offsets)))
+
+    @cached_property
+    def knorm(self) -> LawSums:
+        """Of the law exp(-ε·N): between two breakpoints the points weigh what the next of them weighs."""
+        rate = float(self.epsilon)
+        gaps = np.diff(np.append(self.parts, 1.0))
+        falls = np.exp(-rate * self.parts) * -np.expm1(-rate * gaps)
+        mass = math.fsum(falls * self._masses)
+        return LawSums(math.fsum(falls * self._sizes) / mass, math.log(mass))
+
+    @cached_property
+    def staircase_errors(self) -> FloatArray:
+        """E‖noise‖² (b,) of the staircase at every breakpoint."""
+        return np.asarray(self._sizes / self._masses)
+
+    def staircase(self, offset: Fraction) -> LawSums:
+        """Of the staircase at any offset: that of the last breakpoint up to it."""
+        at = bisect_right(range(len(self.parts)), offset, key=self.fraction) - 1
+        mass = float(self._masses[at]) * -math.expm1(-float(self.epsilon))
+        return LawSums(float(self.staircase_errors[at]), math.log(mass))
+
+    def best_offset(self) -> Fraction:
+        """The first breakpoint whose staircase errs least, up to rounding."""
+        errors = self.staircase_errors
+        return self.fraction(int(np.argmax(errors <= errors.min() * (1.0 + _TIE))))
+
+    def fraction(self, at: int) -> Fraction:
+        """A breakpoint as the exact fraction that its float stands for."""
+        part = float(self.parts[at])
+        near = (Fraction(round(part * b), b) for b in self.denominators)
+        return next(g for g in near if g.numerator / g.denominator == part)
+
+    @cached_property
+    def _masses(self) -> FloatArray:
+        return series(self.counts, float(self.epsilon))
+
+    @cached_property
+    def _sizes(self) -> FloatArray:
+        return series(self.squares, float(self.epsilon))
 
 
-def _first_radius(k: int, epsilon: float, share: float) -> int:
-    """About where x^(k+1)·exp(-x), the law of ε·N times |v|² in the continuous case, has that share left."""
-    least = 7.0 - math.log(share)
-    x = least
-    for _ in range(20):
-        x = least + (k + 1) * math.log(x) - math.lgamma(k + 2)
-    return 1 + math.ceil(max(x, least) / epsilon)
+def series(values: FloatArray, epsilon: float) -> FloatArray:
+    """sum over j >= 0 of exp(-εj)·P(j) for each polynomial (columns) given by P(0), .., P(degree) (rows).
+
+    It is h(q) / (1 - q)^(degree + 1), q = exp(-ε), with h of that degree; for counts and squares h has no negative
+    coefficient (Stanley), so nothing cancels.
+    """
+    degree = len(values) - 1
+    q, gap = math.exp(-epsilon), -math.expm1(-epsilon)
+    total = np.zeros(values.shape[1])
+    for i in range(degree + 1):
+        signs = [(-1) ** (i - m) * math.comb(degree + 1, i - m) for m in range(i + 1)]
+        total += q**i * (np.array(signs, dtype=np.float64) @ values[: i + 1])
+    return total / gap ** (degree + 1)
 
 
-def _points(hull: SensitivityHull, half: IntArray, radius: int) -> float:
-    """About how many lattice points radius·body holds, or rows, where those are more."""
+def _few_points(hull: SensitivityHull, body: LatticeBody, half: IntArray, radius: int) -> bool:
     sides = [2.0 * float(h) + 1.0 for h in half]
-    if hull.rank < hull.dimension or not hull.exact:
-        return math.prod(sides)
-    return max(float(hull.lattice_volume) * float(radius) ** hull.rank, math.prod(sides[:-1]))
-
-
-def _within_64_bits(body: LatticeBody, half: Sequence[int] | IntArray, radius: int) -> bool:
+    points = max(float(volume(hull.body)) * float(radius) ** body.rank, math.prod(sides[:-1]))
     rows = [*body.normals, *body.embedding]
     reach = max(sum(abs(a) * int(h) for a, h in zip(row, half, strict=True)) for row in rows)
-    return max(reach, *(radius * b for b in body.offsets)) < 2**61
+    return points <= 2 * MOST_POINTS and reach < 2**61 and max(body.offsets) < _LARGEST_OFFSET
 
 
-def _walk(
-    body: LatticeBody,
-    half: IntArray,
-    offsets: tuple[Fraction, ...],
-    units: FloatArray,
-    epsilon: float,
-    radius: int,
-) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
-    from dphmm._kernels.lattice import lattice_sums
-
-    allowances = [[g.numerator * b // g.denominator for g in offsets] for b in body.offsets]
-    return lattice_sums(
-        half,
-        np.array(body.normals, dtype=np.int64),
-        np.array(body.offsets, dtype=np.int64),
-        np.array(allowances, dtype=np.int64).reshape(len(body.offsets), len(offsets)),
-        units,
-        epsilon,
-        radius,
-        2 * MOST_POINTS,
-    )
-
-
-def _weights(table: FloatArray, c: int, epsilon: float) -> tuple[FloatArray, FloatArray]:
-    """Sums of the points at steps 0..radius and at 1..radius + 1, with their weights, for offset number c."""
-    falls = np.exp(-epsilon * np.arange(len(table) + 1))
-    return table[:, : c + 1].sum(axis=1) * falls[:-1], table[:, c + 1 :].sum(axis=1) * falls[1:]
-
-
-def _staircase_square(squares: FloatArray, c: int, epsilon: float) -> float:
-    return math.fsum(np.concatenate(_weights(squares, c, epsilon)))
-
-
-def _staircase_sums(counts: FloatArray, squares: FloatArray, c: int, epsilon: float) -> LawSums:
-    mass = math.fsum(np.concatenate(_weights(counts, c, epsilon)))
-    return LawSums(_staircase_square(squares, c, epsilon) / mass, math.log(mass))
-
-
-def _tail(body: LatticeBody, units: FloatArray, epsilon: float, radius: int) -> float:
-    """A bound on sum w|x|² over the points with N > radius, for every law: w <= exp(-ε(n - 1)) where n - 1
-    < N <= n.
+@dataclass(frozen=True)
+class Continuous:
+    """The same of the continuous laws: docs/theory.md F2 and F3, and for the staircase its mixture of uniform laws on
+    (j + g)K.
     """
-    widths = [float(w) for w in body.widths]
-    size = float(((np.abs(units) @ np.array(widths)) ** 2).sum())
 
-    def term(n: int) -> float:
-        return math.prod(2.0 * n * w + 1.0 for w in widths) * size * n * n
+    rank: int
+    size: float
+    log_volume: float
+    epsilon: Fraction
 
-    ratio = math.exp(-epsilon) * term(radius + 2) / term(radius + 1)
-    return math.inf if ratio >= 1.0 else math.exp(-epsilon * radius) * term(radius + 1) / (1.0 - ratio)
+    @classmethod
+    def of(cls, hull: SensitivityHull, epsilon: Fraction) -> Continuous:
+        return cls(hull.rank, float(np.trace(hull.second_moment)), math.log(volume(hull.body)), epsilon)
+
+    @property
+    def knorm(self) -> LawSums:
+        k, rate = self.rank, float(self.epsilon)
+        mass = self.log_volume + math.lgamma(k + 1) - k * math.log(rate)
+        return LawSums(self.size * (k + 1) * (k + 2) / rate**2, mass)
+
+    def staircase(self, offset: Fraction) -> LawSums:
+        k, rate = self.rank, float(self.epsilon)
+        weight = _power_sum(k, rate, float(offset))
+        error = self.size * _power_sum(k + 2, rate, float(offset)) / weight
+        return LawSums(error, self.log_volume + math.log(weight * -math.expm1(-rate)))
+
+    def best_offset(self) -> Fraction:
+        """Of evenly spaced offsets the first that errs least, up to rounding."""
+        offsets = [Fraction(i, EVEN_OFFSETS) for i in range(EVEN_OFFSETS)]
+        errors = [self.staircase(g).error for g in offsets]
+        least = min(errors) * (1.0 + _TIE)
+        return next(g for g, error in zip(offsets, errors, strict=True) if error <= least)
 
 
-def _continuous_errors(hull: SensitivityHull, epsilon: float, offsets: tuple[Fraction, ...]) -> ErrorSums:
-    """docs/theory.md F2 and F3, and for the staircase its mixture of uniform laws on (j + g)K."""
-    size, k = float(np.trace(hull.second_moment)), hull.rank
-    log_volume = math.log(volume(hull.body))
-    knorm = LawSums(size * (k + 1) * (k + 2) / epsilon**2, log_volume + math.lgamma(k + 1) - k * math.log(epsilon))
-    steps = []
-    for offset in offsets:
-        weight = _power_sum(k, epsilon, float(offset))
-        error = size * _power_sum(k + 2, epsilon, float(offset)) / weight
-        steps.append(LawSums(error, log_volume + math.log(weight * -math.expm1(-epsilon))))
-    return ErrorSums(knorm, tuple(steps), summed=False)
+def law_sums(hull: SensitivityHull, body: LatticeBody, epsilon: Fraction) -> Breakpoints | Continuous:
+    """The sums of all laws on a hull: exact where its points are few."""
+    return Breakpoints.of(hull, body, epsilon) or Continuous.of(hull, epsilon)
 
 
 def _power_sum(p: int, epsilon: float, g: float) -> float:
-    """sum over j >= 0 of e^{-εj}(j+g)^p, by Eulerian numbers: every term is positive, so nothing cancels."""
-    q, gap = math.exp(-epsilon), -math.expm1(-epsilon)
-    total = g**p / gap
-    for i in range(1, p + 1):
-        series = q * sum(a * q**n for n, a in enumerate(_eulerian(i))) / gap ** (i + 1)
-        total += math.comb(p, i) * g ** (p - i) * series
-    return total
-
-
-def _eulerian(n: int) -> list[int]:
-    """Eulerian numbers A(n, 0..n-1): sum j^n q^j = q·sum A(n, m) q^m / (1 - q)^(n+1)."""
-    row = [1]
-    for size in range(2, n + 1):
-        row = [(m + 1) * (row[m] if m < size - 1 else 0) + (size - m) * (row[m - 1] if m else 0) for m in range(size)]
-    return row
+    """sum over j >= 0 of e^{-εj}(j+g)^p."""
+    values = np.array([[(j + g) ** p] for j in range(p + 1)])
+    return float(series(values, epsilon)[0])

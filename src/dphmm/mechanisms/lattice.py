@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import LatticeMechanism, hull_field, rows, vector
-from dphmm.mechanisms.expected import ErrorSums, LawSums
+from dphmm.mechanisms.expected import LawSums, law_sums
 from dphmm.samplers.body import LatticeBody, LatticeSampler, add_noise
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.hull import SensitivityHull
@@ -136,7 +136,7 @@ class DiscreteKNorm(BodyMechanism):
     name: ClassVar[str] = "discrete-knorm"
 
     def _make_sums(self) -> LawSums:
-        return ErrorSums.of(self._hull, self._body, self.epsilon, ()).knorm
+        return law_sums(self._hull, self._body, self.epsilon).knorm
 
     def _make_sampler(self) -> LatticeSampler:
         return LatticeSampler.knorm(self._body, self.epsilon)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dphmm._checks import exact_number
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.expected import ErrorSums, LawSums, candidate_offsets
+from dphmm.mechanisms.expected import LawSums, law_sums
 from dphmm.mechanisms.lattice import BodyMechanism, exact_product, fits_int64
 from dphmm.samplers.body import LatticeSampler
 from dphmm.sensitivity.hull import SensitivityHull
@@ -48,17 +48,16 @@ class Staircase(BodyMechanism):
         return self._offset
 
     def _make_sums(self) -> LawSums:
-        return ErrorSums.of(self._hull, self._body, self.epsilon, (self._offset,)).staircase[0]
+        return law_sums(self._hull, self._body, self.epsilon).staircase(self._offset)
 
     def describe(self) -> dict[str, str]:
         return super().describe() | {"offset": str(self._offset)}
 
     def _best_offset(self) -> Fraction:
-        offsets = candidate_offsets(self._body)
-        sums = ErrorSums.of(self._hull, self._body, self.epsilon, offsets)
-        best = sums.best()
-        self.with_sums(sums.staircase[best])
-        return offsets[best]
+        sums = law_sums(self._hull, self._body, self.epsilon)
+        offset = sums.best_offset()
+        self.with_sums(sums.staircase(offset))
+        return offset
 
     def _make_sampler(self) -> LatticeSampler:
         return LatticeSampler.staircase(self._body, self.epsilon, self._offset)
