@@ -207,10 +207,9 @@ def test_surrogated_refuses(answers):
 #: Settings that force each of the ways to find a nearest state.
 WAYS = {
     "as chosen": {},
-    "lines": {"SWEEP": 0},
-    "sweep": {"TABLE": 0},
-    "tree": {"TABLE": 0, "SWEEP": 0},
-    "tree of three": {"TABLE": 0, "SWEEP": 0, "_SHORTLIST": 3, "_CHUNK": 4},
+    "sweep": {"BOX": 0, "BOX_PER_STATE": 0},
+    "tree": {"BOX": 0, "BOX_PER_STATE": 0, "SWEEP": 0},
+    "tree of three": {"BOX": 0, "BOX_PER_STATE": 0, "SWEEP": 0, "_SHORTLIST": 3, "_CHUNK": 4},
 }
 
 
@@ -232,6 +231,22 @@ def test_nearest_by_brute_force(way, seed):
             patch.setattr(_nearest, name, value)
         exact = tuple(Fraction(repr(float(p))) for p in pitch)
         found = _nearest.nearest_states(lattice, exact, plan)
+    assert found.tolist() == naive.nearest(lattice, exact, plan).tolist()
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=100, deadline=None)
+def test_nearest_in_a_crowded_plane(seed):
+    """Many states in a small box, so that parabolas touch, cross and tie in every way; uneven units too."""
+    from dphmm.policy import _nearest
+
+    rng = np.random.default_rng(seed)
+    n, sides = int(rng.integers(1, 150)), rng.integers(1, 14, 2)
+    lattice = np.stack([rng.integers(0, side, n) for side in sides], axis=1)
+    plan = rng.random(n) < rng.choice([0.05, 0.3, 0.7])
+    plan[int(rng.integers(n))] = True
+    exact = tuple(Fraction(int(p)) for p in rng.choice([1, 2, 3, 5], 2))
+    found = _nearest.nearest_states(lattice, exact, plan)
     assert found.tolist() == naive.nearest(lattice, exact, plan).tolist()
 
 

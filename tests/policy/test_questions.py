@@ -103,7 +103,12 @@ def check_hull(graph, expected, lattice, constraint, rng):
     few = graph.spanning_differences(lattice, constraint)
     assert {tuple(r) for r in few} <= {tuple(r) for r in rows}
     assert {tuple(r) for r in few} == {tuple(-r) for r in few}
+    one_pass = graph.few_differences(lattice, constraint)
+    if one_pass is not None:
+        assert {tuple(r) for r in one_pass if r.any()} <= {tuple(r) for r in rows}
     for direction in directions(rng, lattice.shape[1]):
+        if one_pass is not None:
+            assert naive.largest(direction, [*one_pass, *-one_pass]) == naive.largest(direction, rows)
         value, difference = graph.extreme_difference(direction, lattice, constraint)
         assert isinstance(value, int)
         assert value == naive.largest(direction, rows) == naive.largest(direction, few)
@@ -172,6 +177,28 @@ def test_sizes_must_fit(kind):
         with pytest.raises(InvalidInput) as caught:
             call()
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("contracted", [False, True])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_one_pass_over_a_whole_grid(kind, contracted):
+    """Planar grids are what the one pass is for: it answers for every kind, for large cliques too."""
+    rng = np.random.default_rng(5)
+    points = np.argwhere(np.ones((11, 9)))
+    graph, expected = MAKERS[kind](rng, points)
+    plan = rng.random(99) < 0.2
+    space = StateSpace(points)
+    constraint = Constraint.surrogated(None, plan, space) if contracted else Constraint.of(None, 99)
+    edges = naive.contracted(expected, constraint)
+    assert graph.few_differences(points, constraint) is not None
+    check_hull(graph, edges, points, constraint, rng)
+
+
+def test_answers_in_too_many_columns_are_left_to_asking():
+    points = np.stack([np.arange(40) ** 3, np.arange(40)], axis=1)
+    assert policy.complete(40).few_differences(points) is None
+    assert policy.complete(40).few_differences(points[:, :1]) is None
+    assert policy.complete(40).few_differences(points % 7) is not None
 
 
 @pytest.mark.parametrize("kind", MAKERS)

@@ -10,6 +10,20 @@ from dphmm.types import BoolArray, IntArray
 
 
 @kernel
+def misplaced(support: BoolArray, plan: BoolArray, surrogate: IntArray) -> str:
+    """What keeps support, plan set and surrogate map from fitting together; "" where they do."""
+    for state in range(support.size):
+        image = surrogate[state]
+        if image < (0 if support[state] else -1) or image >= support.size:
+            return "missing"
+        if image >= 0 and not plan[image]:
+            return "outside"
+        if plan[state] and image != state:
+            return "moved"
+    return ""
+
+
+@kernel
 def contract_cliques(
     indptr: IntArray, indices: IntArray, support: BoolArray, surrogate: IntArray
 ) -> tuple[IntArray, IntArray]:
@@ -248,6 +262,74 @@ def widest_pair(
 
 
 @kernel
+def widen_by_cells(
+    linear: IntArray,
+    active: BoolArray,
+    deltas: IntArray,
+    table: IntArray,
+    image: IntArray,
+    x: IntArray,
+    y: IntArray,
+    low: IntArray,
+    high: IntArray,
+) -> None:
+    """Take into the columns the differences between the images of adjacent active cells."""
+    dense = table.size > 0
+    for k in range(deltas.size):
+        for cell in range(linear.size):
+            if active[cell]:
+                target = linear[cell] + deltas[k]
+                other = table[target] if dense else cell_at(target, linear, table)
+                if other >= 0 and active[other] and image[other] != image[cell]:
+                    dx = x[image[other]] - x[image[cell]]
+                    dy = y[image[other]] - y[image[cell]]
+                    if dx < 0 or (dx == 0 and dy < 0):
+                        dx = -dx
+                        dy = -dy
+                    if dy < low[dx]:
+                        low[dx] = dy
+                    if dy > high[dx]:
+                        high[dx] = dy
+
+
+@kernel
+def widen_by_cliques(ptr: IntArray, members: IntArray, x: IntArray, y: IntArray, low: IntArray, high: IntArray) -> bool:
+    """Take into the columns the differences within every row; False where a row has too many columns of its own."""
+    bottom = np.empty(low.size, np.int64)
+    top = np.empty(low.size, np.int64)
+    for row in range(ptr.size - 1):
+        begin, end = ptr[row], ptr[row + 1]
+        if end - begin <= 16:
+            for i in range(begin, end):
+                for j in range(begin, i):
+                    dx = x[members[j]] - x[members[i]]
+                    dy = y[members[j]] - y[members[i]]
+                    if dx < 0 or (dx == 0 and dy < 0):
+                        dx = -dx
+                        dy = -dy
+                    if dy < low[dx]:
+                        low[dx] = dy
+                    if dy > high[dx]:
+                        high[dx] = dy
+            continue
+        bottom[:] = 2**62
+        top[:] = -(2**62)
+        for i in range(begin, end):
+            at = x[members[i]]
+            bottom[at] = min(bottom[at], y[members[i]])
+            top[at] = max(top[at], y[members[i]])
+        own = np.flatnonzero(top > -(2**62))
+        if own.size * own.size > 64 * (end - begin):
+            return False
+        for i in range(own.size):
+            for j in range(i, own.size):
+                left, right = own[i], own[j]
+                high[right - left] = max(high[right - left], top[right] - bottom[left])
+                low[right - left] = min(low[right - left], bottom[right] - top[left])
+    return True
+
+
+@kernel
 def linked_cells(
     linear: IntArray, active: BoolArray, deltas: IntArray, table: IntArray, least: IntArray, most: IntArray
 ) -> BoolArray:
@@ -260,6 +342,22 @@ def linked_cells(
                 if other >= 0 and active[other] and (least[other] != most[cell] or most[other] != least[cell]):
                     linked[cell] = True
                     linked[other] = True
+    return linked
+
+
+@kernel
+def linked_images(linear: IntArray, active: BoolArray, deltas: IntArray, table: IntArray, image: IntArray) -> BoolArray:
+    """As linked_cells for cells of one state each: the images that have another image beside them."""
+    linked = np.zeros(linear.size, np.bool_)
+    dense = table.size > 0
+    for k in range(deltas.size):
+        for cell in range(linear.size):
+            if active[cell]:
+                target = linear[cell] + deltas[k]
+                other = table[target] if dense else cell_at(target, linear, table)
+                if other >= 0 and active[other] and image[other] != image[cell]:
+                    linked[image[cell]] = True
+                    linked[image[other]] = True
     return linked
 
 
@@ -317,62 +415,75 @@ def nearest_sweep(queries: IntArray, points: IntArray, states: IntArray, weights
 
 
 @kernel
-def nearest_on_lines(
-    queries: IntArray, points: IntArray, states: IntArray, weights: IntArray, low: int, height: int
+def nearest_in_columns(
+    x: IntArray, y: IntArray, plan: BoolArray, wx: int, wy: int, width: int, height: int
 ) -> IntArray:
-    """As nearest_sweep in the plane: the nearest point of each line x = const is looked up by y.
+    """As nearest_sweep in a box of width x height lattice points, for every state; x and y start at 0.
 
-    ``points`` are sorted by x, then y; every y, of queries and points, lies in ``low`` .. ``low + height -
-    1``.
+    Felzenszwalb and Huttenlocher's distance transform in integers: in its own column a point's nearest is found by
+    two sweeps, across columns it is on the lower envelope of parabolas. Parabolas that only touch the envelope stay
+    on it, so that equal distances are seen and go to the lowest state number.
     """
-    count = points.shape[0]
-    starts = np.empty(count + 1, np.int64)
-    lines = 0
-    for k in range(count):
-        if k == 0 or points[k, 0] != points[k - 1, 0]:
-            starts[lines] = k
-            lines += 1
-    starts[lines] = count
-    near = np.empty((lines, height), np.int64)
-    for line in range(lines):
-        k = starts[line]
-        for y in range(height):
-            while k + 1 < starts[line + 1]:
-                gain = abs(points[k, 1] - low - y) - abs(points[k + 1, 1] - low - y)
-                if gain < 0 or (gain == 0 and states[k] < states[k + 1]):
+    near = np.full((height, width), -1, np.int64)
+    for s in range(plan.size - 1, -1, -1):
+        if plan[s]:
+            near[y[s], x[s]] = s
+    for row in range(1, height):
+        for column in range(width):
+            if near[row, column] < 0:
+                near[row, column] = near[row - 1, column]
+    for row in range(height - 2, -1, -1):
+        for column in range(width):
+            below, above = near[row, column], near[row + 1, column]
+            if above >= 0 and below != above:
+                gain = abs(y[below] - row) - abs(y[above] - row) if below >= 0 else height
+                if gain > 0 or (gain == 0 and above < below):
+                    near[row, column] = above
+    nearest = np.empty((height, width), np.int64)
+    columns = np.empty(width, np.int64)
+    lifts = np.empty(width, np.int64)
+    for row in range(height):
+        size = 0
+        for column in range(width):
+            state = near[row, column]
+            if state < 0:
+                continue
+            rise = wy * (y[state] - row)
+            lift = rise * rise + (wx * column) * (wx * column)
+            while size > 1:
+                before, last = columns[size - 2], columns[size - 1]
+                # The last one lies above the envelope where the new one crosses it before the one before does.
+                if (lift - lifts[size - 1]) * (last - before) >= (lifts[size - 1] - lifts[size - 2]) * (column - last):
                     break
-                k += 1
-            near[line, y] = k
-    out = np.empty(queries.shape[0], np.int64)
-    for q in range(queries.shape[0]):
-        x = queries[q, 0]
-        y = queries[q, 1]
-        right = 0
-        end = lines
-        while right < end:
-            middle = (right + end) // 2
-            if points[starts[middle], 0] < x:
-                right = middle + 1
-            else:
-                end = middle
-        left = right - 1
-        best = -1
-        winner = -1
-        while left >= 0 or right < lines:
-            if left < 0 or (right < lines and points[starts[right], 0] - x <= x - points[starts[left], 0]):
-                k = near[right, y - low]
-                right += 1
-            else:
-                k = near[left, y - low]
-                left -= 1
-            across = (points[k, 0] - x) * weights[0]
-            distance = across * across
-            if best >= 0 and distance > best:
-                break
-            along = (points[k, 1] - y) * weights[1]
-            distance += along * along
-            if best < 0 or distance < best or (distance == best and states[k] < winner):
-                best = distance
-                winner = states[k]
-        out[q] = winner
+                size -= 1
+            columns[size] = column
+            lifts[size] = lift
+            size += 1
+        at = 0
+        for column in range(width):
+            winner = near[row, columns[at]]
+            least = lifts[at] - 2 * wx * wx * columns[at] * column
+            while at + 1 < size:
+                value = lifts[at + 1] - 2 * wx * wx * columns[at + 1] * column
+                if value > least:
+                    break
+                at += 1
+                state = near[row, columns[at]]
+                winner = state if value < least else min(winner, state)
+                least = value
+            nearest[row, column] = winner
+    out = np.empty(x.size, np.int64)
+    for s in range(x.size):
+        out[s] = s if plan[s] else nearest[y[s], x[s]]
     return out
+
+
+@kernel
+def bounds(points: IntArray) -> tuple[IntArray, IntArray]:
+    """The least and the largest of each column of points (n, d), n > 0."""
+    low, high = points[0].copy(), points[0].copy()
+    for i in range(points.shape[0]):
+        for j in range(points.shape[1]):
+            low[j] = min(low[j], points[i, j])
+            high[j] = max(high[j], points[i, j])
+    return low, high

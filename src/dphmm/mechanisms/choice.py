@@ -48,9 +48,9 @@ def choose(K: SensitivityHull, epsilon: Exact) -> LatticeMechanism:
 def _choose(K: SensitivityHull, epsilon: Fraction) -> LatticeMechanism:
     if K.rank == 0:
         return Constant(K, epsilon)
-    sums = law_sums(K, lattice_body(K), epsilon)
-    knorm, offset = sums.knorm, sums.best_offset()
-    staircase = sums.staircase(offset)
+    body = lattice_body(K)
+    sums = law_sums(K, body, epsilon)
+    knorm, (offset, staircase) = sums.knorm, sums.best_staircase()
     if staircase.error < knorm.error * (1.0 - _LEAST_GAIN):
-        return Staircase(K, epsilon, offset).with_sums(staircase)
-    return DiscreteKNorm(K, epsilon).with_sums(knorm)
+        return Staircase(K, epsilon, offset).knowing(body, staircase)
+    return DiscreteKNorm(K, epsilon).knowing(body, knorm)

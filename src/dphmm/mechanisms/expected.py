@@ -12,7 +12,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -72,10 +72,12 @@ class Breakpoints:
         inside = whole < radius
         parts, position = np.unique(np.append(part[inside], 0.0), return_inverse=True)
         cell = whole[inside] * len(parts) + position[:-1]
-        points = 1.0 + 2.0 * np.cumsum(np.bincount(cell, minlength=radius * len(parts)))
-        squares = 2.0 * np.cumsum(np.bincount(cell, weights=square[inside], minlength=radius * len(parts)))
         table = (radius, len(parts))
-        return cls(parts, points.reshape(table)[: k + 1], squares.reshape(table), epsilon, tuple(set(body.offsets)))
+        points = np.bincount(cell, minlength=math.prod(table))
+        sizes = np.bincount(cell, square[inside], minlength=math.prod(table))
+        counts = np.asarray(1.0 + 2.0 * np.cumsum(points).reshape(table), dtype=np.float64)
+        squares = np.asarray(2.0 * np.cumsum(sizes).reshape(table), dtype=np.float64)
+        return cls(parts, counts[: k + 1], squares, epsilon, tuple(set(body.offsets)))
 
     @cached_property
     def knorm(self) -> LawSums:
@@ -93,14 +95,17 @@ class Breakpoints:
 
     def staircase(self, offset: Fraction) -> LawSums:
         """Of the staircase at any offset: that of the last breakpoint up to it."""
-        at = bisect_right(range(len(self.parts)), offset, key=self.fraction) - 1
+        return self._staircase_at(bisect_right(range(len(self.parts)), offset, key=self.fraction) - 1)
+
+    def best_staircase(self) -> tuple[Fraction, LawSums]:
+        """The first breakpoint whose staircase errs least, up to rounding, and its sums."""
+        errors = self.staircase_errors
+        at = int(np.argmax(errors <= errors.min() * (1.0 + _TIE)))
+        return self.fraction(at), self._staircase_at(at)
+
+    def _staircase_at(self, at: int) -> LawSums:
         mass = float(self._masses[at]) * -math.expm1(-float(self.epsilon))
         return LawSums(float(self.staircase_errors[at]), math.log(mass))
-
-    def best_offset(self) -> Fraction:
-        """The first breakpoint whose staircase errs least, up to rounding."""
-        errors = self.staircase_errors
-        return self.fraction(int(np.argmax(errors <= errors.min() * (1.0 + _TIE))))
 
     def fraction(self, at: int) -> Fraction:
         """A breakpoint as the exact fraction that its float stands for."""
@@ -124,12 +129,17 @@ def series(values: FloatArray, epsilon: float) -> FloatArray:
     coefficient (Stanley), so nothing cancels.
     """
     degree = len(values) - 1
-    q, gap = math.exp(-epsilon), -math.expm1(-epsilon)
-    total = np.zeros(values.shape[1])
-    for i in range(degree + 1):
-        signs = [(-1) ** (i - m) * math.comb(degree + 1, i - m) for m in range(i + 1)]
-        total += q**i * (np.array(signs, dtype=np.float64) @ values[: i + 1])
-    return total / gap ** (degree + 1)
+    falls = math.exp(-epsilon) ** np.arange(degree + 1)
+    total: FloatArray = falls @ (_numerator(degree) @ values)
+    return total / (-math.expm1(-epsilon)) ** (degree + 1)
+
+
+@cache
+def _numerator(degree: int) -> FloatArray:
+    """The coefficients of h from P(0), .., P(degree): h_i = sum over m <= i of (-1)^(i-m) C(degree + 1, i - m) P(m)."""
+    steps = range(degree + 1)
+    rows = [[(-1) ** (i - m) * math.comb(degree + 1, i - m) if m <= i else 0 for m in steps] for i in steps]
+    return np.array(rows, dtype=np.float64)
 
 
 def _few_points(hull: SensitivityHull, body: LatticeBody, half: IntArray, radius: int) -> bool:
@@ -162,25 +172,23 @@ class Continuous:
         return LawSums(self.size * (k + 1) * (k + 2) / rate**2, mass)
 
     def staircase(self, offset: Fraction) -> LawSums:
-        k, rate = self.rank, float(self.epsilon)
-        weight = _power_sum(k, rate, float(offset))
-        error = self.size * _power_sum(k + 2, rate, float(offset)) / weight
-        return LawSums(error, self.log_volume + math.log(weight * -math.expm1(-rate)))
+        weight, error = (float(x[0]) for x in self._staircases(np.array([float(offset)])))
+        return LawSums(error, self.log_volume + math.log(weight * -math.expm1(-float(self.epsilon))))
 
-    def best_offset(self) -> Fraction:
-        """Of evenly spaced offsets the first that errs least, up to rounding."""
-        offsets = [Fraction(i, EVEN_OFFSETS) for i in range(EVEN_OFFSETS)]
-        errors = [self.staircase(g).error for g in offsets]
-        least = min(errors) * (1.0 + _TIE)
-        return next(g for g, error in zip(offsets, errors, strict=True) if error <= least)
+    def best_staircase(self) -> tuple[Fraction, LawSums]:
+        """Of evenly spaced offsets the first that errs least, up to rounding, and its sums."""
+        errors = self._staircases(np.arange(EVEN_OFFSETS) / EVEN_OFFSETS)[1]
+        offset = Fraction(int(np.argmax(errors <= errors.min() * (1.0 + _TIE))), EVEN_OFFSETS)
+        return offset, self.staircase(offset)
+
+    def _staircases(self, offsets: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """For offsets g (n,): sum over j >= 0 of e^{-εj}(j+g)^k, and the error."""
+        k, rate = self.rank, float(self.epsilon)
+        radii = np.arange(k + 3)[:, None] + offsets
+        weights = series(radii[: k + 1] ** k, rate)
+        return weights, self.size * series(radii ** (k + 2), rate) / weights
 
 
 def law_sums(hull: SensitivityHull, body: LatticeBody, epsilon: Fraction) -> Breakpoints | Continuous:
     """The sums of all laws on a hull: exact where its points are few."""
     return Breakpoints.of(hull, body, epsilon) or Continuous.of(hull, epsilon)
-
-
-def _power_sum(p: int, epsilon: float, g: float) -> float:
-    """sum over j >= 0 of e^{-εj}(j+g)^p."""
-    values = np.array([[(j + g) ** p] for j in range(p + 1)])
-    return float(series(values, epsilon)[0])

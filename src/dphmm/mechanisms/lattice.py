@@ -62,9 +62,9 @@ class BodyMechanism(LatticeMechanism):
         """log of the sum of exp(`log_likelihood_lattice`) over all z, as exact as ``expected_error``."""
         return self._sums.log_mass
 
-    def with_sums(self, sums: LawSums) -> Self:
-        """This mechanism, its sums known already."""
-        self.__dict__["_sums"] = sums
+    def knowing(self, body: LatticeBody, sums: LawSums) -> Self:
+        """This mechanism, its body and sums computed already."""
+        self.__dict__.update(_body=body, _sums=sums)
         return self
 
     @abstractmethod

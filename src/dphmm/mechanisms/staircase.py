@@ -54,9 +54,8 @@ class Staircase(BodyMechanism):
         return super().describe() | {"offset": str(self._offset)}
 
     def _best_offset(self) -> Fraction:
-        sums = law_sums(self._hull, self._body, self.epsilon)
-        offset = sums.best_offset()
-        self.with_sums(sums.staircase(offset))
+        offset, sums = law_sums(self._hull, self._body, self.epsilon).best_staircase()
+        self.knowing(self._body, sums)
         return offset
 
     def _make_sampler(self) -> LatticeSampler:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dphmm.errors import InvalidInput
+from dphmm.policy._columns import DifferenceColumns
 from dphmm.policy._hull_points import CHAIN_SPAN, hull_points
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import (
@@ -90,6 +91,16 @@ class CliqueGraph(PolicyGraph):
         few = [hull_points(lattice[members[i:j]]) for i, j in pairwise(ptr)]
         refuse_too_many(sum(len(p) ** 2 for p in few), "constraint", "use extreme_difference instead")
         return hull_points(np.vstack([(p[:, None] - p[None]).reshape(-1, d) for p in few]))
+
+    def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
+        columns = DifferenceColumns.of(lattice)
+        if columns is None:
+            return None
+        from dphmm._kernels.policy import widen_by_cliques
+
+        ptr, members = self._rows(within)
+        wide = widen_by_cliques(ptr, members, *columns.answers, columns.low, columns.high)
+        return columns.points() if wide else None
 
     def _rows(self, within: Constraint) -> Rows:
         """The contracted cliques of two states and more."""

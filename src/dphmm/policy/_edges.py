@@ -57,6 +57,9 @@ class Listed(PolicyGraph):
         a, b = self._ends(within)
         return hull_points(lattice[b] - lattice[a])
 
+    def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
+        return self._spanning(lattice, within) if lattice.shape[1] <= 2 else None
+
     def _ends(self, within: Constraint) -> Ends:
         """The contracted edges, unsorted and with repetitions."""
         return self._remember(within, "ends", self._contracted)

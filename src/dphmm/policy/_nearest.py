@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -11,8 +12,9 @@ from dphmm.types import BoolArray, IntArray
 
 #: Up to this many comparisons a compiled sweep beats building a tree.
 SWEEP = 2**26
-#: Largest table, lines by height, of the planar search.
-TABLE = 2**22
+#: Planar answers get a table of the box around them, up to this many lattice points per state, and so many more.
+BOX_PER_STATE = 16
+BOX = 2**16
 _SHORTLIST = 8
 _CHUNK = 2**16
 
@@ -20,34 +22,32 @@ _CHUNK = 2**16
 def nearest_states(lattice: IntArray, pitch: tuple[Fraction, ...], plan: BoolArray) -> IntArray:
     """For each state the plan state nearest to it in answer units, ties to the lowest number; itself if
     planned."""
+    from dphmm._kernels.policy import bounds, nearest_in_columns
+
     metric = LatticeDistance.of(pitch)
-    centred = lattice - lattice.min(axis=0)
+    low, high = bounds(lattice)
+    sides = [int(s) + 1 for s in high - low]
+    small = math.prod(sides) <= BOX_PER_STATE * len(lattice) + BOX
+    if len(sides) == 2 and small and metric.squared(sides) * max(sides) < 2**60:
+        x, y = lattice[:, 0] - low[0], lattice[:, 1] - low[1]
+        return nearest_in_columns(x, y, plan, *metric.weights, *sides)
+    return _of_others(lattice - low, metric, plan)
+
+
+def _of_others(centred: IntArray, metric: LatticeDistance, plan: BoolArray) -> IntArray:
     states = np.flatnonzero(plan).astype(np.int64)
     # Of planned states with one answer only the lowest-numbered can win.
     points, first = np.unique(centred[states], axis=0, return_index=True)
-    out = np.arange(len(lattice), dtype=np.int64)
+    out = np.arange(len(centred), dtype=np.int64)
     others = np.flatnonzero(~plan)
     if len(others) == 0:
         return out
     fits = metric.fits(tuple(int(s) for s in centred.max(axis=0)))
-    lines = len(np.unique(points[:, 0]))
-    if fits and centred.shape[1] == 2 and lines * int(centred[:, 1].max() + 1) <= TABLE:
-        out[others] = _on_lines(centred, others, points, states[first], metric)
-    elif fits and len(others) * len(points) <= SWEEP:
+    if fits and len(others) * len(points) <= SWEEP:
         out[others] = _sweep(centred[others], points, states[first], metric)
     else:
         out[others] = _by_tree(centred[others], points, states[first], metric)
     return out
-
-
-def _on_lines(
-    centred: IntArray, others: IntArray, points: IntArray, states: IntArray, metric: LatticeDistance
-) -> IntArray:
-    from dphmm._kernels.policy import nearest_on_lines
-
-    weights = np.array(metric.weights, dtype=np.int64)
-    height = int(centred[:, 1].max()) + 1
-    return nearest_on_lines(centred[others], points, states, weights, 0, height)
 
 
 def _sweep(queries: IntArray, points: IntArray, states: IntArray, metric: LatticeDistance) -> IntArray:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm.policy._cells import Cells
+from dphmm.policy._columns import DifferenceColumns
 from dphmm.policy._hull_points import hull_points
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import (
@@ -84,9 +85,13 @@ class Offsets(PolicyGraph):
         return best[1], best[2]
 
     def _has_neighbor(self, within: Constraint) -> BoolArray:
-        from dphmm._kernels.policy import linked_cells
+        from dphmm._kernels.policy import linked_cells, linked_images
 
-        cells, possible = self.cells, self._possible(within)
+        cells = self.cells
+        if cells.singles:
+            active, image = within.support[cells.order], within.surrogate[cells.order]
+            return linked_images(cells.linear, active, cells.deltas, cells.table, image)
+        possible = self._possible(within)
         linked = linked_cells(cells.linear, possible.active, cells.deltas, cells.table, possible.least, possible.most)
         mask = np.zeros(self.n_states, dtype=np.bool_)
         mask[within.surrogate[within.support & linked[cells.cell_of]]] = True
@@ -124,6 +129,21 @@ class Offsets(PolicyGraph):
         none = np.zeros((0, lattice.shape[1]), dtype=np.int64)
         parts = [hull_points(lattice[b] - lattice[a]) for a, b in self._state_pairs(within)]
         return hull_points(np.vstack([none, *parts]))
+
+    def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
+        if self._is_own(lattice, within):
+            return self._reach(within)
+        columns = DifferenceColumns.of(lattice)
+        if columns is None or not self.cells.singles:
+            return None
+        from dphmm._kernels.policy import widen_by_cells
+
+        cells, image = self.cells, within.surrogate[self.cells.order]
+        active = within.support[self.cells.order]
+        widen_by_cells(
+            cells.linear, active, cells.deltas, cells.table, image, *columns.answers, columns.low, columns.high
+        )
+        return columns.points()
 
     def _is_own(self, lattice: IntArray, within: Constraint) -> bool:
         """Whether differences of answers are the offsets themselves: the graph's own points, perhaps

@@ -58,6 +58,11 @@ class Union(PolicyGraph):
     def _around(self, states: IntArray) -> IntArray:
         return np.unique(np.concatenate([part._around(states) for part in self.parts]))
 
+    def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
+        found = [part._few(lattice, within) for part in self.parts]
+        few = [rows for rows in found if rows is not None]
+        return np.vstack(few) if len(few) == len(found) else None
+
     def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
         return np.vstack([part._spanning(lattice, within) for part in self.parts])
 

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from dphmm._checks import exact_number, state_mask
 from dphmm.errors import InvalidInput
 from dphmm.policy._nearest import nearest_states
-from dphmm.types import BoolArray, IntArray, States
+from dphmm.types import BoolArray, FloatArray, IntArray, States
 
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
@@ -60,14 +60,14 @@ class Constraint:
         self._check_surrogate()
 
     def _check_surrogate(self) -> None:
-        surrogate, n = self.surrogate, self.n_states
-        least = np.where(self.support, 0, -1)
-        if np.any((surrogate < least) | (surrogate >= n)):
+        from dphmm._kernels.policy import misplaced
+
+        wrong = misplaced(self.support, self.plan, self.surrogate)
+        if wrong == "missing":
             raise InvalidInput("surrogate", "a missing or unknown state", "a plan state for every supported state")
-        defined = surrogate >= 0
-        if not np.all(self.plan[surrogate[defined]]):
+        if wrong == "outside":
             raise InvalidInput("surrogate", "a state outside the plan set", "plan states only")
-        if np.any(surrogate[self.plan] != np.flatnonzero(self.plan)):
+        if wrong == "moved":
             raise InvalidInput("surrogate", "another state for a plan state", "the identity on the plan set")
 
     @classmethod
@@ -183,25 +183,41 @@ def delta_states(prior: ArrayLike, support: States, delta: Any) -> BoolArray:
         raise InvalidInput("prior", "no distribution on the support", "finite probabilities, not all 0")
     if exact == 0:
         return within
-    least, count = _threshold(masses, float(1 - exact))
+    least, count = _threshold(masses, exact)
     above = within & (probability > least * (1 + MASS_TOLERANCE))
     ties = within & ~above & (probability >= least * (1 - MASS_TOLERANCE))
     above[np.flatnonzero(ties)[: count - int(above.sum())]] = True
     return above
 
 
-def _threshold(masses: np.ndarray[Any, np.dtype[np.float64]], share: float) -> tuple[float, int]:
+def _threshold(masses: FloatArray, delta: Fraction) -> tuple[float, int]:
     """The smallest probability of the δ-set and how many states it has."""
-    descending = np.sort(masses)[::-1]
+    total, share = float(masses.sum()), float(1 - delta)
+    # Masses below the average of δ add up to less than δ: the set is among the others.
+    large = masses[masses >= float(delta) * total / len(masses) * (1 - 1e-9)]
+    descending = np.sort(large)[::-1]
+    running = np.cumsum(descending)
+    # Sums drift by less than one rounding per term; where that could matter, exactly rounded ones decide.
+    drift = 2.0**-51 * len(masses) * total
+    enough = share * total - MASS_TOLERANCE
+    surely, perhaps = np.searchsorted(running, (enough - drift, enough + drift))
+    if perhaps > surely or perhaps == len(running):
+        descending = np.sort(masses)[::-1]
+        count = _exact_count(descending, share, int(surely) + 1)
+    else:
+        count = int(surely) + 1
+    return float(descending[count - 1]), count
+
+
+def _exact_count(descending: FloatArray, share: float, guess: int) -> int:
+    """How many of the largest masses hold the share, from exactly rounded sums."""
     enough = share * math.fsum(descending) - MASS_TOLERANCE
-    count = int(np.searchsorted(np.cumsum(descending), enough)) + 1
-    count = min(count, len(descending))
-    # Running sums drift with N; the last word is had by exactly rounded ones.
+    count = min(guess, len(descending))
     while count > 1 and math.fsum(descending[: count - 1]) >= enough:
         count -= 1
     while count < len(descending) and math.fsum(descending[:count]) < enough:
         count += 1
-    return float(descending[count - 1]), count
+    return count
 
 
 def _exact_delta(value: object) -> Fraction:

@@ -62,7 +62,7 @@ class PolicyGraph(ABC):
 
     def has_neighbor(self, constraint: Within = None) -> BoolArray:
         """Which states (N,) are plan states with an edge in the contracted graph."""
-        return self._has_neighbor(self._constraint(constraint))
+        return self._remember(self._constraint(constraint), "neighbors", self._has_neighbor)
 
     def components(self, constraint: Within = None) -> IntArray:
         """The component (N,) of each plan state, numbered by lowest member; -1 outside the plan set."""
@@ -99,6 +99,13 @@ class PolicyGraph(ABC):
         edges."""
         points = self._points(lattice)
         return symmetric(self._spanning(points, self._constraint(constraint)))
+
+    def few_differences(self, lattice: IntArray, constraint: Within = None) -> IntArray | None:
+        """As ``spanning_differences``, one of each ± pair, where one pass over the edges finds them; None elsewhere.
+
+        Whoever wants the whole hull is served faster by them than by many calls of ``extreme_difference``.
+        """
+        return self._few(self._points(lattice), self._constraint(constraint))
 
     def union(self, other: PolicyGraph) -> PolicyGraph:
         """The graph with the edges of both. Raises InvalidInput for another number of states."""
@@ -145,6 +152,9 @@ class PolicyGraph(ABC):
     @abstractmethod
     def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
         """As spanning_differences, in any signs and with repetitions."""
+
+    def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
+        return None
 
     def _identity(self) -> dict[str, Any]:
         return self.describe()

@@ -7,10 +7,12 @@ conv(A - A) = conv A - conv A).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from dphmm.policy._hull_points import hull_points
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.integers import null_lattice
@@ -25,6 +27,10 @@ class Differences(Protocol):
 
     def extreme(self, direction: IntArray) -> tuple[int, IntArray]:
         """The largest ``direction``·difference and a difference that attains it; (0, zeros) for the empty set."""
+        ...
+
+    def few(self) -> IntArray | None:
+        """Rows (m, d) with the same hull as the whole set, one of each ± pair, where they are known."""
         ...
 
 
@@ -46,10 +52,13 @@ class PointDifferences:
         value = int(values[at])
         return abs(value), self.points[at] if value >= 0 else -self.points[at]
 
+    def few(self) -> IntArray | None:
+        return self.points
+
 
 @dataclass(frozen=True)
-class PolicyDifferences:
-    """± the answer differences along the edges of a policy in force under a constraint, and extra differences.
+class _Edges:
+    """± the answer differences along the edges of a policy in force under a constraint.
 
     ``lattice`` (N, d) holds the answers in lattice steps; only their differences count, so it is kept centred.
     """
@@ -57,22 +66,46 @@ class PolicyDifferences:
     policy: PolicyGraph
     lattice: IntArray
     constraint: Constraint
+
+    def extreme(self, direction: IntArray) -> tuple[int, IntArray]:
+        if self.few is not None:
+            return self.few.extreme(direction)
+        return self.policy.extreme_difference(direction, self.lattice, self.constraint)
+
+    @cached_property
+    def few(self) -> PointDifferences | None:
+        """A few of them with the same hull, where the policy can tell."""
+        rows = self.policy.few_differences(self.lattice, self.constraint)
+        return None if rows is None else PointDifferences(hull_points(rows))
+
+
+@dataclass(frozen=True)
+class PolicyDifferences:
+    """± the answer differences along the edges of a policy in force under a constraint, and extra differences."""
+
+    edges: _Edges
     extra: PointDifferences
 
     @classmethod
     def of(cls, policy: PolicyGraph, lattice: IntArray, constraint: Constraint) -> PolicyDifferences:
-        d = lattice.shape[1]
-        centred = lattice - lattice.min(axis=0)
-        return cls(policy, centred, constraint, PointDifferences(np.zeros((0, d), dtype=np.int64)))
+        from dphmm._kernels.policy import bounds
+
+        none = np.zeros((0, lattice.shape[1]), dtype=np.int64)
+        return cls(_Edges(policy, lattice - bounds(lattice)[0], constraint), PointDifferences(none))
 
     @property
     def dimension(self) -> int:
-        return int(self.lattice.shape[1])
+        return int(self.edges.lattice.shape[1])
 
     def extreme(self, direction: IntArray) -> tuple[int, IntArray]:
-        of_policy = self.policy.extreme_difference(direction, self.lattice, self.constraint)
+        of_policy = self.edges.extreme(direction)
         of_extra = self.extra.extreme(direction)
         return of_policy if of_policy[0] >= of_extra[0] else of_extra
+
+    def few(self) -> IntArray | None:
+        """Rows (m, d) with the same hull as the whole set, one of each ± pair, where they are known."""
+        few = self.edges.few
+        return None if few is None else np.vstack([few.points, self.extra.points])
 
     def with_points(self, points: IntArray) -> PolicyDifferences:
         """The same set and ± more rows."""

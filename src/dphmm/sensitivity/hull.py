@@ -23,12 +23,15 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity import moment
 from dphmm.sensitivity.differences import Differences, PolicyDifferences, dot, independent
 from dphmm.sensitivity.integers import null_lattice, span_lattice
-from dphmm.sensitivity.planar import symmetric_polygon
+from dphmm.sensitivity.planar import support_of, symmetric_polygon
 from dphmm.sensitivity.spatial import Body, spatial_body
 from dphmm.sensitivity.width import certified_width
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace, lattice_answers
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States
+
+#: Up to so many differences are gone through in plain integers: an array call costs more.
+_FEW = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,6 +284,9 @@ class _Projected:
         value, point = self.source.extreme(dot(self.coordinates.T, direction))
         return value, np.array([int(x) for x in dot(self.coordinates, point)], dtype=np.int64)
 
+    def few(self) -> IntArray | None:
+        return None
+
 
 def _body(source: Differences) -> Body:
     k = source.dimension
@@ -295,11 +301,14 @@ def _body(source: Differences) -> Body:
 
 
 def _planar_body(source: Differences) -> Body:
-    def support(direction: tuple[int, int]) -> tuple[int, tuple[int, int]]:
+    few = source.few()
+    rows = None if few is None or len(few) > _FEW else [(int(x), int(y)) for x, y in few.tolist()]
+
+    def asked(direction: tuple[int, int]) -> tuple[int, tuple[int, int]]:
         value, point = source.extreme(np.array(direction, dtype=np.int64))
         return value, (int(point[0]), int(point[1]))
 
-    corners, facets = symmetric_polygon(support)
+    corners, facets = symmetric_polygon(asked if rows is None else support_of(rows))
     half = np.array(corners, dtype=np.int64)
     normals = np.array([normal for normal, _ in facets], dtype=np.int64)
     offsets = np.array([offset for _, offset in facets], dtype=np.int64)

@@ -30,6 +30,18 @@ def symmetric_polygon(support: PlaneSupport) -> tuple[list[Point], list[tuple[Po
     return corners, facets
 
 
+def support_of(points: list[Point]) -> PlaneSupport:
+    """The support function of ± a few points, in plain integers."""
+    both = [*points, *((-x, -y) for x, y in points)]
+
+    def support(direction: Point) -> tuple[int, Point]:
+        a, c = direction
+        value, x, y = max((a * x + c * y, x, y) for x, y in both)
+        return value, (x, y)
+
+    return support
+
+
 def _between(start: Point, end: Point, support: PlaneSupport) -> list[Point]:
     """The corners strictly between two boundary points, counter-clockwise."""
     found: list[Point] = []

@@ -60,9 +60,10 @@ def exposed_states(
 
 @dataclass(frozen=True)
 class Protection:
-    """The edges that were added (m, 2), in the order they were, and the hull of the graph with them."""
+    """The edges that were added (m, 2), in the order they were, and the differences and hull of the graph with them."""
 
     joins: IntArray
+    source: PolicyDifferences
     hull: SensitivityHull
 
 
@@ -129,7 +130,7 @@ def protect(
         done |= {state, partner}
         task = task.joined(state, partner)
         hull = task.hull()
-    return Protection(np.array(added, dtype=np.int64).reshape(-1, 2), hull)
+    return Protection(np.array(added, dtype=np.int64).reshape(-1, 2), task.source, hull)
 
 
 @dataclass(frozen=True)

@@ -51,11 +51,18 @@ def largest_norm(hull: SensitivityHull, points: IntArray) -> Loss:
     if any(_extent(dot(points, equation)) for equation in hull.equations):
         return math.inf
     y = np.stack([dot(points, row) for row in hull.coordinates], axis=-1) if hull.rank else points[:, :0]
-    ratios = [
-        Fraction(_extent(dot(y, normal)), int(offset))
-        for normal, offset in zip(hull.normals, hull.offsets, strict=True)
-    ]
+    extents = _extents(y, hull.normals)
+    ratios = [Fraction(extent, int(offset)) for extent, offset in zip(extents, hull.offsets, strict=True)]
     return max(ratios, default=Fraction(0))
+
+
+def _extents(points: IntArray, directions: IntArray) -> list[int]:
+    """Largest minus smallest of points·direction for each direction (m, d), exactly."""
+    if len(directions) == 0:
+        return []
+    if int(np.abs(points).max()) * int(np.abs(directions).sum(axis=1).max()) < 2**61:
+        return [int(x) for x in np.ptp(points @ directions.T, axis=0)]
+    return [_extent(dot(points, direction)) for direction in directions]
 
 
 def _extent(values: IntArray) -> int:

@@ -120,7 +120,7 @@ class _Step:
 
     def _public_constant(self) -> _Bodies:
         """Every answer is the same: it is released as it is, and says nothing."""
-        hull = hull_of(self._source(_NO_PARTNERS), self.space.frame)
+        hull = hull_of(PolicyDifferences.of(self.policy, self.space.lattice, self.constraint), self.space.frame)
         mechanism = Constant(hull, self.options.epsilon)
         return _Bodies((hull,), (mechanism,), self._zeros(), _NO_PARTNERS, constant=True)
 
@@ -128,7 +128,7 @@ class _Step:
         protection = protect(
             self.policy, self.space.lattice, self.space.frame, self.constraint, method=self.options.protection
         )
-        hull = self._full(protection.hull, self._source(protection.joins))
+        hull = self._full(protection.hull, protection.source)
         mechanism = mechanism_for(hull, self.options.epsilon, self.options.mechanism)
         return _Bodies((hull,), (mechanism,), self._zeros(), protection.joins)
 
@@ -144,7 +144,7 @@ class _Step:
         )
         joined = self._joined(protection.joins)
         component = joined.components(self.constraint)
-        whole = self._mechanism(self._full(protection.hull, self._source(protection.joins)))
+        whole = self._mechanism(self._full(protection.hull, protection.source))
         hulls, mechanisms = [], []
         for number in range(int(component.max()) + 1):
             mine = component[self.constraint.surrogate] == number
@@ -173,11 +173,6 @@ class _Step:
                 'tell which line or plane the state is on; use flat="thicken", or "allow" to accept it'
             )
         return thicken(source, hull, self.options.thickness)
-
-    def _source(self, joins: IntArray) -> PolicyDifferences:
-        source = PolicyDifferences.of(self.policy, self.space.lattice, self.constraint)
-        lattice = self.space.lattice
-        return source.with_points(lattice[joins[:, 1]] - lattice[joins[:, 0]]) if len(joins) else source
 
     def _joined(self, joins: IntArray) -> PolicyGraph:
         return self.policy.union(from_edges(joins, len(self.image))) if len(joins) else self.policy

@@ -1,0 +1,48 @@
+"""The hull of planar differences in one pass: of all differences with the same x only the lowest and highest can be
+corners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dphmm.types import IntArray
+
+#: One column per possible x difference: at most this many per state, and so many more.
+_COLUMNS_PER_STATE = 4
+_COLUMNS = 2**12
+#: Below this span y differences and their negatives stay far from the marks of an empty column.
+_HEIGHT = 2**40
+EMPTY = 2**62
+
+
+@dataclass(frozen=True)
+class DifferenceColumns:
+    """The least and the largest y of the differences at each x >= 0, one of each ± pair; EMPTY and -EMPTY where none.
+
+    ``answers``: x and y (N,) of the states, from 0.
+    """
+
+    answers: tuple[IntArray, IntArray]
+    low: IntArray
+    high: IntArray
+
+    @classmethod
+    def of(cls, lattice: IntArray) -> DifferenceColumns | None:
+        """Empty columns for differences of planar answers (N, 2); None for others, and where columns are too many."""
+        if lattice.shape[1] != 2:
+            return None
+        from dphmm._kernels.policy import bounds
+
+        low, high = bounds(lattice)
+        width = int(high[0] - low[0]) + 1
+        if width > _COLUMNS_PER_STATE * len(lattice) + _COLUMNS or int(high[1] - low[1]) >= _HEIGHT:
+            return None
+        x, y = lattice[:, 0] - low[0], lattice[:, 1] - low[1]
+        return cls((x, y), np.full(width, EMPTY), np.full(width, -EMPTY))
+
+    def points(self) -> IntArray:
+        """The extreme differences (m, 2) that were found."""
+        x = np.flatnonzero(self.high > -EMPTY)
+        return np.concatenate([np.stack([x, self.high[x]], axis=1), np.stack([x, self.low[x]], axis=1)])
