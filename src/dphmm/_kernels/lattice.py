@@ -3,6 +3,8 @@ points.
 
 The drawing loop takes only decisions that it can take for certain. An attempt with a decision within the
 margin of a threshold, or with numbers beyond 64 bits, is left to the caller untouched.
+
+Proof: docs/proofs/sampling.md.
 """
 
 from __future__ import annotations
@@ -193,6 +195,45 @@ def _row(x: IntArray, half: int, normals: IntArray, offsets: IntArray, radius: i
             first = max(first, -(-low // slope))
             last = min(last, high // slope)
     return first, last
+
+
+@kernel
+def dilations(
+    half_widths: IntArray, normals: IntArray, offsets: IntArray, units: FloatArray, radius: int, most: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Fractions g (b,) of N on lattice points; and (radius, b) how many points have N <= j + g, and their sum of |x|².
+
+    See norm_parts; no fraction where its points are too many.
+    """
+    whole, part, square, count = norm_parts(half_widths, normals, offsets, units, radius, most)
+    if count > most:
+        return np.empty(0), np.empty((radius, 0)), np.empty((radius, 0))
+    order = np.argsort(part)
+    parts = np.zeros(count + 1)
+    position = np.zeros(count, dtype=np.int64)
+    last = 0
+    for at in order:
+        if part[at] > parts[last]:
+            last += 1
+            parts[last] = part[at]
+        position[at] = last
+    counts = np.zeros((radius, last + 1))
+    squares = np.zeros((radius, last + 1))
+    counts[0, 0] = 1.0
+    for at in range(count):
+        # A point with N = radius itself is one step too far.
+        if whole[at] < radius:
+            counts[whole[at], position[at]] += 2.0
+            squares[whole[at], position[at]] += 2.0 * square[at]
+    points = 0.0
+    size = 0.0
+    for j in range(radius):
+        for g in range(last + 1):
+            points += counts[j, g]
+            size += squares[j, g]
+            counts[j, g] = points
+            squares[j, g] = size
+    return parts[: last + 1], counts, squares
 
 
 @kernel

@@ -1,5 +1,8 @@
 """Loops of the policy layer: contracted cliques, neighbouring cells of a lattice, components, nearest plan
-states."""
+states.
+
+Proof: docs/proofs/hull.md.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The mechanism protocol: one object samples and says how likely each answer makes what it sampled.
 
 Release, inference, audit and attack all use this object, so they cannot disagree about the distribution.
+
+Proof: docs/proofs/promise.md.
 """
 
 from __future__ import annotations

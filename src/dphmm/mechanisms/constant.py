@@ -1,4 +1,7 @@
-"""No noise at all: for a plan set whose answers are one public constant."""
+"""No noise at all: for a plan set whose answers are one public constant.
+
+Proof: docs/proofs/constant.md.
+"""
 
 from __future__ import annotations
 

@@ -61,23 +61,12 @@ class Breakpoints:
         half = np.array([math.floor(radius * w) for w in body.widths], dtype=np.int64)
         if not hull.exact or hull.hull_vertices is None or not _few_points(hull, body, half, radius):
             return None
-        from dphmm._kernels.lattice import norm_parts
+        from dphmm._kernels.lattice import dilations
 
         units = np.array(body.embedding, dtype=np.float64) * hull.frame.pitch[:, None]
         normals, offsets = np.array(body.normals, dtype=np.int64), np.array(body.offsets, dtype=np.int64)
-        whole, part, square, count = norm_parts(half, normals, offsets, units, radius, MOST_POINTS // 2)
-        if count > MOST_POINTS // 2:
-            return None
-        # The point with N = radius itself is one step too far.
-        inside = whole < radius
-        parts, position = np.unique(np.append(part[inside], 0.0), return_inverse=True)
-        cell = whole[inside] * len(parts) + position[:-1]
-        table = (radius, len(parts))
-        points = np.bincount(cell, minlength=math.prod(table))
-        sizes = np.bincount(cell, square[inside], minlength=math.prod(table))
-        counts = np.asarray(1.0 + 2.0 * np.cumsum(points).reshape(table), dtype=np.float64)
-        squares = np.asarray(2.0 * np.cumsum(sizes).reshape(table), dtype=np.float64)
-        return cls(parts, counts[: k + 1], squares, epsilon, tuple(set(body.offsets)))
+        parts, counts, squares = dilations(half, normals, offsets, units, radius, MOST_POINTS // 2)
+        return cls(parts, counts[: k + 1], squares, epsilon, tuple(set(body.offsets))) if len(parts) else None
 
     @cached_property
     def knorm(self) -> LawSums:

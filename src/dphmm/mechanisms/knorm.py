@@ -2,6 +2,8 @@
 
 Not for release: the low-order bits of a float sum say what was added (docs/theory.md 5).
 Use DiscreteKNorm.
+
+Proof: docs/proofs/knorm.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The Laplace mechanism with l1 sensitivity, in floats: the papers' baseline."""
+"""The Laplace mechanism with l1 sensitivity, in floats: the papers' baseline.
+
+Proof: docs/proofs/laplace.md.
+"""
 
 from __future__ import annotations
 

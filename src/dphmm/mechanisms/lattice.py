@@ -1,6 +1,8 @@
 """What the two mechanisms on lattice bodies share, and the graded one of them (docs/theory.md 5).
 
 A noise v has a probability that depends on N(v) = ‖v‖_K alone, N(v) rational. Sampling is exact (ADR 0002).
+
+Proof: docs/proofs/discrete-knorm.md.
 """
 
 from __future__ import annotations

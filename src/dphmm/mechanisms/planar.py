@@ -1,4 +1,7 @@
-"""The planar isotropic mechanism of the location-sets paper (CCS 2015, Alg. 2), in floats: for comparison."""
+"""The planar isotropic mechanism of the location-sets paper (CCS 2015, Alg. 2), in floats: for comparison.
+
+Proof: docs/proofs/planar-isotropic.md.
+"""
 
 from __future__ import annotations
 

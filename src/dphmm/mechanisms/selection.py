@@ -1,4 +1,7 @@
-"""The mechanism of a plan, by the name that a user chose."""
+"""The mechanism of a plan, by the name that a user chose.
+
+Proof: docs/proofs/promise.md.
+"""
 
 from __future__ import annotations
 

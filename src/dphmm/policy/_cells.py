@@ -2,6 +2,8 @@
 
 Each distinct point is a cell with a linear index; an offset is a difference of linear indices. Axes are
 padded by the longest offset, so that stepping over an edge of the box lands on an index that no cell has.
+
+Proof: docs/proofs/hull.md.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 No edge is ever listed for computing: the differences of a clique are conv P - conv P, P its answers
 (docs/theory.md (h)), and the largest along a direction is the largest minus the smallest projection.
+
+Proof: docs/proofs/hull.md.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """The hull of planar differences in one pass: of all differences with the same x only the lowest and highest can be
-corners."""
+corners.
+
+Proof: docs/proofs/hull.md.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 With pitch p_j (a decimal) and lattice steps v_j, the squared distance is sum (p_j v_j)^2. Scaling by the
 common denominator of the pitches makes every p_j an integer weight.
+
+Proof: docs/proofs/hull.md.
 """
 
 from __future__ import annotations

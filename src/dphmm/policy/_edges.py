@@ -1,4 +1,7 @@
-"""Policies given edge by edge, and the questions of a policy answered from a list of edges."""
+"""Policies given edge by edge, and the questions of a policy answered from a list of edges.
+
+Proof: docs/proofs/hull.md.
+"""
 
 from __future__ import annotations
 

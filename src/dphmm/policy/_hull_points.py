@@ -1,4 +1,7 @@
-"""Fewer points with the same convex hull. Only points that are certainly no vertices are left out."""
+"""Fewer points with the same convex hull. Only points that are certainly no vertices are left out.
+
+Proof: docs/proofs/hull.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The nearest plan state of every state, exactly: the surrogate map (docs/theory.md 6)."""
+"""The nearest plan state of every state, exactly: the surrogate map (docs/theory.md 6).
+
+Proof: docs/proofs/promise.md.
+"""
 
 from __future__ import annotations
 

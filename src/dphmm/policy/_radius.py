@@ -4,6 +4,8 @@ Section 4.2).
 The paper says "at most r" there and "less than r" in Section 8 (errata 16): ``closed`` chooses. On lattice
 points the edges are decided in integers and the graph is a list of offsets; elsewhere distances are floats
 and edges are stored.
+
+Proof: docs/proofs/hull.md.
 """
 
 from __future__ import annotations

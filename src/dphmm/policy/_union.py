@@ -1,4 +1,7 @@
-"""The union of policies: every question is asked of each part."""
+"""The union of policies: every question is asked of each part.
+
+Proof: docs/proofs/hull.md.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ built.
 Two sets, never one: the support (states that are not excluded) and the plan set (the support itself, or a
 δ-set of the prior), with the surrogate map from the one to the other. All of it is public; nothing here ever
 sees a true state.
+
+Proofs: docs/proofs/delta-sets.md, docs/proofs/promise.md (surrogates).
 """
 
 from __future__ import annotations

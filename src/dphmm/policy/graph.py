@@ -4,6 +4,8 @@ edges.
 Every question is about the *contracted* graph of a constraint (docs/theory.md 6): its edges are {g(a) g(b)} for the
 edges ab of the policy inside the support whose surrogates g(a), g(b) differ. Without a δ-set g is the
 identity.
+
+Proof: docs/proofs/hull.md.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ decision that its word leaves open reads more words from right after the attempt
 decisions; a decision that is not reached reads none. Attempts follow each other in one stream, and no word is
 fetched that will not be read. So ``draw(m)`` equals m calls of ``draw(1)`` and the plain path, word by word,
 from the same bits.
+
+Proof: docs/proofs/sampling.md.
 """
 
 from __future__ import annotations
@@ -225,32 +227,28 @@ class LatticeSampler:
         from dphmm._kernels.lattice import GRADED, NOTHING, STEPS
 
         table = self._levels.table
-        normals = np.array(self._body.normals, dtype=object)
-        offsets = np.array(self._body.offsets, dtype=object)
-        embedding = np.array(self._body.embedding, dtype=object)
-        first = self._levels_within_64_bits(table.half_widths, normals, offsets, embedding)
+        first = self._levels_within_64_bits(table.half_widths)
         kind = NOTHING if self._last is None else GRADED if self._graded else STEPS
         return _Compiled(
             low=table.low[:first],
             high=table.high[:first],
             half_widths=np.ascontiguousarray(table.half_widths[:first]),
-            normals=_int64(normals, first),
-            offsets=_int64(offsets, first),
-            allowances=_int64(np.array(self._allowances, dtype=object), first),
+            normals=_int64(self._body.normals, first),
+            offsets=_int64(self._body.offsets, first),
+            allowances=_int64(self._allowances, first),
             stride=self._stride if first else 1,
             kind=kind,
             rate=float(self._last or 0),
-            embedding=_int64(embedding, first),
+            embedding=_int64(self._body.embedding, first),
         )
 
-    def _levels_within_64_bits(
-        self, half_widths: IntArray, normals: np.ndarray, offsets: np.ndarray, embedding: np.ndarray
-    ) -> int:
+    def _levels_within_64_bits(self, half_widths: IntArray) -> int:
         """How many first levels have every product of the drawing loop below 2**61."""
         sides = 2.0 * half_widths + 1.0
-        reach = sides @ np.abs(np.vstack([normals, embedding])).astype(np.float64).T
+        rows = np.array([*self._body.normals, *self._body.embedding], dtype=np.float64)
+        reach = sides @ np.abs(rows).T
         radii = self._stride * (1.0 + np.arange(len(sides)))
-        largest = np.maximum(reach.max(axis=1), radii * float(max(offsets)))
+        largest = np.maximum(reach.max(axis=1), radii * float(max(self._body.offsets)))
         return int(np.searchsorted(largest, _GUARD))
 
 
@@ -269,6 +267,6 @@ def _product(left: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> t
     return tuple(tuple(sum(a * b for a, b in zip(row, column, strict=True)) for column in columns) for row in left)
 
 
-def _int64(values: np.ndarray, first: int) -> IntArray:
+def _int64(values: Sequence[int] | Sequence[Sequence[int]], first: int) -> IntArray:
     """As 64-bit integers; zeros of the same shape where no level fits, for then nothing reads them."""
-    return values.astype(np.int64) if first else np.zeros(values.shape, dtype=np.int64)
+    return np.array(values, dtype=np.int64) if first else np.zeros(np.shape(np.array(values, object)), dtype=np.int64)

@@ -1,6 +1,8 @@
 """Continuous floats from random words: for simulation and for reproducing the papers, never for a release.
 
 The low-order bits of a float sum say which float was added (docs/theory.md 5).
+
+Proof: docs/proofs/knorm.md.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Both are ChaCha20 key streams. System bits are keyed by the operating system, take a fresh key after every
 2**30 bytes and in every forked child, and wipe each word as it is served. No word is served twice.
+
+Proof: docs/proofs/randomness.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""exp(-x) of a rational x, between two integers as close as asked: rigorous, in integer arithmetic only."""
+"""exp(-x) of a rational x, between two integers as close as asked: rigorous, in integer arithmetic only.
+
+Proof: docs/proofs/sampling.md.
+"""
 
 from __future__ import annotations
 

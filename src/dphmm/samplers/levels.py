@@ -6,6 +6,8 @@ level is the least j with U < C_j, C the cumulative probabilities. A float table
 U, because its error is bounded and only a U inside the margin of a threshold is left open; those are decided
 from integer bounds of C_j as tight as U is known, over as many levels as that takes. The law is that of the
 infinite sum, not of a truncated one.
+
+Proof: docs/proofs/sampling.md.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A body {y} is seen in coordinates x = R y, R integer with determinant ±1, so la
 points. The rows of R are made short as seen from points that outline the body (Lagrange in two dimensions,
 LLL in more). How well that is done decides only how often a proposal is refused; that R is unimodular is
 exact.
+
+Proof: docs/proofs/sampling.md.
 """
 
 from __future__ import annotations

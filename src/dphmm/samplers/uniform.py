@@ -3,6 +3,8 @@
 A decision is a function of a uniform real U in [0, 1). What is known of U after n digits with value u is that
 it lies in [u, u+1) / 2**n; where all of that interval gives one answer, that is the answer, and otherwise
 more digits are read. So every decision has exactly the law it would have had on the real number.
+
+Proof: docs/proofs/sampling.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Degrees of protection without |C|² containment tests: along the rows of a lattice they are sums of runs."""
+"""Degrees of protection without |C|² containment tests: along the rows of a lattice they are sums of runs.
+
+Proof: docs/proofs/degree.md.
+"""
 
 from __future__ import annotations
 

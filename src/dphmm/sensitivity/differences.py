@@ -2,6 +2,8 @@
 
 A hull needs nothing else of a policy, so no policy is ever expanded into edges (docs/theory.md (h):
 conv(A - A) = conv A - conv A).
+
+Proof: docs/proofs/hull.md.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ class PointDifferences:
 class _Edges:
     """± the answer differences along the edges of a policy in force under a constraint.
 
-    ``lattice`` (N, d) holds the answers in lattice steps; only their differences count, so it is kept centred.
+    ``lattice`` (N, d) holds the answers in lattice steps; only their differences count.
     """
 
     policy: PolicyGraph
@@ -70,7 +72,13 @@ class _Edges:
     def extreme(self, direction: IntArray) -> tuple[int, IntArray]:
         if self.few is not None:
             return self.few.extreme(direction)
-        return self.policy.extreme_difference(direction, self.lattice, self.constraint)
+        return self.policy.extreme_difference(direction, self._centred, self.constraint)
+
+    @cached_property
+    def _centred(self) -> IntArray:
+        from dphmm._kernels.policy import bounds
+
+        return self.lattice - bounds(self.lattice)[0]
 
     @cached_property
     def few(self) -> PointDifferences | None:
@@ -88,10 +96,8 @@ class PolicyDifferences:
 
     @classmethod
     def of(cls, policy: PolicyGraph, lattice: IntArray, constraint: Constraint) -> PolicyDifferences:
-        from dphmm._kernels.policy import bounds
-
         none = np.zeros((0, lattice.shape[1]), dtype=np.int64)
-        return cls(_Edges(policy, lattice - bounds(lattice)[0], constraint), PointDifferences(none))
+        return cls(_Edges(policy, lattice, constraint), PointDifferences(none))
 
     @property
     def dimension(self) -> int:

@@ -2,6 +2,8 @@
 
 The body that carries a guarantee is a list of integer facets (a, b) with |a·Δ| <= b for every required difference Δ.
 It lives in k lattice coordinates y of its span (x = basis·y), so flat hulls are ordinary bodies of a lower dimension.
+
+Proof: docs/proofs/hull.md.
 """
 
 from __future__ import annotations
@@ -23,15 +25,12 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity import moment
 from dphmm.sensitivity.differences import Differences, PolicyDifferences, dot, independent
 from dphmm.sensitivity.integers import null_lattice, span_lattice
-from dphmm.sensitivity.planar import support_of, symmetric_polygon
+from dphmm.sensitivity.planar import polygon_of, symmetric_polygon
 from dphmm.sensitivity.spatial import Body, spatial_body
 from dphmm.sensitivity.width import certified_width
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace, lattice_answers
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States
-
-#: Up to so many differences are gone through in plain integers: an array call costs more.
-_FEW = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +85,7 @@ class SensitivityHull:
         vector = np.asarray(v, dtype=np.int64)
         if np.any(dot(self.equations, vector) != 0):
             return math.inf
-        values = dot(self.normals, self._coordinates_of(vector[None])[0])
+        values = dot(self.normals, self.coordinates_of(vector[None])[0])
         ratios = [Fraction(abs(int(a)), int(b)) for a, b in zip(values, self.offsets, strict=True)]
         return max(ratios, default=Fraction(0))
 
@@ -113,7 +112,7 @@ class SensitivityHull:
         inside = np.ones(len(v), dtype=np.bool_)
         for equation in self.equations:
             inside &= dot(v, equation) == 0
-        y = self._coordinates_of(v)
+        y = self.coordinates_of(v)
         for normal, offset in zip(self.normals, self.offsets, strict=True):
             inside &= np.abs(dot(y, normal)) <= offset
         return inside
@@ -192,7 +191,10 @@ class SensitivityHull:
             h.update(repr(part.tolist()).encode())
         return h.hexdigest()
 
-    def _coordinates_of(self, v: IntArray) -> IntArray:
+    def coordinates_of(self, v: IntArray) -> IntArray:
+        """Lattice vectors (n, d) of the span in its coordinates (n, k)."""
+        if self.rank == self.dimension:
+            return v
         columns = [dot(v, row) for row in self.coordinates]
         return np.stack(columns, axis=-1) if columns else np.zeros((len(v), 0), dtype=np.int64)
 
@@ -257,6 +259,9 @@ def hull_of(source: Differences, frame: Lattice) -> SensitivityHull:
 
 def _hull_within_64_bits(source: Differences, frame: Lattice) -> SensitivityHull:
     d = source.dimension
+    polygon = polygon_of(source.few()) if d == 2 else None
+    if polygon is not None:
+        return SensitivityHull(frame, *_span([], 2), np.zeros((0, 2), dtype=np.int64), Body(*polygon, None, exact=True))
     equations = null_lattice(independent(source), d)
     basis, coordinates = _span(equations, d)
     body = _body(source if len(equations) == 0 else _Projected(source, coordinates))
@@ -301,14 +306,11 @@ def _body(source: Differences) -> Body:
 
 
 def _planar_body(source: Differences) -> Body:
-    few = source.few()
-    rows = None if few is None or len(few) > _FEW else [(int(x), int(y)) for x, y in few.tolist()]
-
-    def asked(direction: tuple[int, int]) -> tuple[int, tuple[int, int]]:
+    def support(direction: tuple[int, int]) -> tuple[int, tuple[int, int]]:
         value, point = source.extreme(np.array(direction, dtype=np.int64))
         return value, (int(point[0]), int(point[1]))
 
-    corners, facets = symmetric_polygon(asked if rows is None else support_of(rows))
+    corners, facets = symmetric_polygon(support)
     half = np.array(corners, dtype=np.int64)
     normals = np.array([normal for normal, _ in facets], dtype=np.int64)
     offsets = np.array([offset for _, offset in facets], dtype=np.int64)

@@ -1,6 +1,8 @@
 """Exact linear algebra over the integers, in as many dimensions as an answer has: a handful.
 
 Matrices are lists of rows of Python ints, so nothing overflows and nothing rounds.
+
+Proof: docs/proofs/hull.md.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Over a simplex (0, v_1..v_k): E[u uᵀ] = (sum v_i v_iᵀ + t tᵀ) / ((k+1)(k+2)), t = sum v_i, with weight |det| / k!
 (docs/theory.md F3; equal to the planar fan formula for k = 2).
+
+Proof: docs/proofs/protection.md.
 """
 
 from __future__ import annotations

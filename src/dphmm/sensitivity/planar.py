@@ -1,7 +1,10 @@
-"""The exact hull of a symmetric planar set of integer differences, from its support function alone.
+"""The exact hull of a symmetric planar set of integer differences: from a few points, or from its support function
+alone.
 
-Each edge of the polygon is confirmed by asking for the largest difference along its own outward normal; a larger one
+Asked, each edge of the polygon is confirmed by asking for the largest difference along its own outward normal; a larger one
 becomes a vertex and splits the edge. So every facet that comes out has been certified against all differences.
+
+Proof: docs/proofs/hull.md.
 """
 
 from __future__ import annotations
@@ -9,9 +12,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd
 
+import numpy as np
+
+from dphmm.policy._hull_points import CHAIN_SPAN
+from dphmm.types import IntArray
+
 #: Support function in plane coordinates: direction -> (value, a point attaining it).
 PlaneSupport = Callable[[tuple[int, int]], tuple[int, tuple[int, int]]]
 Point = tuple[int, int]
+
+
+def polygon_of(points: IntArray | None) -> tuple[IntArray, IntArray, IntArray] | None:
+    """Normals and offsets of half the facets, and all vertices (counter-clockwise), of the hull of ± points (m, 2).
+
+    None where there are no points, where they lie on a line, or where products would pass 64 bits.
+    """
+    if points is None or len(points) < 2 or int(np.abs(points).max()) >= CHAIN_SPAN // 2:
+        return None
+    from dphmm._kernels.policy import convex_chain
+
+    both = np.concatenate([points, -points])
+    vertices = both[convex_chain(np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1]))]
+    if len(vertices) < 3:
+        return None
+    half = vertices[: len(vertices) // 2]
+    edges = vertices[1 : len(half) + 1] - half
+    normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) // np.gcd(edges[:, 0], edges[:, 1])[:, None]
+    # Not of the half's own vertex: the largest over all points certifies the facet against every one of them.
+    return normals, (both @ normals.T).max(axis=0), vertices
 
 
 def symmetric_polygon(support: PlaneSupport) -> tuple[list[Point], list[tuple[Point, int]]]:
@@ -28,18 +56,6 @@ def symmetric_polygon(support: PlaneSupport) -> tuple[list[Point], list[tuple[Po
         normal = _outward(corner, following)
         facets.append((normal, normal[0] * corner[0] + normal[1] * corner[1]))
     return corners, facets
-
-
-def support_of(points: list[Point]) -> PlaneSupport:
-    """The support function of ± a few points, in plain integers."""
-    both = [*points, *((-x, -y) for x, y in points)]
-
-    def support(direction: Point) -> tuple[int, Point]:
-        a, c = direction
-        value, x, y = max((a * x + c * y, x, y) for x, y in both)
-        return value, (x, y)
-
-    return support
 
 
 def _between(start: Point, end: Point, support: PlaneSupport) -> list[Point]:

@@ -1,4 +1,7 @@
-"""How far apart answers lie: the l1 sensitivity, and the largest norm between any two of them."""
+"""How far apart answers lie: the l1 sensitivity, and the largest norm between any two of them.
+
+Proofs: docs/proofs/composition.md (cost), docs/proofs/laplace.md.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def largest_norm(hull: SensitivityHull, points: IntArray) -> Loss:
     """max ‖p - q‖_K over pairs of lattice points (n, d), exactly: the factor of Theorem 6.3; inf across cosets."""
     if any(_extent(dot(points, equation)) for equation in hull.equations):
         return math.inf
-    y = np.stack([dot(points, row) for row in hull.coordinates], axis=-1) if hull.rank else points[:, :0]
+    y = hull.coordinates_of(points)
     extents = _extents(y, hull.normals)
     ratios = [Fraction(extent, int(offset)) for extent, offset in zip(extents, hull.offsets, strict=True)]
     return max(ratios, default=Fraction(0))

@@ -2,6 +2,8 @@
 
 A flat hull's noise stays on a line or plane through the true answer, and z then tells which one (docs/theory.md (b)).
 The thickened body contains the flat one, so every required difference keeps its ε.
+
+Proof: docs/proofs/thickening.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How far a body reaches in a direction, as a bound that is proved and not computed in floats."""
+"""How far a body reaches in a direction, as a bound that is proved and not computed in floats.
+
+Proof: docs/proofs/sampling.md.
+"""
 
 from __future__ import annotations
 

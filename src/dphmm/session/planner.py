@@ -65,7 +65,7 @@ class Planner:
 
     def _make(self, support: BoolArray, plan_set: BoolArray, partners: IntArray) -> Plan:
         constraint = Constraint.surrogated(support, plan_set, self.space)
-        image = self.space.lattice[constraint.surrogate]
+        image = self.space.lattice.take(constraint.surrogate, axis=0)
         policy = self.policy.union(from_edges(partners, len(image))) if len(partners) else self.policy
         step = _Step(policy, self.space, self.options, constraint, image)
         bodies = step.bodies()
@@ -114,7 +114,8 @@ class _Step:
     image: IntArray
 
     def bodies(self) -> _Bodies:
-        if np.all(self.image == self.image[0]):
+        answers = self.image[self.constraint.plan_states]
+        if np.all(answers == answers[0]):
             return self._public_constant()
         return self._by_component() if self.options.scope == "component" else self._global()
 
