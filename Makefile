@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long lint coverage docs clean help
+.PHONY: demo test test-long lint bench verify crashes coverage docs clean help
 
 help:
 	@echo "make demo       set up, then run dphmm demo (writes demo-out/report.html)"
@@ -12,6 +12,9 @@ help:
 	@echo "make test-long  the long statistical and real-data tests too"
 	@echo "make lint       style, types and the import contract"
 	@echo "make docs       the reference from docstrings, into docs-out/"
+	@echo "make bench      every speed figure as a ratio against the papers' algorithms written plainly (15 minutes)"
+	@echo "make verify     the worst log-ratio over all required pairs of 10,000 random instances (minutes)"
+	@echo "make crashes    1,000 kills at random and named points (minutes)"
 	@echo "make coverage   line coverage with the kernels as plain Python"
 
 $(READY): pyproject.toml
@@ -35,6 +38,15 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+verify: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m exactness --instances 10000 --jobs 2
+
+crashes: $(READY)
+	$(BIN)/python benchmarks/crashes.py --kills 1000
 
 coverage: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long" --cov=dphmm --cov-report=term-missing

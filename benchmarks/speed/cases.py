@@ -1,0 +1,21 @@
+"""The cases by name: each is one function of how much to measure, and gives its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from benchmarks.speed import delta, draws, growth, learning, ledgers, many, noise, starting, step
+from benchmarks.speed.effort import Effort
+from benchmarks.speed.figures import Figure
+
+CASES: dict[str, Callable[[Effort], Iterator[Figure]]] = {
+    "step": step.figures,
+    "delta": delta.figures,
+    "draws": draws.figures,
+    "many": many.figures,
+    "ledger": ledgers.figures,
+    "growth": growth.figures,
+    "learning": learning.figures,
+    "import": starting.figures,
+    "noise": noise.figures,
+}
