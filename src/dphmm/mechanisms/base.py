@@ -75,6 +75,11 @@ class LatticeMechanism(Mechanism):
     def noise(self, m: int, bits: Bits | None = None) -> IntArray:
         """m independent noises (m, d) in lattice steps, within ±2**62; add them with `samplers.add_noise`."""
 
+    def prepare(self) -> None:
+        """Compute now what the first draw would: where which mechanism draws depends on the state, its first draw must
+        not take longer.
+        """
+
     @abstractmethod
     def log_likelihood_lattice(self, z: IntArray, images: IntArray) -> FloatArray:
         """`log_likelihood` of the lattice point z (d,) for lattice answers (N, d)."""

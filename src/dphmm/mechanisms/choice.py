@@ -1,5 +1,7 @@
 """mechanism="auto": the lattice mechanism of least expected error for a hull, from public information
 alone.
+
+Proof: docs/proofs/dilations.md.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from dphmm.mechanisms.expected import law_sums
 from dphmm.mechanisms.lattice import DiscreteKNorm, lattice_body
 from dphmm.mechanisms.staircase import Staircase
 from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.states.lattice import Lattice
 from dphmm.types import Exact
 
 #: The staircase must be better by more than rounding: where it is not, K-norm costs less for near pairs.
 _LEAST_GAIN = 1e-9
 _MOST_CACHED = 1024
 
-_cache: OrderedDict[tuple[str, Fraction], LatticeMechanism] = OrderedDict()
+_cache: OrderedDict[tuple[str, Lattice, Fraction], LatticeMechanism] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -29,15 +32,15 @@ def choose(K: SensitivityHull, epsilon: Exact) -> LatticeMechanism:
     """DiscreteKNorm or the best Staircase, whichever has the lesser expected error; Constant for a hull of
     rank 0.
 
-    Deterministic, cached by (K.digest, ε), the last 1024 of them. The staircase may lower the error and raise
+    Deterministic, cached by K with its lattice and ε, the last 1024 of them. The staircase may lower the error and raise
     the cost of pairs that are not policy edges (docs/theory.md 7).
     """
-    key = (hull_field(K).digest, exact_epsilon(epsilon))
+    key = (hull_field(K).digest, K.frame, exact_epsilon(epsilon))
     with _lock:
         if key in _cache:
             _cache.move_to_end(key)
             return _cache[key]
-    chosen = _choose(K, key[1])
+    chosen = _choose(K, key[2])
     with _lock:
         _cache[key] = chosen
         while len(_cache) > _MOST_CACHED:

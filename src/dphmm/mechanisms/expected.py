@@ -114,8 +114,8 @@ class Breakpoints:
 def series(values: FloatArray, epsilon: float) -> FloatArray:
     """sum over j >= 0 of exp(-εj)·P(j) for each polynomial (columns) given by P(0), .., P(degree) (rows).
 
-    It is h(q) / (1 - q)^(degree + 1), q = exp(-ε), with h of that degree; for counts and squares h has no negative
-    coefficient (Stanley), so nothing cancels.
+    It is h(q) / (1 - q)^(degree + 1), q = exp(-ε), with h of that degree. For counts h has no negative coefficient
+    (Stanley), so nothing cancels; for squares none was ever seen, and only rounding would suffer.
     """
     degree = len(values) - 1
     falls = math.exp(-epsilon) ** np.arange(degree + 1)

@@ -79,6 +79,10 @@ class BodyMechanism(LatticeMechanism):
     def _log_weights(self, y: IntArray) -> FloatArray:
         """log of the unnormalised probability of noises (n, k) in coordinates of the span."""
 
+    def prepare(self) -> None:
+        """Make the sampler now."""
+        self._sampler.prepare()
+
     def noise(self, m: int, bits: Bits | None = None) -> IntArray:
         """m independent noises (m, d) in lattice steps, within ±2**62; add them with `samplers.add_noise`."""
         return self._sampler.draw(m, default_bits(bits))

@@ -1,4 +1,7 @@
-"""Questions about a graph on lattice points whose edges are all pairs that lie one of some offsets apart."""
+"""Questions about a graph on lattice points whose edges are all pairs that lie one of some offsets apart.
+
+Proof: docs/proofs/hull.md.
+"""
 
 from __future__ import annotations
 
@@ -163,8 +166,8 @@ class Offsets(PolicyGraph):
         return _Possible(self.cells.any(within.support), least, most)
 
     def _reach(self, within: Constraint) -> IntArray:
-        """Offsets that occur between possible states, as far as their hull needs them; without contraction
-        only."""
+        """Offsets that occur between possible states, in the plane as far as their hull needs them; without
+        contraction only."""
         return self._remember(within, "reach", self._occurring)
 
     def _occurring(self, within: Constraint) -> IntArray:
@@ -182,7 +185,9 @@ class Offsets(PolicyGraph):
             found = _autocorrelated(points, offsets)
         else:
             found = occurring(cells.linear, active, cells.deltas[near], cells.table)
-        return hull_points(symmetric(offsets[found]))
+        reach = symmetric(offsets[found])
+        # In space what lies inside is told in floats, and a certificate must not rest on them.
+        return hull_points(reach) if reach.shape[1] <= 2 else reach
 
     def _cell_pairs(self, active: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
         """Pairs of different active cells, offset by offset; only offsets that occur."""

@@ -179,6 +179,9 @@ class PolicyGraph(ABC):
         kept = self._memory.setdefault(within, {})
         if name not in kept:
             kept[name] = compute(within)
+            # Whoever is given it must not change what the next one is told.
+            if isinstance(kept[name], np.ndarray):
+                kept[name].setflags(write=False)
         found: T = kept[name]
         return found
 

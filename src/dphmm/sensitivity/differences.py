@@ -84,7 +84,9 @@ class _Edges:
     def few(self) -> PointDifferences | None:
         """A few of them with the same hull, where the policy can tell."""
         rows = self.policy.few_differences(self.lattice, self.constraint)
-        return None if rows is None else PointDifferences(hull_points(rows))
+        if rows is None:
+            return None
+        return PointDifferences(hull_points(rows) if rows.shape[1] <= 2 else rows)
 
 
 @dataclass(frozen=True)

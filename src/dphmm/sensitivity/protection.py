@@ -4,6 +4,8 @@ docs/theory.md 4).
 A state is exposed when no other possible state has an answer within the hull of its own (degree of protection 1).
 Each exposed state is joined to a partner; which one is the method: "nearest" (Algorithm 1), "min-volume" (Algorithm 3)
 or "min-error" (least exact expected error; smallest volume is not best utility, errata 3).
+
+Proof: docs/proofs/protection.md.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ def protectable_graph(
     """The policy and an edge for every exposed state (Algorithms 1 and 3; min-error is ours).
 
     Exposed states are taken in order of state number. ``recheck=True`` computes the hull after each join and passes
-    over states that are no longer exposed, so the hull is never larger than the printed algorithm's
+    over states that are no longer exposed, so with "nearest" the hull is never larger than the printed algorithm's
     (``recheck=False``). ``method`` may be a callable (state, candidates) -> partner.
 
     Raises

@@ -2,6 +2,8 @@
 
 A plan is a pure function of public data: the space, the policy, the support and plan set of the step, the options.
 Its hash names it in ledgers, files and services; the same public inputs give the same hash everywhere.
+
+Proofs: docs/proofs/promise.md, docs/proofs/support.md (`still_possible`), docs/proofs/joint-queries.md (partners).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""From the public state of a step to its plan; plans are kept by everything that made them and shared by subjects."""
+"""From the public state of a step to its plan; plans are kept by everything that made them and shared by subjects.
+
+Proofs: docs/proofs/promise.md, docs/proofs/components.md.
+"""
 
 from __future__ import annotations
 
@@ -159,6 +162,8 @@ class _Step:
             best = own if own[1].expected_error <= whole[1].expected_error else whole
             hulls.append(best[0])
             mechanisms.append(best[1])
+        for mechanism in mechanisms:
+            mechanism.prepare()
         body_of = component[self.constraint.surrogate]
         return _Bodies(tuple(hulls), tuple(mechanisms), body_of, protection.joins)
 
