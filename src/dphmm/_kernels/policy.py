@@ -490,3 +490,29 @@ def bounds(points: IntArray) -> tuple[IntArray, IntArray]:
             low[j] = min(low[j], points[i, j])
             high[j] = max(high[j], points[i, j])
     return low, high
+
+
+@kernel
+def count_in_runs(
+    points: IntArray, wanted: IntArray, low: IntArray, width: int, height: int, runs: IntArray
+) -> IntArray:
+    """For each wanted point how many of ``points`` lie within the runs around it.
+
+    ``runs`` (2r + 1, 2): first and last dx of the rows dy = -r..r. The box of the points begins at ``low``.
+    """
+    table = np.zeros((height, width + 1), np.int64)
+    for i in range(points.shape[0]):
+        table[points[i, 1] - low[1], points[i, 0] - low[0] + 1] += 1
+    for y in range(height):
+        for x in range(width):
+            table[y, x + 1] += table[y, x]
+    reach = runs.shape[0] // 2
+    out = np.zeros(wanted.shape[0], np.int64)
+    for i in range(wanted.shape[0]):
+        x = wanted[i, 0] - low[0]
+        y = wanted[i, 1] - low[1]
+        for row in range(max(0, y - reach), min(height - 1, y + reach) + 1):
+            first = min(max(x + runs[row - y + reach, 0], 0), width)
+            last = min(max(x + runs[row - y + reach, 1] + 1, 0), width)
+            out[i] += table[row, last] - table[row, first]
+    return out

@@ -23,55 +23,44 @@ def images(lattice: IntArray, constraint: Constraint) -> IntArray:
 
 def degree_among(hull: SensitivityHull, image: IntArray, targets: IntArray, among: IntArray) -> IntArray:
     """For each target state, the number of states of ``among`` whose image lies within the hull of its own."""
+    if hull.rank == hull.dimension == 2 and len(among) > 0:
+        degrees = _by_rows(hull, image[among], image[targets])
+        if degrees is not None:
+            return degrees
     points, counts = np.unique(image[among], axis=0, return_counts=True)
     wanted, back = np.unique(image[targets], axis=0, return_inverse=True)
-    if hull.rank == hull.dimension == 2 and _fits(points):
-        degrees = _by_rows(hull, points, counts, wanted)
-    else:
-        degrees = _by_pairs(hull, points, counts, wanted)
-    return degrees[back.reshape(-1)]
+    return _by_pairs(hull, points, counts, wanted)[back.reshape(-1)]
 
 
-def _fits(points: IntArray) -> bool:
-    spans = np.ptp(points, axis=0) + 1
-    return int(spans[0]) * int(spans[1]) <= _CELLS_PER_POINT * len(points) + 4096
+def _by_rows(hull: SensitivityHull, points: IntArray, wanted: IntArray) -> IntArray | None:
+    """Rows of the hull are runs of lattice points, and a run's count is a difference of two running sums.
+
+    None where a picture of the points' box would be mostly empty.
+    """
+    from dphmm._kernels.policy import bounds, count_in_runs
+
+    low, high = bounds(points)
+    width, height = (int(s) + 1 for s in high - low)
+    if width * height > _CELLS_PER_POINT * len(points) + 4096:
+        return None
+    tallest = min(int(hull.widths[1]), 2 * height)
+    runs = np.array([_row(hull, dy) for dy in range(-tallest, tallest + 1)], dtype=np.int64)
+    return count_in_runs(points, wanted, low, width, height, runs)
 
 
-def _by_rows(hull: SensitivityHull, points: IntArray, counts: IntArray, wanted: IntArray) -> IntArray:
-    """Rows of the hull are runs of lattice points, and a run's count is a difference of two running sums."""
-    low = points.min(axis=0)
-    width, height = (np.ptp(points, axis=0) + 1).tolist()
-    table = np.zeros((height, width + 1), dtype=np.int64)
-    table[points[:, 1] - low[1], points[:, 0] - low[0] + 1] = counts
-    table = table.cumsum(axis=1)
-    x, y = (wanted - low).T
-    degrees = np.zeros(len(wanted), dtype=np.int64)
-    tallest = int(hull.widths[1])
-    for dy in range(-min(tallest, 2 * height), min(tallest, 2 * height) + 1):
-        run = _row(hull, dy)
-        rows = y + dy
-        ok = (rows >= 0) & (rows < height)
-        if run is None or not ok.any():
-            continue
-        first = np.clip(x[ok] + run[0], 0, width)
-        last = np.clip(x[ok] + run[1] + 1, 0, width)
-        degrees[ok] += table[rows[ok], last] - table[rows[ok], first]
-    return degrees
-
-
-def _row(hull: SensitivityHull, dy: int) -> tuple[int, int] | None:
-    """The first and last dx with (dx, dy) in the hull, exactly; None where the row is empty."""
+def _row(hull: SensitivityHull, dy: int) -> tuple[int, int]:
+    """The first and last dx with (dx, dy) in the hull, exactly; (0, -1) where the row is empty."""
     first, last = -int(hull.widths[0]), int(hull.widths[0])
     for (a, c), b in zip(hull.normals.tolist(), hull.offsets.tolist(), strict=True):
         if a == 0:
             if abs(c * dy) > b:
-                return None
+                return 0, -1
             continue
         low, high = -b - c * dy, b - c * dy
         if a < 0:
             a, low, high = -a, -high, -low
         first, last = max(first, -(-low // a)), min(last, high // a)
-    return (first, last) if first <= last else None
+    return (first, last) if first <= last else (0, -1)
 
 
 def _by_pairs(hull: SensitivityHull, points: IntArray, counts: IntArray, wanted: IntArray) -> IntArray:

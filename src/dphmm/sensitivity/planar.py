@@ -1,8 +1,8 @@
 """The exact hull of a symmetric planar set of integer differences: from a few points, or from its support function
 alone.
 
-Asked, each edge of the polygon is confirmed by asking for the largest difference along its own outward normal; a larger one
-becomes a vertex and splits the edge. So every facet that comes out has been certified against all differences.
+Asked, each edge of the polygon is confirmed by asking for the largest difference along its own outward normal; a larger
+one becomes a vertex and splits the edge. So every facet that comes out has been certified against all differences.
 
 Proof: docs/proofs/hull.md.
 """
