@@ -33,7 +33,7 @@ INDEX = PAGES.pop("README")
 SECTIONS = ["Precondition", "Statement", "Proof", "Where in the code", "Which tests could falsify it"]
 #: Where the guarantee lives: every module of these packages, and single modules of others.
 PACKAGES = ("mechanisms", "samplers", "sensitivity", "policy", "session", "accounting", "storage/ledger")
-MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/markov", "_kernels/policy", "batch")
+MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/markov", "_kernels/policy", "_kernels/points", "batch")
 #: Modules of those packages on which no statement of a page rests, and why.
 CARRY_NOTHING = {
     "mechanisms/registry": "names for mechanisms that have pages",

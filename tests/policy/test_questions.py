@@ -238,7 +238,7 @@ def test_listing_is_bounded(monkeypatch):
 def test_convex_chain_and_polygons(seed):
     from scipy.spatial import ConvexHull
 
-    from dphmm._kernels.policy import convex_chain, row_difference_polygons
+    from dphmm._kernels.points import convex_chain, row_difference_polygons
 
     rng = np.random.default_rng(seed)
     points = rng.integers(0, rng.choice([2, 4, 1000]), (int(rng.integers(1, 30)), 2))

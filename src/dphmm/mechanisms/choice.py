@@ -32,8 +32,8 @@ def choose(K: SensitivityHull, epsilon: Exact) -> LatticeMechanism:
     """DiscreteKNorm or the best Staircase, whichever has the lesser expected error; Constant for a hull of
     rank 0.
 
-    Deterministic, cached by K with its lattice and ε, the last 1024 of them. The staircase may lower the error and raise
-    the cost of pairs that are not policy edges (docs/theory.md 7).
+    Deterministic, cached by K with its lattice and ε, the last 1024 of them. The staircase may lower the error and
+    raise the cost of pairs that are not policy edges (docs/theory.md 7).
     """
     key = (hull_field(K).digest, K.frame, exact_epsilon(epsilon))
     with _lock:

@@ -86,7 +86,7 @@ class CliqueGraph(PolicyGraph):
         if len(ptr) == 1:
             return np.zeros((0, d), dtype=np.int64)
         if d == 2 and np.all(np.ptp(lattice, axis=0) < CHAIN_SPAN // 2):
-            from dphmm._kernels.policy import row_difference_polygons
+            from dphmm._kernels.points import row_difference_polygons
 
             columns = np.ascontiguousarray(lattice.T)
             return hull_points(row_difference_polygons(ptr, members, columns[0], columns[1]))

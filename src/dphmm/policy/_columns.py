@@ -36,7 +36,7 @@ class DifferenceColumns:
         """Empty columns for differences of planar answers (N, 2); None for others, and where columns are too many."""
         if lattice.shape[1] != 2:
             return None
-        from dphmm._kernels.policy import bounds
+        from dphmm._kernels.points import bounds
 
         low, high = bounds(lattice)
         width = int(high[0] - low[0]) + 1

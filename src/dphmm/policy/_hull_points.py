@@ -22,7 +22,7 @@ def hull_points(points: IntArray) -> IntArray:
     if d == 1:
         return points[[int(points[:, 0].argmin()), int(points[:, 0].argmax())]]
     if d == 2 and np.all(np.ptp(points, axis=0) < CHAIN_SPAN):
-        from dphmm._kernels.policy import convex_chain
+        from dphmm._kernels.points import convex_chain
 
         columns = np.ascontiguousarray(points.T)
         vertices: IntArray = points[convex_chain(columns[0], columns[1])]

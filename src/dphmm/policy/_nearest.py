@@ -25,7 +25,7 @@ _CHUNK = 2**16
 def nearest_states(lattice: IntArray, pitch: tuple[Fraction, ...], plan: BoolArray) -> IntArray:
     """For each state the plan state nearest to it in answer units, ties to the lowest number; itself if
     planned."""
-    from dphmm._kernels.policy import bounds, nearest_in_columns
+    from dphmm._kernels.points import bounds, nearest_in_columns
 
     metric = LatticeDistance.of(pitch)
     low, high = bounds(lattice)
@@ -54,7 +54,7 @@ def _of_others(centred: IntArray, metric: LatticeDistance, plan: BoolArray) -> I
 
 
 def _sweep(queries: IntArray, points: IntArray, states: IntArray, metric: LatticeDistance) -> IntArray:
-    from dphmm._kernels.policy import nearest_sweep
+    from dphmm._kernels.points import nearest_sweep
 
     weights = np.array(metric.weights, dtype=np.int64)
     axis = int(np.argmax(np.ptp(points, axis=0) * weights.astype(np.float64)))

@@ -37,7 +37,7 @@ def _by_rows(hull: SensitivityHull, points: IntArray, wanted: IntArray) -> IntAr
 
     None where a picture of the points' box would be mostly empty.
     """
-    from dphmm._kernels.policy import bounds, count_in_runs
+    from dphmm._kernels.points import bounds, count_in_runs
 
     low, high = bounds(points)
     width, height = (int(s) + 1 for s in high - low)

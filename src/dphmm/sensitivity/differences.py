@@ -76,7 +76,7 @@ class _Edges:
 
     @cached_property
     def _centred(self) -> IntArray:
-        from dphmm._kernels.policy import bounds
+        from dphmm._kernels.points import bounds
 
         return self.lattice - bounds(self.lattice)[0]
 

@@ -29,7 +29,7 @@ def polygon_of(points: IntArray | None) -> tuple[IntArray, IntArray, IntArray] |
     """
     if points is None or len(points) < 2 or int(np.abs(points).max()) >= CHAIN_SPAN // 2:
         return None
-    from dphmm._kernels.policy import convex_chain
+    from dphmm._kernels.points import convex_chain
 
     both = np.concatenate([points, -points])
     vertices = both[convex_chain(np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1]))]
