@@ -22,7 +22,7 @@ from dphmm.sensitivity.moment import volume
 from dphmm.types import FloatArray, IntArray
 
 #: At most this many lattice points are looked at (half of them, the others being mirror images).
-MOST_POINTS = 100_000
+MOST_POINTS = 20_000
 #: Offsets of the staircase that are tried where the norm's own are not known.
 EVEN_OFFSETS = 32
 #: Differences below this share are rounding: the first of equals is taken.

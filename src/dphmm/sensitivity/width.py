@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def certified_width(body: Body, direction: list[int]) -> Fraction:
     if not any(direction):
         return Fraction(0)
     if k <= 2 and body.vertices is not None:
-        return Fraction(max(abs(sum(c * int(x) for c, x in zip(direction, v, strict=True))) for v in body.vertices))
+        return Fraction(max(abs(sum(map(mul, direction, corner))) for corner in body.vertices.tolist()))
     bounds = []
     for facets in _suggestions(body, np.array(direction, dtype=np.float64)):
         weights = solve([body.normals[i].tolist() for i in facets], direction)
