@@ -88,6 +88,24 @@ def test_breakpoints_are_all_the_fractions_of_the_norm(points, epsilon):
     assert sums.best_staircase()[0] in found
 
 
+@pytest.mark.parametrize("epsilon", [5, 10, 20, 100])
+def test_a_large_body_in_space_is_summed_near_the_origin(epsilon, monkeypatch):
+    """An octahedron of radius 9: N = |x|₁/9, so sums over the cubic lattice factor. The continuous law was off by 2."""
+    hull = hull_of_points([(9, 0, 0), (0, 9, 0), (0, 0, 9)])
+    q = math.exp(-epsilon / 9)
+    mass = ((1 + q) / (1 - q)) ** 3
+    error = 6 * q / (1 - q) ** 2
+    for most in (module.MOST_POINTS, 4_000):
+        monkeypatch.setattr(module, "MOST_POINTS", most)
+        sums = law_sums(hull, lattice_body(hull), Fraction(epsilon))
+        if epsilon < 10 and most == 4_000:
+            continue
+        assert isinstance(sums, Breakpoints) and sums.whole is (most > 4_000)
+        assert sums.knorm.log_mass == pytest.approx(math.log(mass), abs=1e-6)
+        assert sums.knorm.error == pytest.approx(error, rel=1e-5)
+        assert sums.staircase(Fraction(0)).log_mass >= 0.0
+
+
 def test_units_are_those_of_the_answers():
     points = [(3, 0), (2, 2), (0, 3), (-2, 2)]
     stretched = DiscreteKNorm(hull_of_points(points, pitch=(0.5, 20.0)), 2)

@@ -91,7 +91,7 @@ def test_likelihoods_in_answer_units_are_those_of_the_lattice():
 
 
 def test_samples_are_answer_plus_noise_in_integers():
-    """The same words give the same noise bit for bit, whatever the answer (RELIABILITY L0)."""
+    """The same words give the same noise bit for bit, whatever the answer (docs/proofs/sampling.md, 4)."""
     hull = hull_of_points([(3, 1), (1, 2)], pitch=(0.1, 0.3), origin=(0.05, 0.0))
     for mechanism in (DiscreteKNorm(hull, 1), Staircase(hull, 1)):
         noise = mechanism.noise(5, ReplayBits(3))
@@ -184,7 +184,7 @@ def test_shapes_of_samples():
 
 
 def test_more_draws_use_new_words():
-    """The stream goes on: no draw repeats the one before (RELIABILITY S11)."""
+    """The stream goes on: no draw repeats the one before (docs/proofs/randomness.md)."""
     mechanism, bits = DiscreteKNorm(shape("disc"), Fraction(1, 100)), ReplayBits(9)
     draws = [tuple(mechanism.noise(3, bits).ravel()) for _ in range(50)]
     assert len(set(draws)) == 50

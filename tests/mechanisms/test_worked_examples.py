@@ -1,4 +1,4 @@
-"""Every figure of the worked examples that concerns mechanisms (THEORY 10), and the measured table."""
+"""Every figure of the worked examples that concerns mechanisms (docs/theory.md 10), and a measured table."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("side", "radius2", "epsilon", "continuous", "discrete", "staircase"), TABLE)
 def test_the_measured_table_of_mechanisms(side, radius2, epsilon, continuous, discrete, staircase):
-    """theory/mechanisms.md: mean distances of the mechanisms for a radius policy on a grid, from samples."""
+    """docs/theory.md 5: mean distances of the mechanisms for a radius policy on a grid, from samples."""
     reach = range(-3, 4)
     body = hull_of_points([(x, y) for x in reach for y in reach if 0 < x * x + y * y <= radius2])
 

@@ -19,10 +19,14 @@ import numpy as np
 from dphmm.samplers.body import LatticeBody
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.sensitivity.moment import volume
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import FloatArray
 
-#: At most this many lattice points are looked at (half of them, the others being mirror images).
+#: At most this many lattice points are looked at (half of them, the others being mirror images), in space more: there
+#: the continuous law is farther off.
 MOST_POINTS = 20_000
+_IN_SPACE = 20
+#: Where all others are too many, points with ε·N beyond this are left out: about 1e-8 of the mass.
+_NEAR = 20.0
 #: Offsets of the staircase that are tried where the norm's own are not known.
 EVEN_OFFSETS = 32
 #: Differences below this share are rounding: the first of equals is taken.
@@ -44,7 +48,8 @@ class Breakpoints:
     """How many lattice points have N <= j + g, and their sum of |x|² in answer units, for every fraction g at which
     that changes.
 
-    ``parts`` (b,) ascending from 0, ``counts`` (k + 1, b) for j = 0..k, ``squares`` (k + 3, b) for j = 0..k + 2.
+    ``parts`` (b,) ascending from 0; ``counts`` and ``squares`` (r, b) for j = 0..r - 1: either the k + 1 and k + 3
+    values that tell all others, or, not ``whole``, those of the points near the origin alone.
     """
 
     parts: FloatArray
@@ -52,21 +57,19 @@ class Breakpoints:
     squares: FloatArray
     epsilon: Fraction
     denominators: tuple[int, ...]
+    whole: bool
 
     @classmethod
     def of(cls, hull: SensitivityHull, body: LatticeBody, epsilon: Fraction) -> Breakpoints | None:
-        """None where the hull is known by facets alone, or has too many points."""
+        """None where the points that would have to be looked at are too many."""
         k = body.rank
-        radius = k + 3
-        half = np.array([math.floor(radius * w) for w in body.widths], dtype=np.int64)
-        if not hull.exact or hull.hull_vertices is None or not _few_points(hull, body, half, radius):
-            return None
-        from dphmm._kernels.lattice import dilations
-
-        units = np.array(body.embedding, dtype=np.float64) * hull.frame.pitch[:, None]
-        normals, offsets = np.array(body.normals, dtype=np.int64), np.array(body.offsets, dtype=np.int64)
-        parts, counts, squares = dilations(half, normals, offsets, units, radius, MOST_POINTS // 2)
-        return cls(parts, counts[: k + 1], squares, epsilon, tuple(set(body.offsets))) if len(parts) else None
+        if hull.exact and hull.hull_vertices is not None:
+            table = _points_within(k + 3, hull, body)
+            if table is not None:
+                parts, counts, squares = table
+                return cls(parts, counts[: k + 1], squares, epsilon, tuple(set(body.offsets)), whole=True)
+        near = _points_within(2 + math.ceil(_NEAR / epsilon), hull, body)
+        return None if near is None else cls(*near, epsilon, tuple(set(body.offsets)), whole=False)
 
     @cached_property
     def knorm(self) -> LawSums:
@@ -104,11 +107,14 @@ class Breakpoints:
 
     @cached_property
     def _masses(self) -> FloatArray:
-        return series(self.counts, float(self.epsilon))
+        return self._summed(self.counts)
 
     @cached_property
     def _sizes(self) -> FloatArray:
-        return series(self.squares, float(self.epsilon))
+        return self._summed(self.squares)
+
+    def _summed(self, values: FloatArray) -> FloatArray:
+        return series(values, float(self.epsilon)) if self.whole else held_series(values, float(self.epsilon))
 
 
 def series(values: FloatArray, epsilon: float) -> FloatArray:
@@ -123,6 +129,14 @@ def series(values: FloatArray, epsilon: float) -> FloatArray:
     return total / (-math.expm1(-epsilon)) ** (degree + 1)
 
 
+def held_series(values: FloatArray, epsilon: float) -> FloatArray:
+    """sum over j >= 0 of exp(-εj)·v(j) for columns v(0), .., v(r - 1) that stay at their last value."""
+    falls = np.exp(-epsilon * np.arange(len(values)))
+    falls[-1] /= -math.expm1(-epsilon)
+    total: FloatArray = falls @ values
+    return total
+
+
 @cache
 def _numerator(degree: int) -> FloatArray:
     """The coefficients of h from P(0), .., P(degree): h_i = sum over m <= i of (-1)^(i-m) C(degree + 1, i - m) P(m)."""
@@ -131,12 +145,23 @@ def _numerator(degree: int) -> FloatArray:
     return np.array(rows, dtype=np.float64)
 
 
-def _few_points(hull: SensitivityHull, body: LatticeBody, half: IntArray, radius: int) -> bool:
-    sides = [2.0 * float(h) + 1.0 for h in half]
-    points = max(float(volume(hull.body)) * float(radius) ** body.rank, math.prod(sides[:-1]))
+def _points_within(
+    radius: int, hull: SensitivityHull, body: LatticeBody
+) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Breakpoints (b,), and counts and squares (radius, b); None where the points are too many."""
+    half = [math.floor(radius * w) for w in body.widths]
+    most = MOST_POINTS if body.rank <= 2 else MOST_POINTS * _IN_SPACE
     rows = [*body.normals, *body.embedding]
-    reach = max(sum(abs(a) * int(h) for a, h in zip(row, half, strict=True)) for row in rows)
-    return points <= 2 * MOST_POINTS and reach < 2**61 and max(body.offsets) < _LARGEST_OFFSET
+    reach = max(sum(abs(a) * h for a, h in zip(row, half, strict=True)) for row in rows)
+    many = math.prod(2.0 * h + 1.0 for h in half[:-1]) > most or float(volume(hull.body)) * radius**body.rank > 2 * most
+    if many or reach >= 2**61 or max(body.offsets) >= _LARGEST_OFFSET:
+        return None
+    from dphmm._kernels.lattice import dilations
+
+    units = np.array(body.embedding, dtype=np.float64) * hull.frame.pitch[:, None]
+    normals, offsets = np.array(body.normals, dtype=np.int64), np.array(body.offsets, dtype=np.int64)
+    parts, counts, squares = dilations(np.array(half, dtype=np.int64), normals, offsets, units, radius, most // 2)
+    return (parts, counts, squares) if len(parts) else None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,50 @@
+"""What kinds of plans were judged: a check that met no drift has said nothing about drift."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from exactness.case import Case
+
+#: A slice or a run that lacks one of these has not tested what it says.
+EXPECTED = (
+    *(f"d={d}" for d in (1, 2, 3, 4)),
+    *("complete", "categorical", "radius", "transition", "edges", "union"),
+    *("discrete-knorm", "staircase", "constant"),
+    *("delta-set", "true state outside the plan set", "contracted edge moved by a surrogate"),
+    *("joined edge", "min-volume", "min-error", "hidden without a join", "several bodies", "flat body sampled"),
+    *("thickened", "cost unbounded", "two queries", "partner fixed by another query", "twins", "beyond 2**40"),
+)
+
+
+def features(case: Case) -> Counter:
+    plan, options = case.step.plan, case.step.query.options
+    kinds = {kind for kind, _, _ in case.required}
+    state = case.instance.walk[case.step.t - 1]
+    d = len(case.images[0])
+    flat = any(law.body.rank < d for law in case.laws)
+    joined = {int(s) for pair in plan.joins for s in pair}
+    held = {
+        f"d={d}": True,
+        case.instance.policy.kind: True,
+        **{law.kind: True for law in case.laws},
+        "delta-set": not (plan.constraint.plan == case.support).all(),
+        "true state outside the plan set": state == -1 or not plan.constraint.plan[state],
+        "contracted edge moved by a surrogate": any(
+            {a, b} - set(case.planned) and case.difference(a, b) != (0,) * d
+            for kind, a, b in case.required
+            if kind == "policy"
+        ),
+        "joined edge": "joined" in kinds,
+        options["protection"]: "joined" in kinds,
+        "hidden without a join": any(int(a) not in joined for a, _ in plan.partners),
+        "several bodies": len({law.body for law in case.laws}) > 1,
+        "flat body sampled": flat and not case.constant,
+        "thickened": options["flat"] == "thicken" and not flat,
+        "cost unbounded": isinstance(plan.cost, float),
+        "two queries": bool(case.step.earlier),
+        "partner fixed by another query": bool(case.fixed_earlier),
+        "twins": len({case.images[s] for s in case.planned}) < len(case.planned),
+        "beyond 2**40": max(abs(x) for image in case.images for x in image) > 2**40,
+    }
+    return Counter(name for name, present in held.items() if present)

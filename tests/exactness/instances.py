@@ -1,0 +1,155 @@
+"""Random instances, each a function of the seed and its own number: `Instance.numbered(seed, 1234)` is always the same.
+
+An instance is plain public data and a walk; nothing of the library is used to make one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from exactness import answers
+
+POLICIES = ("complete", "categorical", "radius", "transition", "edges")
+SKIP = "skip"
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """A kind and what it is made of; a union has parts."""
+
+    kind: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    parts: tuple[PolicySpec, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """One measurement of the states: its answers and how they are released."""
+
+    name: str
+    shape: str
+    answers: np.ndarray
+    pitch: list[float] | None
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """Public data of one subject, and where the subject goes.
+
+    ``walk``: per step the true state (-1: a place that no state has) or SKIP. ``queries``: one, or two that share the
+    subject's ledger.
+    """
+
+    number: int
+    initial: np.ndarray
+    transition: np.ndarray
+    policy: PolicySpec
+    queries: tuple[Query, ...]
+    walk: tuple[Any, ...]
+    bits: int
+
+    @property
+    def n(self) -> int:
+        return len(self.initial)
+
+    @property
+    def tiny(self) -> bool:
+        """Few enough states and steps to look at every pair of histories."""
+        return self.n <= 4 and len(self.walk) <= 3
+
+    @classmethod
+    def numbered(cls, seed: int, number: int) -> Instance:
+        rng = np.random.default_rng([seed, number])
+        tiny = rng.random() < 0.15
+        joint = rng.random() < 0.08
+        d = int(rng.choice([1, 2, 3, 4], p=[0.28, 0.44, 0.2, 0.08]))
+        n = int(rng.integers(2, 5)) if tiny else int(rng.integers(2, 15 if d < 3 else 11))
+        initial, transition = _model(rng, n)
+        queries = [_query(rng, "state", n, d, joint)]
+        if joint:
+            queries.append(_query(rng, "other", n, int(rng.integers(1, 3)), joint))
+        steps = int(rng.integers(2, 4)) if tiny else int(rng.integers(2, 5 if d < 3 else 4))
+        return cls(
+            number=number,
+            initial=initial,
+            transition=transition,
+            policy=_policy(rng, n),
+            queries=tuple(queries),
+            walk=tuple(_where(rng, n) for _ in range(steps)),
+            bits=int(rng.integers(2**31)),
+        )
+
+
+def _where(rng, n):
+    luck = rng.random()
+    return SKIP if luck < 0.08 else -1 if luck < 0.12 else int(rng.integers(n))
+
+
+def _model(rng, n):
+    """A chain with few or many moves, and an initial distribution on some or all states."""
+    density = rng.choice([0.2, 0.5, 1.0])
+    moves = (rng.random((n, n)) ** 3 + 1e-6) * (rng.random((n, n)) < density)
+    for i in range(n):
+        if not moves[i].any():
+            moves[i, int(rng.integers(n))] = 1.0
+    initial = rng.random(n) * (rng.random(n) < rng.choice([0.4, 1.0, 1.0]))
+    if not initial.any():
+        initial[int(rng.integers(n))] = 1.0
+    return initial / initial.sum(), moves / moves.sum(axis=1, keepdims=True)
+
+
+def _policy(rng, n, nested=False):
+    if not nested and rng.random() < 0.2:
+        return PolicySpec("union", parts=tuple(_policy(rng, n, nested=True) for _ in range(int(rng.integers(2, 4)))))
+    kind = str(rng.choice(POLICIES, p=[0.12, 0.2, 0.25, 0.13, 0.3]))
+    if kind == "categorical":
+        return PolicySpec(kind, {"labels": rng.integers(max(1, n // 2), size=n).tolist()})
+    if kind == "radius":
+        share = str(rng.choice(["1/3", "1/2", "1", "2"]))
+        return PolicySpec(kind, {"share": share, "closed": bool(rng.random() < 0.7)})
+    if kind == "edges":
+        few = int(rng.choice([0, 1, 2, n, 2 * n]))
+        return PolicySpec(kind, {"edges": rng.integers(n, size=(few, 2)).tolist()})
+    return PolicySpec(kind)
+
+
+def _query(rng, name, n, d, joint):
+    shape, table = answers.table(rng, n, d)
+    pitch = None
+    if rng.random() < 0.15 and shape != "huge":
+        pitch = [float(p) for p in rng.choice([0.1, 0.25, 0.3, 7.0, 340.0], size=d)]
+        table = table * np.array(pitch)
+        luck = rng.random()
+        if luck < 0.3:
+            table = table + rng.random((n, d)) * 0.4 * np.array(pitch)
+        elif luck < 0.6:
+            pitch = None
+    return Query(name, shape, table, pitch, _options(rng, d, joint))
+
+
+def _options(rng, d, joint):
+    narrowed = rng.random() < 0.35 and not joint
+    options = {
+        "epsilon": str(rng.choice(["0.01", "1/1024", "0.1", "1/3", "0.5", "1", "1.7", "2.5", "10", "100"])),
+        "constraint": f"delta={rng.choice([0.05, 0.2, 0.5])}" if narrowed else "support",
+        "mechanism": str(rng.choice(["auto", "discrete-knorm", "staircase"])),
+        "scope": str(rng.choice(["global", "component"], p=[0.7, 0.3])),
+        "flat": str(rng.choice(["thicken", "allow", "refuse"], p=[0.7, 0.28, 0.02])),
+        "protection": _protection(rng, d),
+        "start": str(rng.choice(["before", "at"])),
+    }
+    if rng.random() < 0.1:
+        options["thickness"] = Fraction(str(rng.choice(["1/2", "2", "11"])))
+    if joint:
+        options |= {"flat": "thicken", "start": "before"}
+    return options
+
+
+def _protection(rng, d):
+    others = [0.6, 0.2, 0.2] if d < 3 else [0.9, 0.05, 0.05]
+    return str(rng.choice(["nearest", "min-volume", "min-error"], p=others))

@@ -1,0 +1,103 @@
+"""Which pairs of states a promise covers, from its definitions alone (docs/theory.md 1, 4 and 6): plain double loops.
+
+Given the support S (states that the public history leaves possible), the plan set inside it and the surrogate map g,
+
+    policy     a, b in S joined by an edge of the policy, which are answered from g(a), g(b)
+    joined     the edges that protection added, between plan states
+    partner    every plan state without an edge in force, and the one state it hides with; the partners that another
+               query of the same step has fixed
+    surrogate  a state outside the plan set, and g of it: no difference at all
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from exactness.instances import Instance, PolicySpec, Query
+
+Edges = set[tuple[int, int]]
+#: Float answers are compared with a radius up to this share of it (its documented tolerance).
+_TOLERANCE = Fraction(1, 10**12)
+
+
+def radius_of(spec: PolicySpec, query: Query) -> Fraction:
+    """The radius of a spec: a share of a typical distance between answers, as a fraction."""
+    spread = max(float(np.ptp(query.answers, axis=0).max()) / 2, 1.0)
+    return Fraction(spec.parameters["share"]) * Fraction(round(spread * 8), 8)
+
+
+def policy_edges(spec: PolicySpec, instance: Instance, space: Any) -> Edges:
+    """All edges (i, j), i < j, of a policy, by its definition. A radius policy measures the first query's answers."""
+    if spec.kind == "union":
+        return set().union(*(policy_edges(part, instance, space) for part in spec.parts))
+    if spec.kind == "edges":
+        return {(min(e), max(e)) for e in spec.parameters["edges"] if e[0] != e[1]}
+    joined = {
+        "complete": lambda i, j: True,
+        "categorical": lambda i, j: spec.parameters["labels"][i] == spec.parameters["labels"][j],
+        "transition": lambda i, j: any(row[i] > 0 and row[j] > 0 for row in instance.transition),
+        "radius": lambda i, j: _within(spec, instance.queries[0], space, i, j),
+    }[spec.kind]
+    return {(i, j) for i, j in itertools.combinations(range(instance.n), 2) if joined(i, j)}
+
+
+def _within(spec: PolicySpec, query: Query, space: Any, i: int, j: int) -> bool:
+    """On lattice points the pitch is the decimal it prints as; other answers are the floats that they are."""
+    r, closed = radius_of(spec, query), spec.parameters["closed"]
+    if space.is_lattice:
+        square = squared_distance(space.lattice, pitches(space), i, j)
+        return square <= r**2 if closed else square < r**2
+    raw = [[Fraction(float(x)) for x in space.raw_answers[s]] for s in (i, j)]
+    square = sum((a - b) ** 2 for a, b in zip(*raw, strict=True))
+    return square <= r**2 if closed else square < (r * (1 - _TOLERANCE)) ** 2
+
+
+def pitches(space: Any) -> list[Fraction]:
+    return [Fraction(repr(float(p))) for p in space.pitch]
+
+
+def squared_distance(lattice: Any, pitch: list[Fraction], i: int, j: int) -> Fraction:
+    steps = (int(a) - int(b) for a, b in zip(lattice[i], lattice[j], strict=True))
+    return sum(((p * s) ** 2 for p, s in zip(pitch, steps, strict=True)), Fraction(0))
+
+
+def surrogates(space: Any, plan_set: Any) -> list[int]:
+    """Each state's nearest plan state in answer units, ties to the lowest number; itself on the plan set."""
+    planned = [int(s) for s in np.flatnonzero(plan_set)]
+    pitch = pitches(space)
+    return [
+        s if plan_set[s] else min(planned, key=lambda q: (squared_distance(space.lattice, pitch, s, q), q))
+        for s in range(len(plan_set))
+    ]
+
+
+def contracted(edges: Edges, support: Any, surrogate: list[int]) -> Edges:
+    """{g(a)g(b) : ab an edge inside the support, g(a) != g(b)}."""
+    images = {(surrogate[a], surrogate[b]) for a, b in edges if support[a] and support[b]}
+    return {(min(pair), max(pair)) for pair in images if pair[0] != pair[1]}
+
+
+def pairs(edges: Edges, support: Any, surrogate: list[int], joins: Any, partners: Any) -> list[tuple[str, int, int]]:
+    """All required pairs (kind, a, b) of one release; the same pair may be required for several reasons."""
+    found = [("policy", a, b) for a, b in sorted(edges) if support[a] and support[b]]
+    found += [("joined", int(a), int(b)) for a, b in joins]
+    found += [("partner", int(a), int(b)) for a, b in partners]
+    found += [("surrogate", s, g) for s, g in enumerate(surrogate) if s != g]
+    return found
+
+
+def components(states: list[int], edges: Edges) -> dict[int, int]:
+    """The lowest-numbered state that each state is connected to."""
+    least = {s: s for s in states}
+    changed = True
+    while changed:
+        changed = False
+        for a, b in edges:
+            low = min(least[a], least[b])
+            changed |= least[a] != low or least[b] != low
+            least[a] = least[b] = low
+    return least
