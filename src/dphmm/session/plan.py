@@ -25,7 +25,7 @@ from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray, Loss
 
 #: Part of every plan hash: raise it when the same inputs would make another plan.
-ALGORITHM_VERSION = 1
+ALGORITHM_VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
