@@ -19,13 +19,13 @@ import time
 from pathlib import Path
 
 # In place of this folder, in which this very file has the name of the package of the harness.
-sys.path.remove(str(Path(__file__).parent))
+sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from crashes.arena import Arena, arena
-from crashes.campaign import Trial, Verdict, campaign
-from crashes.checker import KINDS
-from crashes.trials import SIMULATED, TRIALS
+from crashes.arena import Arena, arena  # noqa: E402
+from crashes.campaign import Trial, Verdict, campaign  # noqa: E402
+from crashes.checker import KINDS  # noqa: E402
+from crashes.trials import SIMULATED, TRIALS  # noqa: E402
 
 NAMED = ("double", "unspent", "overcharged")
 COLUMNS = ("work", "kills", "by delay / statement / point / call", "lives", "escapes", "steps seen", *NAMED, "other")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -242,3 +244,95 @@ def test_progress_is_told(parts):
 def test_tables_that_cannot_be_meant(parts, frame, field):
     with pytest.raises(InvalidInput, match=field):
         dphmm.release_many(pd.DataFrame(frame), *parts, 1, progress=False)
+
+
+def uneven(seed=2):
+    """Users of different lengths and beginnings, with gaps."""
+    rng = np.random.default_rng(seed)
+    names, steps = [], []
+    for user, count in enumerate([1, 12, 3, 7, 1]):
+        names += [f"u{user}"] * count
+        steps += (10 * user + np.cumsum(rng.choice([1, 1, 3], count))).tolist()
+    states = [str(x) for x in rng.choice(list("abcdefQ"), len(names))]
+    return Trajectories.from_labels(names, state=np.array(states, dtype=object), step=np.array(steps))
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [{}, {"constraint": "delta=0.2"}, {"flat": "allow"}, {"scope": "component"}, {"cap_epsilon": 100, "cap_cost": 900}],
+)
+@pytest.mark.parametrize("chunk", [1, 5, 10**6])
+def test_whatever_the_choices_a_batch_is_its_sessions(parts, choices, chunk, monkeypatch):
+    """Together or one by one: resumed sessions compute from its ledger what it published."""
+    monkeypatch.setattr("dphmm.batch.CHUNK", chunk)
+    work = batch(parts, 3, **choices)
+    rows = released(work, uneven())
+    sessions = {user: work.resumed(user) for user, _ in work.ledger.sessions()}
+    expected = [(user, r) for user, session in sessions.items() for r in session.releases]
+    assert answers(rows) == [(user, r.t, r.z.tolist()) for user, r in expected]
+    assert [row.release.estimate.tolist() for row in rows] == [r.estimate.tolist() for _, r in expected]
+    assert [row.release.plan_hash for row in rows] == [r.plan_hash for _, r in expected]
+    skipped = sum(e.steps for key in work.ledger.sessions() for e in work.ledger.entries(*key) if e.kind == "skip")
+    assert work.report.skipped_steps == skipped
+    drifted = sum(state == "Q" for state in uneven().state.tolist())
+    assert work.report.drifted >= drifted == work.report.outside
+
+
+def test_another_query_of_a_user_is_asked_for_its_partners(parts, monkeypatch):
+    """One that was there before, and one that comes between two transactions of the batch."""
+    ledger = MemoryLedger()
+    island = (parts[0], dphmm.policy.from_edges([[0, 1], [1, 2], [3, 4]], N), parts[2])
+
+    def beside(user, state):
+        session = dphmm.ReleaseSession(*island, 1, subject=user, query="work", ledger=ledger, origin="0")
+        session.release(state)
+        return session
+
+    assert len(beside("v", "a").releases) == 1
+    monkeypatch.setattr("dphmm.batch.CHUNK", 1)
+    work = Batch(*island, 1, ledger=ledger, bits=dphmm.ReplayBits(1))
+    rows, between = [], None
+    for chunk in work.run(rows_of("abab", ["u", "u", "v", "v"], step=np.array([0, 1, 0, 1]))):
+        rows += chunk
+        between = between or beside("u", "b")
+    assert len(rows) == 4
+    for user, t in (("u", 1), ("v", 1)):
+        ours, theirs = (ledger.entries(user, query)[t - 1].plan_hash for query in ("state", "work"))
+        given = [json.loads(ledger.plan(plan).description)["given_partners"] for plan in (ours, theirs)]
+        assert sorted(map(bool, given)) == [False, True]
+
+
+def test_an_answer_that_another_process_stored_first_is_the_answer(parts):
+    """It released the same steps while this batch was between reading the ledger and its transaction."""
+    ledger = MemoryLedger()
+    work = batch(parts, 1, ledger=ledger)
+    truly, other = MemoryLedger.transaction, batch(parts, 2, ledger=ledger)
+    raced = []
+
+    def transaction(self):
+        if not raced:
+            raced.append(True)
+            raced.extend(answers(released(other, rows_of())))
+        return truly(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MemoryLedger, "transaction", transaction)
+        rows = released(work, rows_of())
+    assert answers(rows) == raced[1:]
+    assert (work.report.replayed, work.report.drifted) == (5, 0)
+    assert ledger.spent("u").epsilon == 3
+
+
+def test_a_cap_that_one_user_passes_stops_the_transaction_before_any_draw(parts):
+    bits = dphmm.ReplayBits(1)
+    work = Batch(*parts, 1, bits=bits, cap_cost=20)
+    with pytest.raises(BudgetExceeded, match='for subject "u" requested'):
+        released(work, rows_of("abcab" * 20, ["v"] + ["u"] * 99))
+    assert work.ledger.sessions() == []
+    assert work.report.released == work.report.drifted == 0
+    assert bits.uint64(1) == dphmm.ReplayBits(1).uint64(1)
+
+
+def test_an_unknown_loss_is_refused_at_once(parts):
+    with pytest.raises(InvalidInput, match="estimate_loss"):
+        batch(parts, estimate_loss="cubic")

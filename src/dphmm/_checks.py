@@ -12,6 +12,8 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, States
 
+#: Longest number that is read as text; Python itself refuses to convert more than a few thousand digits.
+LONGEST_NUMBER = 400
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
 #: Smallest and largest epsilon accepted: the range that ADR 0002 samples exactly in.
 EPSILON_MIN = Fraction(1, 2**20)
@@ -37,9 +39,21 @@ def exact_number(value: object, field: str) -> Fraction:
         if not value.is_finite():
             raise InvalidInput(field, value, "a finite number")
         return Fraction(value)
-    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+    if isinstance(value, str) and len(value) <= LONGEST_NUMBER and _DECIMAL.fullmatch(value):
         return Fraction(value)
     raise InvalidInput(field, value, "a number, a Fraction or a decimal string such as 0.5")
+
+
+def finite_number(value: object, field: str) -> float:
+    """The float nearest to a number; InvalidInput as `exact_number`, and where it would become infinite or 0."""
+    exact = exact_number(value, field)
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        nearest = math.inf
+    if not math.isfinite(nearest) or (nearest == 0) != (exact == 0):
+        raise InvalidInput(field, value, "a number within float64's range")
+    return nearest
 
 
 def exact_epsilon(value: object, field: str = "epsilon") -> Fraction:

@@ -2,64 +2,49 @@
 
 A subject is a user: everything one user does, over all trips, is one session, because an adversary does not forget
 between trips. Many releases share a transaction, and nothing of it is shown before it has been committed.
+
+Proof: docs/proofs/ledger.md.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
-from dphmm.accounting.ledger import Ledger, MemoryLedger, Transaction
+from dphmm._checks import one_of
+from dphmm.accounting.ledger import Ledger, MemoryLedger
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
+from dphmm.session.course import Course
+from dphmm.session.crowd import Crowd
 from dphmm.session.options import Options, checked_caps
 from dphmm.session.planner import Planner, check_same_states
-from dphmm.session.release import Release
+from dphmm.session.releases import Released, Releases
+from dphmm.session.roster import Done, Roster, Truth, slices
 from dphmm.session.session import ReleaseSession
+from dphmm.session.step import ESTIMATE_LOSSES
 from dphmm.states.observed import in_steps, public_times, true_states
 from dphmm.states.sequences import Visit
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories
-from dphmm.types import Bits, Exact, IntArray
+from dphmm.types import Bits, Exact
+
+__all__ = ["Batch", "BatchReport", "Progress", "Released", "Releases", "release_many", "terminal_bar"]
 
 #: Releases that share one transaction: enough to make its commit cheap, few enough to lose little when stopped.
-CHUNK = 2000
+CHUNK = 2**14
+#: Of those made one by one, and of those on very many states, fewer take as long.
+_CHUNK_ONE_BY_ONE = 2000
+_CHUNK_STATES = 2**26
+#: Beyond so many states a step takes longer than all that the crowd saves, and its shared arrays are large.
+_MOST_CROWD_STATES = 2**17
 
 Progress = Callable[[int, int], None]
-
-
-class Released(NamedTuple):
-    """One published row: whose, when (microseconds since 1970 UTC; None without times), and the release."""
-
-    user: str
-    time: int | None
-    release: Release
-
-
-#: One unit of work inside a transaction: what it publishes, or None for a skip.
-Step = Callable[[Transaction], Released | None]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Truth:
-    """The private rows: step numbers, published times, true states (a number, or a name that no state has)."""
-
-    steps: IntArray
-    times: IntArray | None
-    states: list[int | str]
-    ranked: bool
-
-    def begins(self, visit: Visit) -> str:
-        """What step 1 of a user stands for: a step number, and its time where steps are but ranks of rows."""
-        first = visit.rows[0]
-        number = str(int(self.steps[first]))
-        return f"{number}@{int(self.times[first])}" if self.ranked and self.times is not None else number
 
 
 @dataclass
@@ -77,8 +62,8 @@ class BatchReport:
     same_step: int = 0
     skipped_steps: int = 0
     late: int = 0
-    outside: int = 0
-    drifted: int = 0
+    outside: int = field(default=0, repr=False)
+    drifted: int = field(default=0, repr=False)
     plans: set[str] = field(default_factory=set)
 
 
@@ -112,7 +97,7 @@ class Batch:
         self._kept: dict[str, Any] = {
             "caps": self.caps,
             "bits": default_bits(bits),
-            "estimate_loss": estimate_loss,
+            "estimate_loss": one_of(estimate_loss, ESTIMATE_LOSSES, "estimate_loss"),
         }
         self.report = BatchReport()
 
@@ -136,7 +121,7 @@ class Batch:
 
     def run(
         self, trajectories: Trajectories, *, resume: bool = False, progress: Progress | None = None
-    ) -> Iterator[list[Released]]:
+    ) -> Iterator[Sequence[Released]]:
         """Release every step at which a user has a row; yields what each committed transaction published.
 
         Raises
@@ -149,109 +134,68 @@ class Batch:
         visits, twice = stepped.visits()
         self.report.rows, self.report.subjects = len(trajectories), len(visits)
         self.report.same_step = repeated + sum(dict(twice).values())
+        times = public_times(stepped, self.model.step)
+        roster = self._roster(Truth(stepped.steps(), times, states, stepped.step is None))
         if not resume:
-            self._refuse_known([visit.user for visit in visits])
-        self._precheck(visits)
+            self._refuse_known(roster, [visit.user for visit in visits])
+        self._precheck(roster, visits)
         total = sum(len(visit.rows) for visit in visits)
-        done = 0
-        work = self._work(
-            visits, _Truth(stepped.steps(), public_times(stepped, self.model.step), states, stepped.step is None)
-        )
-        while True:
+        count = 0
+        for taken in slices(visits, self._chunk):
             with self.ledger.transaction() as transaction:
-                chunk = [step(transaction) for step in islice(work, CHUNK)]
-            if not chunk:
-                return
-            published = [released for released in chunk if released is not None]
-            self.report.released += len(published)
-            done += len(published)
+                done = roster.release(transaction, taken)
+            published = self._published(done)
+            count += len(published)
             if progress is not None:
-                progress(done, total)
+                progress(count, total)
             yield published
 
-    def _refuse_known(self, users: list[str]) -> None:
-        known = {subject for subject, query in self.ledger.sessions() if query == self.query}
+    @property
+    def _chunk(self) -> int:
+        fewer = max(1, _CHUNK_STATES // self.model.n_states)
+        return min(CHUNK, fewer, CHUNK if self._has_crowd else _CHUNK_ONE_BY_ONE)
+
+    @property
+    def _has_crowd(self) -> bool:
+        return Course.is_public(self.options) and self.model.n_states <= _MOST_CROWD_STATES
+
+    def _roster(self, truth: Truth) -> Roster:
+        caps, bits, loss = self._kept["caps"], self._kept["bits"], self._kept["estimate_loss"]
+        crowd = Crowd(self.model, self.planner, self.query, caps, bits, loss) if self._has_crowd else None
+        known = self.ledger.sessions()
+        return Roster(self.ledger, self.query, truth, crowd, self.session, self.resumed, known)
+
+    def _published(self, done: Done) -> Sequence[Released]:
+        report, together = self.report, Releases.joined(done.parts)
+        published: Sequence[Released] = [] if together is None else together
+        report.released += len(published)
+        report.replayed += done.replayed
+        report.late += done.late
+        report.skipped_steps += done.skipped_steps
+        report.drifted += done.drifted
+        report.plans |= done.plans
+        return published
+
+    def _refuse_known(self, roster: Roster, users: list[str]) -> None:
+        known = {subject for subject, query in roster.known if query == self.query}
         again = sorted(known.intersection(users))
         if again:
             came = f"releases of {len(again)} of these users already, {again[0]!r} among them"
             raise InvalidInput("ledger", came, "a new ledger, or resume to continue them")
 
-    def _precheck(self, visits: list[Visit]) -> None:
+    def _precheck(self, roster: Roster, visits: list[Visit]) -> None:
         """Refuse the whole batch when its epsilons alone pass the cap; a cost may depend on what is released."""
         cap = self.caps.epsilon
         if cap is None:
             return
         for visit in visits:
-            stored = {e.t for e in self.ledger.entries(visit.user, self.query) if e.kind == "release"}
-            needs = self.options.epsilon * max(0, len(visit.rows) - len(stored))
+            needs = self.options.epsilon * max(0, len(visit.rows) - roster.releases_of(visit.user))
             spent = self.ledger.spent(visit.user).epsilon
             if needs + spent > cap:
                 raise BudgetExceeded(
                     f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {len(visit.rows)} rows; spent "
                     f"{float(spent):g} of {float(cap):g}, nothing was released; raise the cap or release fewer rows"
                 )
-
-    def _work(self, visits: list[Visit], truth: _Truth) -> Iterator[Step]:
-        known = set(self.ledger.sessions())
-        for visit in visits:
-            numbers = truth.steps[visit.rows]
-            begins = truth.begins(visit)
-            if (visit.user, self.query) in known:
-                session = self.resumed(visit.user)
-                origin = _origin(session, begins, visit.user)
-            else:
-                origin = int(numbers[0])
-                session = self.session(visit.user, origin=begins)
-            yield from self._subject(session, visit, (numbers - origin + 1).tolist(), truth)
-            self.report.drifted += session.owner_view()["drifted"]
-
-    def _subject(self, session: ReleaseSession, visit: Visit, numbers: list[int], truth: _Truth) -> Iterator[Step]:
-        for t, row in zip(numbers, visit.rows.tolist(), strict=True):
-            time = None if truth.times is None else int(truth.times[row])
-            if t < session.t:
-                yield self._stored(session, visit.user, time, t)
-                continue
-            if t > session.t:
-                self.report.skipped_steps += t - session.t
-                yield _skip(session, t - session.t)
-            yield self._fresh(session, visit.user, time, truth.states[row])
-
-    def _stored(self, session: ReleaseSession, user: str, time: int | None, t: int) -> Step:
-        def step(transaction: Transaction) -> Released | None:
-            if not session.has_released(t):
-                self.report.late += 1
-                return None
-            self.report.replayed += 1
-            return Released(user, time, session.released(t))
-
-        return step
-
-    def _fresh(self, session: ReleaseSession, user: str, time: int | None, state: int | str) -> Step:
-        def step(transaction: Transaction) -> Released:
-            outcome = session.release_within(transaction, state)
-            session.accept(outcome)
-            release = session.released(session.t - 1)
-            self.report.plans.add(release.plan_hash)
-            return Released(user, time, release)
-
-        return step
-
-
-def _skip(session: ReleaseSession, steps: int) -> Step:
-    def step(transaction: Transaction) -> None:
-        session.accept(session.skip_within(transaction, steps))
-
-    return step
-
-
-def _origin(session: ReleaseSession, begins: str, user: str) -> int:
-    number, separator, _ = session.origin.partition("@")
-    if separator and session.origin != begins:
-        came = f"rows of user {user!r} that begin at another time than the history in the ledger"
-        raise InvalidInput("t", came, "all rows from the first one on: without a time step they are counted from it")
-    if not number.lstrip("-").isdecimal():
-        raise InvalidInput("ledger", f"a history whose step 1 is {session.origin!r}", "one that a batch has written")
-    return int(number)
 
 
 def release_many(
@@ -297,8 +241,8 @@ def release_many(
     batch = Batch(model, policy, space, epsilon, **choices)
     with _shown(progress) as report:
         chunks = batch.run(loaded.trajectories, resume=resume, progress=report)
-        rows = [row for chunk in chunks for row in chunk]
-    released = to_kind(released_table(rows, space), table)
+        rows = Releases.joined(chunk for chunk in chunks if isinstance(chunk, Releases))
+    released = to_kind(released_table([] if rows is None else rows, space), table)
     # Rows are in order of user and step, not of the input: its index would name other rows.
     return released.reset_index(drop=True) if hasattr(released, "reset_index") else released
 

@@ -13,6 +13,8 @@ A message is one line. It never contains a true state or anything computed from 
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 
 class DphmmError(Exception):
     """Base of every deliberate error; ``exit_code`` is what the command line returns."""
@@ -26,8 +28,9 @@ class InvalidInput(DphmmError, ValueError):
     exit_code = 2
 
     def __init__(self, field: str, came: object, expected: str) -> None:
-        super().__init__(f"{field}: got {_one_line(came)}; expected {expected}")
-        self.field = field
+        # Paths and names of columns may be long and have line ends too.
+        self.field = _one_line(field, 400)
+        super().__init__(f"{self.field}: got {_one_line(came, 120)}; expected {_one_line(expected, 1000)}")
 
 
 class Refused(DphmmError):
@@ -54,7 +57,11 @@ class LedgerBusy(DphmmError):
     exit_code = 4
 
 
-def _one_line(value: object) -> str:
-    text = value if isinstance(value, str) else repr(value)
+def _one_line(value: object, most: int) -> str:
+    try:
+        text = str(value) if isinstance(value, (str, Fraction)) else repr(value)
+    except ValueError:
+        # Python does not print integers of thousands of digits.
+        text = f"{type(value).__name__} of too many digits to print"
     text = " ".join(text.split())
-    return text if len(text) <= 120 else text[:117] + "..."
+    return text if len(text) <= most else text[: most - 3] + "..."

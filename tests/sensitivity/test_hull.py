@@ -133,7 +133,7 @@ def test_half_width_is_the_largest_coordinate(instance):
 
 
 def test_nearly_flat_spatial_body_is_still_covered():
-    """Near-collinear differences, where Qhull's own hull under-covers by percents (RELIABILITY finding 3)."""
+    """Near-collinear differences, where Qhull's own hull under-covers by percents (docs/proofs/hull.md)."""
     answers = np.array([[0, 0, 0], [10**8, 1, 0], [10**8, 0, 1], [10**8, 1, 1], [-(10**8), 1, 1]])
     hull = dphmm.sensitivity_hull(dphmm.policy.complete(5), answers)
     assert hull.rank == 3
@@ -169,7 +169,7 @@ def test_no_edges_give_the_point():
 
 
 def test_contracted_hull_covers_drifted_neighbours():
-    """THEORY 6: policy edges of states outside the plan set move to their surrogates."""
+    """docs/theory.md 6: policy edges of states outside the plan set move to their surrogates."""
     answers = np.array([[0], [1], [2], [10]])
     space = dphmm.StateSpace(answers)
     policy = dphmm.policy.from_edges([(1, 2), (2, 3)], 4)

@@ -100,7 +100,7 @@ def test_states_outside_the_plan_set_are_their_surrogates(instance):
 @given(instances())
 @settings(max_examples=60, deadline=None)
 def test_noise_and_plan_do_not_depend_on_the_true_state(instance):
-    """With the noise bits fixed, z - f(g(s)) is the same for every state (RELIABILITY 6.1, L0)."""
+    """With the noise bits fixed, z - f(g(s)) is the same for every state (docs/proofs/promise.md)."""
     _, _, _, _, _, _, scope, _ = instance
     plan = plan_of(instance)
     noises = {}
@@ -177,7 +177,7 @@ def test_sequences_lose_at_most_the_sum_of_costs(seed):
 
 
 def test_a_float_prior_would_have_lost_states():
-    """THEORY 3: on a corridor the support is reachability, whatever the belief's floats say."""
+    """docs/theory.md 3: on a corridor the support is reachability, whatever the belief's floats say."""
     n = 301
     moves = np.zeros((n, n))
     for i in range(n):

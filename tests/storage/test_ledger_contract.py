@@ -9,11 +9,13 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from dphmm.accounting import Caps, Ledger, MemoryLedger, PlanRecord, Request, SessionHeader, Spent
+from dphmm.accounting import Caps, Ledger, MemoryLedger, PlanRecord, Request, Requests, SessionHeader, Spent
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.storage.ledger import open_ledger
+from dphmm.types import IntArray
 
 FREE = Caps()
 PLAN = PlanRecord("p1", b"\xf0", 5, '{"epsilon":"1/2"}')
@@ -232,6 +234,7 @@ def test_transactions_do_not_nest_and_end(ledger: Ledger) -> None:
         transaction.open_session(SessionHeader("ann", "state", OPTIONS))
     uses: list[Callable[[], object]] = [
         lambda: transaction.store(release(1), never, FREE),
+        lambda: transaction.store_many(columns([(0, 0, 1, 1)]), never_many, FREE),
         lambda: transaction.open_session(SessionHeader("bob", "state", OPTIONS)),
         lambda: transaction.entry("ann", "state", 1),
         lambda: transaction.spent("ann"),
@@ -358,3 +361,180 @@ def test_a_skip_is_of_one_step_or_more(steps: int) -> None:
         replace(skip(2), steps=steps)
     with pytest.raises(InvalidInput, match="steps"):
         replace(release(2), steps=2)
+
+
+# --- many at once
+
+
+def columns(rows: list[tuple[int, int, int, int]], subjects: tuple[str, ...] = ("ann", "bob")) -> Requests:
+    """Requests of (subject, term, t, steps): terms are a release under PLAN, one under another plan, a skip."""
+    terms = [release(1), replace(release(1), epsilon=Fraction(1, 3), plan=replace(PLAN, hash="p2")), skip(1)]
+    subject, term, t, steps = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+    return Requests("state", subjects, terms, subject, term, t, steps)
+
+
+def numbered(wanted: IntArray) -> IntArray:
+    return np.stack([wanted, -wanted], axis=1)
+
+
+def never_many(wanted: IntArray) -> IntArray:
+    raise AssertionError("drew although it must not")
+
+
+MANY = [(0, 0, 1, 1), (0, 2, 2, 4), (0, 1, 6, 1), (1, 1, 1, 1), (1, 0, 2, 1)]
+
+
+def test_many_are_stored_as_one_by_one(ledger: Ledger) -> None:
+    single = MemoryLedger()
+    for each in (ledger, single):
+        open_all(each, ("ann", "state"), ("bob", "state"))
+    many = columns(MANY)
+    with ledger.transaction() as transaction:
+        stored = transaction.store_many(many, numbered, FREE)
+        assert transaction.last_step("ann", "state") == 6
+        assert transaction.spent("bob").epsilon == Fraction(5, 6)
+        assert ledger.sessions() and not ledger.entries("ann", "state")  # not committed yet
+    with single.transaction() as transaction:
+        for row in range(len(many)):
+            transaction.store(many[row], lambda row=row: (row, -row), FREE)  # type: ignore[misc]
+    for subject in ("ann", "bob"):
+        assert ledger.entries(subject, "state") == single.entries(subject, "state")
+        assert ledger.spent(subject) == single.spent(subject)
+    assert stored.z.tolist() == [[0, 0], [0, 0], [2, -2], [3, -3], [4, -4]]
+    assert stored.fresh.all()
+    assert ledger.plan("p2").hash == "p2"
+
+
+def test_many_draw_once_and_only_for_what_is_new(ledger: Ledger) -> None:
+    open_all(ledger, ("ann", "state"), ("bob", "state"))
+    asked: list[list[int]] = []
+
+    def draw(wanted: IntArray) -> IntArray:
+        asked.append(wanted.tolist())
+        return numbered(wanted) + 100
+
+    with ledger.transaction() as transaction:
+        transaction.store_many(columns(MANY[:2]), numbered, FREE)
+    with ledger.transaction() as transaction:
+        stored = transaction.store_many(columns(MANY), draw, FREE)
+        again = transaction.store_many(columns(MANY), never_many, Caps(epsilon=Fraction(0)))
+    assert asked == [[2, 3, 4]]
+    assert stored.fresh.tolist() == [False, False, True, True, True]
+    assert not again.fresh.any()
+    assert stored.z.tolist() == again.z.tolist() == [[0, 0], [0, 0], [102, 98], [103, 97], [104, 96]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([(0, 0, 2, 1)], r"^t: got 2; expected 1, the next step"),
+        ([(0, 0, 1, 1), (1, 0, 2, 1)], r"^t: got 2; expected 1, the next step"),
+    ],
+)
+def test_what_refuses_one_of_many_refuses_all(ledger: Ledger, rows: list[tuple[int, int, int, int]], said: str) -> None:
+    open_all(ledger, ("ann", "state"), ("bob", "state"))
+    with ledger.transaction() as transaction:
+        with pytest.raises(InvalidInput, match=said):
+            transaction.store_many(columns(rows), never_many, FREE)
+        with pytest.raises(InvalidInput, match="opened"):
+            transaction.store_many(columns([(0, 0, 1, 1)], ("eve",)), never_many, FREE)
+        transaction.store(release(1), lambda: (3,), FREE)
+    assert [entry.z for entry in ledger.entries("ann", "state")] == [(3,)]
+    assert ledger.entries("bob", "state") == []
+
+
+@pytest.mark.parametrize(("field", "term"), [("epsilon", 1), ("kind", 2)])
+def test_many_compare_public_parameters_of_stored_steps(ledger: Ledger, field: str, term: int) -> None:
+    open_all(ledger)
+    with ledger.transaction() as transaction:
+        transaction.store(release(1), lambda: (12345, 1), FREE)
+    with pytest.raises(InvalidInput, match="as step 1 was stored") as caught, ledger.transaction() as transaction:
+        transaction.store_many(columns([(0, term, 1, 1), (0, 0, 2, 1)]), never_many, FREE)
+    assert caught.value.field == field
+    assert "12345" not in str(caught.value)
+
+
+def test_caps_of_many_hold_for_each_subject_and_all_before_the_draw(ledger: Ledger) -> None:
+    open_all(ledger, ("ann", "state"), ("bob", "state"), ("bob", "work"))
+    caps = Caps(epsilon=Fraction(1))
+    with ledger.transaction() as transaction:
+        transaction.store(release(1, subject="bob", query="work"), lambda: (1,), caps)
+    rows = [(0, 0, 1, 1), (0, 0, 2, 1), (1, 0, 1, 1), (1, 0, 2, 1), (1, 0, 3, 1)]
+    one_by_one = r'step 2 of query "state" for subject "bob" requested 0\.5; spent 1, remaining 0, cap 1'
+    with ledger.transaction() as transaction:
+        with pytest.raises(BudgetExceeded, match=one_by_one):
+            transaction.store_many(columns(rows), never_many, caps)
+        assert transaction.spent("ann").epsilon == 0
+        transaction.store_many(columns(rows[:3]), numbered, caps)
+    assert ledger.spent("ann").epsilon == ledger.spent("bob").epsilon == 1
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.zeros((1, 2)), np.zeros((2, 2), np.int64), np.zeros((1, 0), np.int64), np.zeros(1, np.int64)]
+)
+def test_a_draw_of_many_that_fails_leaves_nothing(ledger: Ledger, wrong: IntArray) -> None:
+    open_all(ledger)
+    with ledger.transaction() as transaction:
+        with pytest.raises(InvalidInput, match="draw"):
+            transaction.store_many(columns([(0, 0, 1, 1)]), lambda _: wrong, FREE)
+        with pytest.raises(InvalidInput, match="draw"):
+            transaction.store_many(columns([(0, 0, 1, 1)]), lambda _: transaction.spent("ann"), FREE)  # type: ignore[arg-type, return-value]
+        assert transaction.last_step("ann", "state") == 0
+    assert ledger.entries("ann", "state") == []
+    assert ledger.spent("ann").epsilon == 0
+
+
+@pytest.mark.parametrize("kept", [(2**63, 1), (1, 2, 3)])
+def test_a_stored_answer_that_columns_cannot_hold_refuses_all(ledger: Ledger, kept: tuple[int, ...]) -> None:
+    open_all(ledger)
+    with ledger.transaction() as transaction:
+        transaction.store(release(1), lambda: kept, FREE)
+    with ledger.transaction() as transaction:
+        with pytest.raises(InvalidInput, match=r"^ledger: .*2 coordinates of 64 bits"):
+            transaction.store_many(columns([(0, 0, 1, 1), (0, 0, 2, 1)]), numbered, FREE)
+        assert transaction.last_step("ann", "state") == 1
+    assert ledger.spent("ann").epsilon == Fraction(1, 2)
+
+
+def test_an_exception_undoes_many(ledger: Ledger) -> None:
+    open_all(ledger, ("ann", "state"), ("bob", "state"))
+    with pytest.raises(KeyboardInterrupt), ledger.transaction() as transaction:
+        transaction.store_many(columns(MANY), numbered, FREE)
+        raise KeyboardInterrupt
+    assert ledger.entries("ann", "state") == ledger.entries("bob", "state") == []
+    assert ledger.spent("ann") == Spent(Fraction(0), Fraction(0))
+
+
+def test_many_of_one_hash_are_of_one_plan(ledger: Ledger) -> None:
+    open_all(ledger)
+    with ledger.transaction() as transaction:
+        transaction.store(release(1, plan=replace(PLAN, plan_states=b"\x0f")), lambda: (1, 1), FREE)
+    with pytest.raises(InvalidInput, match=r"^plan: .*another"), ledger.transaction() as transaction:
+        transaction.store_many(columns([(0, 0, 2, 1)]), numbered, FREE)
+    assert len(ledger.entries("ann", "state")) == 1
+
+
+def test_none_at_all(ledger: Ledger) -> None:
+    with ledger.transaction() as transaction:
+        stored = transaction.store_many(columns([]), never_many, FREE)
+    assert len(stored.z) == len(stored.fresh) == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "field"),
+    [
+        ([(0, 0, 0, 1)], "t"),
+        ([(0, 0, 1, 2)], "steps"),
+        ([(0, 2, 1, 0)], "steps"),
+        ([(0, 0, 1, 1), (0, 0, 3, 1)], "t"),
+        ([(1, 0, 1, 1), (0, 0, 1, 1)], "t"),
+        ([(2, 0, 1, 1)], "requests"),
+        ([(0, 3, 1, 1)], "requests"),
+    ],
+)
+def test_columns_that_cannot_be_meant(rows: list[tuple[int, int, int, int]], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        columns(rows)
+    assert caught.value.field == field
+    with pytest.raises(InvalidInput, match="subject"):
+        columns([], ("ann", "ann"))

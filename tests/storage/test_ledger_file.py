@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sqlite3
@@ -12,12 +13,15 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from dphmm.accounting import Caps, PlanRecord, Request, SessionHeader
+from dphmm.accounting import Caps, PlanRecord, Request, Requests, SessionHeader
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
 from dphmm.storage.ledger import SqliteLedger, open_ledger, schema
+from dphmm.storage.ledger import transaction as transaction_module
 from dphmm.storage.ledger.connection import use_wal
+from dphmm.types import IntArray
 
 PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
 
@@ -124,6 +128,43 @@ def test_a_store_is_two_statements_and_an_account_one(ledger: SqliteLedger) -> N
     said = traced(ledger, work)
     assert len(said) < 2 * 500 + 10
     assert sum(statement.startswith("INSERT INTO account") for statement in said) == 1
+
+
+def many_of(count: int) -> Requests:
+    steps = np.arange(1, count + 1)
+    return Requests("state", ["ann"], [release(1)], steps * 0, steps * 0, steps, steps * 0 + 1)
+
+
+def doubled(wanted: IntArray) -> IntArray:
+    return np.stack([wanted, 2 * wanted], axis=1)
+
+
+def test_many_are_one_statement_each_and_one_account(ledger: SqliteLedger) -> None:
+    def work() -> None:
+        with ledger.transaction() as transaction:
+            transaction.store_many(many_of(500), doubled, Caps(epsilon=Fraction(1000)))
+
+    said = traced(ledger, work)
+    assert len(said) < 500 + 10
+    assert sum(statement.startswith("INSERT INTO account") for statement in said) == 1
+
+
+def test_many_that_the_file_does_not_hold_as_written_are_not_shown(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were a row read back otherwise than written, nothing of its transaction may be committed."""
+    other = "SELECT t, replace(z, '7,14', '7,15') FROM release WHERE session = ? AND t BETWEEN ? AND ? ORDER BY t"
+    monkeypatch.setattr(transaction_module, "_READ_BACK_MANY", other)
+
+    def work() -> None:
+        with ledger.transaction() as transaction, contextlib.suppress(DphmmError):
+            transaction.store_many(many_of(9), doubled, Caps())
+
+    assert "failed before" in refusal(work, DphmmError)
+    assert ledger.entries("ann", "state") == []
+    monkeypatch.undo()
+    work()
+    assert [entry.z for entry in ledger.entries("ann", "state")] == [(k, 2 * k) for k in range(9)]
 
 
 def test_reopening_gives_the_same_bytes_of_record(path: Path) -> None:

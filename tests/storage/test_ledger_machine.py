@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import tempfile
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from dphmm.accounting import Caps, Entry, Ledger, MemoryLedger, PlanRecord, Request, SessionHeader
+from dphmm.accounting import Caps, Entry, Ledger, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.storage.ledger import SqliteLedger, open_ledger
+from dphmm.types import IntArray
 
 SUBJECTS, QUERIES = ("ann", "bob"), ("state", "work")
 PLANS = [PlanRecord(f"p{k}", bytes([k << 4]), 5, f"[{k}]") for k in range(3)]
@@ -148,6 +152,55 @@ class LedgerMachine(RuleBasedStateMachine):
         except BudgetExceeded:
             got = "BudgetExceeded"
         assert got == expected
+
+    @rule(
+        many=st.lists(
+            st.tuples(
+                subjects,
+                st.integers(-1, 0),
+                st.lists(st.tuples(epsilons, st.sampled_from(PLANS)), min_size=1, max_size=4),
+            ),
+            max_size=2,
+            unique_by=lambda one: one[0],
+        ),
+        limits=caps,
+        abort=st.booleans(),
+    )
+    def store_many(
+        self, many: list[tuple[str, int, list[tuple[Fraction, PlanRecord]]]], limits: Caps, abort: bool
+    ) -> None:
+        """All at once is one by one, or nothing where one of them is refused."""
+        before, terms, rows, single = self.reference.copy(), [], [], []
+        for number, (subject, ahead, asked) in enumerate(many):
+            entries = before.entries.get((subject, "state"), [])
+            t = max(1, (entries[-1].through if entries else 0) + 1 + ahead)
+            for epsilon, plan in asked:
+                terms.append(Request("", "", 1, "release", epsilon, Fraction(1, 3), plan, True, False))
+                rows.append((number, len(terms) - 1, t, 1))
+                single.append(replace(terms[-1], subject=subject, query="state", t=t))
+                t += 1
+        self.draws += 1
+        expected = [self.reference.store(request, (self.draws, row), limits) for row, request in enumerate(single)]
+        refused = [entry for entry in expected if isinstance(entry, str)]
+        # Answers of single stores are beyond the 64 bits that columns have.
+        refused += ["ledger" for entry in expected if isinstance(entry, Entry) and entry.z and entry.z[1] < -(2**62)]
+        if refused or abort:
+            self.reference = before
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+        requests = Requests("state", [subject for subject, _, _ in many], terms, *columns)
+        with contextlib.suppress(ZeroDivisionError), self.ledger.transaction() as transaction:
+            try:
+                stored = transaction.store_many(requests, self.answers, limits)
+                assert [tuple(z) for z in stored.z.tolist()] == [e.z for e in expected if isinstance(e, Entry)]
+            except (InvalidInput, BudgetExceeded) as refusal:
+                assert getattr(refusal, "field", "BudgetExceeded") in refused
+            else:
+                assert not refused
+            if abort:
+                raise ZeroDivisionError
+
+    def answers(self, wanted: IntArray) -> IntArray:
+        return np.stack([np.full(len(wanted), self.draws), wanted], axis=1)
 
     @invariant()
     def equal(self) -> None:

@@ -93,6 +93,50 @@ def test_killed_at_named_points_a_step_has_one_answer_and_is_spent(path: Path) -
             assert ledger.spent("ann").epsilon == Fraction(t, 10)
 
 
+DYING_OF_MANY = """
+import numpy as np
+from dphmm.accounting import Requests
+point = sys.argv[2]
+starts = {"insert": "INSERT INTO release", "account": "INSERT INTO account", "commit": "COMMIT"}
+ledger = open_ledger(path)
+inserts = [0]
+def watch(statement):
+    inserts[0] += statement.startswith("INSERT INTO release")
+    if point in starts and statement.startswith(starts[point]) and (point != "insert" or inserts[0] == 37):
+        die()
+ledger._writer().set_trace_callback(watch)
+def draw(wanted):
+    if point == "draw":
+        die()
+    return np.random.default_rng().integers(0, 10**9, (len(wanted), 1))
+steps = np.arange(1, 101)
+many = Requests("state", ["ann"], [release(1)], steps * 0, steps * 0, steps, steps * 0 + 1)
+with ledger.transaction() as transaction:
+    stored = transaction.store_many(many, draw, Caps())
+if point == "committed":
+    die()
+print(*stored.z[:, 0].tolist(), flush=True)
+die()
+"""
+
+
+def test_killed_at_named_points_many_are_stored_all_or_none(path: Path) -> None:
+    with open_ledger(path) as ledger, ledger.transaction() as transaction:
+        transaction.open_session(SessionHeader("ann", "state", {}))
+    for point in ("draw", "insert", "account", "commit", "committed", "shown", "shown"):
+        killed = start(DYING_OF_MANY, path, point)
+        shown, errors = killed.communicate()
+        assert killed.returncode == -9, errors
+        with open_ledger(path) as ledger:
+            ledger.check()
+            stored = ledger.entries("ann", "state")
+            assert len(stored) == (100 if point in ("committed", "shown") else 0)
+            assert bool(shown) == (point == "shown")
+            if shown:
+                assert [entry.z for entry in stored] == [(int(z),) for z in shown.split()]
+            assert ledger.spent("ann").epsilon == Fraction(len(stored), 10)
+
+
 STREAMING = """
 ledger = open_ledger(path)
 with ledger.transaction() as transaction:

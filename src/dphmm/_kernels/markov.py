@@ -1,4 +1,7 @@
-"""Moves of a Markov chain over compressed rows and columns."""
+"""Moves of a Markov chain over compressed rows and columns.
+
+Proof: docs/proofs/support.md.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Every rounding goes towards privacy: a spend is rounded up, a cap down, both to 1e-9 of cost. Epsilon is
 exact.
+
+Proof: docs/proofs/ledger.md.
 """
 
 from __future__ import annotations
@@ -39,10 +41,33 @@ class Account(NamedTuple):
 
     def plus(self, epsilon: Fraction, cost: Loss) -> Account:
         """The account after one more release."""
-        total = self.epsilon + epsilon
+        return self.plus_times(epsilon, cost, 1)
+
+    def plus_times(self, epsilon: Fraction | None, cost: Loss | None, count: int) -> Account:
+        """The account after so many releases of one kind; skips have neither epsilon nor cost."""
+        if epsilon is None or cost is None:
+            return self
+        total = self.epsilon + (epsilon if count == 1 else count * epsilon)
         if isinstance(cost, float):
             return Account(total, self.nanos, True)
-        return Account(total, self.nanos + nanos_up(cost), self.unbounded)
+        return Account(total, self.nanos + count * nanos_up(cost), self.unbounded)
+
+    def within(self, caps: Caps) -> bool:
+        """Whether it passes no cap, and its exact epsilon stays of reasonable length."""
+        return not (self.over_epsilon(caps) or self.over_cost(caps) or self.too_long)
+
+    def over_epsilon(self, caps: Caps) -> bool:
+        """Whether it passes the cap on epsilon."""
+        return caps.epsilon is not None and self.epsilon > caps.epsilon
+
+    def over_cost(self, caps: Caps) -> bool:
+        """Whether it passes the cap on cost."""
+        return caps.cost is not None and (self.unbounded or self.nanos > nanos_down(caps.cost))
+
+    @property
+    def too_long(self) -> bool:
+        """Whether its exact epsilon has grown beyond what can be kept."""
+        return max(self.epsilon.denominator.bit_length(), self.epsilon.numerator.bit_length()) > TOTAL_BITS
 
     @property
     def spent(self) -> Spent:
@@ -76,14 +101,14 @@ def admit(account: Account, request: Request, caps: Caps) -> Account:
     """The account after a release, or BudgetExceeded if it would pass a cap. Nothing is drawn before this."""
     assert request.epsilon is not None and request.cost is not None
     after = account.plus(request.epsilon, request.cost)
-    if caps.epsilon is not None and after.epsilon > caps.epsilon:
+    if caps.epsilon is not None and after.over_epsilon(caps):
         raise _exceeded(request, "epsilon", request.epsilon, account.epsilon, caps.epsilon)
-    if caps.cost is not None and (after.unbounded or after.nanos > nanos_down(caps.cost)):
+    if caps.cost is not None and after.over_cost(caps):
         needs = request.cost
         if not isinstance(needs, float):
             needs = Fraction(nanos_up(needs), NANO)
         raise _exceeded(request, "cost", needs, account.spent.cost, Fraction(nanos_down(caps.cost), NANO))
-    if after.epsilon.denominator.bit_length() > TOTAL_BITS or after.epsilon.numerator.bit_length() > TOTAL_BITS:
+    if after.too_long:
         raise InvalidInput("epsilon", "a total with a very long fraction", "epsilons with few digits, as 0.1")
     return after
 

@@ -3,6 +3,8 @@
 The corrected theorems and their proofs are in docs/theory.md 7; "errata n" is a number of docs/errata.md. Every
 total is a ``Guarantee``: a value that says which statement it is. A value of infinity means that the statement holds
 with no bound; a total is never printed without its statement.
+
+Proof: docs/proofs/composition.md.
 """
 
 from __future__ import annotations

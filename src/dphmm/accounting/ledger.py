@@ -2,6 +2,8 @@
 
 A release is a stored fact. It is written with its cost in one transaction before anyone sees it; the same
 (subject, query, t) asked again gives the stored answer and costs nothing.
+
+Proof: docs/proofs/ledger.md.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from dphmm.accounting.budget import Account, Spent, recount
+from dphmm.accounting.many import DrawMany, Requests, StoredMany
 from dphmm.accounting.memory import MemoryLedger
 from dphmm.accounting.records import Caps, Entry, Kind, PlanRecord, Request, SessionHeader
 from dphmm.errors import InvalidInput
@@ -24,8 +27,10 @@ __all__ = [
     "MemoryLedger",
     "PlanRecord",
     "Request",
+    "Requests",
     "SessionHeader",
     "Spent",
+    "StoredMany",
     "Transaction",
     "recount",
     "replay",
@@ -54,6 +59,13 @@ class Transaction(Protocol):
         Compares kind, epsilon and plan hash with a stored step (InvalidInput); requires ``t`` to be the next
         step (InvalidInput); checks the caps against the subject's totals over all queries (BudgetExceeded)
         before drawing.
+        """
+        ...
+
+    def store_many(self, requests: Requests, draw: DrawMany, caps: Caps) -> StoredMany:
+        """As ``store`` for every row, with one call of ``draw`` for all rows that are not stored yet.
+
+        What refuses one row refuses all, before anything is drawn.
         """
         ...
 

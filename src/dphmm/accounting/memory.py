@@ -1,4 +1,7 @@
-"""A ledger in memory: for simulation, for tests, and for sessions that keep no file."""
+"""A ledger in memory: for simulation, for tests, and for sessions that keep no file.
+
+Proof: docs/proofs/ledger.md.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import numpy as np
+
 from dphmm.accounting.budget import EMPTY, Account, Spent, quoted
+from dphmm.accounting.many import Requests
 from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.accounting.turn import Turn
 from dphmm.errors import InvalidInput
+from dphmm.types import IntArray
 
 Key = tuple[str, str]
 
@@ -163,6 +170,18 @@ class MemoryTransaction(BaseTransaction):
         self._entries.setdefault((request.subject, request.query), []).append(entry)
         return entry
 
+    def _add_many(
+        self, requests: Requests, fresh: IntArray, drawn_for: IntArray, z: IntArray | None, accounts: dict[str, Account]
+    ) -> None:
+        for number in np.unique(requests.term[fresh]).tolist():
+            plan = requests.terms[number].plan
+            if plan is not None:
+                self._add_plan(plan)
+        answers = dict(zip(drawn_for.tolist(), map(tuple, [] if z is None else z.tolist()), strict=True))
+        for entry in entries_of(requests, fresh, answers):
+            self._entries.setdefault((entry.subject, requests.query), []).append(entry)
+        self._accounts.update(accounts)
+
     def _add_plan(self, plan: PlanRecord) -> None:
         stored = self._plans.get(plan.hash) or self._ledger._plans.get(plan.hash)
         if stored is None:
@@ -186,6 +205,20 @@ def entry_of(request: Request, z: tuple[int, ...] | None) -> Entry:
         bool(request.constant),
         request.steps,
     )
+
+
+def entries_of(requests: Requests, rows: IntArray, answers: Mapping[int, tuple[int, ...]]) -> Iterator[Entry]:
+    """The entries that many requests become, row by row."""
+    columns = (rows, requests.subject[rows], requests.term[rows], requests.t[rows], requests.steps[rows])
+    shared = [
+        (term.epsilon, term.cost, None if term.plan is None else term.plan.hash, bool(term.secure), bool(term.constant))
+        for term in requests.terms
+    ]
+    for row, subject, number, t, steps in zip(*(column.tolist() for column in columns), strict=True):
+        name, kind = requests.subjects[subject], requests.terms[number].kind
+        epsilon, cost, plan, secure, constant = shared[number]
+        z = answers.get(row)
+        yield Entry(name, requests.query, t, kind, z, epsilon, cost, plan, secure, constant, steps)
 
 
 def other_plan(plan: PlanRecord) -> InvalidInput:

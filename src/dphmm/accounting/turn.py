@@ -1,4 +1,7 @@
-"""One transaction at a time within a process."""
+"""One transaction at a time within a process.
+
+Proof: docs/proofs/ledger.md.
+"""
 
 from __future__ import annotations
 

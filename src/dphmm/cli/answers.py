@@ -51,15 +51,27 @@ def _by_name(path: str, option: str) -> tuple[list[str], dict[str, list[Any]]]:
     from dphmm.storage.tables import column_names, read_table
 
     columns = column_names(path)
+    if not columns:
+        raise InvalidInput(option, f"{path}, without columns", "names of states, and a column beside them")
     name = "state" if "state" in columns else columns[0]
     table = read_table(path, text=None)
     names = as_text(table.column(name), name).to_pylist()
     if not names or None in names:
         raise InvalidInput(option, f"{path}, with no rows or a row without a name", f"names of states in column {name}")
-    return names, {other: table.column(other).to_pylist() for other in columns if other != name}
+    return names, {other: _values(table.column(other), other) for other in columns if other != name}
+
+
+def _values(column: Any, field: str) -> list[Any]:
+    from dphmm.storage.columns import is_number, plain_type
+
+    column = plain_type(column)
+    if not (is_number(column.type) or str(column.type) == "string"):
+        raise InvalidInput(field, f"a column of type {column.type}", "numbers or text")
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def _number(value: Any, field: str) -> float:
-    from dphmm._checks import exact_number
+    from dphmm._checks import finite_number
 
-    return float(exact_number(value, field))
+    return finite_number(value, field)

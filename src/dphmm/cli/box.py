@@ -26,12 +26,12 @@ class Box(NamedTuple):
 
 def parse_box(text: str) -> Box:
     """The box of an option; InvalidInput says which number is wrong, and what the order is."""
-    from dphmm._checks import exact_number
+    from dphmm._checks import finite_number
 
     parts = text.split(",")
     if len(parts) != 4:
         raise InvalidInput("--bbox", text, f"four numbers {_ORDER}")
-    box = Box(*(float(exact_number(part.strip(), f"--bbox {side}")) for side, part in zip("WSEN", parts, strict=True)))
+    box = Box(*(finite_number(part.strip(), f"--bbox {side}") for side, part in zip("WSEN", parts, strict=True)))
     for latitude in (box.south, box.north):
         if abs(latitude) > 90:
             raise InvalidInput("--bbox", text, f"{_ORDER}; {latitude:g} is no latitude, are lat and lon swapped?")

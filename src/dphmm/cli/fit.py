@@ -181,9 +181,11 @@ def _times(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_times(step: str | None, rows: Trajectories, columns: list[str]) -> None:
+    from dphmm.storage.headers import listed
+
     if step is not None and rows.time is None and "step" not in columns:
         expected = "a column t of times (dphmm import csv with --time-column makes it), or no --step: every row is one"
-        raise InvalidInput("--step", f"{step}, and columns {', '.join(columns)}", expected)
+        raise InvalidInput("--step", f"{step}, and columns {listed(columns)}", expected)
 
 
 def _speed(given: dict[str, Any], trajectories: Trajectories) -> object:
@@ -200,9 +202,9 @@ def _speed(given: dict[str, Any], trajectories: Trajectories) -> object:
 
 
 def _counting(given: dict[str, Any]) -> dict[str, Any]:
-    from dphmm._checks import exact_number
+    from dphmm._checks import finite_number
 
-    smoothing = float(exact_number(given["smoothing"], "--smoothing"))
+    smoothing = finite_number(given["smoothing"], "--smoothing")
     return {"smoothing": smoothing, "initial": given["initial"], "min_count": given["min_count"]}
 
 

@@ -60,10 +60,15 @@ def categorical(model: str, labels: str, **given: Any) -> None:
 @click.option("--open", "is_open", is_flag=True, help="Leave out pairs at exactly this distance.")
 def radius(model: str, radius: str, is_open: bool, **given: Any) -> None:
     """States whose answers lie within a distance are neighbours."""
+    from dphmm.cli.wording import named
     from dphmm.policy import radius as build
 
     states, space = loaded_model(model)
-    _save(build(space, _distance(radius, space), closed=not is_open), states, given, [model])
+    try:
+        graph = build(space, _distance(radius, space), closed=not is_open)
+    except InvalidInput as error:
+        raise named(error, {"r": "--radius"}) from None
+    _save(graph, states, given, [model])
 
 
 @policy.command("transition", context_settings=CONTEXT)

@@ -52,11 +52,12 @@ class Job:
 
     def rows(self, trajectories: Trajectories, columns: Sequence[str]) -> Trajectories:
         """The rows as the model's states and steps need them; InvalidInput for a missing or wrong column."""
-        from dphmm.states.observed import in_steps, true_states
+        from dphmm.states.observed import in_steps, public_times, true_states
 
         if hasattr(self.space, "locate") and trajectories.lat is not None:
             trajectories = replace(trajectories, state=None)
         self._check_steps(trajectories, columns)
+        public_times(trajectories, self.model.step)
         none = trajectories.take(np.zeros(len(trajectories), dtype=np.bool_))
         in_steps(none, self.model.step)
         true_states(none, self.space)

@@ -43,7 +43,7 @@ class BadLine(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Line:
     """One line: who, when (microseconds since 1970 UTC, or None), and the row of the state."""
 
@@ -109,7 +109,7 @@ class _Stream:
             raise InvalidInput("--ledger", f"one with releases of user {user!r} already", "--resume to continue them")
         return self.batch.resumed(user)
 
-    def _state(self, line: Line) -> int | str:
+    def _state(self, line: Line) -> int:
         from dphmm.states.observed import true_states
         from dphmm.states.trajectory import Trajectories
 
@@ -120,9 +120,9 @@ class _Stream:
             lon=None if lon is None else [lon],
             state=None if line.state is None else [line.state],
         )
-        (state,), outside = true_states(row, self.batch.space)
+        states, outside = true_states(row, self.batch.space)
         self.outside += outside
-        return state
+        return int(states[0])
 
 
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
+
+from dphmm.storage.inputs import replacing
 
 
 def rejected_path(output: str) -> Path:
@@ -20,17 +20,10 @@ def write_rejected(path: Path, rejected: Any) -> None:
         # What an earlier run has left there is not about this one.
         path.unlink(missing_ok=True)
         return
-    # mkstemp makes the file for its owner alone, and it stays so.
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(("row", "reason"))
-            writer.writerows((row["row"], row["reason"]) for row in rejected.to_pylist())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path, private=True) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("row", "reason"))
+        writer.writerows((row["row"], row["reason"]) for row in rejected.to_pylist())
 
 
 def by_reason(rejected: Any) -> dict[str, int]:

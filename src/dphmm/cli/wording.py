@@ -11,7 +11,8 @@ from dphmm.errors import DphmmError, InvalidInput
 _FIELDS = {
     "cell": "--grid", "constraint": "--constraint", "delimiter": "--delimiter", "delta": "--constraint delta",
     "east": "--bbox east", "epsilon": "--epsilon", "flat": "--flat", "mechanism": "--mechanism",
-    "north": "--bbox north", "output": "-o", "query": "--query", "resolution": "--h3", "scope": "--scope",
+    "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "query": "--query",
+    "resolution": "--h3", "scope": "--scope",
     "smoothing": "--smoothing", "source": "SRC", "south": "--bbox south", "start": "--start",
     "timezone": "--timezone", "west": "--bbox west",
 }  # fmt: skip

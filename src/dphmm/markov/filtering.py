@@ -1,13 +1,18 @@
-"""What the public knows of a state: log-probabilities, and beside them the support as a set.
+"""What the public knows of a state: probabilities, and beside them the support as a set.
 
 The two are kept apart on purpose (docs/theory.md (a)). The support moves by the structure of the
 model and by what a release excludes, never by ``p > 0``: on a corridor of 1001 cells a float prior loses a
 possible state within 60 steps and over 900 of them within 500, the true one possibly among them.
+
+So probabilities are plain floats as long as none of a possible state is too small to be trusted, and
+log-probabilities as soon as one is.
+
+Proof: docs/proofs/support.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 from typing import Any
 
 import numpy as np
@@ -22,9 +27,8 @@ SETTLED = 1e-10
 _CHECK_EVERY = 8
 
 
-@dataclass(frozen=True, eq=False)
 class Belief:
-    """A distribution over N states that never loses a possible one.
+    """A distribution over N states that never loses a possible one. Immutable.
 
     log_probability : (N,) natural logs, finite exactly on the support, -inf elsewhere.
     support : (N,) bool, not empty.
@@ -32,50 +36,83 @@ class Belief:
     Raises InvalidInput if the two disagree.
     """
 
-    log_probability: FloatArray
-    support: BoolArray
+    __slots__ = ("_logs", "_row", "_support")
+    _logs: FloatArray | None
+    _row: FloatArray | None
+    _support: BoolArray
 
-    def __post_init__(self) -> None:
-        logs = np.array(self.log_probability, dtype=np.float64)
-        support = np.array(self.support)
-        if support.dtype != np.bool_ or support.ndim != 1 or logs.shape != support.shape:
-            came = f"{support.dtype} {support.shape} for logs {logs.shape}"
+    def __init__(self, log_probability: FloatArray, support: BoolArray) -> None:
+        logs = np.array(log_probability, dtype=np.float64)
+        possible = np.array(support)
+        if possible.dtype != np.bool_ or possible.ndim != 1 or logs.shape != possible.shape:
+            came = f"{possible.dtype} {possible.shape} for logs {logs.shape}"
             raise InvalidInput("support", came, "booleans, one per state")
-        if not support.any():
+        if not possible.any():
             raise InvalidInput("support", "no state", "at least one possible state")
-        if not ((np.isfinite(logs) == support) & ((logs == -np.inf) | support)).all():
+        if not ((np.isfinite(logs) == possible) & ((logs == -np.inf) | possible)).all():
             raise InvalidInput("log_probability", "logs that disagree with the support", "finite exactly on it")
-        for name, array in (("log_probability", logs), ("support", support)):
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        self._support = _frozen(possible)
+        self._logs = _frozen(logs)
+        self._row = _row_of(logs, possible)
+
+    @classmethod
+    def of_row(cls, row: FloatArray, support: BoolArray) -> Belief:
+        """The belief of a row of floats (N,) as the kernels make it: 0 off the support, nowhere on it too small.
+
+        The arrays become the belief's own.
+        """
+        belief = cls.__new__(cls)
+        belief._row, belief._support, belief._logs = _frozen(row), _frozen(support), None
+        return belief
 
     @classmethod
     def initial(cls, model: MarkovModel) -> Belief:
         """The model's initial distribution: of t = 0 if the model starts "before", of t = 1 if "at"."""
         support = model.support_at_start
-        logs = np.full(model.n_states, -np.inf)
-        logs[support] = np.log(model.initial[support])
-        return cls(logs, support)
+        return cls(_logs_of(model.initial, support), support)
+
+    @property
+    def support(self) -> BoolArray:
+        """The possible states (N,)."""
+        return self._support
+
+    @property
+    def log_probability(self) -> FloatArray:
+        """(N,) natural logs, -inf off the support."""
+        if self._logs is None:
+            assert self._row is not None
+            self._logs = _frozen(_logs_of(self._row, self._support))
+        return self._logs
+
+    @property
+    def row(self) -> FloatArray | None:
+        """(N,) probabilities that floats hold in full; None where one of a possible state is too small for that."""
+        return self._row
 
     @property
     def n_states(self) -> int:
         """N, the number of states."""
-        return len(self.support)
+        return len(self._support)
 
     @property
     def probability(self) -> FloatArray:
         """(N,) probabilities; below about 1e-324 a possible state shows 0.0, so ask ``support`` instead."""
-        return np.exp(self.log_probability)
+        return np.exp(self.log_probability) if self._row is None else self._row
 
     def predict(self, model: MarkovModel, t: int) -> Belief:
-        """The belief about t from this one about t - 1: log(p M), on exactly what the support can reach."""
+        """The belief about t from this one about t - 1: p M, on exactly what the support can reach."""
+        from dphmm._kernels.belief import move
         from dphmm._kernels.markov import predict
 
         if model.n_states != self.n_states:
             raise InvalidInput("model", f"{model.n_states} states", f"the belief's {self.n_states}")
         columns = model.predecessors_at(t)
-        logs, reached = predict(columns.indptr, columns.indices, columns.data, self.log_probability, self.support)
-        return Belief(logs, reached)
+        matrix = (columns.indptr, columns.indices, columns.data)
+        if self._row is not None:
+            row, reached = np.empty(self.n_states), np.empty(self.n_states, dtype=np.bool_)
+            if move(*matrix, self._row, self._support, row, reached):
+                return Belief.of_row(row, reached)
+        return Belief(*predict(*matrix, self.log_probability, self._support))
 
     def predict_many(self, model: MarkovModel, t: int, steps: int) -> Belief:
         """The belief about t + steps - 1 from this one about t - 1: ``predict`` again and again.
@@ -83,18 +120,28 @@ class Belief:
         Where the matrix is always the same it stops once nothing moves: the support exactly, and no probability by
         more than SETTLED in a step. Only estimates and δ-sets can notice.
         """
-        from dphmm._kernels.markov import predict
-
-        logs, support = self.log_probability, self.support
-        for passed in range(steps):
-            columns = model.predecessors_at(t + passed)
-            following, reached = predict(columns.indptr, columns.indices, columns.data, logs, support)
+        belief, done = self._moved(model, t, steps) if model.time_homogeneous else (self, 0)
+        for passed in range(done, steps):
+            following = belief.predict(model, t + passed)
             check = model.time_homogeneous and passed % _CHECK_EVERY == 0
-            settled = check and bool(np.array_equal(reached, support)) and _largest_move(following, logs) <= SETTLED
-            logs, support = following, reached
+            settled = check and _same_to(SETTLED, following, belief)
+            belief = following
             if settled:
                 break
-        return Belief(logs, support)
+        return belief
+
+    def _moved(self, model: MarkovModel, t: int, steps: int) -> tuple[Belief, int]:
+        """As far as floats go, and how many steps that is."""
+        from dphmm._kernels.belief import move_many
+
+        if self._row is None or steps < 1:
+            return self, 0
+        columns = model.predecessors_at(t)
+        row, support = self._row.copy(), self._support.copy()
+        spare = (np.empty_like(row), np.empty_like(support))
+        matrix = (columns.indptr, columns.indices, columns.data)
+        done = move_many(*matrix, row, support, steps, SETTLED, *spare)
+        return Belief.of_row(row, support), done
 
     def condition(self, log_likelihood: Any, support: States = None) -> Belief:
         """The belief after an observation.
@@ -109,9 +156,9 @@ class Belief:
         follow from the published answer and the model, not from a true state.
         """
         likelihood = np.asarray(log_likelihood, dtype=np.float64)
-        if likelihood.shape != self.support.shape:
+        if likelihood.shape != self._support.shape:
             raise InvalidInput("log_likelihood", f"shape {likelihood.shape}", f"({self.n_states},)")
-        remaining = self.support & state_mask(support, self.n_states, "support")
+        remaining = self._support & state_mask(support, self.n_states, "support")
         if not remaining.any():
             raise InvalidInput("support", "a set that excludes every possible state", "one that leaves some")
         _check_likelihood(likelihood, remaining)
@@ -122,9 +169,43 @@ class Belief:
         logs[remaining] = joint - np.log(np.exp(joint).sum())
         return Belief(logs, remaining)
 
+    def weighted(self, likelihood: FloatArray, support: BoolArray) -> Belief | None:
+        """As ``condition``, with a likelihood (N,) in floats; None where floats cannot hold what comes out."""
+        from dphmm._kernels.belief import condition
 
-def _largest_move(logs: FloatArray, before: FloatArray) -> float:
-    return float(np.max(np.abs(np.exp(logs) - np.exp(before))))
+        if self._row is None:
+            return None
+        posterior = np.empty(self.n_states)
+        remaining = self._support & support
+        return Belief.of_row(posterior, remaining) if condition(self._row, likelihood, remaining, posterior) else None
+
+    def __repr__(self) -> str:
+        return f"Belief({int(self._support.sum())} of {self.n_states} states possible)"
+
+
+def _frozen(array: Any) -> Any:
+    array.setflags(write=False)
+    return array
+
+
+def _logs_of(row: FloatArray, support: BoolArray) -> FloatArray:
+    logs = np.full(len(row), -np.inf)
+    logs[support] = np.log(row[support])
+    return logs
+
+
+def _row_of(logs: FloatArray, support: BoolArray) -> FloatArray | None:
+    """Probabilities as floats where they hold all of them, at any scale that a distribution can have."""
+    from dphmm._kernels.markov import TRUSTED
+
+    possible = logs[support]
+    fits = math.log(TRUSTED) < possible.min() and possible.max() <= 1.0
+    return _frozen(np.exp(logs)) if fits else None
+
+
+def _same_to(tolerance: float, one: Belief, other: Belief) -> bool:
+    moved = np.max(np.abs(one.probability - other.probability))
+    return bool(np.array_equal(one.support, other.support)) and float(moved) <= tolerance
 
 
 def _check_likelihood(likelihood: FloatArray, remaining: BoolArray) -> None:

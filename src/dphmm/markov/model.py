@@ -31,6 +31,9 @@ from dphmm.types import BoolArray, FloatArray, States
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
 
+#: Longest time step, in seconds: times are counted in microseconds, in 64 bits.
+LONGEST_STEP = 10**12
+
 
 @dataclass(frozen=True, eq=False)
 class Predecessors:
@@ -201,6 +204,8 @@ def _seconds(step: object) -> int | None:
         return None
     if isinstance(step, (bool, np.bool_)) or not isinstance(step, (int, np.integer)) or step < 1:
         raise InvalidInput("step", step, "a whole number of seconds, at least 1")
+    if step > LONGEST_STEP:
+        raise InvalidInput("step", step, f"at most {LONGEST_STEP} seconds")
     return int(step)
 
 

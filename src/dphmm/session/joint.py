@@ -3,6 +3,8 @@
 The corrected Theorem 7.1 keeps a state without an edge hidden behind one partner. That needs the same steps, the same
 policy and model, partners for every possible state (so no δ-sets), and a support that no other query has narrowed
 (so no flat hulls that are allowed to exclude states).
+
+Proof: docs/proofs/joint-queries.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One subject over time: a thin object around the pure step, and a fold over the subject's ledger."""
+"""One subject over time: a thin object around the pure step, and a fold over the subject's ledger.
+
+Proof: docs/proofs/promise.md.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,13 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
+from dphmm.session.header import check_header, session_header
 from dphmm.session.joint import check_joint
 from dphmm.session.options import Options, checked_caps
 from dphmm.session.plan import Plan, all_partners, given_partners, plan_states
 from dphmm.session.planner import Planner, check_same_states
 from dphmm.session.release import Release
+from dphmm.session.releases import terms_of
 from dphmm.session.step import ESTIMATE_LOSSES, Position, estimate
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact
@@ -343,7 +348,7 @@ class ReleaseSession:
             estimate_loss=estimate_loss,
             origin=header.options.get("origin", ""),
         )
-        session._check_header(header)
+        check_header(session._header, header)
         session._catch_up()
         return session
 
@@ -365,25 +370,15 @@ class ReleaseSession:
 
     def _open(self, transaction: Transaction) -> None:
         if not self._opened:
-            header = SessionHeader(self._subject, self._query, self._header_options())
+            header = self._header
             for other in transaction.headers(self._subject):
                 if other.query != self._query:
                     check_joint(header, other)
             transaction.open_session(header)
 
-    def _header_options(self) -> dict[str, str]:
-        return {
-            "model": self._model.digest,
-            "space": self._space.digest,
-            "policy": self._planner.policy.digest,
-            "origin": self._origin,
-            **self._options.written(),
-        }
-
-    def _check_header(self, header: SessionHeader) -> None:
-        for name, own in self._header_options().items():
-            if header.options.get(name) != own:
-                raise InvalidInput(name, own, f"the {name} of the history, {header.options.get(name)}")
+    @property
+    def _header(self) -> SessionHeader:
+        return session_header(self._model, self._planner, self._subject, self._query, self._origin)
 
     def _stored_entry(self, transaction: Transaction) -> Entry | None:
         if transaction.last_step(self._subject, self._query) < self.t:
@@ -407,7 +402,7 @@ class ReleaseSession:
             epsilon=plan.promised,
             cost=plan.cost,
             plan_hash=plan.hash,
-            mechanism=plan.mechanism,
+            mechanism=terms_of(plan).mechanism,
             constant=entry.constant,
             secure=entry.secure,
         )

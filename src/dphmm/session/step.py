@@ -1,6 +1,8 @@
-"""Algorithm 2 of the DPHMM paper as a pure step on public data (with errata 12, 15, 21 and THEORY 3, 6).
+"""Algorithm 2 of the DPHMM paper as a pure step on public data (with errata 12, 15, 21 and docs/theory.md 3 and 6).
 
 predict → constraint and surrogates → contracted policy → protection → body → mechanism → (true state) → condition
+
+Proof: docs/proofs/promise.md.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import numpy as np
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support, delta_states
+from dphmm.session.likelihood import likelihood_of
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -38,7 +41,12 @@ class Position:
 
     def posterior(self, plan: Plan, z: IntArray) -> Belief:
         """The belief given this step's release, too."""
-        return self.prior.condition(plan.log_likelihood(z), plan.still_possible(z))
+        likelihood = likelihood_of(plan)
+        weights = None if likelihood is None else likelihood.at(z)
+        posterior = None if weights is None else self.prior.weighted(weights, plan.constraint.support)
+        if posterior is None:
+            return self.prior.condition(plan.log_likelihood(z), plan.still_possible(z))
+        return posterior
 
     def following(self, model: MarkovModel, now: Belief) -> Position:
         """The position one transition later."""
@@ -47,6 +55,11 @@ class Position:
     def passing(self, model: MarkovModel, through: int) -> Position:
         """The position at step ``through`` when nothing is published from this one on."""
         return Position(through, self.prior.predict_many(model, self.t + 1, through - self.t))
+
+    def skipping(self, model: MarkovModel, steps: int) -> Position:
+        """The position after some steps without a release."""
+        last = self.passing(model, self.t + steps - 1)
+        return last.following(model, last.prior)
 
 
 #: What an estimate may minimise: mean squared error, mean distance, or the chance of naming a wrong state.
@@ -66,13 +79,17 @@ def estimate(posterior: Belief, answers: FloatArray, loss: str = "squared") -> E
 
     Ties between likeliest states, to 1e-12, go to the lowest number.
     """
+    from dphmm._kernels.belief import expectation, likeliest
+
     p = posterior.probability
-    likeliest = int(np.argmax(p >= p.max() * (1 - 1e-12)))
+    state = int(likeliest(p))
     if loss == "euclidean":
         point = _euclidean_median(p, answers)
+    elif loss == "state":
+        point = answers[state]
     else:
-        point = answers[likeliest] if loss == "state" else p @ answers
-    return Estimate(tuple(float(x) for x in point), likeliest)
+        point = np.array([expectation(p, axis) for axis in answers.T])
+    return Estimate(tuple(point.tolist()), state)
 
 
 def _euclidean_median(p: FloatArray, answers: FloatArray) -> FloatArray:

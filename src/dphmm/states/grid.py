@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm._checks import exact_number
+from dphmm._checks import finite_number
 from dphmm.errors import InvalidInput
 from dphmm.states.lattice import Lattice
 from dphmm.states.maps import MapSpace
@@ -47,7 +47,7 @@ class Grid(MapSpace):
     rows: int
 
     def __init__(self, west: float, south: float, east: float, north: float, cell: object = 340.0) -> None:
-        self._set_box(west, south, east, north, float(parse_length(cell, "cell")))
+        self._set_box(west, south, east, north, finite_number(parse_length(cell, "cell"), "cell"))
         row, column = np.divmod(np.arange(self.columns * self.rows, dtype=np.int64), self.columns)
         self._place(np.stack([column, row], axis=1), self._cell_frame(), None, None)
 
@@ -66,9 +66,7 @@ class Grid(MapSpace):
 
     def _set_box(self, west: float, south: float, east: float, north: float, cell: float) -> None:
         corners = {"west": west, "south": south, "east": east, "north": north}
-        self.west, self.south, self.east, self.north = (
-            float(exact_number(value, field)) for field, value in corners.items()
-        )
+        self.west, self.south, self.east, self.north = (finite_number(value, field) for field, value in corners.items())
         _check_box(self.west, self.south, self.east, self.north)
         self.cell = cell
         middle = (self.south + self.north) / 2
@@ -126,7 +124,7 @@ class Grid(MapSpace):
     @classmethod
     def _restore(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         space = super()._restore({k: v for k, v in meta.items() if k != "names"}, arrays)
-        cell = float(parse_length(meta["cell"], "cell"))
+        cell = finite_number(parse_length(meta["cell"], "cell"), "cell")
         space._set_box(meta["west"], meta["south"], meta["east"], meta["north"], cell)
         inside = (space.lattice >= 0) & (space.lattice < [space.columns, space.rows])
         cells = space.lattice[:, 1] * space.columns + space.lattice[:, 0]
@@ -165,4 +163,5 @@ def _check_stretch(south: float, north: float) -> None:
 
 
 def _cells(metres: float, cell: float) -> int:
-    return max(1, math.ceil(metres / cell - _SLIVER))
+    # Of more than there may be, how many does not matter.
+    return max(1, math.ceil(min(metres / cell, 1e15) - _SLIVER))

@@ -16,11 +16,15 @@ SPACES: dict[str, type[StateSpace]] = {space.kind: space for space in (StateSpac
 
 
 def from_description(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> StateSpace:
-    """The space that ``describe`` described. Raises InvalidInput for an unknown kind or a missing part."""
+    """The space that ``describe`` described. Raises InvalidInput for an unknown kind, a missing or a wrong part."""
     kind = meta.get("kind")
-    if kind not in SPACES:
+    if not isinstance(kind, str) or kind not in SPACES:
         raise InvalidInput("kind", kind, "one of " + ", ".join(SPACES))
     try:
         return SPACES[kind]._restore(meta, arrays)
     except KeyError as missing:
         raise InvalidInput("space", "a description without " + str(missing.args[0]), "a complete one") from None
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput("space", "parts of another type", f"the description of a {kind} space") from None

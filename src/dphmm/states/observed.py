@@ -22,22 +22,30 @@ def in_steps(trajectories: Trajectories, step: int | None) -> tuple[Trajectories
 
 
 def public_times(trajectories: Trajectories, step: int | None) -> IntArray | None:
-    """When each row is published to have been: the start of its time step, or its own time where there are no steps."""
+    """When each row is published to have been: the start of its time step, or its own time where there are no steps.
+
+    Raises InvalidInput for a step so far from 1970 that no timestamp can say its time.
+    """
     if step is not None and trajectories.step is not None:
+        farthest = (2**63 - 1) // (step * MICROSECONDS)
+        if (np.abs(trajectories.step) > farthest).any():
+            came = f"a number beyond {farthest}"
+            raise InvalidInput("step", came, f"numbers of time bins of {step} s since 1970, in timestamps of 64 bits")
         return trajectories.step * step * MICROSECONDS
     return trajectories.time
 
 
-def true_states(trajectories: Trajectories, space: StateSpace) -> tuple[list[int | str], int]:
-    """The state of every row, and how many rows are in none.
+def true_states(trajectories: Trajectories, space: StateSpace) -> tuple[IntArray, int]:
+    """The state (n,) of every row, and how many rows are in none.
 
-    A state is its number, or the name itself where the space has no such state (drift). A place outside every state
-    counts as the nearest one: a missing row would publish that its owner was elsewhere.
+    A state is its number, -1 for a name that the space does not have (drift). A place outside every state counts as the
+    nearest one: a missing row would publish that its owner was elsewhere.
     """
     if trajectories.state is not None:
-        numbers = {name: space.index_of(name) for name in set(trajectories.state.tolist())}
-        named: list[int | str] = [numbers[name] if numbers[name] >= 0 else name for name in trajectories.state.tolist()]
-        return named, sum(isinstance(state, str) for state in named)
+        names = trajectories.state.tolist()
+        numbers = {name: space.index_of(name) for name in set(names)}
+        named = np.array([numbers[name] for name in names], dtype=np.int64)
+        return named, int((named < 0).sum())
     if trajectories.lat is None or trajectories.lon is None:
         raise InvalidInput("columns", ", ".join(trajectories.columns), "lat and lon, or state")
     if not isinstance(space, MapSpace):
@@ -45,5 +53,4 @@ def true_states(trajectories: Trajectories, space: StateSpace) -> tuple[list[int
     states = np.asarray(space.locate(trajectories.lat, trajectories.lon))
     outside = states < 0
     states[outside] = space.nearest(trajectories.lat[outside], trajectories.lon[outside])
-    found: list[int | str] = states.tolist()
-    return found, int(outside.sum())
+    return states.astype(np.int64), int(outside.sum())

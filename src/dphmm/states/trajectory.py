@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphmm._checks import exact_number
+from dphmm._checks import exact_number, finite_number
 from dphmm.errors import InvalidInput
 from dphmm.states import ordering
 from dphmm.states.counts import Counts
@@ -126,7 +126,7 @@ class Trajectories:
         """
         from dphmm._kernels.locate import keep_below_speed
 
-        limit = float(exact_number(metres_per_second, "max speed"))
+        limit = finite_number(metres_per_second, "max speed")
         if limit <= 0:
             raise InvalidInput("max speed", limit, "more than 0 m/s")
         ordered, _ = self.sort()

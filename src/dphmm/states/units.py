@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphmm._checks import exact_number
+from dphmm._checks import LONGEST_NUMBER, exact_number
 from dphmm.errors import InvalidInput
 
 _WRITTEN = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+) ?([a-z/]*)", re.ASCII)
@@ -43,7 +43,7 @@ def parse_speed(value: object, field: str = "speed") -> Fraction:
 
 def _parse(value: object, units: dict[str, Fraction], field: str, expected: str) -> Fraction:
     if isinstance(value, str):
-        match = _WRITTEN.fullmatch(value.strip())
+        match = _WRITTEN.fullmatch(value.strip()) if len(value) <= LONGEST_NUMBER else None
         if match is None or match[2] not in units:
             raise InvalidInput(field, value, expected)
         amount = Fraction(match[1]) * units[match[2]]

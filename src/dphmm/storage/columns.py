@@ -80,7 +80,7 @@ def decimals(column: pa.ChunkedArray, field: str) -> tuple[FloatArray, BoolArray
     if pa.types.is_string(column.type):
         plain = pc.match_substring_regex(column, _DECIMAL)
         column = pc.if_else(plain, column, None)
-    elif not _is_number(column.type):
+    elif not is_number(column.type):
         raise InvalidInput(field, f"a column of type {column.type}", "numbers")
     values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
     bad = ~np.isfinite(values)
@@ -95,7 +95,7 @@ def integers(column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
     column = plain_type(column)
     if pa.types.is_string(column.type):
         column = pc.if_else(pc.match_substring_regex(column, _INTEGER), column, None).cast(pa.int64())
-    elif not _is_number(column.type):
+    elif not is_number(column.type):
         raise InvalidInput(field, f"a column of type {column.type}", "whole numbers")
     values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
     bad = ~((np.abs(values) <= 2**53) & (values == np.rint(values)))
@@ -103,17 +103,21 @@ def integers(column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
 
 
 def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dictionaries decoded and every kind of text as one."""
+    """Dictionaries decoded, every kind of text as one, and no half floats."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
         column = column.cast(pa.string())
+    if pa.types.is_float16(column.type):
+        # Arrow computes nothing on half floats.
+        column = column.cast(pa.float32())
     return column
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Integers, floats, decimals, and columns without any value."""
     import pyarrow as pa
 
     types = pa.types

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
+from dphmm.storage.headers import listed, repeated_name
 from dphmm.storage.unpacking import Tapped, open_bytes
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def csv_header(path: Path, delimiter: str = ",") -> list[str]:
     """Column names of a CSV file. Raises InvalidInput for an empty file, a repeated name, an encoding."""
     with open_bytes(path) as file:
         head = file.read(_LONGEST_HEADER)
-    _Encoding(path)(head[: head.rfind(b"\n") + 1] or head)
+    Encoding(path)(head[: head.rfind(b"\n") + 1] or head)
     rows = csv.reader(io.StringIO(head.decode("utf-8-sig", errors="ignore"), newline=""), delimiter=delimiter)
     try:
         names = next((row for row in rows if row), [])
@@ -42,9 +43,18 @@ def csv_header(path: Path, delimiter: str = ",") -> list[str]:
         raise InvalidInput(str(path), "a header that cannot be read", "column names in the first row") from None
     if not names:
         raise InvalidInput(str(path), "an empty file (0 rows)", "a header row and rows")
-    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    repeated = repeated_name(names)
     if repeated is not None:
-        raise InvalidInput(str(path), f"two columns {repeated!r}", "distinct column names")
+        raise InvalidInput(str(path), repeated, "distinct column names")
+    return names
+
+
+def csv_names(path: Path) -> list[str]:
+    """Names of the columns as they were before a formula among them was escaped. Raises InvalidInput as csv_header."""
+    names = [_unescape(name) for name in csv_header(path)]
+    repeated = repeated_name(names)
+    if repeated is not None:
+        raise InvalidInput(str(path), repeated, "distinct column names")
     return names
 
 
@@ -54,16 +64,15 @@ def read_csv(path: Path, columns: Sequence[str] | None, text: Collection[str] | 
 
     Raises InvalidInput for ragged rows (with the row, the header being row 1), wrong columns and encodings.
     """
-    names = csv_header(path)
+    written = dict(zip(csv_names(path), csv_header(path), strict=True))
+    names = list(written)
     kept = names if columns is None else list(columns)
-    missing = next((name for name in kept if name not in names), None)
+    missing = next((name for name in kept if name not in written), None)
     if missing is not None:
-        raise InvalidInput("column", missing, "one of " + ", ".join(names))
-    literal = names if text is None else [name for name in names if name in text]
-    table = _parse(path, names, kept, literal)
-    return table.rename_columns([_unescape(name) for name in names if name in kept]).select(
-        [_unescape(name) for name in kept]
-    )
+        raise InvalidInput("column", missing, "one of " + listed(names))
+    literal = [written[name] for name in names if text is None or name in text]
+    table = _parse(path, list(written.values()), [written[name] for name in kept], literal)
+    return table.rename_columns([name for name in names if name in kept]).select(kept)
 
 
 def _parse(path: Path, names: list[str], kept: list[str], literal: list[str], threads: bool = True) -> pa.Table:
@@ -80,7 +89,7 @@ def _parse(path: Path, names: list[str], kept: list[str], literal: list[str], th
     try:
         with open_bytes(path) as file:
             table = arrow_csv.read_csv(
-                Tapped(file, _Encoding(path)),
+                Tapped(file, Encoding(path)),
                 read_options=arrow_csv.ReadOptions(use_threads=threads, block_size=_ROW_BLOCK),
                 parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
                 convert_options=arrow_csv.ConvertOptions(
@@ -98,10 +107,10 @@ def _parse(path: Path, names: list[str], kept: list[str], literal: list[str], th
     return _unescape_columns(table)
 
 
-class _Encoding:
+class Encoding:
     """Looks at every block of a file and refuses what is not UTF-8 text, naming the line."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         self._name = str(path)
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._line = 1

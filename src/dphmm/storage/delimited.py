@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import _Encoding, _unescape_columns, csv_header
+from dphmm.storage.csv_files import Encoding, _unescape_columns, csv_header
 from dphmm.storage.inputs import PathLike, checked_input, steady
 from dphmm.storage.tables import table_format
 from dphmm.storage.unpacking import Tapped, open_bytes
@@ -43,7 +43,7 @@ def read_delimited(path: PathLike, delimiter: str, columns: Sequence[str]) -> pa
     try:
         with steady(file), open_bytes(file) as opened:
             table = csv.read_csv(
-                Tapped(opened, _Encoding(file)),
+                Tapped(opened, Encoding(file)),
                 # Only one thread knows the numbers of the rows.
                 read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
                 parse_options=csv.ParseOptions(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
+from dphmm.storage.headers import listed, repeated_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,9 +45,9 @@ def column_list(table: Any) -> list[str]:
     odd = next((name for name in names if not isinstance(name, str)), None)
     if odd is not None:
         raise InvalidInput("columns", odd, "names that are text")
-    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    repeated = repeated_name(names)
     if repeated is not None:
-        raise InvalidInput("columns", f"two columns {repeated!r}", "distinct column names")
+        raise InvalidInput("columns", repeated, "distinct column names")
     return names
 
 
@@ -120,7 +121,7 @@ def convert_frame(frame: Any, *, assume_utc: bool = False) -> pd.DataFrame:
         return pd.DataFrame(plain | ({"trip": frame["traj_id"].to_numpy()} if owner else {}))
     raise InvalidInput(
         "frame",
-        "columns " + ", ".join(sorted(names)),
+        "columns " + listed(sorted(names)),
         "uid, lat, lng, datetime; or user_id, tracked_at, geometry; or a DatetimeIndex, geometry and traj_id",
     )
 

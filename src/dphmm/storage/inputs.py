@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,24 +74,19 @@ def file_digest(path: PathLike) -> str:
 
 
 @contextmanager
-def replacing(path: PathLike) -> Iterator[Path]:
-    """A temporary path in the same folder that becomes ``path`` when the block ends well, else disappears."""
+def replacing(path: PathLike, *, private: bool = False) -> Iterator[Path]:
+    """A temporary file in the same folder that becomes ``path`` when the block ends well, else disappears.
+
+    ``private``: readable by its owner alone.
+    """
     final = checked_output(path)
-    handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".part", dir=final.parent)
-    os.close(handle)
-    temporary = Path(name)
+    # Named before it is made, so that there is no moment at which a signal leaves a file that nobody removes.
+    temporary = final.with_name(f".{final.name}.{secrets.token_hex(8)}.part")
     try:
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666))
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(final)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    # mkstemp makes files private; an output gets what any other new file would.
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -14,7 +14,6 @@ import json
 import math
 import os
 import re
-import secrets
 import struct
 import zipfile
 from pathlib import Path
@@ -26,6 +25,7 @@ from scipy import sparse
 
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.storage.inputs import replacing
 
 #: Raised whenever an older dphmm could misread a file.
 FORMAT = 1
@@ -129,19 +129,10 @@ def _content_hash(contents: dict[str, bytes]) -> str:
 def _replace(path: Path, contents: dict[str, bytes]) -> None:
     # The hash comes first, so that even a file cut short can say which contents it should have had.
     members = {"sha256": f"sha256:{_content_hash(contents)}\n".encode(), **contents}
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with temporary.open("xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name, content in members.items():
-                    # A ZipInfo of its own date (1980): equal models give equal files.
-                    archive.writestr(zipfile.ZipInfo(name), content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in members.items():
+            # A ZipInfo of its own date (1980): equal models give equal files.
+            archive.writestr(zipfile.ZipInfo(name), content)
 
 
 def _read(path: Path, file: IO[bytes]) -> Arrays:

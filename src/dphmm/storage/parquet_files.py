@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
+from dphmm.storage.headers import listed, repeated_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,11 +27,15 @@ def open_parquet(path: Path) -> Iterator[Any]:
     _check_ends(path)
     try:
         file = pq.ParquetFile(path)
-        schema = file.schema_arrow
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise InvalidInput(str(path), "a damaged Parquet file", "a whole one") from None
     with file:
-        _check_schema(path, schema)
+        try:
+            schema = file.schema_arrow
+            names = list(schema.names)
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
+            raise InvalidInput(str(path), "a damaged Parquet file", "a whole one") from None
+        _check_schema(path, schema, names)
         if file.metadata.num_rows > MOST_ROWS:
             raise InvalidInput(str(path), f"{file.metadata.num_rows} rows", f"at most {MOST_ROWS}")
         yield file
@@ -45,13 +50,16 @@ def read_parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterat
         kept = names if columns is None else list(columns)
         missing = next((name for name in kept if name not in names), None)
         if missing is not None:
-            raise InvalidInput("column", missing, "one of " + ", ".join(names))
+            raise InvalidInput("column", missing, "one of " + listed(names))
         plain = pa.schema([file.schema_arrow.field(name).remove_metadata() for name in kept])
         given = False
         try:
             for batch in file.iter_batches(rows, columns=kept):
                 given = True
-                yield pa.table([batch.column(name) for name in kept], schema=plain)
+                part = pa.table([batch.column(name) for name in kept], schema=plain)
+                # Text that is not UTF-8 would only be noticed where it is used.
+                part.validate(full=True)
+                yield part
         except (pa.ArrowException, OSError):
             raise InvalidInput(str(path), "a damaged Parquet file", "a whole one") from None
         if not given:
@@ -74,11 +82,10 @@ def _check_ends(path: Path) -> None:
         raise InvalidInput(str(path), "a truncated Parquet file", "a whole one")
 
 
-def _check_schema(path: Path, schema: pa.Schema) -> None:
-    names = list(schema.names)
-    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
+def _check_schema(path: Path, schema: pa.Schema, names: list[str]) -> None:
+    repeated = repeated_name(names)
     if repeated is not None:
-        raise InvalidInput(str(path), f"two columns {repeated!r}", "distinct column names")
+        raise InvalidInput(str(path), repeated, "distinct column names")
     for field in schema:
         if _has_extension(field):
             raise InvalidInput(field.name, "an extension type", "a plain column of text, numbers or times")

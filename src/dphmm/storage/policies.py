@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
 from dphmm.policy._files import read_json
 from dphmm.policy._kinds import from_description, needs
 from dphmm.policy.graph import PolicyGraph
+from dphmm.storage.inputs import replacing
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
@@ -52,7 +51,8 @@ def save_policy(
         "model": model.digest if model is not None and needs(policy.describe(), "transition") else None,
     }
     text = json.dumps(document, sort_keys=True, allow_nan=False, ensure_ascii=True, indent=None) + "\n"
-    _replace(Path(path), text)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="")
 
 
 def load_policy(
@@ -105,17 +105,3 @@ def _check_document(path: str, document: Any) -> None:
     for field in ("space", "model"):
         if not isinstance(document[field], (str, type(None))):
             raise InvalidInput(f"{path} {field}", document[field], "a hash or null")
-
-
-def _replace(path: Path, text: str) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

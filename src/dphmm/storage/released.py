@@ -5,27 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from dphmm.session.release import Release
+from dphmm.session.releases import Released, Releases
 from dphmm.states.space import StateSpace
-from dphmm.types import Loss
+from dphmm.types import IntArray, Loss
 
 
-class ReleasedRow(Protocol):
-    """A user's published step."""
-
-    @property
-    def user(self) -> str: ...
-    @property
-    def time(self) -> int | None: ...
-    @property
-    def release(self) -> Release: ...
-
-
-def released_table(rows: Sequence[ReleasedRow], space: StateSpace) -> Any:
+def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
     """An Arrow table of released rows; columns as in the contract of released.parquet.
 
     user, t (UTC; absent without times), step, z_0.. and estimate_0.. in answer units, estimate (state name), for maps
@@ -33,28 +22,27 @@ def released_table(rows: Sequence[ReleasedRow], space: StateSpace) -> Any:
     """
     import pyarrow as pa
 
-    releases = [row.release for row in rows]
-    columns: dict[str, Any] = {"user": pa.array([row.user for row in rows], pa.string())}
-    if rows and rows[0].time is not None:
-        columns["t"] = pa.array([row.time for row in rows], pa.timestamp("us", tz="UTC"))
-    columns["step"] = pa.array([release.t for release in releases], pa.int64())
-    z = _matrix([release.z for release in releases], space.dimension)
-    estimates = _matrix([release.estimate for release in releases], space.dimension)
+    releases = Releases.of(rows)
+    columns: dict[str, Any] = {"user": pa.array(releases.users, pa.string())}
+    if releases.times is not None:
+        columns["t"] = pa.array(releases.times, pa.timestamp("us", tz="UTC"))
+    columns["step"] = pa.array(releases.t, pa.int64())
+    z, estimates = (values.reshape(-1, space.dimension) for values in (releases.z, releases.estimate))
     columns |= {f"z_{j}": z[:, j] for j in range(space.dimension)}
     columns |= {f"estimate_{j}": estimates[:, j] for j in range(space.dimension)}
-    columns["estimate"] = pa.array([space.names[release.estimate_state] for release in releases], pa.string())
+    columns["estimate"] = pa.array(_each(space.names, object, releases.estimate_state), pa.string())
     for name, points in (("z", z), ("estimate", estimates)):
         place = space.to_latlon(points)
         if place is not None:
             columns[f"{name}_lat"], columns[f"{name}_lon"] = place
-    columns["epsilon"] = np.array([float(release.epsilon) for release in releases])
-    columns["cost"] = np.array([_rounded_up(release.cost) for release in releases])
-    columns["plan"] = pa.array([release.plan_hash for release in releases], pa.string())
+    columns["epsilon"] = _each([float(term.epsilon) for term in releases.terms], float, releases.term)
+    columns["cost"] = _each([_rounded_up(term.cost) for term in releases.terms], float, releases.term)
+    columns["plan"] = pa.array(_each([term.plan_hash for term in releases.terms], object, releases.term), pa.string())
     return pa.table(columns)
 
 
-def _matrix(vectors: list[Any], dimension: int) -> Any:
-    return np.array(vectors, dtype=np.float64).reshape(-1, dimension)
+def _each(values: Sequence[Any], dtype: type, numbers: IntArray) -> Any:
+    return np.array(values, dtype=dtype)[numbers]
 
 
 def _rounded_up(cost: Loss) -> float:

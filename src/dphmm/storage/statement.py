@@ -25,6 +25,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION
+from dphmm.session.releases import Released, Releases
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 from dphmm.storage.promises import (
@@ -39,7 +40,6 @@ from dphmm.storage.promises import (
     randomness_words,
     scope_words,
 )
-from dphmm.storage.released import ReleasedRow
 
 FORMAT = 1
 #: Who the model was fitted on, as its owner declares: "others" than the released people, the "same", or
@@ -53,24 +53,27 @@ _LONGEST_PARAMETERS = 4096
 class Published:
     """What a file publishes, added up as it is written: counts and sums over public rows."""
 
-    def __init__(self, rows: Iterable[ReleasedRow] = ()) -> None:
+    def __init__(self, rows: Iterable[Released] = ()) -> None:
         self.rows = self.constants = self.replayable = 0
         self.mechanisms: Counter[str] = Counter()
         self.plans: set[str] = set()
         self._accounts: dict[str, Account] = {}
         self.add(rows)
 
-    def add(self, rows: Iterable[ReleasedRow]) -> None:
+    def add(self, rows: Iterable[Released]) -> None:
         """Count some more rows."""
-        for row in rows:
-            release = row.release
-            self.rows += 1
-            self.constants += release.constant
-            self.replayable += not release.secure
-            self.mechanisms[release.mechanism] += 1
-            self.plans.add(release.plan_hash)
-            account = self._accounts.get(row.user, EMPTY)
-            self._accounts[row.user] = account.plus(release.epsilon, release.cost)
+        releases = rows if isinstance(rows, Releases) else Releases.of(list(rows))
+        self.rows += len(releases)
+        self.replayable += int((~releases.secure).sum())
+        for number, count in Counter(releases.term.tolist()).items():
+            terms = releases.terms[number]
+            self.constants += count * terms.constant
+            self.mechanisms[terms.mechanism] += count
+            self.plans.add(terms.plan_hash)
+        for (user, number), count in Counter(zip(releases.users, releases.term.tolist(), strict=True)).items():
+            terms = releases.terms[number]
+            account = self._accounts.get(user, EMPTY)
+            self._accounts[user] = account.plus_times(terms.epsilon, terms.cost, count)
 
     @property
     def subjects(self) -> int:

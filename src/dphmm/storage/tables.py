@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import csv_header, escape_columns, read_csv
+from dphmm.storage.csv_files import csv_names, escape_columns, read_csv
 from dphmm.storage.inputs import PathLike, checked_input, checked_output, replacing, steady
 from dphmm.storage.parquet_files import open_parquet, read_parquet
 
@@ -33,7 +33,7 @@ def column_names(path: PathLike) -> list[str]:
     """Names of a table's columns, in order."""
     file = checked_input(path)
     if table_format(file) != ".parquet":
-        return csv_header(file)
+        return csv_names(file)
     with open_parquet(file) as opened:
         return list(opened.schema_arrow.names)
 

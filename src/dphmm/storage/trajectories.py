@@ -10,6 +10,7 @@ from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.assembling import Assembler, Loaded, Roles
 from dphmm.storage.delimited import delimited_names, read_delimited
+from dphmm.storage.headers import listed
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.tables import column_names, read_batches, write_table
 
@@ -111,11 +112,11 @@ def column_roles(names: Sequence[str], given: dict[str, str | None]) -> Roles:
     """Which column is what, from the names there are and those that were given."""
     missing = next((name for name in given.values() if name is not None and name not in names), None)
     if missing is not None:
-        raise InvalidInput("column", missing, "one of " + ", ".join(names))
+        raise InvalidInput("column", missing, "one of " + listed(names))
     ordered = given["order"] is not None
     user = given["user"] or _first(names, ("user",))
     if user is None:
-        raise InvalidInput("user", "no such column among " + ", ".join(names), "a column user, or user_column=")
+        raise InvalidInput("user", "no such column among " + listed(names), "a column user, or user_column=")
     time = given["time"] or (None if ordered else _first(names, ("t",)))
     step = None if ordered else _first(names, ("step",))
     lat, lon = given["lat"] or _first(names, _LATITUDES), given["lon"] or _first(names, _LONGITUDES)
@@ -123,7 +124,7 @@ def column_roles(names: Sequence[str], given: dict[str, str | None]) -> Roles:
         lat = lon = None
     state = given["state"] or _first(names, ("state",))
     if (lat is None or lon is None) and state is None:
-        raise InvalidInput("place", "columns " + ", ".join(names), "lat and lon, or state (state_column=)")
+        raise InvalidInput("place", "columns " + listed(names), "lat and lon, or state (state_column=)")
     trip = given["trip"] or _first(names, ("trip",))
     if lat is None or lon is None:
         lat = lon = None

@@ -4,6 +4,8 @@ followed.
 
 from __future__ import annotations
 
+import errno
+import lzma
 import re
 import tarfile
 import zipfile
@@ -19,6 +21,7 @@ from dphmm.storage.unpacking import FREE_BYTES, MOST_BYTES, MOST_RATIO, unpacked
 #: Largest single member, bytes, and most members.
 MOST_MEMBER = 1 << 30
 MOST_MEMBERS = 10**6
+_BROKEN = (zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError, UnicodeDecodeError)
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -76,7 +79,9 @@ def _tar(file: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
                         opened = archive.extractfile(info)
                         data = b"" if opened is None else opened.read()
                         yield Member(info.name, data, min(raw.tell(), total), total)
-        except tarfile.TarError:
+        except InvalidInput:
+            raise
+        except (tarfile.TarError, ValueError, OverflowError):
             raise InvalidInput("source", f"{file}, a damaged archive", "a whole .tar or .tar.gz") from None
 
 
@@ -91,7 +96,10 @@ def _zip(file: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
                 done += info.compress_size
                 if not info.is_dir() and wanted.search(info.filename):
                     yield Member(info.filename, archive.read(info), min(done, total), total)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError):
+    except (zipfile.BadZipFile, *_BROKEN) as error:
+        # Offsets outside the file and broken streams are the file's fault, other failures of reading the disk's.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
         raise InvalidInput("source", f"{file}, a damaged archive", "a whole .zip") from None
 
 
@@ -111,7 +119,7 @@ def _check_zip(file: Path, infos: list[zipfile.ZipInfo], packed: int) -> None:
 
 def _check_member(name: str, size: int, count: int) -> None:
     parts = PurePosixPath(name).parts
-    if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or _DRIVE.match(name):
+    if not name or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or _DRIVE.match(name):
         raise InvalidInput("source", ascii(name), "members inside the archive, no path that leaves it")
     if size > MOST_MEMBER:
         raise InvalidInput("source", f"{name} of {size} bytes", f"at most {MOST_MEMBER}")

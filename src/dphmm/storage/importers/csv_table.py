@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dphmm.storage.delimited import delimited_names
+from dphmm.storage.headers import listed
 from dphmm.storage.importers.imported import Imported, Progress, finished
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.tables import column_names
@@ -51,5 +52,5 @@ def import_csv(
     names = column_names(source) if delimiter == "," else delimited_names(source, delimiter)
     if "step" in names:
         return imported
-    warning = f"no time column found among {', '.join(names)}: rows are taken in file order; name one with time_column="
+    warning = f"no time column found among {listed(names)}: rows are taken in file order; name one with time_column="
     return imported._replace(report=replace(imported.report, warnings=(warning,)))

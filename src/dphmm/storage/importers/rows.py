@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
+from dphmm.storage.csv_files import Encoding
+from dphmm.storage.unpacking import Tapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +41,9 @@ class RowReader:
         import pyarrow as pa
         from pyarrow import csv
 
+        whole = Encoding(name)
+        whole(data)
+        whole(b"")
         if not data.strip():
             return pa.table({column: pa.array([], pa.string()) for column in self._keep})
         try:
@@ -52,7 +57,7 @@ class RowReader:
         from pyarrow import csv
 
         try:
-            for batch in csv.open_csv(file, **self._options):
+            for batch in csv.open_csv(Tapped(file, Encoding(name)), **self._options):
                 yield pa.Table.from_batches([batch])
         except pa.ArrowInvalid:
             raise InvalidInput(name, "an empty file or bytes that are not UTF-8", "the format's own files") from None

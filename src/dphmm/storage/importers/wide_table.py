@@ -11,6 +11,7 @@ from dphmm.errors import InvalidInput
 from dphmm.states.counts import Counts
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.columns import Numbering
+from dphmm.storage.headers import listed
 from dphmm.storage.importers.imported import Imported, ImportReport
 from dphmm.storage.tables import column_names, read_table
 from dphmm.types import BoolArray, IntArray
@@ -62,7 +63,7 @@ def _range(columns: str, names: list[str]) -> list[str]:
             if start > stop:
                 raise InvalidInput("columns", columns, f"{first} to the left of {last}")
             return names[start : stop + 1]
-    raise InvalidInput("columns", columns, "FIRST:LAST, two of " + ", ".join(names))
+    raise InvalidInput("columns", columns, "FIRST:LAST, two of " + listed(names))
 
 
 def _owners(table: pa.Table, user_column: str | None) -> tuple[tuple[str, ...], IntArray, BoolArray]:

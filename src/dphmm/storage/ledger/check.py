@@ -1,4 +1,7 @@
-"""Is the file whole, and do its accounts say what its releases say?"""
+"""Is the file whole, and do its accounts say what its releases say?
+
+Proof: docs/proofs/ledger.md.
+"""
 
 from __future__ import annotations
 

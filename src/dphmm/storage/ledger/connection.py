@@ -3,6 +3,8 @@
 SQLite's state does not survive a fork: even a new connection in the child would share the parent's record of
 which locks are held. So connections are closed before a fork and opened again on both sides; where that was
 not possible (a fork inside a transaction) the child refuses the file.
+
+Proof: docs/proofs/ledger.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Close open ledgers before the process forks, and let both sides open them again."""
+"""Close open ledgers before the process forks, and let both sides open them again.
+
+Proof: docs/proofs/ledger.md.
+"""
 
 from __future__ import annotations
 

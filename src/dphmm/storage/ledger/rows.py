@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from dphmm.accounting.budget import Account
 from dphmm.accounting.ledger import Entry, PlanRecord, Request
+from dphmm.accounting.many import Requests
 from dphmm.storage.ledger.faults import damaged
-from dphmm.types import Loss
+from dphmm.types import IntArray, Loss
 
 Row: TypeAlias = tuple[Any, ...]
 #: What reading a row of wrong content raises; the content itself is in no message.
@@ -51,6 +53,43 @@ def release_row(session: int, request: Request, z: tuple[int, ...] | None, plan:
         int(bool(request.secure)),
         int(bool(request.constant)),
     )
+
+
+def release_rows(
+    requests: Requests, rows: IntArray, sessions: IntArray, plans: Mapping[int, int], answers: Mapping[int, str]
+) -> list[Row]:
+    """`release_row` of many rows; ``sessions`` by subject, ``plans`` by term, ``answers`` by row, as text."""
+    ends = [
+        (
+            term.kind,
+            number_text(term.epsilon),
+            number_text(term.cost),
+            plans.get(number),
+            int(term.secure),
+            int(term.constant),
+        )
+        for number, term in enumerate(requests.terms)
+    ]
+    columns = (
+        rows,
+        sessions[requests.subject[rows]],
+        requests.t[rows],
+        requests.t[rows] + requests.steps[rows] - 1,
+        requests.term[rows],
+    )
+    made: list[Row] = []
+    for row, session, t, through, number in zip(*(column.tolist() for column in columns), strict=True):
+        kind, epsilon, cost, plan, secure, constant = ends[number]
+        made.append((session, t, through, kind, answers.get(row), epsilon, cost, plan, secure, constant))
+    return made
+
+
+def answer_texts(z: IntArray | None) -> list[str]:
+    """The text of each of many answers (k, d)."""
+    if z is None:
+        return []
+    template = ",".join(["%d"] * z.shape[1])
+    return [template % tuple(answer) for answer in z.tolist()]
 
 
 def entry_from(subject: str, query: str, row: Row, plan_hash: str | None) -> Entry:

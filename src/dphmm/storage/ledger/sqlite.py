@@ -1,4 +1,7 @@
-"""The ledger file: transactions on one connection, reads of what is committed on another."""
+"""The ledger file: transactions on one connection, reads of what is committed on another.
+
+Proof: docs/proofs/ledger.md.
+"""
 
 from __future__ import annotations
 

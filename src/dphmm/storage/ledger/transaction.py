@@ -1,4 +1,7 @@
-"""One immediate transaction on the file: what it reads it keeps in mind, accounts are written at its end."""
+"""One immediate transaction on the file: what it reads it keeps in mind, accounts are written at its end.
+
+Proof: docs/proofs/ledger.md.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,32 @@ import os
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+
+import numpy as np
 
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.ledger import Caps, Entry, PlanRecord, Request, SessionHeader, Spent
+from dphmm.accounting.many import DrawMany, Requests, StoredMany
 from dphmm.accounting.memory import other_plan
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import DphmmError
 from dphmm.storage.ledger.faults import explained
 from dphmm.storage.ledger.rows import (
+    Row,
     account_from,
     account_row,
+    answer_texts,
     entry_from,
     options_from,
     plan_from,
     plan_row,
     release_row,
+    release_rows,
 )
+from dphmm.types import IntArray
 
 #: Plans whose record is kept at hand, so that a plan seen again is compared by identity.
 PLANS_AT_HAND = 256
@@ -34,6 +46,7 @@ _FIND_SESSION = (
 )
 _ADD_RELEASE = "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _READ_BACK = f"SELECT {_ENTRY} FROM release WHERE session = ? AND t = ?"
+_READ_BACK_MANY = "SELECT t, z FROM release WHERE session = ? AND t BETWEEN ? AND ? ORDER BY t"
 _FIND_RELEASE = (
     "SELECT t, through, kind, z, epsilon, cost, secure, constant, plan.hash "
     "FROM release LEFT JOIN plan ON plan.id = release.plan WHERE session = ? AND t <= ? ORDER BY t DESC LIMIT 1"
@@ -84,6 +97,13 @@ class SqliteTransaction(BaseTransaction):
         """The stored entry of this step, or a new one made by one call of ``draw``."""
         try:
             return super().store(request, draw, caps)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+
+    def store_many(self, requests: Requests, draw: DrawMany, caps: Caps) -> StoredMany:
+        """As ``store`` for every row, with one call of ``draw`` for all rows that are not stored yet."""
+        try:
+            return super().store_many(requests, draw, caps)
         except sqlite3.Error as error:
             raise self._broken(error) from error
 
@@ -165,7 +185,9 @@ class SqliteTransaction(BaseTransaction):
 
     def _add_session(self, header: SessionHeader) -> None:
         row = (header.subject, header.query, header.options_text)
-        self._connection.execute("INSERT INTO session (subject, query, options) VALUES (?, ?, ?)", row)
+        added = self._connection.execute("INSERT INTO session (subject, query, options) VALUES (?, ?, ?)", row)
+        assert added.lastrowid is not None
+        self._sessions[header.subject, header.query] = _Session(added.lastrowid, header.options, 0)
 
     def _last_step(self, subject: str, query: str) -> int | None:
         session = self._session(subject, query)
@@ -200,6 +222,37 @@ class SqliteTransaction(BaseTransaction):
         row = self._connection.execute(_READ_BACK, (session.id, request.t)).fetchone()
         return entry_from(request.subject, request.query, row, request.plan.hash if request.plan else None)
 
+    def _add_many(
+        self, requests: Requests, fresh: IntArray, drawn_for: IntArray, z: IntArray | None, accounts: dict[str, Account]
+    ) -> None:
+        plans = {
+            number: self._plan_id(plan)
+            for number in np.unique(requests.term[fresh]).tolist()
+            if (plan := requests.terms[number].plan) is not None
+        }
+        sessions = [self._session(subject, requests.query) for subject in requests.subjects]
+        ids = np.array([0 if session is None else session.id for session in sessions], dtype=np.int64)
+        rows = release_rows(requests, fresh, ids, plans, dict(zip(drawn_for.tolist(), answer_texts(z), strict=True)))
+        # Rows without their accounts must not be committed, whatever stops this half way.
+        self._failed = True
+        self._connection.executemany(_ADD_RELEASE, rows)
+        self._require_recorded(rows)
+        self._accounts.update(accounts)
+        self._changed.update(accounts)
+        self._failed = False
+        for number, row in zip(*_last_of_each(requests.subject[fresh]), strict=True):
+            session = sessions[number]
+            assert session is not None
+            session.last = int(requests.t[fresh[row]] + requests.steps[fresh[row]] - 1)
+
+    def _require_recorded(self, rows: list[Row]) -> None:
+        """What is shown is what the rows hold: read them back, session by session."""
+        for session, added in groupby(rows, key=itemgetter(0)):
+            expected = [(row[1], row[4]) for row in added]
+            first, last = expected[0][0], expected[-1][0]
+            if self._connection.execute(_READ_BACK_MANY, (session, first, last)).fetchall() != expected:
+                raise DphmmError(f"ledger {self._path.name}: a row does not hold what was written; nothing was stored")
+
     def _plan_id(self, plan: PlanRecord) -> int:
         at_hand = self._plans.get(plan.hash)
         if at_hand is None:
@@ -224,3 +277,9 @@ class SqliteTransaction(BaseTransaction):
         number = self._connection.execute(added, plan_row(plan)).lastrowid
         assert number is not None
         return number, plan
+
+
+def _last_of_each(subject: IntArray) -> tuple[list[int], list[int]]:
+    """The numbers of an ascending column, and the place where each stands last."""
+    places = np.flatnonzero(np.diff(subject, append=-1))
+    return subject[places].tolist(), places.tolist()

@@ -1,0 +1,217 @@
+"""Public beliefs of many subjects, moved through their releases and skips: what sessions compute, bit by bit.
+
+The loops are compiled and run on every core, a few subjects to a piece of work. Where floats do not serve (a
+belief far in its tails, several bodies in a plan) a `Position` takes the step, as in a session.
+
+Proof: docs/proofs/support.md.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dphmm.markov.filtering import SETTLED, Belief
+from dphmm.markov.model import MarkovModel
+from dphmm.session.course import Course
+from dphmm.session.likelihood import Likelihood
+from dphmm.session.step import Position, estimate
+from dphmm.states.space import StateSpace
+from dphmm.types import BoolArray, FloatArray, IntArray
+
+#: Pieces of work for each core, and what is too little to divide (steps times states).
+_PIECES = 4
+_LITTLE = 2**15
+#: Numbers that a stack may hold; legs beyond are left to a `Position`.
+_MOST_STACKED = 2**25
+
+
+class Script(NamedTuple):
+    """Steps (n,) of subject after subject: ``skipped`` is 0 for a release of ``z`` (n, d); ``begins`` a subject."""
+
+    begins: BoolArray
+    t: IntArray
+    skipped: IntArray
+    z: IntArray
+
+
+class Followed(NamedTuple):
+    """Estimates (n, d) and likeliest states (n,), for releases; where the last subject stands after its last step."""
+
+    estimates: FloatArray
+    states: IntArray
+    position: Position
+
+
+class Follower:
+    """Moves beliefs along a course; results do not depend on how the work is divided."""
+
+    def __init__(self, model: MarkovModel, course: Course, space: StateSpace, loss: str) -> None:
+        self.model, self.course, self.space, self.loss = model, course, space, loss
+        self._stack: _Stack | None = None
+
+    @cached_property
+    def axes(self) -> FloatArray:
+        """The states' answers (d, N), axis by axis."""
+        return np.ascontiguousarray(self.space.answers.T)
+
+    def follow(self, script: Script, carried: Position | None) -> Followed:
+        """All steps of a script, whose first subject stands at ``carried`` if it does not begin there."""
+        if not len(script.t):
+            return Followed(np.zeros(script.z.shape), np.zeros(0, np.int64), carried or self.course.start)
+        numbers = self.course.numbers(script.t)
+        released = set(np.unique(numbers[script.skipped == 0]).tolist())
+        stack = self._stacked(np.unique(numbers), released)
+        work = _Work(self, stack, script, np.searchsorted(stack.numbers, numbers))
+        position = work.divided(carried)
+        if self.loss == "state":
+            work.estimates[:] = self.space.answers[work.states]
+        return Followed(work.estimates, work.states, position)
+
+    def _stacked(self, numbers: IntArray, released: set[int]) -> _Stack:
+        kept = self._stack
+        if kept is None or not released <= kept.released or not np.isin(numbers, kept.numbers).all():
+            compiled = self.loss != "euclidean" and self.model.time_homogeneous
+            kept = self._stack = _Stack.of(self.course, numbers, released, compiled)
+        return kept
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Legs as the compiled loop reads them: what each has many of stands in one array, one leg after another.
+
+    A last leg, of no number, stands for what the loop leaves to a `Position`. ``rooms`` says how far answers may be.
+    """
+
+    numbers: IntArray
+    released: set[int]
+    rooms: FloatArray
+    arrays: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, course: Course, numbers: IntArray, released: set[int], compiled: bool) -> _Stack:
+        """The legs of these numbers; a plan is needed only where something is ``released``."""
+        laws: list[Likelihood | None] = []
+        left = _MOST_STACKED
+        for number in numbers.tolist():
+            law = course.leg(number).likelihood if compiled and number in released else None
+            left -= 0 if law is None else law.projected.size
+            laws.append(law if left >= 0 else None)
+        known = [law for law in laws if law is not None]
+        n = course.start.prior.n_states
+        supports = [course.supports[number] for number in numbers.tolist()]
+        arrays = (
+            _ends([0 if law is None else len(law.inverses) for law in laws]),
+            np.vstack([law.projected for law in known] or [np.zeros((0, n))]),
+            np.concatenate([law.inverses for law in known] or [np.zeros(0)]),
+            np.concatenate([law.shifts for law in known] or [np.zeros(0)]),
+            np.vstack([law.normals for law in known] or [np.zeros((0, 1))]),
+            np.array([*(-1 if law is None else law.kind for law in laws), -1], dtype=np.int64),
+            np.array([*(0.0 if law is None else law.rate for law in laws), 0.0]),
+            _ends([0 if law is None else len(law.table) for law in laws]),
+            np.concatenate([law.table for law in known] or [np.zeros(0)]),
+            np.array([*supports, np.ones(n, dtype=np.bool_)]),
+        )
+        rooms = np.array([np.inf if law is None else law.room for law in laws])
+        return cls(numbers, released, rooms, arrays)
+
+
+def _ends(sizes: list[int]) -> IntArray:
+    """Where each of some parts begins in their one array, and where the last and an empty one after it end."""
+    return np.cumsum([0, *sizes, 0])
+
+
+class _Work:
+    """A script with the legs of its steps, and room for what comes out."""
+
+    def __init__(self, own: Follower, stack: _Stack, script: Script, legs: IntArray) -> None:
+        self._own, self._stack, self._script, self._legs = own, stack, script, legs
+        self._z = script.z.astype(np.float64)
+        far = np.abs(self._z).max(axis=1, initial=0.0) >= stack.rooms[legs]
+        self._compiled_legs = np.where(far, len(stack.numbers), legs)
+        self._start = own.course.start
+        self.estimates = np.zeros(script.z.shape)
+        self.states = np.zeros(len(script.t), dtype=np.int64)
+
+    def divided(self, carried: Position | None) -> Position:
+        """Every step, on all cores; the position after the last."""
+        cores = _cores()
+        few = 1 + len(self._legs) * self._start.prior.n_states // _LITTLE
+        cuts = _cuts(self._script.begins, min(few, cores * _PIECES) if cores > 1 else 1)
+        pieces = list(pairwise(cuts))
+        if len(pieces) == 1:
+            return self.run(*pieces[0], carried)
+        # Made here and ended here: threads do not live on in a forked child.
+        with ThreadPoolExecutor(cores) as pool:
+            running = [pool.submit(self.run, first, last, carried) for first, last in pieces]
+            return [piece.result() for piece in running][-1]
+
+    def run(self, first: int, last: int, carried: Position | None) -> Position:
+        """The steps first..last; the position after them."""
+        at, position = first, self._before(first, carried)
+        while at < last:
+            if position.prior.row is not None:
+                at, position = self._compiled(at, last, position)
+            if at < last:
+                position = self._one(at, position)
+                at += 1
+                position = self._before(at, position) if at < last else position
+        return position
+
+    def _before(self, at: int, position: Position | None) -> Position:
+        return self._start if position is None or self._script.begins[at] else position
+
+    def _compiled(self, first: int, last: int, position: Position) -> tuple[int, Position]:
+        """As far as the compiled loop goes, and the position there."""
+        from dphmm._kernels.belief import follow
+
+        assert position.prior.row is not None
+        own, script = self._own, self._script
+        row, start = position.prior.row.copy(), self._start.prior.row
+        if start is None:
+            start, last = position.prior.row, self._end_of_subject(first, last)
+        columns = own.model.predecessors_at(1)
+        arguments = [columns.indptr, columns.indices, columns.data, SETTLED, *self._stack.arrays, start]
+        arguments += [script.begins, self._compiled_legs, script.skipped, self._z, own.axes]
+        arguments += [first, last, row, self.estimates, self.states]
+        at = follow(*arguments)
+        if at == first:
+            return at, position
+        t = int(script.t[at - 1]) + max(1, int(script.skipped[at - 1]))
+        if at < last and script.begins[at]:
+            return at, self._start
+        return at, Position(t, Belief.of_row(row, own.course.support(t)))
+
+    def _end_of_subject(self, first: int, last: int) -> int:
+        after = np.flatnonzero(self._script.begins[first + 1 : last])
+        return first + 1 + int(after[0]) if len(after) else last
+
+    def _one(self, at: int, position: Position) -> Position:
+        """One step as a session takes it."""
+        own, script = self._own, self._script
+        if script.skipped[at]:
+            return position.skipping(own.model, int(script.skipped[at]))
+        plan = own.course.leg(int(self._stack.numbers[self._legs[at]])).plan
+        posterior = position.posterior(plan, script.z[at])
+        guess = estimate(posterior, own.space.answers, own.loss)
+        self.estimates[at], self.states[at] = guess.answer, guess.state
+        return position.following(own.model, posterior)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _cuts(begins: BoolArray, pieces: int) -> list[int]:
+    """Where to divide steps (n,) into about so many pieces of whole subjects."""
+    starts = np.flatnonzero(begins)
+    wanted = np.arange(1, pieces) * len(begins) // pieces
+    near = np.searchsorted(starts, wanted)
+    inner = starts[near[near < len(starts)]].tolist()
+    return sorted({0, len(begins), *inner})

@@ -1,0 +1,143 @@
+"""Many published rows as columns: what a batch gives back, and what tables are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple, overload
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from dphmm.session.plan import Plan
+from dphmm.session.release import Release
+from dphmm.types import BoolArray, FloatArray, IntArray, Loss
+
+
+class Released(NamedTuple):
+    """One published row: whose, when (microseconds since 1970 UTC; None without times), and the release."""
+
+    user: str
+    time: int | None
+    release: Release
+
+
+class Terms(NamedTuple):
+    """What the releases of one plan have in common."""
+
+    epsilon: Fraction
+    cost: Loss
+    plan_hash: str
+    mechanism: str
+    constant: bool
+
+    @classmethod
+    def of_release(cls, release: Release) -> Terms:
+        """The terms that a release tells."""
+        return cls(release.epsilon, release.cost, release.plan_hash, release.mechanism, release.constant)
+
+
+_TERMS: WeakKeyDictionary[Plan, Terms] = WeakKeyDictionary()
+
+
+def terms_of(plan: Plan) -> Terms:
+    """The terms of a plan, put together once."""
+    if plan not in _TERMS:
+        _TERMS[plan] = Terms(plan.promised, plan.cost, plan.hash, plan.mechanism, plan.constant)
+    return _TERMS[plan]
+
+
+@dataclass(frozen=True, eq=False)
+class Releases(Sequence[Released]):
+    """Published rows (n,) in order of user and step, column by column; row i is under ``terms[term[i]]``.
+
+    ``users`` (n,), ``times`` (n,) or None, ``t`` (n,), ``z``, ``z_lattice`` and ``estimate`` (n, d),
+    ``estimate_state`` and ``secure`` (n,). As a sequence it gives each row as `Released`.
+    """
+
+    users: list[str]
+    times: IntArray | None
+    t: IntArray
+    z: FloatArray
+    z_lattice: IntArray
+    estimate: FloatArray
+    estimate_state: IntArray
+    secure: BoolArray
+    terms: tuple[Terms, ...]
+    term: IntArray
+
+    @classmethod
+    def of(cls, rows: Sequence[Released]) -> Releases:
+        """The columns of rows."""
+        if isinstance(rows, Releases):
+            return rows
+        releases = [row.release for row in rows]
+        terms = {Terms.of_release(release): None for release in releases}
+        numbers = {term: number for number, term in enumerate(terms)}
+        timed = bool(rows) and rows[0].time is not None
+        return cls(
+            users=[row.user for row in rows],
+            times=np.array([row.time for row in rows], dtype=np.int64) if timed else None,
+            t=np.array([release.t for release in releases], dtype=np.int64),
+            z=np.array([release.z for release in releases]),
+            z_lattice=np.array([release.z_lattice for release in releases], dtype=np.int64),
+            estimate=np.array([release.estimate for release in releases]),
+            estimate_state=np.array([release.estimate_state for release in releases], dtype=np.int64),
+            secure=np.array([release.secure for release in releases], dtype=np.bool_),
+            terms=tuple(terms),
+            term=np.array([numbers[Terms.of_release(release)] for release in releases], dtype=np.int64),
+        )
+
+    @classmethod
+    def joined(cls, parts: Iterable[Releases]) -> Releases | None:
+        """The rows of several, one after another; None where there are none."""
+        some = [part for part in parts if len(part)]
+        if len(some) < 2:
+            return some[0] if some else None
+        terms = {term: None for part in some for term in part.terms}
+        numbers = {term: number for number, term in enumerate(terms)}
+        renumbered = [np.array([numbers[term] for term in part.terms], dtype=np.int64)[part.term] for part in some]
+        times = [part.times for part in some if part.times is not None]
+        return cls(
+            users=[user for part in some for user in part.users],
+            times=np.concatenate(times) if times else None,
+            t=np.concatenate([part.t for part in some]),
+            z=np.concatenate([part.z for part in some]),
+            z_lattice=np.concatenate([part.z_lattice for part in some]),
+            estimate=np.concatenate([part.estimate for part in some]),
+            estimate_state=np.concatenate([part.estimate_state for part in some]),
+            secure=np.concatenate([part.secure for part in some]),
+            terms=tuple(terms),
+            term=np.concatenate(renumbered),
+        )
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @overload
+    def __getitem__(self, row: int) -> Released: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[Released]: ...
+    def __getitem__(self, row: int | slice) -> Released | list[Released]:
+        if isinstance(row, slice):
+            return [self[number] for number in range(*row.indices(len(self)))]
+        user = self.users[row]
+        terms = self.terms[self.term[row]]
+        release = Release(
+            t=int(self.t[row]),
+            z=self.z[row],
+            z_lattice=self.z_lattice[row],
+            estimate=self.estimate[row],
+            estimate_state=int(self.estimate_state[row]),
+            epsilon=terms.epsilon,
+            cost=terms.cost,
+            plan_hash=terms.plan_hash,
+            mechanism=terms.mechanism,
+            constant=terms.constant,
+            secure=bool(self.secure[row]),
+        )
+        return Released(user, None if self.times is None else int(self.times[row]), release)
+
+    def __iter__(self) -> Iterator[Released]:
+        return (self[row] for row in range(len(self)))

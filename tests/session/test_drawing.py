@@ -1,0 +1,48 @@
+"""Many draws at once are the draws of `Plan.draw`: the same words, the same answers, the same rule for drift."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.session.drawing import count_drifted, draw_many
+from dphmm.session.options import Options
+from dphmm.session.planner import Planner
+
+POINTS = np.array([[0, 0], [1, 0], [1, 1], [30, 30], [31, 30], [31, 32]])
+
+
+def plan_of(scope="global", plan_set=(True,) * 6):
+    space = dphmm.StateSpace(POINTS)
+    planner = Planner(dphmm.policy.radius(space, 2), space, Options.checked(1, dimension=2, scope=scope))
+    support = np.ones(6, dtype=np.bool_)
+    return planner.plan(support, np.array(plan_set, dtype=np.bool_))
+
+
+@pytest.mark.parametrize("plan_set", [(True,) * 6, (False, True, True, False, True, False)])
+def test_one_by_one_gives_the_same(plan_set):
+    plan = plan_of(plan_set=plan_set)
+    states = np.array([0, 5, 2, -1, 3, 3, 1, -1, 4])
+    bits = dphmm.ReplayBits(4)
+    lowest = int(np.argmax(plan.constraint.plan))
+    single = [plan.draw(state if state >= 0 else lowest, bits) for state in states.tolist()]
+    assert list(map(tuple, draw_many(plan, states, dphmm.ReplayBits(4)).tolist())) == single
+
+
+def test_components_draw_one_after_another():
+    plan = plan_of("component")
+    assert len(plan.mechanisms) > 1
+    states = np.array([0, 5, 2, 3, 1, 4])
+    bits, expected = dphmm.ReplayBits(4), {}
+    for number in range(len(plan.mechanisms)):
+        for row in np.flatnonzero(plan.body_of[states] == number).tolist():
+            expected[row] = plan.draw(int(states[row]), bits)
+    drawn = draw_many(plan, states, dphmm.ReplayBits(4))
+    assert list(map(tuple, drawn.tolist())) == [expected[row] for row in range(len(states))]
+
+
+def test_drift_is_what_lies_outside_the_plan_set():
+    plan = plan_of(plan_set=(False, True, True, False, True, False))
+    assert count_drifted(plan, np.array([0, 1, -1, 5, 2, 4])) == 3
+    assert count_drifted(plan, np.array([], dtype=np.int64)) == 0

@@ -1,0 +1,107 @@
+"""The likelihood in floats is the mechanism's own: the very same steps of a staircase, norms up to rounding.
+
+It could fail where a ratio lies at or next to an integer (a state on the edge of a shell), for offsets that divide
+nothing, for steps beyond the table, and for numbers that floats no longer hold, which must be refused.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import dphmm
+from dphmm._kernels.belief import STEPS, TABLE, UP
+from dphmm.session.likelihood import Likelihood, likelihood_of
+from dphmm.session.options import Options
+from dphmm.session.planner import Planner
+
+
+def plan_of(points, epsilon, radius, **choices):
+    space = dphmm.StateSpace(points)
+    options = Options.checked(epsilon, dimension=space.dimension, **choices)
+    everywhere = np.ones(len(points), dtype=np.bool_)
+    return Planner(dphmm.policy.radius(space, radius), space, options).plan(everywhere, everywhere)
+
+
+def steps_of(plan, z):
+    return np.rint(plan.log_likelihood(z) / -float(plan.epsilon)).astype(np.int64)
+
+
+@st.composite
+def plans(draw, mechanism):
+    d = draw(st.integers(1, 3))
+    scale = draw(st.sampled_from([1, 1, 7, 1000]))
+    rows = st.lists(st.integers(-6, 6), min_size=d, max_size=d)
+    points = np.array(draw(st.lists(rows, min_size=3, max_size=9)), dtype=np.int64) * scale
+    if (points == points[0]).all():
+        points[0] += scale
+    epsilon = draw(st.sampled_from(["0.5", "1", "3"]))
+    plan = plan_of(points, epsilon, draw(st.integers(1, 5)) * scale, mechanism=mechanism)
+    z = np.array(draw(st.lists(st.integers(-40, 40), min_size=d, max_size=d)), dtype=np.int64) * scale
+    return plan, z
+
+
+@settings(max_examples=150, deadline=None)
+@given(plans("staircase"))
+def test_steps_of_a_staircase_are_exact(case):
+    plan, z = case
+    law = likelihood_of(plan)
+    assume(law is not None and law.holds(np.stack([z, *plan.image])))
+    for answer in (z, *plan.image):
+        expected = law.table[np.minimum(steps_of(plan, answer), len(law.table) - 1)]
+        assert law.at(answer).tolist() == expected.tolist()
+
+
+@settings(max_examples=80, deadline=None)
+@given(plans("discrete-knorm"))
+def test_norms_are_right_to_rounding(case):
+    plan, z = case
+    law = likelihood_of(plan)
+    assume(law is not None and law.holds(z))
+    assert law.at(z) == pytest.approx(np.exp(plan.log_likelihood(z)), rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("offset", [3, 7, 49, 10**6 + 3, 2**21 + 1])
+def test_at_the_edges_of_shells(offset):
+    """k·offset and its neighbours, for every k of a row: where a quotient is an integer, or just is not."""
+    ks = np.array([1, 2, 3, 5, 10, 41, 100])
+    points = np.concatenate([ks * offset + delta for delta in (-1, 0, 1)])[:, None]
+    plan = plan_of(np.concatenate([[[0]], [[offset]], points]), 1, offset, mechanism="staircase")
+    law = likelihood_of(plan)
+    assert law is not None
+    assert law.kind == TABLE
+    zero = np.zeros(1, dtype=np.int64)
+    assert law.at(zero).tolist() == law.table[np.minimum(steps_of(plan, zero), len(law.table) - 1)].tolist()
+
+
+def test_a_floor_without_its_margin_is_wrong_somewhere():
+    """So the tests above can see what the margin is for."""
+    offsets = np.arange(3, 4000)
+    ratios = np.array([49.0]) * offsets * (1.0 / offsets)
+    assert (np.floor(ratios) != 49).any()
+    assert (np.floor(ratios * UP) == 49).all()
+
+
+def test_small_epsilons_have_no_table():
+    plan = plan_of(np.arange(5)[:, None], "0.01", 1, mechanism="staircase")
+    law = likelihood_of(plan)
+    assert law is not None
+    assert law.kind == STEPS
+    z = np.array([1000])
+    assert np.log(law.at(z)) == pytest.approx(plan.log_likelihood(z), rel=1e-13)
+
+
+def test_what_floats_do_not_hold_is_refused(monkeypatch):
+    near, far = np.array([5, 5]), np.array([2**60, 0])
+    points = np.stack(np.divmod(np.arange(9), 3), axis=1)
+    law = likelihood_of(plan_of(points, 1, 1))
+    assert law.at(near) is not None
+    assert law.at(far) is None
+    assert Likelihood.of(plan_of(points, 1, 1, scope="component")) is not None
+    islands = np.concatenate([points, points * 3 + 100])
+    assert Likelihood.of(plan_of(islands, 1, 3, scope="component")) is None
+    assert Likelihood.of(plan_of(points * [[1, 0]], 1, 1, flat="allow")) is None
+    monkeypatch.setattr("dphmm.session.likelihood._ROOM", 2.0)
+    assert Likelihood.of(plan_of(points, 1, 1)) is None
