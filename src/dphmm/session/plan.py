@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from dphmm.accounting.ledger import PlanRecord
+from dphmm.errors import InvalidInput
 from dphmm.mechanisms import LatticeMechanism
 from dphmm.policy.constraint import Constraint
 from dphmm.samplers.body import add_noise
@@ -129,12 +130,21 @@ def plan_states(record: PlanRecord) -> BoolArray:
 
 def fixed_partners(record: PlanRecord) -> IntArray:
     """The partners (p, 2) that a recorded plan fixed for all queries of its timestamp."""
-    return np.array(json.loads(record.description)["partners"], dtype=np.int64).reshape(-1, 2)
+    return _pairs(record, "partners")
 
 
 def given_partners(record: PlanRecord) -> IntArray:
     """The partners (p, 2) that had been fixed by other queries when a recorded plan was made."""
-    return np.array(json.loads(record.description)["given_partners"], dtype=np.int64).reshape(-1, 2)
+    return _pairs(record, "given_partners")
+
+
+def _pairs(record: PlanRecord, name: str) -> IntArray:
+    try:
+        pairs: IntArray = np.array(json.loads(record.description)[name], dtype=np.int64).reshape(-1, 2)
+    except (ValueError, KeyError, TypeError, OverflowError):
+        came = f"a damaged description of plan {record.hash[:12]}"
+        raise InvalidInput("ledger", came, "a ledger as dphmm wrote it") from None
+    return pairs
 
 
 def all_partners(records: list[PlanRecord]) -> IntArray:

@@ -143,11 +143,12 @@ def plan_row(plan: PlanRecord) -> Row:
 def plan_from(row: Row) -> PlanRecord:
     """The plan of (hash, n_states, states, description); a damaged plan set is refused, and cannot grow."""
     plan_hash, n_states, packed, description = row
-    size = (n_states + 7) // 8
     try:
+        size = (n_states + 7) // 8
         states = zlib.decompressobj().decompress(packed, size + 1)
-    except (zlib.error, TypeError):
-        states = b""
-    if len(states) != size:
+        readable = isinstance(json.loads(description), dict)
+    except (zlib.error, *_UNREADABLE):
+        readable = False
+    if not readable or len(states) != size:
         raise damaged(what=f"a damaged plan {plan_hash}")
     return PlanRecord(plan_hash, states, n_states, description)

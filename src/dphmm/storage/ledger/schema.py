@@ -90,10 +90,11 @@ def _create(connection: sqlite3.Connection) -> None:
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     is_ledger = _objects(connection).get("meta") == _STATEMENTS["meta"]
     row = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone() if is_ledger else None
-    if row is None or not str(row[0]).isdecimal():
+    if row is None or not str(row[0])[:20].isdecimal():
         raise InvalidInput("ledger", str(path), "a dphmm ledger; this is a database of something else")
-    if int(row[0]) > FORMAT:
-        newer = f"a ledger of format {FORMAT} or older; this one has format {row[0]}: upgrade dphmm"
+    written = str(row[0])[:20]
+    if int(written) > FORMAT:
+        newer = f"a ledger of format {FORMAT} or older; this one has format {written}: upgrade dphmm"
         raise InvalidInput("ledger", str(path), newer)
 
 

@@ -21,7 +21,7 @@ from dphmm.errors import InvalidInput, LedgerBusy
 from dphmm.storage.ledger import forks
 from dphmm.storage.ledger.check import check_contents, check_pages
 from dphmm.storage.ledger.connection import abandon, connect, ledger_path, use_wal
-from dphmm.storage.ledger.faults import explained
+from dphmm.storage.ledger.faults import damaged, explained
 from dphmm.storage.ledger.rows import account_from, entry_from, options_from, plan_from
 from dphmm.storage.ledger.schema import prepare
 from dphmm.storage.ledger.transaction import FIND_ACCOUNT, FIND_PLANS_AT, SqliteTransaction
@@ -71,6 +71,10 @@ class SqliteLedger:
         except sqlite3.Error as error:
             self._drop_connections()
             raise explained(error, path) from error
+        except UnicodeDecodeError:
+            # What the database says of a schema that is not text cannot be read either.
+            self._drop_connections()
+            raise damaged(path) from None
         except BaseException:
             self._drop_connections()
             raise
