@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long lint bench verify crashes coverage docs clean help
+.PHONY: demo test test-long lint bench verify crashes fuzz mutants coverage docs clean help
 
 help:
 	@echo "make demo       set up, then run dphmm demo (writes demo-out/report.html)"
@@ -15,6 +15,8 @@ help:
 	@echo "make bench      every speed figure as a ratio against the papers' algorithms written plainly (15 minutes)"
 	@echo "make verify     the worst log-ratio over all required pairs of 10,000 random instances (minutes)"
 	@echo "make crashes    1,000 kills at random and named points (minutes)"
+	@echo "make fuzz       every file reader under coverage-guided fuzzing, a minute each (where atheris is installed)"
+	@echo "make mutants    seeded privacy bugs, each of which a test must catch (minutes)"
 	@echo "make coverage   line coverage with the kernels as plain Python"
 
 $(READY): pyproject.toml
@@ -47,6 +49,12 @@ verify: $(READY)
 
 crashes: $(READY)
 	$(BIN)/python benchmarks/crashes.py --kills 1000
+
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz/guided.py --seconds 60
+
+mutants: $(READY)
+	$(BIN)/python -m tests.mutants
 
 coverage: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long" --cov=dphmm --cov-report=term-missing

@@ -314,3 +314,16 @@ def join_cells(
                 other = cell_at(linear[cell] + deltas[k], linear, table)
                 if other >= 0 and active[other]:
                     join(parent, image[cell], image[other])
+
+
+@kernel
+def column_ends(low: IntArray, high: IntArray) -> IntArray:
+    """(x, y) of the lowest and the highest of every column that has any."""
+    ends = np.empty((2 * low.size, 2), np.int64)
+    size = 0
+    for x in range(low.size):
+        if low[x] <= high[x]:
+            ends[size] = (x, low[x])
+            ends[size + 1] = (x, high[x])
+            size += 2
+    return ends[:size].copy()

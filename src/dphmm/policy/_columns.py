@@ -47,5 +47,6 @@ class DifferenceColumns:
 
     def points(self) -> IntArray:
         """The extreme differences (m, 2) that were found."""
-        x = np.flatnonzero(self.high > -EMPTY)
-        return np.concatenate([np.stack([x, self.high[x]], axis=1), np.stack([x, self.low[x]], axis=1)])
+        from dphmm._kernels.policy import column_ends
+
+        return column_ends(self.low, self.high)

@@ -14,7 +14,6 @@ from typing import Protocol
 
 import numpy as np
 
-from dphmm.policy._hull_points import hull_points
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.integers import null_lattice
@@ -84,9 +83,7 @@ class _Edges:
     def few(self) -> PointDifferences | None:
         """A few of them with the same hull, where the policy can tell."""
         rows = self.policy.few_differences(self.lattice, self.constraint)
-        if rows is None:
-            return None
-        return PointDifferences(hull_points(rows) if rows.shape[1] <= 2 else rows)
+        return None if rows is None else PointDifferences(rows)
 
 
 @dataclass(frozen=True)

@@ -227,3 +227,9 @@ def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace
     if not model.n_states == policy.n_states == space.n_states:
         came = f"{model.n_states} states in the model, {policy.n_states} in the policy, {space.n_states} in the space"
         raise InvalidInput("space", came, "the same number in all three")
+    # Another query has other answers, but the same states in the same order.
+    own, others = space.given_names, model.space.given_names if model.space is not None else None
+    if own is not None and others is not None and own != others:
+        state = next(i for i, (a, b) in enumerate(zip(own, others, strict=True)) if a != b)
+        expected = f"{others[state]!r}, as the model calls it: the same states in the same order"
+        raise InvalidInput("space", f"state {state} called {own[state]!r}", expected)

@@ -85,6 +85,11 @@ class StateSpace:
         """The names of the states, in order."""
         return self._default_names() if self._given_names is None else self._given_names
 
+    @property
+    def given_names(self) -> tuple[str, ...] | None:
+        """The names that the states were given; None where they have but their numbers, or those of their places."""
+        return self._given_names
+
     def _default_names(self) -> tuple[str, ...]:
         return tuple(map(str, range(self.n_states)))
 

@@ -1,0 +1,359 @@
+"""Every reader of a file, in one list: what the fuzz tests, the guided driver and the walk go through."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import dphmm
+from dphmm.cli.answers import labels_by_state, space_of_answers
+from dphmm.cli.release_stream import BadLine, parse_line
+from dphmm.errors import DphmmError
+from dphmm.storage.importers import IMPORTERS
+from dphmm.storage.statement import load_statement
+from dphmm.storage.tables import read_table
+from faults.forging import model_members, write_members
+from faults.spoiled_files import PLT, parquet, plt, tarred, zipped
+from fuzz.archive_files import tar_of, zip_of
+from fuzz.ledger_files import ledger_file
+from fuzz.model_files import model_file
+from fuzz.mutations import (
+    Mutation,
+    bytes_anywhere,
+    inside_gzip,
+    json_lines,
+    json_text,
+    quoted_cells,
+    table_text,
+)
+from fuzz.parquet_files import parquet_file
+
+STATE, DIGITS, MOMENT = "CANARY_7f3a", "50.01937465", "2024-05-06T08:03:41.867531Z"
+#: What no message may repeat of a private file.
+SECRETS = (STATE, "01937465", "867531")
+NAMES = ("alpha", "beta", "gamma", "delta")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How to read a file, valid files of its format, and how to spoil them.
+
+    ``place``: the path under a folder at which the reader finds the file; the reader gets the folder and that path.
+    """
+
+    read: Callable[[Path], object]
+    suffix: str
+    seeds: Callable[[], list[bytes]]
+    mutations: tuple[Mutation, ...]
+    private: bool = False
+    writes: bool = False
+    errors: tuple[type[Exception], ...] = (DphmmError,)
+    place: str = ""
+    #: Public functions this reader stands for, as the walk finds them.
+    covers: tuple[str, ...] = field(default=())
+    #: Why the reader is known to fail; tests/fuzz/test_found.py shows how.
+    known: str = ""
+
+    def path(self, folder: Path) -> Path:
+        """Where the file goes."""
+        return folder / (self.place or f"x{self.suffix}")
+
+    def secrets(self, content: bytes) -> tuple[str, ...]:
+        """What may not be told. Names of columns may: they are the first row, whatever it says."""
+        if not self.private:
+            return ()
+        first = next((line for line in content.splitlines() if line), b"").decode("utf-8", "replace")
+        return tuple(secret for secret in SECRETS if secret[0].isdigit() or secret not in first)
+
+
+@cache
+def chain() -> Any:
+    """A model on four named states."""
+    space = dphmm.StateSpace([[0, 0], [1, 0], [0, 2], [1, 2]], NAMES)
+    return dphmm.MarkovModel([0.25] * 4, np.full((4, 4), 0.25), space=space)
+
+
+def _made(write: Callable[[Path], object], suffix: str) -> bytes:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"x{suffix}"
+        write(path)
+        return path.read_bytes()
+
+
+@cache
+def _models() -> list[bytes]:
+    grid = dphmm.Grid(10.0, 50.0, 10.03, 50.02, "1km")
+    n = grid.n_states
+    on_map = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), space=grid, step=300)
+    snapped = dphmm.StateSpace([0.1, 0.25, 0.7], ["a", "b", "c"])
+    plain = dphmm.MarkovModel([1, 0, 0], np.eye(3), space=snapped, provenance={"private": False})
+    forged = model_members([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], names=["a", "b"])
+    saved = [_made(lambda path, m=m: dphmm.save_model(m, path), ".npz") for m in (on_map, plain, chain())]
+    return [*saved, _made(lambda path: write_members(path, forged), ".npz")]
+
+
+@cache
+def _policies() -> list[bytes]:
+    policy, model = dphmm.policy, chain()
+    kinds = [
+        policy.complete(4),
+        policy.categorical(["a", "a", "b", "b"]),
+        policy.radius(model.space, 1.5),
+        policy.transition(model),
+        policy.from_edges([(0, 1), (2, 3)], 4),
+    ]
+    kinds.append(kinds[1].union(kinds[4]))
+    return [_made(lambda path, k=k: dphmm.save_policy(k, path, model=model), ".json") for k in kinds]
+
+
+@cache
+def _ledgers() -> list[bytes]:
+    def write(path: Path) -> None:
+        model = chain()
+        with dphmm.open_ledger(path) as ledger:
+            complete, bits = dphmm.policy.complete(4), dphmm.ReplayBits(1)
+            running = dphmm.ReleaseSession(model, complete, model.space, 1, subject="a", ledger=ledger, bits=bits)
+            running.release(0)
+            running.skip(2)
+            running.release(1)
+
+    return [_made(write, ".db")]
+
+
+def _read_ledger(path: Path) -> None:
+    from dphmm.accounting.summary import summarise_ledger
+
+    with dphmm.open_ledger(path) as ledger:
+        for subject, query in ledger.sessions():
+            ledger.entries(subject, query)
+            ledger.spent(subject)
+        summarise_ledger(ledger, None)
+        model = chain()
+        dphmm.ReleaseSession.resume(ledger, "a", model, dphmm.policy.complete(4), model.space)
+        ledger.check()
+
+
+def _lines(on_map: bool) -> Callable[[Path], None]:
+    def read(path: Path) -> None:
+        for line in path.read_bytes().splitlines():
+            parse_line(line, on_map)
+
+    return read
+
+
+_ROWS = (
+    f"user,t,lat,lon,trip\nu1,{MOMENT},{DIGITS},10.01,1\nu2,2024-05-06T08:05:00Z,{DIGITS},-116.3,2\n"
+    f"u1,2024-05-06T10:05:00+02:00,{DIGITS},10.02,1\n"
+).encode()
+_VISITS = f"user,step,state\nv1,1,{STATE}_a\nv1,2,{STATE}_b\nv2,1,{STATE}_a\n".encode()
+_RELEASED = b"user,t,step,z_0,estimate,epsilon,cost,plan\nu1,2024-05-06T08:05:00Z,1,-3,alpha,1,inf,ab\n"
+_PLT = plt(f"{DIGITS},116.1,0,492,39744.1,2008-10-23,02:53:04", f"{DIGITS},116.2,0,492,39744.1,2008-10-23,02:53:09")
+_GOWALLA = (
+    f"0\t2010-10-19T23:55:27Z\t{DIGITS}\t-97.795\t22847\n1\t2010-10-18T22:17:43Z\t{DIGITS}\t-97.764\t420\n".encode()
+)
+_SEQ = b"% a comment\nfrontpage news tech\n1 1 2\n3\n2 3 1\n"
+_WIDE = f"id,s1,s2,s3\np1,{STATE}_a,{STATE}_b,\np2,{STATE}_b,,{STATE}_a\n".encode()
+_GRAPHML = (
+    b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="w" for="edge" attr.name="weight"/>'
+    b'<graph edgedefault="undirected"><node id="alpha"/><node id="beta"/><edge source="alpha" target="beta">'
+    b'<data key="w">1.0</data></edge></graph></graphml>'
+)
+_NODE_LINK = json.dumps(
+    {
+        "directed": False,
+        "nodes": [{"id": name} for name in NAMES],
+        "edges": [{"source": "alpha", "target": "beta", "weight": 1}],
+    }
+).encode()
+_STATEMENT = b'{"format": 1, "software": {"name": "dphmm", "version": "0.1.0"}, "file": {"name": "x"}, "epsilon": "1"}'
+_PLACES = (
+    f'{{"user": "u", "t": "{MOMENT}", "lat": {DIGITS}, "lon": 10.0}}\n{{"user": 3, "lat": {DIGITS}, "lon": 350}}\n'
+).encode()
+_PAGES = f'{{"user": "u", "t": "{MOMENT}", "state": "{STATE}"}}\n{{"user": 3, "state": "{STATE}"}}\n'.encode()
+
+
+def _table_seed() -> list[bytes]:
+    stamps = pa.array([1_714_982_400_000_000] * 2, pa.timestamp("us", "UTC"))
+    places = pa.table(
+        {"user": ["u1", "u2"], "t": stamps, "lat": [float(DIGITS)] * 2, "lon": [10.0, 11.0], "trip": [1, 2]}
+    )
+    visits = pa.table({"user": [1, 2], "step": [1, 2], "state": [f"{STATE}_a", f"{STATE}_b"]})
+    return [parquet(places), parquet(visits)]
+
+
+def _gowalla(path: Path) -> object:
+    return IMPORTERS["gowalla"](path)
+
+
+def _load(path: Path) -> object:
+    return dphmm.load_trajectories(path)
+
+
+_CSV = (table_text(","), quoted_cells, bytes_anywhere)
+_COLUMNS = "s1:s3"
+
+READERS: dict[str, Reader] = {
+    "model": Reader(
+        dphmm.load_model, ".npz", _models, (model_file, model_file, bytes_anywhere), covers=("load_model",)
+    ),
+    "policy": Reader(
+        lambda path: dphmm.load_policy(path, model=chain()),
+        ".json",
+        _policies,
+        (json_text, json_text, bytes_anywhere),
+        covers=("load_policy",),
+    ),
+    "policy without a model": Reader(
+        dphmm.load_policy, ".json", lambda: [*_policies()[:2], *_policies()[4:]], (json_text, bytes_anywhere)
+    ),
+    "trajectories csv": Reader(_load, ".csv", lambda: [_ROWS, _VISITS], _CSV, True, covers=("load_trajectories",)),
+    "trajectories csv.gz": Reader(
+        _load, ".csv.gz", lambda: [gzip.compress(_ROWS, mtime=0)], (inside_gzip(table_text(",")), bytes_anywhere), True
+    ),
+    "trajectories parquet": Reader(_load, ".parquet", _table_seed, (parquet_file, bytes_anywhere), True),
+    "trajectories with semicolons": Reader(
+        lambda path: dphmm.load_trajectories(path, delimiter=";", order_column="step"),
+        ".csv",
+        lambda: [_VISITS.replace(b",", b";")],
+        (table_text(";"), bytes_anywhere),
+        True,
+    ),
+    "local times": Reader(
+        lambda path: dphmm.load_trajectories(path, timezone="Europe/Berlin"),
+        ".csv",
+        lambda: [_ROWS.replace(b"Z,", b",")],
+        _CSV,
+        True,
+    ),
+    "released table": Reader(read_table, ".csv", lambda: [_RELEASED], _CSV, covers=("read_table",)),
+    "released parquet": Reader(read_table, ".parquet", _table_seed, (parquet_file, bytes_anywhere), True),
+    "import csv": Reader(IMPORTERS["csv"], ".csv", lambda: [_ROWS, _VISITS], _CSV, True, covers=("csv",)),
+    "geolife file": Reader(
+        lambda path: IMPORTERS["geolife"](path.parents[3]),
+        ".plt",
+        lambda: [_PLT],
+        (table_text(","), bytes_anywhere),
+        True,
+        place=PLT,
+        covers=("geolife",),
+    ),
+    "geolife zip": Reader(
+        IMPORTERS["geolife"],
+        ".zip",
+        lambda: [zipped({PLT: _PLT})],
+        (zip_of(table_text(",")), bytes_anywhere),
+        True,
+    ),
+    "geolife tar": Reader(
+        IMPORTERS["geolife"],
+        ".tar",
+        lambda: [tarred({PLT: _PLT}, packed=False)],
+        (tar_of(table_text(",")), bytes_anywhere),
+        True,
+    ),
+    "geolife tgz": Reader(
+        IMPORTERS["geolife"],
+        ".tgz",
+        lambda: [tarred({PLT: _PLT})],
+        (inside_gzip(tar_of(bytes_anywhere)), bytes_anywhere),
+        True,
+    ),
+    "gowalla": Reader(
+        _gowalla, ".txt", lambda: [_GOWALLA], (table_text("\t"), bytes_anywhere), True, covers=("gowalla",)
+    ),
+    "gowalla gz": Reader(
+        _gowalla,
+        ".txt.gz",
+        lambda: [gzip.compress(_GOWALLA, mtime=0)],
+        (inside_gzip(table_text("\t")), bytes_anywhere),
+        True,
+    ),
+    "sequences": Reader(
+        IMPORTERS["sequences"], ".seq", lambda: [_SEQ], (table_text(" "), bytes_anywhere), True, covers=("sequences",)
+    ),
+    "wide table": Reader(
+        lambda path: IMPORTERS["sequences"](path, columns=_COLUMNS, user_column="id"),
+        ".csv",
+        lambda: [_WIDE],
+        _CSV,
+        True,
+    ),
+    "edge list": Reader(
+        lambda path: dphmm.policy.from_edge_list(path, chain().space),
+        ".csv",
+        lambda: [b"alpha,beta\nbeta,gamma\n"],
+        _CSV,
+        covers=("from_edge_list",),
+    ),
+    "node-link graph": Reader(
+        lambda path: dphmm.policy.from_node_link(path, chain().space),
+        ".json",
+        lambda: [_NODE_LINK],
+        (json_text, bytes_anywhere),
+        covers=("from_node_link",),
+    ),
+    "graphml": Reader(
+        lambda path: dphmm.policy.from_graphml(path, chain().space),
+        ".graphml",
+        lambda: [_GRAPHML],
+        (table_text(" "), bytes_anywhere),
+        covers=("from_graphml",),
+    ),
+    "labels": Reader(
+        lambda path: labels_by_state(str(path), chain().space),
+        ".csv",
+        lambda: [b"state,label\nalpha,x\nbeta,x\ngamma,y\ndelta,y\n"],
+        _CSV,
+        covers=("labels_by_state",),
+    ),
+    "answers": Reader(
+        lambda path: space_of_answers(str(path)),
+        ".csv",
+        lambda: [b"state,x,y\nalpha,1,2\nbeta,0.5,3\n"],
+        _CSV,
+        covers=("space_of_answers",),
+    ),
+    "answers parquet": Reader(
+        lambda path: space_of_answers(str(path)),
+        ".parquet",
+        lambda: [parquet(pa.table({"state": NAMES, "x": [1.0, 2, 3, 4]}))],
+        (parquet_file, bytes_anywhere),
+    ),
+    "privacy statement": Reader(
+        lambda path: load_statement(path.with_name("x")),
+        ".privacy.json",
+        lambda: [_STATEMENT],
+        (json_text, bytes_anywhere),
+        covers=("load_statement",),
+    ),
+    "ledger": Reader(
+        _read_ledger,
+        ".db",
+        _ledgers,
+        (ledger_file,),
+        writes=True,
+        covers=("open_ledger",),
+    ),
+    "stream of places": Reader(
+        _lines(True),
+        ".jsonl",
+        lambda: [_PLACES],
+        (json_lines, bytes_anywhere),
+        True,
+        errors=(DphmmError, BadLine),
+        covers=("parse_line",),
+    ),
+    "stream of states": Reader(
+        _lines(False), ".jsonl", lambda: [_PAGES], (json_lines, bytes_anywhere), True, errors=(DphmmError, BadLine)
+    ),
+}
