@@ -54,7 +54,7 @@ fuzz: $(READY)
 	$(BIN)/python tests/fuzz/guided.py --seconds 60
 
 mutants: $(READY)
-	$(BIN)/python -m tests.mutants
+	PYTHONPATH=tests $(BIN)/python -m mutants
 
 coverage: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long" --cov=dphmm --cov-report=term-missing

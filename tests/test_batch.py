@@ -336,3 +336,32 @@ def test_a_cap_that_one_user_passes_stops_the_transaction_before_any_draw(parts)
 def test_an_unknown_loss_is_refused_at_once(parts):
     with pytest.raises(InvalidInput, match="estimate_loss"):
         batch(parts, estimate_loss="cubic")
+
+
+def test_a_table_without_times_is_refused_where_the_model_has_time_steps():
+    """Ranks of rows are no time bins: a gap would be published as one step."""
+    model = dphmm.MarkovModel(np.full(2, 0.5), np.full((2, 2), 0.5), step=300)
+    table = pd.DataFrame({"user": ["a", "a"], "state": ["0", "1"], "tt": [1, 2]})
+    with pytest.raises(InvalidInput, match=r"t: got no times; expected a column t"):
+        dphmm.release_many(table, model, dphmm.policy.complete(2), dphmm.StateSpace([0, 1]), 1)
+
+
+def test_choices_and_ledgers_that_are_none_are_refused_by_name():
+    model, policy, space = dphmm.MarkovModel([1, 0], np.full((2, 2), 0.5)), dphmm.policy.complete(2), [0, 1]
+    with pytest.raises(InvalidInput, match="leger: got an unknown choice"):
+        Batch(model, policy, dphmm.StateSpace(space), 1, leger=None)
+    with pytest.raises(InvalidInput, match=r"ledger: got str; expected a ledger: dphmm.open_ledger"):
+        Batch(model, policy, dphmm.StateSpace(space), 1, ledger="ledger.db")
+    with pytest.raises(InvalidInput, match=r"ledger: got str"):
+        dphmm.ReleaseSession(model, policy, dphmm.StateSpace(space), 1, ledger="ledger.db")
+
+
+def test_another_map_than_the_models_is_refused():
+    """A map beside the model's own would answer everybody from its edge; other answers of its states are a query."""
+    here, east = (dphmm.Grid.from_bounds(west, 52.0, west + 0.05, 52.03, cell=1000.0) for west in (13.0, 14.0))
+    n = here.n_states
+    assert here.digest != east.digest and n == east.n_states
+    model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), space=here)
+    with pytest.raises(InvalidInput, match="space: got another map"):
+        dphmm.ReleaseSession(model, dphmm.policy.complete(n), east, 1)
+    dphmm.ReleaseSession(model, dphmm.policy.complete(n), dphmm.StateSpace(np.arange(n)), 1, query="row")

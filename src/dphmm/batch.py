@@ -9,20 +9,20 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dphmm._checks import one_of
-from dphmm.accounting.ledger import Ledger, MemoryLedger
+from dphmm.accounting.ledger import Ledger
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.session.course import Course
 from dphmm.session.crowd import Crowd
-from dphmm.session.options import Options, checked_caps
+from dphmm.session.options import Options, checked_caps, checked_ledger
 from dphmm.session.planner import Planner, check_same_states
 from dphmm.session.releases import Released, Releases
 from dphmm.session.roster import Done, Roster, Truth, slices
@@ -87,11 +87,12 @@ class Batch:
         **choices: Any,
     ) -> None:
         check_same_states(model, policy, space)
+        _refuse_unknown(choices)
         start = model.start if start is None else start
         self.options = Options.checked(epsilon, dimension=space.dimension, start=start, **choices)
         self.model, self.policy, self.space = model, policy, space
         self.planner = Planner(policy, space, self.options)
-        self.ledger: Ledger = MemoryLedger() if ledger is None else ledger
+        self.ledger = checked_ledger(ledger)
         self.query = query
         self.caps = checked_caps(cap_epsilon, cap_cost)
         self._kept: dict[str, Any] = {
@@ -198,6 +199,20 @@ class Batch:
                 )
 
 
+def _refuse_unknown(choices: Mapping[str, Any]) -> None:
+    known = {field.name for field in fields(Options)} - {"epsilon", "start"}
+    for name in choices:
+        if name not in known:
+            raise InvalidInput(name, "an unknown choice", f"one of {', '.join(sorted(known))}")
+
+
+def _require_times(table: Any, model: MarkovModel) -> None:
+    names = list(getattr(table, "column_names", None) or table.columns)
+    if model.step is not None and not {"t", "step"} & set(names):
+        expected = f"a column t of times, because the model has steps of {model.step} s; or a column step"
+        raise InvalidInput("t", "no times", expected)
+
+
 def release_many(
     table: Any,
     model: MarkovModel,
@@ -235,6 +250,7 @@ def release_many(
     from dphmm.storage.trajectories import trajectories_from_table
 
     loaded = trajectories_from_table(table)
+    _require_times(table, model)
     if len(loaded.rejected):
         came = f"{len(loaded.rejected)} rows that cannot be read"
         raise InvalidInput("table", came, "a user, a time and a place or state in every row")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dphmm._checks import exact_epsilon, exact_number, one_of
-from dphmm.accounting.ledger import Caps
+from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import MECHANISM_CHOICES
 from dphmm.policy.constraint import DeltaSet, Support, parse_constraint
@@ -102,6 +102,15 @@ def _thickness(thickness: Exact | Sequence[Exact] | None, dimension: int) -> tup
     if any(t <= 0 for t in exact):
         raise InvalidInput("thickness", str(thickness), "lengths greater than 0, in answer units")
     return exact
+
+
+def checked_ledger(ledger: Ledger | None) -> Ledger:
+    """The ledger that was given, or one in memory. Raises InvalidInput for a path."""
+    if ledger is None:
+        return MemoryLedger()
+    if not hasattr(ledger, "transaction"):
+        raise InvalidInput("ledger", type(ledger).__name__, "a ledger: dphmm.open_ledger(path)")
+    return ledger
 
 
 def checked_caps(epsilon: Exact | None, cost: Exact | None) -> Caps:

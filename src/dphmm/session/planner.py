@@ -26,6 +26,7 @@ from dphmm.sensitivity.spread import largest_norm
 from dphmm.sensitivity.thicken import thicken
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION, Plan
+from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, IntArray, Loss
 
@@ -227,6 +228,9 @@ def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace
     if not model.n_states == policy.n_states == space.n_states:
         came = f"{model.n_states} states in the model, {policy.n_states} in the policy, {space.n_states} in the space"
         raise InvalidInput("space", came, "the same number in all three")
+    maps = isinstance(space, MapSpace) and isinstance(model.space, MapSpace)
+    if maps and model.space is not None and model.space.digest != space.digest:
+        raise InvalidInput("space", "another map than the model's", "the model's own: model.space")
     # Another query has other answers, but the same states in the same order.
     own, others = space.given_names, model.space.given_names if model.space is not None else None
     if own is not None and others is not None and own != others:

@@ -15,7 +15,6 @@ from dphmm.accounting.ledger import (
     Caps,
     Entry,
     Ledger,
-    MemoryLedger,
     PlanRecord,
     Request,
     SessionHeader,
@@ -30,7 +29,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.session.header import check_header, session_header
 from dphmm.session.joint import check_joint
-from dphmm.session.options import Options, checked_caps
+from dphmm.session.options import Options, checked_caps, checked_ledger
 from dphmm.session.plan import Plan, all_partners, given_partners, plan_states
 from dphmm.session.planner import Planner, check_same_states
 from dphmm.session.release import Release
@@ -140,7 +139,7 @@ class ReleaseSession:
         self._planner = planner
         self._space = planner.space
         self._options = planner.options
-        self._ledger: Ledger = MemoryLedger() if ledger is None else ledger
+        self._ledger = checked_ledger(ledger)
         self._subject = subject
         self._query = query
         self._origin = origin

@@ -23,6 +23,9 @@ class MapSpace(StateSpace):
 
     projection: Projection
 
+    def _whereabouts(self) -> str:
+        return f"\n{self.projection!r}"
+
     @abstractmethod
     def _locate(self, lat: FloatArray, lon: FloatArray) -> IntArray:
         """States of finite places; -1 outside."""
