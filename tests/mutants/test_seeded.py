@@ -1,0 +1,155 @@
+"""The seeded privacy bugs: planted one at a time in a copy of the project, each must be killed by the tests named for
+it.
+
+Claim of the long test: every bug is killed, 100 %, and its killers pass where nothing is planted. A bug is killed
+where each test named for it fails; one that keeps the tests from starting, or that does not fit the code any more, is
+not. The quick tests keep the table true between runs: every bug fits the code of today, its result is Python, its
+killers exist, and the machinery convicts a bug, acquits a change that changes nothing, and refuses to test another
+copy.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mutants.catalogue import ROOT, SEEDED, DoesNotApply, Edit, Mutant, catalogue
+from mutants.seeding import Verdict, summary, verdicts
+from mutants.workshop import Workshop
+
+MUTANTS = catalogue()
+#: How many of each family there are.
+FAMILIES = {"C": 8, "H": 16, "L": 12, "S": 17, "X": 6}
+
+
+def test_every_bug_is_there_once():
+    numbers = [mutant.number for mutant in MUTANTS]
+    assert sorted(numbers) == sorted(f"{family}{n}" for family, count in FAMILIES.items() for n in range(1, count + 1))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.number)
+def test_it_fits_the_code_of_today(mutant):
+    for name, text in mutant.changed(ROOT).items():
+        before = (ROOT / name).read_text()
+        assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(before))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.number)
+def test_its_killers_exist(mutant):
+    for killer in mutant.killers:
+        path, *names = killer.split("[")[0].split("::")
+        text = (ROOT / path).read_text()
+        assert all(re.search(rf"^\s*(def|class) {name}\b", text, re.MULTILINE) for name in names), killer
+        assert names, f"{killer}: a test, not a file of tests"
+
+
+def edit(find: str, replace: str) -> Edit:
+    return Edit("src/dphmm/accounting/budget.py", find, replace)
+
+
+@pytest.mark.parametrize("find", ["no such text anywhere", "def "])
+def test_text_that_is_not_there_exactly_once_does_not_apply(find):
+    with pytest.raises(DoesNotApply, match="occurs"):
+        Mutant("S1", "", ("x",), (edit(find, ""),), "").changed(ROOT)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"number": "S1", "bug": "", "killers": []},
+        {"number": "S1", "bug": "", "killers": [], "edit": [{"file": "a", "find": "b", "replace": "c"}]},
+        {
+            "number": "S1",
+            "bug": "",
+            "killers": ["t"],
+            "absent": "no code",
+            "edit": [{"file": "", "find": "", "replace": ""}],
+        },
+        {"number": "S1", "bug": "", "killers": ["t"], "absent": "no code", "killer": "t"},
+    ],
+)
+def test_a_record_says_one_thing(record):
+    with pytest.raises(ValueError, match="S1"):
+        Mutant.of(record)
+
+
+def test_files_of_the_table_are_read_whole():
+    for path in SEEDED.glob("*.toml"):
+        assert tomllib.loads(path.read_text()).keys() == {"mutant"}
+
+
+def test_text_changes_and_comes_back(tmp_path):
+    shop = Workshop.__new__(Workshop)
+    shop.copy = tmp_path
+    shop._moments = iter(range(1, 10))
+    (tmp_path / "a.py").write_text("one\n")
+    before = (tmp_path / "a.py").stat().st_mtime_ns
+    stamps = set()
+    for text in ("two\n", "six\n"):
+        with pytest.raises(KeyError), shop.changed({"a.py": text}):
+            assert (tmp_path / "a.py").read_text() == text
+            stamps.add(int((tmp_path / "a.py").stat().st_mtime))
+            raise KeyError
+    assert len(stamps) == 2  # or stale bytecode of the same size would be run
+    assert (tmp_path / "a.py").read_text() == "one\n"
+    assert (tmp_path / "a.py").stat().st_mtime_ns == before
+
+
+def test_another_dphmm_than_the_copys_is_not_tested(tmp_path):
+    environment = {
+        "PYTHONPATH": str(ROOT / "tests"),
+        "MUTANTS_COPY": str(tmp_path),
+        "MUTANTS_OUTCOMES": str(tmp_path / "o"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "mutants.outcomes", "tests/test_public.py"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "which is not in" in done.stdout + done.stderr
+
+
+KILLER = (
+    "tests/accounting/test_rounding.py::test_a_hair_above_a_billionth_is_charged_as_the_next_and_capped_as_this_one"
+)
+OTHER = "tests/accounting/test_rounding.py::test_a_cap_that_only_floats_would_hold_is_passed"
+TRIALS = {
+    "killed": (edit("return -(-numerator * NANO // denominator)", "return numerator * NANO // denominator"), (KILLER,)),
+    "survived": (edit("NANO = 10**9", "NANO = 1000**3"), (KILLER,)),
+    "broke the tests": (edit("NANO = 10**9", "NANO = "), (KILLER,)),
+    "does not apply": (edit("NANO = 10**8", "NANO = 10**9"), (KILLER,)),
+    "fails without it": (edit("NANO = 10**9", "NANO = 1000**3"), (KILLER, OTHER + "_not_there")),
+}
+
+
+@pytest.mark.long
+def test_the_machinery_tells_what_became_of_a_bug():
+    """A test that is named and does not fail leaves a bug alive, too."""
+    for outcome, (change, killers) in TRIALS.items():
+        if outcome != "fails without it":
+            mutant = Mutant("S1", "", killers, (change,), "")
+            assert [v.outcome for v in verdicts([mutant], ROOT, 1, lambda verdict: None)] == [outcome]
+    idle = Mutant("S1", "", (KILLER, OTHER), (TRIALS["killed"][0],), "")
+    assert verdicts([idle], ROOT, 1, lambda verdict: None)[0] == Verdict(idle, "survived", OTHER)
+
+
+def test_the_summary_counts_what_can_be_planted():
+    found = [Verdict(MUTANTS[0], outcome, "") for outcome in ("killed", "killed", "absent", "survived")]
+    assert summary(found) == "2 of 3 killed, 1 absent, 1 survived"
+    assert [verdict.good for verdict in found] == [True, True, True, False]
+
+
+@pytest.mark.long
+def test_every_seeded_bug_is_killed():
+    found = verdicts(MUTANTS, Path(ROOT), 2, lambda verdict: None)
+    assert {v.mutant.number: (v.outcome, v.told) for v in found if not v.good} == {}
