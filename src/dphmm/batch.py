@@ -32,7 +32,7 @@ from dphmm.states.observed import in_steps, public_times, true_states
 from dphmm.states.sequences import Visit
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories
-from dphmm.types import Bits, Exact
+from dphmm.types import Bits, Exact, IntArray
 
 __all__ = ["Batch", "BatchReport", "Progress", "Released", "Releases", "release_many", "terminal_bar"]
 
@@ -43,6 +43,7 @@ _CHUNK_ONE_BY_ONE = 2000
 _CHUNK_STATES = 2**26
 #: Beyond so many states a step takes longer than all that the crowd saves, and its shared arrays are large.
 _MOST_CROWD_STATES = 2**17
+_LARGEST_STEP = 2**53
 
 Progress = Callable[[int, int], None]
 
@@ -136,6 +137,7 @@ class Batch:
         self.report.rows, self.report.subjects = len(trajectories), len(visits)
         self.report.same_step = repeated + sum(dict(twice).values())
         times = public_times(stepped, self.model.step)
+        _check_steps(stepped.steps())
         roster = self._roster(Truth(stepped.steps(), times, states, stepped.step is None))
         if not resume:
             self._refuse_known(roster, [visit.user for visit in visits])
@@ -197,6 +199,12 @@ class Batch:
                     f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {len(visit.rows)} rows; spent "
                     f"{float(spent):g} of {float(cap):g}, nothing was released; raise the cap or release fewer rows"
                 )
+
+
+def _check_steps(steps: IntArray) -> None:
+    # Differences of step numbers, and what is counted from 1, must stay far from the ends of 64 bits.
+    if len(steps) and not -_LARGEST_STEP <= int(steps.min()) <= int(steps.max()) <= _LARGEST_STEP:
+        raise InvalidInput("step", f"a number beyond {_LARGEST_STEP}", f"step numbers up to {_LARGEST_STEP}")
 
 
 def _refuse_unknown(choices: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ transactions, pieces of work and cores.
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -15,9 +16,13 @@ import dphmm
 from dphmm._kernels.markov import predict
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch
+from dphmm.errors import InvalidInput
 from dphmm.session import following
+from dphmm.session.asking import Rows, Steps
 from dphmm.session.course import Course
+from dphmm.session.crowd import Part
 from dphmm.session.drawing import draw_many
+from dphmm.session.following import Script
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from dphmm.states.trajectory import Trajectories
@@ -247,3 +252,42 @@ def test_only_one_row_is_kept_whatever_the_number_of_subjects(monkeypatch):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8e6
+
+
+def test_rows_are_found_however_far_their_steps_are():
+    """A key of owner and step in one number passed 64 bits: one row at step 2**53 gave others each other's answers."""
+    n, far = 6000, 2**53 - 3
+    owner, t = np.repeat(np.arange(n // 2), 2), np.tile(np.array([1, far]), n // 2)
+    zeros, nothing = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
+    script = Script(t == 1, t, zeros, np.zeros((n, 2), dtype=np.int64))
+    steps = Steps(script, owner, nothing, nothing)
+    rows = Rows(owner, t, zeros, ~nothing, np.zeros(n // 2, dtype=np.int64))
+    assert steps.find(rows).tolist() == list(range(n))
+    late = rows._replace(t=np.where(t == 1, 2, t))
+    assert np.array_equal(steps.find(late), np.where(t == 1, -1, np.arange(n)))
+
+
+def test_every_shown_row_is_the_one_that_the_ledger_holds():
+    """Many subjects, some far ahead of the others: what is shown is read off the ledger's own rows."""
+    model = dphmm.MarkovModel(np.full(9, 1 / 9), np.full((9, 9), 1 / 9))
+    space = dphmm.StateSpace(np.stack(np.divmod(np.arange(9), 3), axis=1))
+    rows = [(f"u{user}", step, str(user % 9)) for user in range(2500) for step in (0, 1 + user % 7 * 10**6)]
+    ledger = dphmm.accounting.MemoryLedger()
+    table = pd.DataFrame(rows, columns=["user", "step", "state"])
+    shown = dphmm.release_many(table, model, dphmm.policy.complete(9), space, 1, ledger=ledger)
+    held = {(u, e.t): e.z for u, q in ledger.sessions() for e in ledger.entries(u, q) if e.z is not None}
+    columns = zip(shown.user, shown.step, shown.z_0.astype(int), shown.z_1.astype(int), strict=True)
+    assert {(u, s): (x, y) for u, s, x, y in columns} == held and len(held) == 5000
+
+
+def test_a_gap_that_would_take_hours_is_refused_before_anything_is_drawn():
+    model = dphmm.MarkovModel([0.5, 0.5], np.eye(2)[::-1])
+    ledger = dphmm.accounting.MemoryLedger()
+    table = pd.DataFrame({"user": ["a", "a"], "step": [0, 2**40], "state": ["0", "1"]})
+    with pytest.raises(InvalidInput, match="t: got a gap of"):
+        dphmm.release_many(table, model, dphmm.policy.complete(2), dphmm.StateSpace([0, 1]), 1, ledger=ledger)
+    assert ledger.sessions() == []
+    session = dphmm.ReleaseSession(model, dphmm.policy.complete(2), dphmm.StateSpace([0, 1]), 1)
+    with pytest.raises(InvalidInput, match="t: got a gap of"):
+        session.skip(2**40)
+    assert "7773" not in repr(Rows(*(np.array([7773]),) * 5)) + repr(Part(None, np.array([1]), np.array([7773])))

@@ -5,6 +5,7 @@ Proof: docs/proofs/ledger.md.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ class MemoryLedger:
 
     def __init__(self) -> None:
         self._turn = Turn()
+        self._pid = os.getpid()
         self._closed = False
         self._headers: dict[Key, SessionHeader] = {}
         self._queries: dict[str, set[str]] = {}
@@ -91,6 +93,9 @@ class MemoryLedger:
     def _require_open(self) -> None:
         if self._closed:
             raise InvalidInput("ledger", "a closed one", "an open ledger")
+        if os.getpid() != self._pid:
+            # Two copies would each give an answer to one question.
+            raise InvalidInput("ledger", "one in another process's memory", "a ledger file, which processes can share")
 
 
 class MemoryTransaction(BaseTransaction):

@@ -201,7 +201,7 @@ def _threshold(masses: FloatArray, delta: Fraction) -> tuple[float, int]:
     running = np.cumsum(descending)
     # Sums drift by less than one rounding per term; where that could matter, exactly rounded ones decide.
     drift = 2.0**-51 * len(masses) * total
-    enough = share * total - MASS_TOLERANCE
+    enough = (share - MASS_TOLERANCE) * total
     surely, perhaps = np.searchsorted(running, (enough - drift, enough + drift))
     if perhaps > surely or perhaps == len(running):
         descending = np.sort(masses)[::-1]
@@ -213,7 +213,7 @@ def _threshold(masses: FloatArray, delta: Fraction) -> tuple[float, int]:
 
 def _exact_count(descending: FloatArray, share: float, guess: int) -> int:
     """How many of the largest masses hold the share, from exactly rounded sums."""
-    enough = share * math.fsum(descending) - MASS_TOLERANCE
+    enough = (share - MASS_TOLERANCE) * math.fsum(descending)
     count = min(guess, len(descending))
     while count > 1 and math.fsum(descending[: count - 1]) >= enough:
         count -= 1

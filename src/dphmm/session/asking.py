@@ -11,10 +11,20 @@ from typing import NamedTuple
 import numpy as np
 
 from dphmm.accounting.ledger import Request, Requests, StoredMany
+from dphmm.errors import InvalidInput
 from dphmm.session.course import Course
 from dphmm.session.following import Script
 from dphmm.session.history import History
 from dphmm.types import BoolArray, IntArray
+
+#: Most steps that one skip may pass over: a belief is moved through each of them.
+MOST_SKIPPED = 2**26
+
+
+def check_gap(steps: int) -> None:
+    """Refuse to skip so many steps."""
+    if steps > MOST_SKIPPED:
+        raise InvalidInput("t", f"a gap of {steps} steps", f"at most {MOST_SKIPPED} steps without a release")
 
 
 class Rows(NamedTuple):
@@ -22,6 +32,9 @@ class Rows(NamedTuple):
 
     ``through`` is the last stored step of each subject.
     """
+
+    def __repr__(self) -> str:
+        return f"Rows({len(self.t)} of {len(self.through)} subjects)"
 
     owner: IntArray
     t: IntArray
@@ -55,6 +68,7 @@ class Asked(NamedTuple):
         owner, t = rows.owner[new], rows.t[new]
         before = np.where(np.diff(owner, prepend=-1) != 0, rows.through[owner], np.roll(t, 1))
         gap = t - before - 1
+        check_gap(int(gap.max(initial=0)))
         place = np.repeat(np.arange(len(new)), 1 + (gap > 0))
         skips = np.zeros(len(place), dtype=np.bool_)
         skips[:-1] = place[1:] == place[:-1]
@@ -98,10 +112,11 @@ class Steps(NamedTuple):
     def find(self, rows: Rows) -> IntArray:
         """Where each row's release is among the steps; -1 for a row that came too late."""
         released = np.flatnonzero(self.script.skipped == 0)
-        width = 2 + max(int(rows.t.max(initial=0)), int(self.script.t.max(initial=0)))
-        keys = self.owner[released] * width + self.script.t[released]
-        wanted = rows.owner * width + np.maximum(rows.t, 0)
-        place = np.searchsorted(keys, wanted)
-        place[place == len(keys)] = 0
-        there = keys[place] == wanted if len(keys) else np.zeros(len(wanted), dtype=np.bool_)
-        return np.where(there, released[place] if len(keys) else -1, -1)
+        if not len(released):
+            return np.full(len(rows.t), -1, dtype=np.int64)
+        # Ranks of steps, not steps: a key of owner and step would pass 64 bits for a step far away.
+        steps, rank = np.unique(np.concatenate([self.script.t[released], rows.t]), return_inverse=True)
+        keys = self.owner[released] * len(steps) + rank[: len(released)]
+        wanted = rows.owner * len(steps) + rank[len(released) :]
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[place] == wanted, released[place], -1)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dphmm.accounting.ledger import Caps, SessionHeader, StoredMany, Transaction
+from dphmm.errors import DphmmError
 from dphmm.markov.model import MarkovModel
 from dphmm.session.asking import Asked, Rows, Steps
 from dphmm.session.course import Course
@@ -45,6 +46,9 @@ class Member:
 
 class Part(NamedTuple):
     """Some rows (k,) of a member, by step; a state is -1 where the space has none such."""
+
+    def __repr__(self) -> str:
+        return f"Part({len(self.t)} rows)"
 
     member: Member
     t: IntArray
@@ -129,6 +133,8 @@ class Crowd:
 
     def _answered(self, rows: Rows, steps: Steps, followed: Followed, skipped: int, drifted: int) -> Answered:
         at = steps.find(rows)
+        if np.any(rows.new & (at < 0)):
+            raise DphmmError("release: a row that was stored now was not found again; nothing of this chunk is shown")
         found = np.flatnonzero(at >= 0)
         at = at[found]
         numbers, term = np.unique(self.course.numbers(rows.t[found]), return_inverse=True)

@@ -27,6 +27,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
+from dphmm.session.asking import check_gap
 from dphmm.session.header import check_header, session_header
 from dphmm.session.joint import check_joint
 from dphmm.session.options import Options, checked_caps, checked_ledger
@@ -270,6 +271,7 @@ class ReleaseSession:
 
     def skip_within(self, transaction: Transaction, steps: int = 1) -> Outcome:
         """Record that the coming steps are skipped, in a transaction of the caller's."""
+        check_gap(steps)
         self._open(transaction)
         request = Request(
             subject=self._subject,
