@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from dphmm.errors import InvalidInput, LedgerBusy
 
@@ -16,35 +16,44 @@ class Turn:
     """A lock that other threads wait for and that its own thread may not take twice."""
 
     def __init__(self, timeout: float | None = None) -> None:
-        self._lock = threading.Lock()
+        # One that knows its thread: an interrupt just after it was taken must not leave it taken for ever.
+        self._lock = threading.RLock()
         self._owner: int | None = None
         self._timeout = timeout
 
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Wait for the turn. Raises InvalidInput when nested, LedgerBusy after the timeout (seconds)."""
-        if not self.take():
-            raise LedgerBusy(f"ledger: another thread held it for over {self._timeout:g} s; nothing was drawn or spent")
+        self._refuse_nested()
         try:
+            if not self.take():
+                raise LedgerBusy(
+                    f"ledger: another thread held it for over {self._timeout:g} s; nothing was drawn or spent"
+                )
             yield
         finally:
             self.give_back()
 
     def take(self) -> bool:
         """Take the turn, or False after the timeout."""
-        if self.mine:
-            raise InvalidInput("transaction", "one inside another", "one at a time: leave the first before the next")
+        self._refuse_nested()
         if not self._lock.acquire(timeout=-1 if self._timeout is None else self._timeout):
             return False
         self._owner = threading.get_ident()
         return True
 
     def give_back(self) -> None:
-        """End the turn of this thread."""
-        self._owner = None
-        self._lock.release()
+        """End the turn of this thread, if it is its turn."""
+        if self.mine:
+            self._owner = None
+        with suppress(RuntimeError):
+            self._lock.release()
 
     @property
     def mine(self) -> bool:
         """Whether this thread has the turn."""
         return self._owner == threading.get_ident()
+
+    def _refuse_nested(self) -> None:
+        if self.mine:
+            raise InvalidInput("transaction", "one inside another", "one at a time: leave the first before the next")

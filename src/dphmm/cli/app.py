@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from dphmm.cli.outcomes import BAD_INPUT, FAILED, Interrupted, one_line, stopped_code
-from dphmm.cli.termination import answered_like_an_interrupt
+from dphmm.cli.termination import answered_like_an_interrupt, asked_to_stop
 from dphmm.cli.wording import on_the_command_line
 from dphmm.errors import DphmmError
 
@@ -81,6 +81,14 @@ def _code(run: Any) -> int:
     except OSError as error:
         # The machine refused: a full disk, a folder that went away. What was stored stays stored.
         return _told(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", FAILED)
+    except Exception:
+        # A library may turn an interrupt inside it into an error of its own.
+        stopped_by = asked_to_stop()
+        if stopped_by is None:
+            raise
+        return _line(
+            "interrupted: a file is written whole or not at all; what a ledger holds stays", stopped_code(stopped_by)
+        )
 
 
 def _told(message: str, code: int) -> int:

@@ -1,4 +1,4 @@
-"""SIGTERM, answered as Ctrl-C is: what is open is closed, what was committed stays."""
+"""Ctrl-C and SIGTERM, answered alike: what is open is closed, what was committed stays."""
 
 from __future__ import annotations
 
@@ -15,18 +15,36 @@ from dphmm.cli.outcomes import Terminated
 @contextmanager
 def answered_like_an_interrupt() -> Iterator[None]:
     """Inside the block the first SIGTERM raises Terminated; later ones do not disturb the tidying up."""
-    before = signal.getsignal(signal.SIGTERM)
+    _asked.clear()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     # Only the main thread may set handlers, and what a parent chose to ignore stays ignored.
-    if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
+    if threading.current_thread() is not threading.main_thread() or before[signal.SIGTERM] is signal.SIG_IGN:
         yield
         return
     signal.signal(signal.SIGTERM, _stop)
+    if before[signal.SIGINT] is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def asked_to_stop() -> KeyboardInterrupt | None:
+    """The interrupt that was asked for, even where a library made another error of it."""
+    return _asked[0] if _asked else None
+
+
+_asked: list[KeyboardInterrupt] = []
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    _asked.append(KeyboardInterrupt())
+    raise _asked[-1]
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Terminated
+    _asked.append(Terminated())
+    raise _asked[-1]
