@@ -46,3 +46,14 @@ def test_drift_is_what_lies_outside_the_plan_set():
     plan = plan_of(plan_set=(False, True, True, False, True, False))
     assert count_drifted(plan, np.array([0, 1, -1, 5, 2, 4])) == 3
     assert count_drifted(plan, np.array([], dtype=np.int64)) == 0
+
+
+def test_state_zero_is_a_state_and_not_a_place_without_one():
+    """Outside the plan set it is answered from its surrogate, state 3, and not from the lowest plan state."""
+    space = dphmm.StateSpace(np.array([[0, 0], [30, 30], [31, 30], [1, 0]]))
+    planner = Planner(dphmm.policy.radius(space, 2), space, Options.checked(1, dimension=2))
+    plan = planner.plan(np.ones(4, dtype=np.bool_), np.array([False, True, True, True]))
+    z = draw_many(plan, np.array([0, 3, -1, 1]), dphmm.ReplayBits(4)) - plan.image[[3, 3, 1, 1]]
+    again = draw_many(plan, np.array([3, 3, 3, 3]), dphmm.ReplayBits(4)) - plan.image[[3, 3, 3, 3]]
+    assert z.tolist() == again.tolist()
+    assert count_drifted(plan, np.array([0, 1])) == 1 and count_drifted(plan, np.array([-1, 3])) == 1
