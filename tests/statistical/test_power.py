@@ -121,9 +121,9 @@ def test_what_is_not_wrong_is_accepted(checks, case, sampler):
 
 
 def test_bounds_hold_at_levels_that_can_be_seen():
-    """1,000 right samples of 60: no bound says 1 in 5 or 1 in 50 more often than that (within six deviations)."""
+    """500 right samples of 60: no bound says 1 in 5 or 1 in 50 more often than that (within six deviations)."""
     chance = np.random.default_rng(1)
-    runs, n = 1000, 60
+    runs, n = 500, 60
     masses = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04])
     values = np.array([0.0, 1.0, 2.0, 3.0, 9.0, 20.0])
     counts = chance.multinomial(n, masses, size=runs)

@@ -20,8 +20,8 @@ import pytest
 from dphmm._kernels import lattice
 from dphmm.samplers import ReplayBits
 from dphmm.samplers.levels import Levels, LevelTable
+from statistical.agreement import agree_on_written_words
 from statistical.random_samplers import samplers
-from statistical.test_fast_path import agree_on_written_words
 
 #: Units of 2⁻⁵³ (relative): what is asserted of exp, and what the margins leave for it.
 _ASSERTED = 4.0

@@ -73,6 +73,7 @@ def test_a_resumed_session_goes_on_with_new_words(tmp_path):
     assert repeats(np.concatenate(logs)) == 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_words_that_do_not_notice_a_fork_are_found_out(tmp_path):
     """The check can fail: one stream for all bits, kept across forks."""
