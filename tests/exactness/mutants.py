@@ -104,10 +104,11 @@ def support_from_floats(monkeypatch):
 
 def plans_cached_by_size(monkeypatch):
     """A plan is found again by how many states are possible, not by which."""
-    make, kept = planner.Planner._make, {}
+    make = planner.Planner._make
 
     def plan(self, support, plan_set, partners=planner._NO_PARTNERS):
-        key = (id(self), int(support.sum()), int(plan_set.sum()))
+        kept = vars(self).setdefault("_kept_by_size", {})
+        key = (int(support.sum()), int(plan_set.sum()))
         if key not in kept:
             kept[key] = make(self, support, plan_set, partners)
         return kept[key]
