@@ -152,13 +152,14 @@ def test_a_wrong_law_is_rejected(make):
 @pytest.mark.parametrize("name", ["interval", "disc", "thin", "octahedron"])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2**10), Fraction(1, 2**16)])
 def test_small_epsilon_comes_to_the_continuous_law(name, epsilon):
-    """ε·N ~ Gamma(k) up to the fineness of the lattice, which is far below what n draws can see."""
+    """ε·N ~ Gamma(k) up to the fineness of the lattice, which is far below what n draws can see; its far tail too."""
     hull, n = shape(name), 60_000
     for mechanism in (DiscreteKNorm(hull, epsilon), Staircase(hull, epsilon, Fraction(1, 2))):
         noise = mechanism.noise(n, ReplayBits(21))
         sizes = np.array(hull.norm(noise.astype(float))) * float(epsilon)
         assert stats.kstest(sizes, stats.gamma(hull.rank).cdf).pvalue > 1e-3
         assert stats.kstest(sizes * 1.05, stats.gamma(hull.rank).cdf).pvalue < _ALPHA
+        assert stats.binomtest(int((sizes > 8).sum()), n, stats.gamma(hull.rank).sf(8)).pvalue > 1e-3
         assert np.abs((noise > 0).mean(axis=0) - 0.5).max() < 4 * 0.5 / math.sqrt(n) + float(epsilon)
 
 

@@ -87,9 +87,10 @@ def test_system_bits_never_repeat_and_are_secure():
 def test_served_words_are_wiped_from_the_buffer():
     bits = SystemBits()
     served = bits.uint64(100)
-    assert not np.isin(served, bits._buffer).any()
+    (held,) = bits._words_of.values()
+    assert not np.isin(served, held._buffer).any()
     more = bits.uint64(50)
-    assert not np.isin(more, bits._buffer).any() and not np.isin(more, served).any()
+    assert not np.isin(more, held._buffer).any() and not np.isin(more, served).any()
 
 
 def test_bits_show_no_state_and_cannot_be_copied():
@@ -158,7 +159,7 @@ def test_a_child_forked_while_the_lock_is_held_does_not_wait_for_it():
 import os, signal
 from dphmm.samplers.entropy import SystemBits
 bits = SystemBits(); bits.uint64(1)
-bits._lock.acquire()
+next(iter(bits._words_of.values()))._lock.acquire()
 child = os.fork()
 if child == 0:
     signal.alarm(10)

@@ -32,7 +32,6 @@ import sys
 from dphmm.samplers import entropy
 key = [entropy._KeyStream(bytes(32), bytes(12))]
 entropy.SystemBits._new_stream = lambda self: key[0]
-entropy.SystemBits._start_afresh = lambda self: setattr(self, '_owner', entropy.os.getpid())
 import runpy
 sys.argv = ['word_processes', *sys.argv[1:]]
 runpy.run_module('statistical.word_processes', run_name='__main__')
@@ -181,50 +180,30 @@ def test_what_holds_bits_cannot_be_copied_with_them():
                 way(holder)
 
 
-class Interleaved(SystemBits):
-    """Thread B sees the foreign process number before A does, and starts afresh while A fills its buffer."""
+def test_threads_of_a_child_forked_without_hooks_never_share_a_word(monkeypatch):
+    """A fork by C code runs no at-fork hook: here both first threads find nothing of their process, and both begin it."""
+    made = entropy._Words
 
-    def __init__(self):
-        self.held, self.seen, self.filling, self.overtaken = None, *(threading.Event() for _ in range(3))
-        super().__init__()
+    def both_at_once(new_stream):
+        together.wait(5)
+        return made(new_stream)
 
-    def _start_afresh(self):
-        if threading.current_thread().name == "B":
-            self.seen.set()
-            self.filling.wait(5)
-        super()._start_afresh()
-
-    @property
-    def _buffer(self):
-        if threading.current_thread().name == "A" and self.filling.is_set():
-            self.overtaken.wait(5)
-        return self.held
-
-    @_buffer.setter
-    def _buffer(self, words):
-        self.held = words
-        if threading.current_thread().name == "A" and len(words):
-            self.filling.set()
-
-
-@pytest.mark.xfail(strict=True, reason="SystemBits.uint64 checks the process and starts afresh in two steps, unlocked")
-def test_threads_of_a_child_forked_without_hooks_never_share_a_word():
-    """A fork by C code runs no at-fork hook, so the first words of the child's threads decide who starts afresh."""
-    bits, served = Interleaved(), {}
-    bits._owner = -1
+    together, bits, served = threading.Barrier(2), SystemBits(), {}
+    bits._words_of[-1] = made(bits._new_stream)
+    monkeypatch.setattr(entropy, "_Words", both_at_once)
 
     def first_words():
-        if threading.current_thread().name == "A":
-            bits.seen.wait(5)
         served[threading.current_thread().name] = bits.uint64(5)
-        bits.overtaken.set()
 
     threads = [threading.Thread(target=first_words, name=name) for name in "BA"]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert repeats(np.concatenate(list(served.values()))) == 0
+    words = np.concatenate(list(served.values()))
+    assert len(words) == 10 and repeats(words) == 0 and words.all()
+    assert list(bits._words_of) == [os.getpid()]
+    assert len({id(found) for found in bits._words_of.values()}) == 1
 
 
 def test_the_count_of_repeats_counts():

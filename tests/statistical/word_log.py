@@ -37,18 +37,18 @@ class WordLog:
 @contextmanager
 def logged_words() -> Iterator[WordLog]:
     """Log while the block runs."""
-    log, serve = WordLog(), entropy._StreamBits._serve
+    log, serve = WordLog(), entropy._Words._served
 
-    def logging(self: entropy._StreamBits, n: int) -> np.ndarray:
+    def logging(self: entropy._Words, n: int) -> np.ndarray:
         words = serve(self, n)
         log.served.append(words.copy())
         return words
 
-    entropy._StreamBits._serve = logging  # type: ignore[method-assign]
+    entropy._Words._served = logging  # type: ignore[method-assign]
     try:
         yield log
     finally:
-        entropy._StreamBits._serve = serve  # type: ignore[method-assign]
+        entropy._Words._served = serve  # type: ignore[method-assign]
 
 
 def repeats(words: np.ndarray) -> int:

@@ -12,7 +12,7 @@ import hashlib
 import os
 import threading
 import weakref
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -48,21 +48,19 @@ class _KeyStream:
         self.words_left -= len(words)
 
 
-class _StreamBits(ABC):
-    """Words of successive key streams, through a small buffer."""
+class _Words:
+    """Words of successive key streams, through a small buffer and under one lock."""
 
-    def __init__(self) -> None:
+    def __init__(self, new_stream: Callable[[], _KeyStream]) -> None:
         self._lock = threading.Lock()
-        self._forget()
-
-    def _forget(self) -> None:
+        self._new_stream = new_stream
         self._stream: _KeyStream | None = None
         self._buffer: WordArray = np.empty(0, dtype=_WORD)
         self._next = 0
 
-    @abstractmethod
-    def _new_stream(self) -> _KeyStream:
-        """The key stream that follows the one that is used up."""
+    def serve(self, n: int) -> WordArray:
+        with self._lock:
+            return self._served(n)
 
     def _make(self, n: int) -> WordArray:
         words = np.empty(n, dtype=_WORD)
@@ -75,7 +73,7 @@ class _StreamBits(ABC):
             made += step
         return words
 
-    def _serve(self, n: int) -> WordArray:
+    def _served(self, n: int) -> WordArray:
         words = np.empty(n, dtype=_WORD)
         held = self._buffer[self._next : self._next + n]
         words[: len(held)] = held
@@ -91,10 +89,9 @@ class _StreamBits(ABC):
             self._buffer[:missing] = 0
         return words.astype(np.uint64, copy=False)
 
-    def uint64(self, n: int) -> WordArray:
-        """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads."""
-        with self._lock:
-            return self._serve(_count(n))
+
+class _StreamBits:
+    """What system bits and replayed bits have in common."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("random bits are not pickled or copied: the copy would repeat the original's words")
@@ -110,26 +107,30 @@ class SystemBits(_StreamBits):
     secure = True
 
     def __init__(self) -> None:
-        super().__init__()
-        self._owner = os.getpid()
+        self._words_of: dict[int, _Words] = {}
         _ALL_SYSTEM_BITS.add(self)
 
     def uint64(self, n: int) -> WordArray:
         """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads and after a
         fork.
         """
-        if os.getpid() != self._owner:
-            self._start_afresh()
-        return super().uint64(n)
+        process = os.getpid()
+        words = self._words_of.get(process)
+        if words is None:
+            # One step of the interpreter: whichever thread of a new process comes first, all take the same.
+            words = self._words_of.setdefault(process, _Words(self._new_stream))
+            self._forget(others_than=process)
+        return words.serve(_count(n))
+
+    def _forget(self, others_than: int) -> None:
+        for process in set(self._words_of) - {others_than}:
+            self._words_of.pop(process, None)
 
     def _new_stream(self) -> _KeyStream:
         return _KeyStream(os.urandom(_KEY_BYTES), os.urandom(_NONCE_BYTES))
 
     def _start_afresh(self) -> None:
-        # The parent's lock may have been held by a thread that does not exist here.
-        self._lock = threading.Lock()
-        self._forget()
-        self._owner = os.getpid()
+        self._words_of = {}
 
     def __repr__(self) -> str:
         return "SystemBits()"
@@ -146,7 +147,6 @@ class ReplayBits(_StreamBits):
     secure = False
 
     def __init__(self, seed: int | bytes) -> None:
-        super().__init__()
         if isinstance(seed, bytes):
             material = b"dphmm replay bytes " + seed
         elif isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
@@ -155,6 +155,11 @@ class ReplayBits(_StreamBits):
             raise InvalidInput("seed", type(seed).__name__, "an int or bytes")
         self._key = hashlib.sha256(material).digest()
         self._part = 0
+        self._words = _Words(self._new_stream)
+
+    def uint64(self, n: int) -> WordArray:
+        """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads."""
+        return self._words.serve(_count(n))
 
     def _new_stream(self) -> _KeyStream:
         nonce = self._part.to_bytes(_NONCE_BYTES, "little")
