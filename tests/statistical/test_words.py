@@ -181,7 +181,7 @@ def test_what_holds_bits_cannot_be_copied_with_them():
 
 
 def test_threads_of_a_child_forked_without_hooks_never_share_a_word(monkeypatch):
-    """A fork by C code runs no at-fork hook: here both first threads find nothing of their process, and both begin it."""
+    """Forked by C code, no at-fork hook runs: here both first threads find nothing of their process and begin it."""
     made = entropy._Words
 
     def both_at_once(new_stream):
