@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 from dphmm.errors import DegenerateHull, InvalidInput
 from dphmm.mechanisms import MECHANISMS, Constant, DiscreteKNorm, KNorm, Laplace, PlanarIsotropic, Staircase
 from dphmm.mechanisms import lattice as module
+from dphmm.policy import complete
 from dphmm.samplers import ReplayBits
+from dphmm.sensitivity import sensitivity_hull
+from dphmm.sensitivity.spatial import Body
 from naive_mechanisms import SHAPES, exponent, hull_of_points, norm, shape
 
 
@@ -173,6 +177,20 @@ def test_the_planar_mechanism_refuses_flat_hulls_and_the_continuous_one_does_not
         PlanarIsotropic(shape("flat"), 1)
     z = KNorm(shape("flat"), 1).sample((0.0, 0.0), ReplayBits(1))
     assert z[1] == pytest.approx(-2 * z[0])
+
+
+def test_the_continuous_mechanism_refuses_a_body_that_is_larger_than_its_hull():
+    """Its noise is drawn on the hull's corners: around a body of few facets these are none, or not all."""
+    answers = np.vstack([np.zeros(7, dtype=np.int64), np.eye(7, dtype=np.int64)])
+    of_few_facets = sensitivity_hull(complete(8), answers)
+    assert of_few_facets.hull_vertices is None
+    known = shape("octahedron")
+    body = Body(known.normals, known.offsets, known.body.vertices, known.body.simplices, exact=False)
+    for hull in (of_few_facets, replace(known, body=body)):
+        assert not hull.exact
+        with pytest.raises(InvalidInput, match=r"^K: .*DiscreteKNorm"):
+            KNorm(hull, 1)
+        DiscreteKNorm(hull, 1)
 
 
 def test_shapes_of_samples():

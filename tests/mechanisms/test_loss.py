@@ -76,6 +76,8 @@ def test_losses_of_no_noise():
     constant = Constant(hull_of_points([(0, 0)]), 1)
     assert constant.loss((0.0, 0.0)) == 0.0 and constant.loss((1.0, 0.0)) == math.inf
     assert constant.loss_lattice((0, 0)) == 0 and constant.loss_lattice((0, 1)) == math.inf
+    assert constant.loss_of_norm(Fraction(0)) == 0
+    assert constant.loss_of_norm(Fraction(1, 9)) == constant.loss_of_norm(math.inf) == math.inf
 
 
 def test_the_wrong_shape_of_a_difference_is_refused():

@@ -121,6 +121,8 @@ def test_radius_boundary_of_floats_is_tolerant():
     assert policy.radius(space, 0.3, closed=False).edges().tolist() == []
     just_below = StateSpace(np.array([0.0, 0.3 * (1 - 1e-13), 10.05]), pitch=0.25)
     assert policy.radius(just_below, 0.3, closed=False).edges().tolist() == []
+    just_above = StateSpace(np.array([0.0, 1 + 1e-12, 10.05]), pitch=0.25)
+    assert policy.radius(just_above, 1).edges().tolist() == [[0, 1]]
     well_below = StateSpace(np.array([0.0, 0.3 * (1 - 1e-11), 10.05]), pitch=0.25)
     assert policy.radius(well_below, 0.3, closed=False).edges().tolist() == [[0, 1]]
 

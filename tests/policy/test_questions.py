@@ -13,10 +13,11 @@ import naive_policy as naive
 from dphmm import policy
 from dphmm.errors import InvalidInput
 from dphmm.policy._cells import Cells
+from dphmm.policy._hull_points import hull_points
 from dphmm.policy._kinds import KINDS
 from dphmm.policy._offsets import _autocorrelated
 from dphmm.policy.constraint import Constraint
-from dphmm.policy.graph import projected
+from dphmm.policy.graph import projected, refuse_too_many
 from dphmm.states.space import StateSpace
 
 
@@ -231,6 +232,32 @@ def test_listing_is_bounded(monkeypatch):
     # Only what is listed at once is bounded, not what is computed with.
     plan = Constraint.surrogated(None, [0, 60, 120], StateSpace(np.argwhere(np.ones((11, 11)))))
     assert dense.spanning_differences(dense.points, plan).size
+
+
+def test_as_many_pairs_are_listed_as_is_said():
+    refuse_too_many(50_000_000, "policy", "fewer")
+    with pytest.raises(InvalidInput, match=r"^policy: got 50000001 pairs of states; expected at most 50000000: fewer"):
+        refuse_too_many(50_000_001, "policy", "fewer")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_far_points_along_the_diagonal_keep_their_hull(seed):
+    """Their coordinates are nearly equal and their products pass 64 bits: only the span of each axis tells."""
+    rng = np.random.default_rng(seed)
+    along, across = rng.integers(0, 2**40, 30), rng.integers(-(2**27), 2**27, 30)
+    points = np.stack([along, along + across], axis=1)
+    few = hull_points(points)
+    assert {tuple(p) for p in few} <= {tuple(p) for p in points}
+    directions = [*rng.integers(-50, 51, (20, 2)), *np.stack([across, -across - rng.integers(-9, 10, 30)], axis=1)]
+    for direction in directions:
+        for sign in (1, -1):
+            assert naive.largest(sign * direction, few) == naive.largest(sign * direction, points)
+
+
+def test_of_a_box_of_lattice_points_the_corners_are_left():
+    points = np.argwhere(np.ones((4, 5, 6)))
+    corners = {(x, y, z) for x in (0, 3) for y in (0, 4) for z in (0, 5)}
+    assert {tuple(p) for p in hull_points(points)} == corners
 
 
 @given(seed=st.integers(0, 2**32 - 1))

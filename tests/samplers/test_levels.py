@@ -24,6 +24,7 @@ CASES = [
     ([Fraction(2**28), Fraction(2**28)], Fraction(1, 5), 2**18, Fraction(0)),
     ([Fraction(1, 4096)] * 4, Fraction(1, 8), 1, Fraction(0)),
     ([Fraction(2**40), Fraction(2**50)], Fraction(1, 5), 2**18, Fraction(0)),  # boxes beyond 64 bits
+    ([Fraction(3)] * 8, Fraction(1, 8), 1, Fraction(1, 4)),  # boxes that grow for long: exp(-40) is no small tail here
 ]
 
 
@@ -53,6 +54,24 @@ def test_the_float_table_holds_the_true_cumulative_probabilities(case):
     assert [tuple(row) for row in table.half_widths[:50]] == [
         tuple(min(h, 2**62) for h in levels.half_widths(j)) for j in range(50)[: len(table.low)]
     ]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_margins_of_the_float_table_are_those_that_were_derived(case):
+    """Half the width of every interval is at least (L + λ(L-1) + 3k + 16)·2⁻⁵¹ (ADR 0002, section 4).
+
+    The true values lie well inside, so a margin below what the proof needs would not be seen by looking for them.
+    """
+    levels = Levels(*case)
+    table, rate, k = levels.table, case[1], len(case[0])
+    length = len(table.low)
+    derived = (length + rate * (length - 1) + 3 * k + 16) / Fraction(2**51)
+    # Each end is rounded once more; the last computed value is 1 itself.
+    rounding = Fraction(1, 2**53)
+    assert 1 - Fraction(float(table.low[-1])) >= derived - rounding
+    uncut = table.high < 1.0
+    for low, high in zip(table.low[uncut].tolist(), table.high[uncut].tolist(), strict=True):
+        assert Fraction(high) - Fraction(low) >= 2 * (derived - rounding)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -14,7 +14,9 @@ import dphmm
 import naive
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
+from dphmm.sensitivity.differences import PolicyDifferences
 from dphmm.sensitivity.spread import largest_norm
+from dphmm.sensitivity.thicken import thicken
 
 
 @st.composite
@@ -204,6 +206,36 @@ def test_widths_of_skewed_bodies_are_found(d, thin):
         reached = [max(abs(int(x)) for x in column) for column in K.hull_vertices.T]
         for width, least in zip(K.widths, reached, strict=True):
             assert least <= width <= 2 * least
+
+
+def test_moment_and_volume_of_a_body_of_few_facets_are_those_of_the_box_around_it():
+    widths = [1, 2, 3, 4, 5, 6, 7]
+    answers = np.vstack([np.zeros(7, dtype=np.int64), np.diag(widths)])
+    hull = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, i) for i in range(1, 8)], 8), answers)
+    assert hull.hull_vertices is None and list(hull.widths) == widths
+    assert hull.squared_size == sum(Fraction(w * w, 3) for w in widths)
+    np.testing.assert_allclose(hull.second_moment, np.diag([w * w / 3 for w in widths]), rtol=1e-15)
+    assert hull.lattice_volume == math.prod(2 * w for w in widths)
+
+
+@pytest.mark.parametrize(
+    ("end", "pitch", "thickness"),
+    [
+        ((1000, 0), (10, 1), 50),  # 100 coarse steps: a twentieth of them in answer units, not in steps
+        ((20, 10), ("0.5", "0.25"), 1),
+        ((3, 0), (1, "0.5"), "0.15"),  # less than a step: one step of each axis
+    ],
+)
+def test_a_flat_hull_is_thickened_by_a_twentieth_of_its_largest_half_width_in_answer_units(end, pitch, thickness):
+    space = dphmm.StateSpace([[0.0, 0.0], list(map(float, end))], pitch=list(map(float, pitch)))
+    source = PolicyDifferences.of(dphmm.policy.complete(2), space.lattice, Constraint.of(None, 2))
+    flat = dphmm.sensitivity_hull(dphmm.policy.complete(2), space)
+    assert flat.rank == 1
+    found, expected = thicken(source, flat), thicken(source, flat, [Fraction(thickness)] * 2)
+    np.testing.assert_array_equal(found.normals, expected.normals)
+    np.testing.assert_array_equal(found.offsets, expected.offsets)
+    steps = [max(1, math.ceil(Fraction(thickness) / Fraction(p))) for p in pitch]
+    assert found.contains_lattice(np.array([*np.diag(steps), space.lattice[1] - space.lattice[0]])).all()
 
 
 def test_the_cost_of_answers_far_from_the_origin_is_exact():

@@ -336,6 +336,37 @@ def test_threads_get_one_answer(ledger: Ledger) -> None:
     assert ledger.spent("ann").epsilon == Fraction(1, 2)
 
 
+def test_another_thread_waits_for_its_turn(ledger: Ledger) -> None:
+    open_all(ledger)
+    got: list[tuple[int, ...] | None] = []
+
+    def ask() -> None:
+        with ledger.transaction() as transaction:
+            got.append(transaction.store(release(1), never, FREE).z)
+
+    with ledger.transaction() as transaction:
+        other = threading.Thread(target=ask)
+        other.start()
+        other.join(0.1)
+        assert other.is_alive()
+        transaction.store(release(1), lambda: (4,), FREE)
+    other.join()
+    assert got == [(4,)]
+
+
+def test_the_parameters_of_all_queries_of_a_subject(ledger: Ledger) -> None:
+    """What a new query is compared with: all that were stored before and all of this transaction, and nobody else's."""
+    open_all(ledger, ("ann", "work"), ("bob", "state"))
+    work, state = (SessionHeader("ann", query, OPTIONS) for query in ("work", "state"))
+    with ledger.transaction() as transaction:
+        assert transaction.headers("ann") == [work]
+        transaction.open_session(state)
+        assert transaction.headers("ann") == [state, work]
+        assert transaction.headers("eve") == []
+    with pytest.raises(InvalidInput, match="ended"):
+        transaction.headers("ann")
+
+
 def test_one_skip_may_pass_over_many_steps(ledger: Ledger) -> None:
     open_all(ledger)
     gap = replace(skip(2), steps=1000)

@@ -72,9 +72,9 @@ class LatticeDistance:
         return sum((exact[..., j] * weight) ** 2 for j, weight in enumerate(self.weights))
 
     def approximate(self, steps: IntArray) -> FloatArray:
-        """Squared distances of differences (..., d) in float64."""
+        """Squared distances of differences (m, d) in float64."""
         scaled = steps.astype(np.float64) * np.array([float(w) for w in self.weights])
-        square: FloatArray = (scaled**2).sum(axis=-1)
+        square: FloatArray = (scaled**2).sum(axis=1)
         return square
 
     @staticmethod

@@ -18,7 +18,7 @@ _PAIRS_AT_ONCE = 2**22
 
 def images(lattice: IntArray, constraint: Constraint) -> IntArray:
     """f(g(s)) (N, d): where each state is answered from; rows of states without a surrogate are meaningless."""
-    return lattice[np.maximum(constraint.surrogate, 0)]
+    return lattice[constraint.surrogate]
 
 
 def degree_among(hull: SensitivityHull, image: IntArray, targets: IntArray, among: IntArray) -> IntArray:
