@@ -17,7 +17,6 @@ Names are loaded when first used, so importing dphmm is quick.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -55,6 +54,8 @@ if TYPE_CHECKING:
     from dphmm.storage.policies import load_policy as load_policy
     from dphmm.storage.policies import save_policy as save_policy
     from dphmm.storage.trajectories import load_trajectories as load_trajectories
+
+    __version__: str
 
 #: Where each public name lives; a name that is its own module is a namespace.
 _HOMES = {
@@ -95,10 +96,13 @@ _HOMES = {
 }
 
 __all__ = sorted([*_HOMES, "__version__"])
-__version__ = _version("dphmm")
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return globals().setdefault(name, version("dphmm"))
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'dphmm' has no attribute {name!r}")

@@ -24,6 +24,23 @@ def test_every_subject_with_its_totals_and_their_meaning(ledger, run):
     assert "Theorem 7.2" in text
 
 
+def test_the_ledger_as_a_whole_and_where_each_figure_is_proved(ledger, run, one_json):
+    *_, whole, epsilon, cost = run("account", ledger).stdout.splitlines()
+    assert whole == "3 subjects, 36 releases, 0 skips; most of any one subject: epsilon 12, cost 36"
+    assert epsilon.endswith("not a bound over time (DPHMM 2016, Definition 4.4)")
+    assert cost.endswith("(DPHMM 2016, Theorem 7.2; errata 19)")
+    totals = one_json(run("account", ledger, "--json"))["totals"]
+    assert (totals["subjects"], totals["releases"], totals["insecure"]) == (3, 36, 0)
+    assert totals["largest_epsilon"]["exact"] == "12"
+    assert totals["largest_cost"]["citation"].startswith("DPHMM 2016, Theorem 7.2")
+
+
+def test_a_ledger_without_releases(tmp_path, run, one_json):
+    open_ledger(tmp_path / "l.db").close()
+    assert run("account", tmp_path / "l.db").stdout == "0 subjects, 0 releases, 0 skips\n"
+    assert one_json(run("account", tmp_path / "l.db", "--json"))["totals"]["subjects"] == 0
+
+
 def test_one_subject_for_machines(ledger, run, one_json):
     told = one_json(run("account", ledger, "--subject", "u2", "--json"))
     (subject,) = told["subjects"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -107,6 +108,56 @@ def test_the_module_runs_as_a_program():
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
+
+
+INTERRUPTED_IMPORT = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from dphmm.cli import main
+sys.argv[1:] = ["account", "none.db"]
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["click", "dphmm.cli.app", "dphmm.cli.account", "dphmm.accounting", "numpy"])
+def test_interrupted_while_it_loads(module):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT.replace("sys.argv[1]", repr(module), 1)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (130, "", 1), done.stderr
+    assert done.stderr.startswith("interrupted")
+
+
+def test_hardly_anything_is_loaded_before_an_interrupt_is_answered():
+    """What loads outside of main is the time in which Ctrl-C shows a traceback."""
+    code = "import sys; before = set(sys.modules); import dphmm.cli; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True,
+                          env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")})  # fmt: skip
+    slow = {"importlib.metadata", "click", "email", "zipfile", "inspect", "numpy"}
+    assert slow.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.parametrize("arguments", [["-h"], ["fit"], ["account", "none.db"]])
+def test_output_that_nobody_reads_is_no_error(arguments):
+    """A closed pipe ends a command as it ends cat: 141, and not a word; an error keeps its own code."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "dphmm", *arguments], stdout=writing, stderr=writing, check=False, timeout=60
+        )
+    finally:
+        os.close(writing)
+    assert done.returncode == (141 if arguments == ["-h"] else 2)
 
 
 def test_a_message_cannot_steer_the_terminal():

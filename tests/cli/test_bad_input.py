@@ -122,7 +122,17 @@ CASES = {
     "release a continuous mechanism": (RELEASE + " --mechanism laplace", 2, "mechanism"),
     "release a scope there is not": (RELEASE + " --scope local", 2, "scope"),
     "release a start there is not": (RELEASE + " --start now", 2, "start"),
-    "release over a cap": (RELEASE.replace("l.db", "old.db") + " --cap-epsilon 1", 1, "--cap-epsilon"),
+    "release over a cap": (
+        RELEASE.replace("l.db", "old.db") + " --cap-epsilon 1 --model-people others --quiet",
+        1,
+        "--cap-epsilon",
+    ),
+    "release a statement of a file": (RELEASE + " --statement s.json", 2, "--statement: got s.json; expected - as"),
+    "release a stream onto a statement": (
+        "release - --model model.npz --policy radius.json --epsilon 1 --ledger l.db --statement model.csv",
+        2,
+        "a new file",
+    ),
     "release without a ledger": (RELEASE.replace("--ledger l.db", ""), 2, "--ledger"),
     "release without an output": (RELEASE.replace("-o out.csv", ""), 2, "-o"),
     "release no file": (RELEASE.replace("walks.csv", "none.csv"), 2, "exists"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import tarfile
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -85,7 +86,52 @@ def test_one_time_without_a_zone_is_set_aside(tmp_path, run, one_json, rows_of):
     (tmp_path / "x.csv").write_text("user,t,lat,lon\n" + rows)
     counted = one_json(run("import", "csv", tmp_path / "x.csv", "-o", tmp_path / "t.csv", "--json", code=3))
     assert counted["dropped"] == {"time_without_zone": 1}
-    assert rows_of(tmp_path / "t.csv.rejected.csv") == [{"row": "2", "reason": "time_without_zone"}]
+    assert rows_of(tmp_path / "t.csv.rejected.csv") == [{"line": "3", "reason": "time_without_zone"}]
+
+
+@pytest.mark.parametrize("delimiter", [",", "tab"])
+def test_a_row_set_aside_and_a_ragged_one_have_the_same_line(tmp_path, run, rows_of, delimiter):
+    character = "\t" if delimiter == "tab" else delimiter
+    text = 'user,step,lat,lon,note\na,0,1,2,"two\nlines"\n\n'.replace(",", character)
+    source, out = tmp_path / "x.csv", tmp_path / "t.csv"
+    arguments = ("import", "csv", source, "-o", out, "--delimiter", delimiter)
+    source.write_text(text + "a,0,400,2,\n".replace(",", character))
+    run(*arguments, code=3)
+    assert rows_of(tmp_path / "t.csv.rejected.csv") == [{"line": "5", "reason": "invalid_place"}]
+    source.write_text(text + "a,0\n".replace(",", character))
+    assert run(*arguments, "--force", code=2).stderr.startswith("error: line 5: got 2 fields; expected 5")
+
+
+def test_lists_of_rows_of_other_formats(tmp_path, run, rows_of):
+    check_in = "0\t2010-10-19T23:55:27Z\t{}\t-97.7\t22847\n"
+    (tmp_path / "x.txt").write_text(check_in.format(30) + "0\tragged\n" + check_in.format(400))
+    run("import", "gowalla", tmp_path / "x.txt", "-o", tmp_path / "g.csv", code=3)
+    assert rows_of(tmp_path / "g.csv.rejected.csv") == [{"line": "3", "reason": "invalid_place"}]
+    (tmp_path / "w.csv").write_text("id,m1,m2\n1,x,y\n,x,y\n")
+    run("import", "sequences", tmp_path / "w.csv", "-o", tmp_path / "s.csv", "--columns", "m1:m2",
+        "--user-column", "id", code=3)  # fmt: skip
+    assert rows_of(tmp_path / "s.csv.rejected.csv") == [{"line": "3", "reason": "missing_user"}]
+    table = pa.table({"user": ["a", "a"], "step": [0, 1], "lat": [1.0, 400.0], "lon": [2.0, 2.0]})
+    pq.write_table(table, tmp_path / "p.parquet")
+    run("import", "csv", tmp_path / "p.parquet", "-o", tmp_path / "q.csv", code=3)
+    assert rows_of(tmp_path / "q.csv.rejected.csv") == [{"row": "2", "reason": "invalid_place"}]
+
+
+NAMED = [("csv", option, ()) for option in ("user", "time", "order", "trip", "state", "lat", "lon")] + [
+    ("sequences", "user", ("--columns", "t:lon"))
+]
+
+
+@pytest.mark.parametrize(("kind", "option", "more"), NAMED)
+def test_a_column_that_is_not_there_is_told_by_its_option(tmp_path, run, kind, option, more):
+    arguments = ("import", kind, tmp_path / "x.csv", "-o", tmp_path / "t.csv", f"--{option}-column", "nope", *more)
+    (tmp_path / "x.csv").write_text("user,t,lat,lon\na,2024-05-06T08:00:00Z,1,2\n")
+    assert run(*arguments, code=2).stderr == f"error: --{option}-column: got nope; expected one of user, t, lat, lon\n"
+    # Without a header the first row is somebody's: only how many columns there are is told.
+    (tmp_path / "x.csv").write_text("anna,2024-05-06T08:00:00Z,1.234,2\nanna,2024-05-06T08:05:00Z,1.234,2\n")
+    told = run(*arguments, code=2).stderr
+    assert "4 columns (the first row looks like data" in told
+    assert "anna" not in told
 
 
 def test_local_times(tmp_path, run, one_json):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
@@ -48,6 +49,27 @@ def test_every_number_comes_with_what_it_means(town, run):
     assert "exp(1/2)" in text
     assert "Theorem 6.3" in text
     assert "One noise distribution for all states" in text
+
+
+def test_errors_come_with_what_they_are_and_their_unit(town, site, run, one_json):
+    text = run("inspect", town / "model.npz", "--policy", town / "radius.json").stdout
+    error = one_json(run("inspect", town / "model.npz", "--policy", town / "radius.json", "--json"))
+    assert error["space"]["answer_unit"] == "m"
+    lines = {line.split("  ")[1]: line for line in text.splitlines() if "root mean square" in line}
+    assert lines["root mean square error"].endswith(f" {error['release']['expected_error']:.6g} m")
+    each = lines["root mean square error of each"]
+    assert each.count(" m,") + each.endswith(" m") == sum(
+        error is not None for error in error["release"]["expected_errors"].values()
+    )
+    pages = run("inspect", site / "model.npz", "--policy", site / "complete.json").stdout
+    assert re.search(r"root mean square error +[0-9.]+ answer units\n", pages)
+    assert "expected error" not in text + pages
+
+
+def test_a_dry_run_says_the_same_of_errors(town, tmp_path, run, release_of):
+    assert re.search(
+        r"root mean square error [0-9.]+ m, epsilon 1", run(*release_of(town, tmp_path), "--dry-run").stdout
+    )
 
 
 def test_component_scope_says_what_it_discloses(site, tmp_path, run, one_json):

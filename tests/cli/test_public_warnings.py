@@ -20,6 +20,43 @@ def test_a_delta_set_beside_absorbing_states_is_warned_of(absorbing, constraint,
         moves[2] = [0, 0, 1]
     model = dphmm.MarkovModel(np.full(3, 1 / 3), moves)
     space = dphmm.StateSpace(np.arange(3)[:, None])
-    found = trapped_belief(Batch(model, dphmm.policy.complete(3), space, 1, constraint=constraint))
+    batch = Batch(model, dphmm.policy.complete(3), space, 1, constraint=constraint)
+    found = trapped_belief(model, batch.options)
     assert len(found) == said
-    assert all("1 absorbing states" in sentence for sentence in found)
+    assert all("1 absorbing state:" in sentence for sentence in found)
+
+
+@pytest.fixture
+def ending(tmp_path, run):
+    """A folder with rows, a model of an absorbing state that was fitted on them, and a policy."""
+    (tmp_path / "rows.csv").write_text("user,state\na,work\na,home\na,work\na,end\nb,home\nb,work\n")
+    run("fit", tmp_path / "rows.csv", "-o", tmp_path / "model.npz", "--state-column", "state")
+    run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
+    return tmp_path
+
+
+TRAPPED = "the belief can lock onto it"
+SAME = "on the very people released here"
+
+
+def test_inspect_and_a_dry_run_warn_of_a_trap(ending, run, one_json, release_of):
+    inspect = ("inspect", ending / "model.npz", "--policy", ending / "policy.json", "--json", "--constraint")
+    assert any(TRAPPED in warning for warning in one_json(run(*inspect, "delta=0.01"))["warnings"])
+    assert one_json(run(*inspect, "support"))["warnings"] == []
+    arguments = release_of(ending, ending, "rows.csv", "policy.json")
+    told = run(*arguments, "--dry-run", "--constraint", "delta=0.01").stderr
+    assert TRAPPED in told
+    assert SAME in told
+
+
+def test_what_is_public_is_said_before_anything_is_drawn(ending, run, release_of, monkeypatch):
+    def interrupted(*_args, **_kept):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Batch, "run", interrupted)
+    arguments = release_of(ending, ending, "rows.csv", "policy.json")
+    told = run(*arguments, "--constraint", "delta=0.01", "--quiet", code=130).stderr.splitlines()
+    assert len(told) == 3
+    assert SAME in told[0]
+    assert TRAPPED in told[1]
+    assert told[2].startswith("interrupted: at least 0 releases")

@@ -121,9 +121,37 @@ def test_rows_set_aside_are_listed_for_the_owner_and_exit_3(town, tmp_path, run,
     assert told["set_aside"] == {"invalid_place": 1, "invalid_time": 1, "missing_user": 1}
     assert told["released"] == 36
     listed = tmp_path / "released.csv.rejected.csv"
-    assert [row["row"] for row in rows_of(listed)] == ["37", "38", "39"]
+    # The header is line 1, as in an editor.
+    assert [row["line"] for row in rows_of(listed)] == ["38", "39", "40"]
     assert stat.S_IMODE(listed.stat().st_mode) == 0o600
     assert "yesterday" not in listed.read_text()
+
+
+def test_steps_that_count_rows_are_no_time_bins(town, tmp_path, run, release_of):
+    walks = (town / "walks.csv").read_text().splitlines()
+    timeless = "\n".join(",".join(line.split(",")[i] for i in (0, 2, 3)) for line in walks)
+    (tmp_path / "timeless.csv").write_text(timeless + "\n")
+    run("import", "csv", tmp_path / "timeless.csv", "-o", tmp_path / "rows.csv")
+    before = sorted(tmp_path.iterdir())
+    arguments = release_of(town, tmp_path)
+    arguments[1] = str(tmp_path / "rows.csv")
+    for more in ([], ["--dry-run"]):
+        told = run(*arguments, *more, code=2).stderr
+        assert told.startswith(
+            "error: step: got numbers that steps of 300 s, as the model has them, make times in 1970"
+        )
+        assert "--time-column" in told
+        assert told.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_steps_that_are_time_bins_are_released_as_times(town, tmp_path, run, release_of, rows_of):
+    (tmp_path / "bins.csv").write_text("user,step,lat,lon\na,5716320,50.01,10.01\na,5716322,50.01,10.01\n")
+    arguments = release_of(town, tmp_path)
+    arguments[1] = str(tmp_path / "bins.csv")
+    run(*arguments)
+    rows = rows_of(tmp_path / "released.csv")
+    assert [(row["t"][:16], row["step"]) for row in rows] == [("2024-05-05 08:00", "1"), ("2024-05-05 08:10", "3")]
 
 
 def test_two_rows_of_a_step_are_one_release_and_gaps_are_skipped(town, tmp_path, run, release_of, one_json):
@@ -183,7 +211,7 @@ def test_the_plans_of_a_dry_run_are_those_of_the_release(town, tmp_path, run, re
 
 
 def test_caps_refuse_before_anything_is_drawn(town, tmp_path, run, release_of):
-    result = run(*release_of(town, tmp_path), "--cap-epsilon", "11.9", code=1)
+    result = run(*release_of(town, tmp_path), "--cap-epsilon", "11.9", "--model-people", "others", "--quiet", code=1)
     assert result.stderr.count("\n") == 1
     assert "cap" in result.stderr
     with open_ledger(tmp_path / "ledger.db") as ledger:

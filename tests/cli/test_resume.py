@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -63,8 +64,9 @@ def test_stopped_between_commits_and_resumed(town, tmp_path, run, release_of, ro
     before = stored_answers(tmp_path / "ledger.db")
     assert len(before) == 15
     if code > 0:
-        assert done.stderr.count("\n") == 1
-        assert "--resume" in done.stderr
+        warned, told = done.stderr.splitlines()
+        assert warned.startswith("warning: the model")
+        assert "--resume" in told
     run(*arguments, code=2)
     assert stored_answers(tmp_path / "ledger.db") == before
     run(*arguments, "--resume")
@@ -114,6 +116,48 @@ def test_resuming_under_another_promise_is_refused(town, tmp_path, run, release_
     arguments = release_of(town, tmp_path)
     run(*arguments)
     arguments[arguments.index("--epsilon") + 1] = "2"
-    result = run(*arguments, "--resume", code=2)
+    result = run(*arguments, "--resume", "--quiet", "--model-people", "others", code=2)
     assert "epsilon" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def with_ledger(arguments, path):
+    """The same command with another ledger."""
+    given = list(arguments)
+    given[given.index("--ledger") + 1] = str(path)
+    return given
+
+
+def test_a_released_file_is_rewritten_from_its_own_ledger_only(town, tmp_path, run, release_of):
+    """A new ledger, and an older copy, would draw the same steps again: refused, and nothing is lost."""
+    arguments = release_of(town, tmp_path)
+    first = [*arguments, "--resume"]
+    first[1] = str(tmp_path / "begun.csv")
+    rows = (town / "walks.csv").read_text().splitlines()
+    (tmp_path / "begun.csv").write_text("\n".join(rows[:6]) + "\n")
+    run(*first)
+    older = tmp_path / "older.db"
+    shutil.copy(tmp_path / "ledger.db", older)
+    run(*arguments, "--resume")
+    released = (tmp_path / "released.csv").read_bytes()
+    empty, new = tmp_path / "empty.db", tmp_path / "new.db"
+    open_ledger(empty).close()
+    without = "without the releases in released.csv of 3 users, 'u1' among them"
+    for ledger, words in ((new, "which does not exist"), (empty, without), (older, without)):
+        result = run(*with_ledger(arguments, ledger), "--resume", code=2)
+        assert words in result.stderr
+        assert result.stderr.count("\n") == 1
+        assert (tmp_path / "released.csv").read_bytes() == released
+    assert not new.exists()
+    assert stored_answers(empty) == {}
+    assert len(stored_answers(older)) == 5
+    assert "query 'again'" in run(*arguments, "--resume", "--query", "again", code=2).stderr
+    run(*arguments, "--resume")
+    assert (tmp_path / "released.csv").read_bytes() == released
+
+
+def test_a_file_that_is_no_release_is_not_rewritten(town, tmp_path, run, release_of):
+    open_ledger(tmp_path / "ledger.db").close()
+    (tmp_path / "released.csv").write_text("user,thesis\nu1,forty years of work\n")
+    assert "which is no released file" in run(*release_of(town, tmp_path), "--resume", code=2).stderr
+    assert (tmp_path / "released.csv").read_text().endswith("forty years of work\n")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import signal
 import subprocess
 import sys
 
+import jsonschema
 import pytest
 
 from dphmm.cli.release_stream import BadLine, parse_line
 from dphmm.storage.ledger import open_ledger
+from dphmm.storage.statement import statement_schema
 
 
 @pytest.fixture
@@ -168,6 +172,78 @@ def test_terminated_while_it_waits_for_a_line(town, tmp_path, stream_of):
     assert sorted(path.name for path in tmp_path.iterdir() if "-wal" in path.name or "-shm" in path.name) == []
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.spent("u").epsilon == 1
+
+
+def test_a_reader_that_goes_away_ends_it_quietly_and_nothing_is_lost(town, tmp_path, run, stream_of):
+    """What head does: every line that was read of is stored, and so is one that nobody read."""
+    lines = "".join(place("u", f"08:{minute:02d}:00") for minute in range(0, 60, 5))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dphmm", *stream_of(town, tmp_path), "--quiet", "--model-people", "others"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write(lines[: lines.index("\n") + 1])
+    process.stdin.flush()
+    seen = json.loads(process.stdout.readline())
+    process.stdout.close()
+    process.stdin.write(lines[lines.index("\n") + 1 :])
+    process.stdin.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 141
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        stored = [entry.z for entry in ledger.entries("u", "state")]
+    assert len(stored) == 2
+    told = answers(run(*stream_of(town, tmp_path), "--resume", input=lines))
+    assert told[0] == seen
+    assert [tuple(round((row[z] - 500) / 1000) for z in ("z_0", "z_1")) for row in told[:2]] == stored
+
+
+def stated(path):
+    statement = json.loads(path.read_text())
+    jsonschema.validate(statement, statement_schema())
+    return statement
+
+
+def test_the_statement_of_a_stream_is_about_the_lines_it_answered(town, tmp_path, run, stream_of):
+    clocks = ("08:00:00", "08:01:00", "08:15:00")
+    arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json"]
+    result = run(*arguments, input="".join(place("u", clock) for clock in clocks) + place("v", clocks[0]))
+    statement = stated(tmp_path / "s.json")
+    # Two lines of one time bin are one release.
+    assert (statement["published"]["rows"], statement["published"]["subjects"]) == (3, 2)
+    assert statement["totals"]["epsilon_sum"] == "2"
+    assert statement["file"] == {"name": "-", "sha256": hashlib.sha256(result.stdout.encode()).hexdigest()}
+    again = run(*arguments, "--resume", input=place("u", clocks[0]), code=2)
+    assert "--statement" in again.stderr and "a new file" in again.stderr
+    assert stated(tmp_path / "s.json") == statement
+
+
+def test_a_stream_that_is_stopped_has_a_statement_too(town, tmp_path, stream_of):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dphmm", *stream_of(town, tmp_path), "--statement", str(tmp_path / "s.json")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    process.stdin.write(place("u", "08:00:00"))
+    process.stdin.flush()
+    line = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    statement = stated(tmp_path / "s.json")
+    assert statement["published"]["rows"] == 1
+    assert statement["file"]["sha256"] == hashlib.sha256(line.encode()).hexdigest()
+
+
+def test_a_stream_that_is_refused_half_way_has_a_statement_of_what_it_answered(town, tmp_path, run, stream_of):
+    arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json", "--cap-epsilon", "1"]
+    run(*arguments, input=place("u", "08:00:00") + place("u", "08:05:00"), code=1)
+    assert stated(tmp_path / "s.json")["published"]["rows"] == 1
 
 
 def test_the_owner_is_told_of_lines_in_no_state(site, tmp_path, run, stream_of):

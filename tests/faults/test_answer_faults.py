@@ -199,7 +199,7 @@ FAULTS = [
         library(space([[1], [1, 2]]), refused("answers", "2 numbers for state 1, 1 for 0")),
         library(space([]), refused("answers", "shape (0, 1)")),
         library(space(np.zeros((2, 2, 2))), refused("answers", "shape (2, 2, 2)")),
-        command(answers_file("state,x,y", "alpha,1,2", "beta,1"), refused("row 3", "2 fields", "3")),
+        command(answers_file("state,x,y", "alpha,1,2", "beta,1"), refused("line 3", "2 fields", "3")),
     ),
     fault(
         62, "more dimensions than states can span", "the body is widened to all of them; or refused with flat=refuse",

@@ -368,8 +368,8 @@ FAULTS = [
             PLACES, f"a,2024-05-06T08:00:00Z,{STATE},1", GOOD_ROW, "a,2024-05-06T08:00:00Z,9_0,1",
             f"a,2024-05-06T08:00:00Z,9{DIGITS},1",
         ),
-        library(lambda place: session().release(True), refused("state", "a value that is none")),
-        library(lambda place: session().release(1.0), refused("state", "a value that is none")),
+        library(lambda place: session().release(True), refused("state", "a value that is no state")),
+        library(lambda place: session().release(1.0), refused("state", "a value that is no state")),
     ),
     fault(
         88, "times without a zone, of several zones, or that the clocks skipped or showed twice",
@@ -430,12 +430,15 @@ FAULTS = [
     fault(
         94, "rows with too few or too many cells, a column missing or there twice, no header",
         "refused: the row or the column; names of columns are told, unless the first row looks like data",
-        *both(refused("row 3", "2 fields", "4, as in the header"), PLACES, GOOD_ROW, f"a,{STATE}"),
-        *both(refused("row 2", "5 fields", "4, as in the header"), PLACES, f"{GOOD_ROW},{STATE}"),
+        *both(refused("line 3", "2 fields", "4, as in the header"), PLACES, GOOD_ROW, f"a,{STATE}"),
+        *both(refused("line 2", "5 fields", "4, as in the header"), PLACES, f"{GOOD_ROW},{STATE}"),
         *both(refused("bad.csv", "two columns 'user'"), "user,user,lat,lon", f"a,{STATE},1,2"),
         command(imported("t,lat,lon", f"2024-05-06T08:00:00Z,{DIGITS},2"), refused("user", "--user-column")),
         command(imported("user,t,lat", f"a,2024-05-06T08:00:00Z,{DIGITS}"), refused("place", "lat and lon, or state")),
-        command(imported(PLACES, GOOD_ROW, options="--trip-column leg"), refused("column", "leg", "one of user, t")),
+        command(
+            imported(PLACES, GOOD_ROW, options="--trip-column leg"),
+            refused("--trip-column", "leg", "one of user, t"),
+        ),
         *both(refused("user", "4 columns", "is there a header?"), f"{STATE},2024-05-06T08:00:00Z,{DIGITS},1", GOOD_ROW),
         *both(refused("bad.csv", "two columns of one name"), f"a,{DIGITS},{DIGITS},{STATE}", GOOD_ROW),
     ),
@@ -445,7 +448,7 @@ FAULTS = [
             SetAside({2: "missing_user"}, kept=2),
             PLACES, f'"a ""b"", c"{GOOD_ROW[1:]}', f'"x\ny"{GOOD_ROW[1:]}', GOOD_ROW,
         ),
-        command(imported(PLACES, f'"open{GOOD_ROW[1:]}', STATE), refused("row 2", "1 fields", "4, as in the header")),
+        command(imported(PLACES, f'"open{GOOD_ROW[1:]}', STATE), refused("line 2", "1 fields", "4, as in the header")),
     ),
     fault(
         96, "names that a spreadsheet would run, and negative numbers",

@@ -27,7 +27,7 @@ def test_the_same_rows_by_any_delimiter(tmp_path, suffix, delimiter):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("user;lat;lon\na;1;2\nb;1\n", "row 3: got 2 fields"),
+        ("user;lat;lon\na;1;2\nb;1\n", "line 3: got 2 fields"),
         ("user,lat,lon\na,1,2\n", "no such column"),
         ("user;user\n", "two columns"),
         ("", "0 rows"),

@@ -494,3 +494,9 @@ def test_one_command_at_a_time(path: Path) -> None:
                 transaction.open_session(SessionHeader("ann", "state", {}))
         with two.exclusive():
             pass
+
+
+def test_a_ledger_is_called_by_its_file(tmp_path):
+    ledger = open_ledger(tmp_path / "ledger.db")
+    assert repr(ledger) == "SqliteLedger('ledger.db')"
+    ledger.close()

@@ -100,8 +100,8 @@ BAD_CSV = {
     "utf16": ("user,v\na,1\n".encode("utf-16"), "UTF-16"),
     "latin1": (b"user,v\na,1\nb,2\n" + CANARY.encode() + b"\xe9,3\n", "line 4"),
     "nul": (b"user,v\na,1\n" + CANARY.encode() + b"\x00,2\n", "NUL in line 3"),
-    "short row": (b"user,v\na,1\n" + CANARY.encode() + b"\n", "row 3"),
-    "long row": (b"user,v\n" + CANARY.encode() + b",1,2\n", "row 2"),
+    "short row": (b"user,v\na,1\n" + CANARY.encode() + b"\n", "line 3"),
+    "long row": (b"user,v\n" + CANARY.encode() + b",1,2\n", "line 2"),
     "open quote": (b'user,v\n"' + CANARY.encode() + b",1\nb,2\n", "quotes|fields"),
     "two columns": (b"user,user\na,1\n", "two columns"),
     "parquet": (b"PAR1" + b"\x01" * 20, "Parquet"),
@@ -126,7 +126,7 @@ def test_bad_csv_is_refused_in_one_line_without_its_cells(tmp_path, name, packed
 def test_a_ragged_row_is_named_in_a_long_file_too(tmp_path):
     lines = ["user,v", *(f"u{i},{i}" for i in range(3_000_000 // 10)), CANARY, "z,1"]
     (tmp_path / "x.csv").write_text("\n".join(lines))
-    with pytest.raises(InvalidInput, match="row 300002: got 1 fields; expected 2"):
+    with pytest.raises(InvalidInput, match="line 300002: got 1 fields; expected 2"):
         read_table(tmp_path / "x.csv")
 
 

@@ -235,8 +235,8 @@ def test_columns_may_have_other_names(tmp_path):
         ("uid,t,lat,lon", {}, "user_column"),
         ("user,t,x", {}, "place"),
         ("user,t,lat", {}, "place"),
-        ("user,t,lat,lon", {"time_column": "when"}, "column: got when"),
-        ("user,t,lat,lon", {"state_column": "page"}, "column: got page"),
+        ("user,t,lat,lon", {"time_column": "when"}, "time_column: got when"),
+        ("user,t,lat,lon", {"state_column": "page"}, "state_column: got page"),
     ],
 )
 def test_columns_that_are_not_there_are_named(tmp_path, header, options, words):

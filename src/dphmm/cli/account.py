@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,11 @@ _INSECURE = "releases were drawn from replayable bits: whoever has the seed can 
 @click.option("--subject", metavar="NAME", help="One subject only.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 def account(ledger: str, subject: str | None, as_json: bool) -> None:
-    """Print what has been spent, per subject and query, and which theorem each total is of.
+    """Print what has been spent, per subject and query and at most, and which theorem each total is of.
 
     Users' names are in a ledger; nobody's states are.
     """
-    from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT, summarise_ledger
+    from dphmm.accounting.summary import summarise_ledger
     from dphmm.storage.ledger import open_ledger
 
     # Opening a ledger would make one.
@@ -42,13 +43,41 @@ def account(ledger: str, subject: str | None, as_json: bool) -> None:
     if subject is not None and not subjects:
         raise InvalidInput("--subject", subject, "a subject of this ledger")
     if as_json:
-        print_json({"ledger": ledger, "subjects": [_subject_document(summary) for summary in subjects]})
+        documents = [_subject_document(summary) for summary in subjects]
+        print_json({"ledger": ledger, "subjects": documents, "totals": _totals_document(subjects)})
         return
-    for summary in subjects:
-        for line in _lines(summary):
-            click.echo(line)
-    click.echo(f"epsilon: {EPSILON_STATEMENT}")
-    click.echo(f"cost: {COST_STATEMENT}")
+    for line in (*(line for summary in subjects for line in _lines(summary)), *_ending(subjects)):
+        click.echo(line)
+
+
+def _ending(subjects: Sequence[SubjectSummary]) -> list[str]:
+    """The ledger as a whole, and what the figures are."""
+    from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT
+
+    counts = _counted(subjects)
+    said = f"{counts['subjects']} subjects, {counts['releases']} releases, {counts['skips']} skips"
+    if not subjects:
+        return [said]
+    epsilon, cost = _largest(subjects)
+    return [
+        f"{said}; most of any one subject: epsilon {_shown(epsilon)}, cost {_shown(cost)}",
+        f"epsilon: {EPSILON_STATEMENT} ({epsilon.citation})",
+        f"cost: {COST_STATEMENT} ({cost.citation})",
+    ]
+
+
+def _counted(subjects: Sequence[SubjectSummary]) -> dict[str, int]:
+    queries = [query for summary in subjects for query in summary.queries]
+    names = ("releases", "skips", "constants", "insecure")
+    return {"subjects": len(subjects)} | {name: sum(getattr(query, name) for query in queries) for name in names}
+
+
+def _largest(subjects: Sequence[SubjectSummary]) -> tuple[Guarantee, Guarantee]:
+    """The largest epsilon, and the largest cost: different people's losses are not added."""
+    return (
+        max((summary.epsilon for summary in subjects), key=lambda total: total.value),
+        max((summary.cost for summary in subjects), key=lambda total: total.value),
+    )
 
 
 def _lines(summary: SubjectSummary) -> list[str]:
@@ -69,9 +98,21 @@ def _counts(query: QuerySummary) -> str:
 
 
 def _totals(summary: QuerySummary | SubjectSummary) -> str:
+    return f"epsilon {_shown(summary.epsilon)}, cost {_shown(summary.cost)}"
+
+
+def _shown(total: Guarantee) -> str:
     from dphmm.accounting.records import shown
 
-    return f"epsilon {shown(summary.epsilon.value)}, cost {shown(summary.cost.value)}"
+    return shown(total.value)
+
+
+def _totals_document(subjects: Sequence[SubjectSummary]) -> dict[str, Any]:
+    counts: dict[str, Any] = _counted(subjects)
+    if subjects:
+        epsilon, cost = _largest(subjects)
+        counts |= {"largest_epsilon": guarantee_document(epsilon), "largest_cost": guarantee_document(cost)}
+    return counts
 
 
 def _subject_document(summary: SubjectSummary) -> dict[str, Any]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from dphmm.cli.outcomes import BAD_INPUT, FAILED, Interrupted, one_line, stopped_code
+from dphmm.cli.outcomes import BAD_INPUT, CLOSED, FAILED, Interrupted, OutputClosed, one_line, stopped_code
 from dphmm.cli.termination import answered_like_an_interrupt, asked_to_stop
 from dphmm.cli.wording import on_the_command_line
 from dphmm.errors import DphmmError
@@ -46,14 +49,23 @@ class App(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the command line, which may print its help."""
+        try:
+            return super().make_context(*args, **extra)
+        except BrokenPipeError:
+            raise OutputClosed from None
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. Ctrl-C and SIGTERM are answered here, before click can print a line of its own."""
+        """Run a command. Ctrl-C, SIGTERM and a closed pipe are answered here, before click has an answer of its own."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             raise Interrupted(
                 "interrupted: a file is written whole or not at all; what a ledger holds stays", stop
             ) from None
+        except BrokenPipeError:
+            raise OutputClosed from None
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run the command line and exit; a command returns its exit code, or None for 0."""
@@ -74,6 +86,8 @@ def _code(run: Any) -> int:
         return _told(f"{where}: {error.format_message().rstrip('.')}; see {where} -h", BAD_INPUT)
     except DphmmError as error:
         return _told(on_the_command_line(error), error.exit_code)
+    except OutputClosed:
+        return _silently()
     except Interrupted as stopped:
         return _line(str(stopped), stopped.exit_code)
     except (click.Abort, KeyboardInterrupt) as stop:
@@ -91,12 +105,24 @@ def _code(run: Any) -> int:
         )
 
 
+def _silently() -> int:
+    """What is left to print goes nowhere, or Python would complain of it when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            with Path(os.devnull).open("w") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
+    return CLOSED
+
+
 def _told(message: str, code: int) -> int:
     return _line(f"error: {message}", code)
 
 
 def _line(message: str, code: int) -> int:
-    click.echo(one_line(message), err=True)
+    with suppress(BrokenPipeError):
+        click.echo(one_line(message), err=True)
     return code
 
 
@@ -110,5 +136,5 @@ def app() -> None:
     statement beside every released file.
 
     Exit codes: 0 done; 1 refused by the promise; 2 bad input; 3 done, but rows were set aside; 4 the ledger
-    is in use; 130 interrupted; 143 terminated.
+    is in use; 130 interrupted; 141 nobody reads the output any more; 143 terminated.
     """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, F, force, messages, new_output, output
 from dphmm.cli.outcomes import SET_ASIDE
 from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.storage.line_numbers import Layout
 
 #: Columns that a table may name, and what they are for.
 _COLUMNS = {
@@ -29,7 +32,7 @@ _COLUMNS = {
 def import_() -> None:
     """Read trajectories of other formats into a table: user, t (UTC), lat, lon or state, trip, step.
 
-    Rows that cannot be read are counted by reason and listed, by number and without their values, in
+    Rows that cannot be read are counted by reason and listed, by line and without their values, in
     OUT.rejected.csv, which only you can read (exit 3).
     """
 
@@ -87,6 +90,16 @@ def sequences(**given: Any) -> int:
 _TABS = {"tab": "\t", "\\t": "\t"}
 
 
+def _layout(name: str, given: Mapping[str, Any]) -> Layout | None:
+    """How a text that is not plain CSV is cut into rows; None for CSV, and for what has no lines of its own."""
+    from dphmm.storage.importers.gowalla import LAYOUT
+    from dphmm.storage.line_numbers import Layout
+
+    if name == "gowalla":
+        return LAYOUT
+    return Layout(given["delimiter"]) if given.get("delimiter", ",") != "," else None
+
+
 def _run(name: str, given: dict[str, Any]) -> int:
     from dphmm.cli.set_aside import rejected_path, write_rejected
     from dphmm.cli.wording import named, reworded
@@ -107,7 +120,7 @@ def _run(name: str, given: dict[str, Any]) -> int:
         except InvalidInput as error:
             raise named(error, {"columns": "--columns"}) from None
     save_trajectories(out, imported.trajectories, inputs=inputs)
-    write_rejected(rejected_path(out), imported.rejected)
+    write_rejected(rejected_path(out), imported.rejected, source, _layout(name, given))
     report = imported.report
     if as_json:
         print_json(

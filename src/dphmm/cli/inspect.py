@@ -55,6 +55,9 @@ _DEFAULTS = {
 }
 
 
+_LABELS = {"expected_error": "root mean square error", "expected_errors": "root mean square error of each"}
+
+
 def _text(document: Mapping[str, Any]) -> list[str]:
     lines: list[str] = []
     for section, facts in document.items():
@@ -64,9 +67,23 @@ def _text(document: Mapping[str, Any]) -> list[str]:
         if section == "states":
             lines += ["states", *aligned([_state(state) for state in facts])]
             continue
-        rows: list[Row] = [(f"  {name.replace('_', ' ')}", _shown(fact)) for name, fact in facts.items() if fact != []]
+        unit = document["space"]["answer_unit"]
+        rows = [_row(name, fact, unit) for name, fact in facts.items() if fact != []]
         lines += [section.replace("_", " "), *aligned(rows)]
     return lines
+
+
+def _row(name: str, fact: Any, unit: str) -> Row:
+    label = _LABELS.get(name, name.replace("_", " "))
+    if name == "expected_error":
+        return f"  {label}", f"{_shown(fact)} {unit}"
+    if name == "expected_errors":
+        return f"  {label}", ", ".join(_error(mechanism, error, unit) for mechanism, error in fact.items())
+    return f"  {label}", _shown(fact)
+
+
+def _error(mechanism: str, error: float | None, unit: str) -> str:
+    return f"{mechanism} cannot be used" if error is None else f"{mechanism} {_shown(error)} {unit}"
 
 
 def _state(state: Mapping[str, Any]) -> Row:

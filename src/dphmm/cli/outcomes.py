@@ -6,11 +6,16 @@ FAILED = 1
 BAD_INPUT = 2
 SET_ASIDE = 3
 INTERRUPTED = 130
+CLOSED = 141
 TERMINATED = 143
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM: answered like Ctrl-C, with an exit code of its own."""
+
+
+class OutputClosed(Exception):
+    """Whoever read the output has gone away, as head does: no error, and nothing more to say."""
 
 
 class Interrupted(Exception):

@@ -27,7 +27,7 @@ def protection_facts(
     model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: str, choices: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Sections "policy", "first_step", where the step can be released "release" and "promise", and "warnings"."""
-    from dphmm.cli.public_warnings import plan_warnings
+    from dphmm.cli.public_warnings import plan_warnings, trapped_belief
     from dphmm.cli.wording import reworded
     from dphmm.policy.constraint import Constraint
     from dphmm.session.options import Options
@@ -49,7 +49,7 @@ def protection_facts(
         warnings.append(f"refused: {reworded(str(refusal))}")
     else:
         document |= {"release": _release(plan, space, options), "promise": _promise(plan, options)}
-        warnings += plan_warnings(plan, options)
+        warnings += [*plan_warnings(plan, options), *trapped_belief(model, options)]
     return document | {"warnings": warnings}
 
 

@@ -1,4 +1,4 @@
-"""What a plan shows about a release before anything is drawn: from public data alone."""
+"""What can be said against a release before anything is drawn: from public data alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dphmm.batch import Batch
+    from dphmm.cli.console import Console
+    from dphmm.markov.model import MarkovModel
     from dphmm.session.options import Options
     from dphmm.session.plan import Plan
 
@@ -35,17 +37,27 @@ def plan_warnings(plan: Plan, options: Options) -> list[str]:
     return said
 
 
-def trapped_belief(batch: Batch) -> list[str]:
+def model_warning(model: MarkovModel, people: str, console: Console) -> None:
+    """What a model fitted without privacy means: nothing wrong where it was fitted on other people."""
+    from dphmm.storage.promises import provenance_words
+
+    if model.provenance.get("private") is False:
+        tell = console.note if people == "others" else console.warn
+        tell(f"the model: {provenance_words(model.provenance, people)}")
+
+
+def trapped_belief(model: MarkovModel, options: Options) -> list[str]:
     """A δ-set may end on one absorbing state, whose answer is then a public constant for ever."""
     from dphmm.markov.notes import absorbing_states
     from dphmm.policy.constraint import Support
 
-    absorbing = len(absorbing_states(batch.model.transition))
-    if not absorbing or isinstance(batch.options.constraint, Support):
+    absorbing = len(absorbing_states(model.transition))
+    if not absorbing or isinstance(options.constraint, Support):
         return []
+    many, which = ("states", "one of them") if absorbing > 1 else ("state", "it")
     return [
-        f"the model has {absorbing} absorbing states: with {batch.options.constraint} the belief can lock onto one of "
-        "them, and every later answer is then the same public constant; smooth the model, or plan on the support"
+        f"the model has {absorbing} absorbing {many}: with {options.constraint} the belief can lock onto {which}, and "
+        "every later answer is then the same public constant; smooth the model, or plan on the support"
     ]
 
 
@@ -59,4 +71,4 @@ def first_step_warnings(batch: Batch) -> list[str]:
         plan = batch.planner.plan(position.prior.support, position.plan_set(batch.options))
     except Refused:
         return []
-    return [*plan_warnings(plan, batch.options), *trapped_belief(batch)]
+    return [*plan_warnings(plan, batch.options), *trapped_belief(batch.model, batch.options)]

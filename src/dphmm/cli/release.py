@@ -8,6 +8,7 @@ import click
 
 from dphmm.cli.console import Console
 from dphmm.cli.options import CONTEXT, messages, output, plan_choices
+from dphmm.errors import InvalidInput
 
 
 @click.command("release", context_settings=CONTEXT)
@@ -40,6 +41,11 @@ from dphmm.cli.options import CONTEXT, messages, output, plan_choices
     help="Whom the model was fitted on, for the privacy statement: other people than those released?",
 )
 @click.option(
+    "--statement",
+    metavar="FILE",
+    help="With TRAJ -: write the privacy statement of the lines answered here, when the stream ends.",
+)
+@click.option(
     "--owner-view",
     is_flag=True,
     help="Also print, for the data owner alone, how many rows are in no state of the model, and how often a true "
@@ -63,6 +69,8 @@ def release(**given: Any) -> int:
     from dphmm.cli.release_stream import release_stream
 
     console = Console(given["quiet"])
+    if given["statement"] is not None and given["trajectories"] != "-":
+        raise InvalidInput("--statement", given["statement"], "- as TRAJ with it: of a file it lies beside the output")
     job = Job.of(given)
     if given["trajectories"] == "-":
         return release_stream(job, given, console)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.outcomes import SET_ASIDE, Interrupted
-from dphmm.cli.release_job import Job, check_outputs, people
+from dphmm.cli.release_job import Job, check_outputs, check_resumed, people
 
 if TYPE_CHECKING:
     from dphmm.batch import Batch
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
     from dphmm.cli.owner_view import drift_words, outside_words, rows_to_answer
-    from dphmm.cli.public_warnings import first_step_warnings
+    from dphmm.cli.public_warnings import first_step_warnings, model_warning
     from dphmm.cli.set_aside import by_reason, rejected_path, write_rejected
     from dphmm.storage.ledger import open_ledger
     from dphmm.storage.statement import Published, privacy_statement, write_statement
@@ -29,13 +29,15 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     check_outputs(given)
     loaded, rows, sha256 = read_rows(job, given)
     published = Published()
+    owners = people(job.model, sha256, given["model_people"])
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         batch = job.batch(ledger)
+        check_resumed(given["output"], ledger, batch.query)
+        model_warning(job.model, owners, console)
         for warning in first_step_warnings(batch):
             console.warn(warning)
         with _kept(batch, given), console.progress("release") as progress:
             _write(batch, rows, given, published, progress)
-    owners = people(job.model, sha256, given["model_people"])
     statement = privacy_statement(
         published,
         model=job.model,
@@ -46,13 +48,15 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         model_people=owners,
     )
     write_statement(given["output"], statement)
-    write_rejected(rejected_path(given["output"]), loaded.rejected)
+    write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
     set_aside = by_reason(loaded.rejected)
     document = _document(batch, published, statement, set_aside, len(loaded.rejected))
     if given["as_json"]:
         print_json({**document, "output": given["output"]})
     console.say(_summary(document, given["output"]))
-    warn_of(statement, console)
+    if statement["totals"]["cost_unbounded_because"]:
+        # A later step may be the first whose cost has no bound.
+        console.warn(f"the cost is unbounded: {statement['totals']['cost_unbounded_because']}")
     if given["owner_view"]:
         console.tell_owner(outside_words(batch.report.outside, rows_to_answer(job, rows)))
         console.tell_owner(drift_words(batch.report.drifted, published.rows - batch.report.replayed))
@@ -69,20 +73,6 @@ def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[Loaded, Trajectories,
     with steady(path) as sha256:
         loaded = load_trajectories(path, state_column=given["state_column"])
         return loaded, job.rows(loaded.trajectories, column_names(path)), sha256
-
-
-def warn_of(statement: Mapping[str, Any], console: Console) -> None:
-    """Say what the promise does not hold for."""
-    if statement["model"]["private"] is False:
-        warn_of_model(statement["model"]["meaning"], statement["model"]["people"], console)
-    if statement["totals"]["cost_unbounded_because"]:
-        console.warn(f"the cost is unbounded: {statement['totals']['cost_unbounded_because']}")
-
-
-def warn_of_model(meaning: str, people: str, console: Console) -> None:
-    """What a model fitted without privacy means: nothing wrong where it was fitted on other people."""
-    tell = console.note if people == "others" else console.warn
-    tell(f"the model: {meaning}")
 
 
 def _write(batch: Batch, rows: Trajectories, given: Mapping[str, Any], published: Published, progress: Any) -> None:

@@ -84,6 +84,35 @@ def people(model: MarkovModel, sha256: str | None, declared: str) -> str:
     return declared
 
 
+def check_resumed(output: str, ledger: Ledger, query: str) -> None:
+    """A released file that exists is rewritten only from the ledger it is of, or a later copy of that one."""
+    if not Path(output).exists():
+        return
+    last = _last_steps(output)
+    with ledger.transaction() as transaction:
+        ahead = [user for user, step in last if transaction.last_step(user, query) < step]
+    if ahead:
+        came = f"a ledger without the releases in {Path(output).name} of {len(ahead)} users, {ahead[0]!r} among them"
+        expected = f"the ledger that they are in, query {query!r}; or -o a new file"
+        raise InvalidInput("--ledger", came, expected)
+
+
+def _last_steps(released: str) -> list[tuple[str, int]]:
+    """The last step of every user of a released file, by name."""
+    import pyarrow as pa
+
+    from dphmm.storage.columns import as_text, integers
+    from dphmm.storage.tables import column_names, read_table
+
+    if not {"user", "step", "plan"} <= set(column_names(released)):
+        raise InvalidInput("-o", f"{released}, which is no released file", "the file to rewrite, or a new one")
+    table = read_table(released, columns=["user", "step"], text=("user",))
+    steps, _ = integers(table.column("step"), "step")
+    rows = pa.table({"user": as_text(table.column("user"), "user"), "step": steps})
+    last = rows.group_by("user").aggregate([("step", "max")]).sort_by("user")
+    return list(zip(last.column("user").to_pylist(), last.column("step_max").to_pylist(), strict=True))
+
+
 def check_outputs(given: Mapping[str, Any]) -> None:
     """The output does not exist yet (unless it is resumed), can be written, and is none of the inputs.
 
@@ -108,5 +137,11 @@ def check_outputs(given: Mapping[str, Any]) -> None:
     inputs = [given["trajectories"], given["model"], given["policy"], *([] if ledger is None else [ledger])]
     for path in (Path(output), statement_path(output), rejected_path(output)):
         checked_output(path, inputs, "-o")
-    if Path(output).exists() and not given["resume"]:
+    if not Path(output).exists():
+        return
+    if not given["resume"]:
         raise InvalidInput("-o", f"{output}, which exists", "a new file, or --resume to continue and rewrite it")
+    if ledger is not None and not Path(ledger).exists():
+        # Opening it would make one.
+        expected = f"the ledger that the releases in {Path(output).name} are in; or -o a new file"
+        raise InvalidInput("--ledger", f"{ledger}, which does not exist", expected)

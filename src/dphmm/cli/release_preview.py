@@ -11,7 +11,7 @@ import click
 from dphmm.cli.console import Console, Row, aligned, print_json
 from dphmm.cli.outcomes import SET_ASIDE
 from dphmm.cli.release_batch import read_rows
-from dphmm.cli.release_job import Job, check_outputs
+from dphmm.cli.release_job import Job, check_outputs, people
 
 if TYPE_CHECKING:
     from dphmm.batch import Batch
@@ -23,12 +23,13 @@ _STEPS = 3
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
     from dphmm.cli.owner_view import outside_words
-    from dphmm.cli.public_warnings import plan_warnings
+    from dphmm.cli.portrait import answer_unit
+    from dphmm.cli.public_warnings import model_warning, plan_warnings, trapped_belief
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.states.observed import in_steps, true_states
 
     check_outputs(given)
-    loaded, rows, _ = read_rows(job, given)
+    loaded, rows, sha256 = read_rows(job, given)
     stepped, _ = in_steps(rows, job.model.step)
     visits, _ = stepped.visits()
     batch = job.batch(None)
@@ -40,6 +41,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         "set_aside": set_aside,
         "would_release": sum(len(visit.rows) for visit in visits),
         "subjects": len(visits),
+        "answer_unit": answer_unit(job.space),
         "plans": [plan_document(step, plan) for step, plan in enumerate(plans, start=1)],
         "largest_epsilon_sum": str(longest * batch.options.epsilon),
     }
@@ -52,10 +54,11 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
             ("set aside", in_words(set_aside) or "none"),
         ]
         for plan in document["plans"]:
-            lines.append((f"plan of step {plan['step']}", plan_words(plan)))
+            lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         lines.append(("epsilon sum", f"{document['largest_epsilon_sum']} for the subject with most rows"))
         click.echo("\n".join(aligned(lines)))
-    for warning in plan_warnings(plans[0], batch.options):
+    model_warning(job.model, people(job.model, sha256, given["model_people"]), console)
+    for warning in (*plan_warnings(plans[0], batch.options), *trapped_belief(job.model, batch.options)):
         console.warn(warning)
     if given["owner_view"]:
         console.tell_owner(outside_words(true_states(stepped, job.space)[1], len(stepped)))
@@ -97,14 +100,14 @@ def plan_document(step: int, plan: Plan) -> dict[str, Any]:
     }
 
 
-def plan_words(plan: Mapping[str, Any]) -> str:
+def plan_words(plan: Mapping[str, Any], unit: str) -> str:
     """A plan for people."""
     if plan["constant"]:
         return "a public constant: every possible state has the same answer; cost 0"
     cost = "unbounded" if plan["cost"] is None else f"{_short(plan['cost'])}"
     return (
-        f"{plan['plan_states']} of {plan['possible_states']} possible states, {plan['mechanism']}, expected "
-        f"error {plan['expected_error']:.4g} (root mean square), epsilon {plan['epsilon']}, cost {cost}"
+        f"{plan['plan_states']} of {plan['possible_states']} possible states, {plan['mechanism']}, "
+        f"root mean square error {plan['expected_error']:.4g} {unit}, epsilon {plan['epsilon']}, cost {cost}"
     )
 
 

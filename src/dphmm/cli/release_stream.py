@@ -22,8 +22,8 @@ import click
 
 from dphmm.cli.console import Console
 from dphmm.cli.outcomes import SET_ASIDE, Interrupted
-from dphmm.cli.release_batch import warn_of_model
 from dphmm.cli.release_job import Job
+from dphmm.cli.stream_statement import check_statement, stated
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -128,26 +128,18 @@ class _Stream:
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
     from dphmm.cli.owner_view import drift_words, outside_words
-    from dphmm.cli.public_warnings import first_step_warnings
+    from dphmm.cli.public_warnings import first_step_warnings, model_warning
     from dphmm.storage.ledger import open_ledger
-    from dphmm.storage.promises import provenance_words
 
-    if given["output"] not in (None, "-"):
-        raise InvalidInput("-o", given["output"], "nothing: the lines of - are answered on standard output")
-    if given["ledger"] is None:
-        raise InvalidInput("--ledger", "nothing", "the file that keeps what was released and spent")
-    if given["dry_run"] or given["as_json"]:
-        raise InvalidInput("TRAJ", "- with --dry-run or --json", "a file, or - without them")
-    provenance = job.model.provenance
-    if provenance.get("private") is False:
-        warn_of_model(provenance_words(provenance, given["model_people"]), given["model_people"], console)
+    _check(given)
     on_map = hasattr(job.space, "locate")
     bad = 0
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         stream = _Stream(job.batch(ledger), given["resume"])
+        model_warning(job.model, given["model_people"], console)
         for warning in first_step_warnings(stream.batch):
             console.warn(warning)
-        with _kept(stream, given):
+        with stated(stream.batch, given) as answered, _kept(stream, given):
             for number, text in _lines():
                 try:
                     released = stream.answer(parse_line(text, on_map))
@@ -155,13 +147,27 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
                     bad += 1
                     click.echo(f"line {number}: {error.reason}", err=True)
                     continue
-                _print(released, stream)
+                line = _line(released, stream)
+                # Before it is printed: an interrupt in between may count a line too many, never one too few.
+                answered(released, line)
+                click.echo(line)
+                sys.stdout.flush()
     console.say([("", f"{stream.released} releases of {len(stream.sessions)} subjects, {bad} lines set aside")])
     if given["owner_view"]:
         drifted = sum(session.owner_view()["drifted"] for session in stream.sessions.values())
         console.tell_owner(outside_words(stream.outside, stream.released))
         console.tell_owner(drift_words(drifted, stream.released))
     return SET_ASIDE if bad else 0
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    if given["output"] not in (None, "-"):
+        raise InvalidInput("-o", given["output"], "nothing: the lines of - are answered on standard output")
+    if given["ledger"] is None:
+        raise InvalidInput("--ledger", "nothing", "the file that keeps what was released and spent")
+    if given["dry_run"] or given["as_json"]:
+        raise InvalidInput("TRAJ", "- with --dry-run or --json", "a file, or - without them")
+    check_statement(given)
 
 
 def _lines() -> Iterator[tuple[int, bytes]]:
@@ -236,12 +242,12 @@ def _no_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _print(released: Released, stream: _Stream) -> None:
+def _line(released: Released, stream: _Stream) -> str:
+    """The answer as a line."""
     from dphmm.storage.released import released_table
 
     (row,) = released_table([released], stream.batch.space).to_pylist()
-    click.echo(json.dumps({name: _plain(value) for name, value in row.items()}, allow_nan=False, ensure_ascii=True))
-    sys.stdout.flush()
+    return json.dumps({name: _plain(value) for name, value in row.items()}, allow_nan=False, ensure_ascii=True)
 
 
 def _plain(value: Any) -> Any:

@@ -1,12 +1,13 @@
-"""Rows that could not be read: numbers and reasons in a file for the owner alone, never a value."""
+"""Rows that could not be read: where they are and why, in a file for the owner alone, never a value."""
 
 from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dphmm.storage.inputs import replacing
+if TYPE_CHECKING:
+    from dphmm.storage.line_numbers import Layout
 
 
 def rejected_path(output: str) -> Path:
@@ -14,16 +15,31 @@ def rejected_path(output: str) -> Path:
     return Path(f"{output}.rejected.csv")
 
 
-def write_rejected(path: Path, rejected: Any) -> None:
-    """Write (row, reason), at once or not at all, for the owner only; no file where no row was set aside."""
+def write_rejected(path: Path, rejected: Any, source: str, layout: Layout | None = None) -> None:
+    """Write (line, reason), at once or not at all, for the owner only; no file where no row was set aside.
+
+    The line is that of the text file ``source``, as an editor shows it; of a source without lines it is the row.
+    ``layout`` says how a text that is not CSV is cut into rows.
+    """
+    from dphmm.storage.inputs import replacing
+
     if not len(rejected):
         # What an earlier run has left there is not about this one.
         path.unlink(missing_ok=True)
         return
+    word, numbers = _places(source, rejected.column("row").to_pylist(), layout)
     with replacing(path, private=True) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(("row", "reason"))
-        writer.writerows((row["row"], row["reason"]) for row in rejected.to_pylist())
+        writer.writerow((word, "reason"))
+        writer.writerows(zip(numbers, rejected.column("reason").to_pylist(), strict=True))
+
+
+def _places(source: str, rows: list[int], layout: Layout | None) -> tuple[str, list[int]]:
+    from dphmm.storage.line_numbers import CSV, lines_of_rows
+
+    if layout is None and source.lower().endswith((".csv", ".csv.gz")):
+        layout = CSV
+    return ("row", rows) if layout is None else ("line", lines_of_rows(Path(source), rows, layout))
 
 
 def by_reason(rejected: Any) -> dict[str, int]:

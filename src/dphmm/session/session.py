@@ -424,7 +424,10 @@ class ReleaseSession:
             return self._space.index_of(state)
         number = int(state) if isinstance(state, (int, np.integer)) and not isinstance(state, bool) else -2
         if not -1 <= number < self._space.n_states:
-            raise InvalidInput("state", "a value that is none", f"a name, or a number below {self._space.n_states}")
+            last = self._space.n_states - 1
+            raise InvalidInput(
+                "state", "a value that is no state", f"a number 0 to {last}, a name, or -1 for elsewhere"
+            )
         return number
 
     def __repr__(self) -> str:

@@ -10,6 +10,9 @@ from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS, Trajectories
 from dphmm.types import IntArray
 
+#: Nobody's rows are of 1970, but numbers that count a user's rows from 0 would be.
+_YEAR = 365 * 86_400 * MICROSECONDS
+
 
 def in_steps(trajectories: Trajectories, step: int | None) -> tuple[Trajectories, int]:
     """The rows by time step of the model, the last of a step winning, and how many rows that left out."""
@@ -24,15 +27,30 @@ def in_steps(trajectories: Trajectories, step: int | None) -> tuple[Trajectories
 def public_times(trajectories: Trajectories, step: int | None) -> IntArray | None:
     """When each row is published to have been: the start of its time step, or its own time where there are no steps.
 
-    Raises InvalidInput for a step so far from 1970 that no timestamp can say its time.
+    Raises InvalidInput for a step so far from 1970 that no timestamp can say its time, and for steps that only count a
+    user's rows.
     """
     if step is not None and trajectories.step is not None:
         farthest = (2**63 - 1) // (step * MICROSECONDS)
         if (np.abs(trajectories.step) > farthest).any():
             came = f"a number beyond {farthest}"
             raise InvalidInput("step", came, f"numbers of time bins of {step} s since 1970, in timestamps of 64 bits")
-        return trajectories.step * step * MICROSECONDS
+        published = trajectories.step * step * MICROSECONDS
+        if trajectories.time is None:
+            _check_bins(published, step)
+        return published
     return trajectories.time
+
+
+def _check_bins(published: IntArray, step: int) -> None:
+    """Steps that count a user's rows are no time bins: they would be published as times in 1970."""
+    if ((published >= 0) & (published < _YEAR)).any():
+        came = f"numbers that steps of {step} s, as the model has them, make times in 1970"
+        expected = (
+            "times (dphmm import csv with --time-column), numbers of time bins since 1970, or a model of dphmm fit "
+            "without --step"
+        )
+        raise InvalidInput("step", came, expected)
 
 
 def true_states(trajectories: Trajectories, space: StateSpace) -> tuple[IntArray, int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.headers import listed, repeated_name
+from dphmm.storage.line_numbers import CSV, Layout, lines_of_records
 from dphmm.storage.unpacking import Tapped, open_bytes
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def read_csv(path: Path, columns: Sequence[str] | None, text: Collection[str] | 
     """The table of a CSV file; ``text`` columns (None: all) stay as written, others get the type they look
     like.
 
-    Raises InvalidInput for ragged rows (with the row, the header being row 1), wrong columns and encodings.
+    Raises InvalidInput for ragged rows (with the line of the file), wrong columns and encodings.
     """
     written = dict(zip(csv_names(path), csv_header(path), strict=True))
     names = list(written)
@@ -102,9 +103,15 @@ def _parse(path: Path, names: list[str], kept: list[str], literal: list[str], th
             return _parse(path, names, kept, literal, threads=False)
         if ragged:
             number, came = ragged[0]
-            raise InvalidInput(f"row {number}", f"{came} fields", f"{len(names)}, as in the header") from None
+            raise ragged_row(path, number, came, len(names)) from None
         raise InvalidInput(str(path), "rows that cannot be read", "CSV with closed quotes") from None
     return _unescape_columns(table)
+
+
+def ragged_row(path: Path, record: int, came: int, expected: int, layout: Layout = CSV) -> InvalidInput:
+    """The error of a record with too few or too many fields, named by its line; the header is record 1."""
+    (line,) = lines_of_records(path, [record], layout)
+    return InvalidInput(f"line {line}", f"{came} fields", f"{expected}, as in the header")
 
 
 class Encoding:

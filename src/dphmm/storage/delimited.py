@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import Encoding, _unescape_columns, csv_header
+from dphmm.storage.csv_files import Encoding, _unescape_columns, csv_header, ragged_row
 from dphmm.storage.inputs import PathLike, checked_input, steady
+from dphmm.storage.line_numbers import Layout
 from dphmm.storage.tables import table_format
 from dphmm.storage.unpacking import Tapped, open_bytes
 
@@ -28,7 +29,7 @@ def delimited_names(path: PathLike, delimiter: str) -> list[str]:
 
 
 def read_delimited(path: PathLike, delimiter: str, columns: Sequence[str]) -> pa.Table:
-    """Some columns of the table, as text. Raises InvalidInput for ragged rows (the header is row 1) and encodings."""
+    """Some columns of the table, as text. Raises InvalidInput for encodings and, with the line, for ragged rows."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -57,6 +58,6 @@ def read_delimited(path: PathLike, delimiter: str, columns: Sequence[str]) -> pa
         # Arrow's own message quotes the row, which is somebody's.
         if ragged:
             number, came = ragged[0]
-            raise InvalidInput(f"row {number}", f"{came} fields", f"{len(names)}, as in the header") from None
+            raise ragged_row(file, number, came, len(names), Layout(delimiter)) from None
         raise InvalidInput(str(file), "rows that cannot be read", "CSV with closed quotes") from None
     return _unescape_columns(table)

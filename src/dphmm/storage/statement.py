@@ -159,12 +159,17 @@ def write_statement(release: PathLike, statement: dict[str, Any]) -> Path:
     Adds the file's name and SHA-256, so that the statement says which file it is about.
     """
     file = Path(release)
-    about = {"name": file.name, "sha256": file_digest(file)}
     path = statement_path(file)
+    save_statement(path, statement, file.name, file_digest(file))
+    return path
+
+
+def save_statement(path: PathLike, statement: dict[str, Any], name: str, sha256: str) -> None:
+    """Write a statement to ``path``: about what is called ``name`` ("-" for a stream) and has this SHA-256."""
+    about = {"name": name, "sha256": sha256}
     text = json.dumps({**statement, "file": about}, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    return path
 
 
 def load_statement(release: PathLike) -> dict[str, Any]:

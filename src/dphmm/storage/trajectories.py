@@ -37,7 +37,7 @@ def load_trajectories(
     delimiter: str = ",",
 ) -> Loaded:
     """Trajectories of a Parquet or CSV file, and the rows that were set aside (row number and reason, no
-    values).
+    values). Rows count from 1 after the header, as in the table that the file holds.
 
     Columns default to user, t, step, trip, state, lat (latitude) and lon (lng, longitude) where they exist.
     Times are timestamps with a zone or ISO 8601 text with one. Those without are UTC with ``assume_utc``, and what
@@ -110,9 +110,9 @@ _ROLES = ("user", "time", "order", "trip", "state", "lat", "lon")
 
 def column_roles(names: Sequence[str], given: dict[str, str | None]) -> Roles:
     """Which column is what, from the names there are and those that were given."""
-    missing = next((name for name in given.values() if name is not None and name not in names), None)
-    if missing is not None:
-        raise InvalidInput("column", missing, "one of " + listed(names))
+    for role, name in given.items():
+        if name is not None and name not in names:
+            raise InvalidInput(f"{role}_column", name, "one of " + listed(names))
     ordered = given["order"] is not None
     user = given["user"] or _first(names, ("user",))
     if user is None:

@@ -11,10 +11,13 @@ from dphmm.storage.assembling import Assembler, Roles
 from dphmm.storage.importers.imported import Imported, Progress, finished
 from dphmm.storage.importers.rows import RowReader
 from dphmm.storage.inputs import PathLike, checked_input, steady
+from dphmm.storage.line_numbers import Layout
 from dphmm.storage.unpacking import unpacked
 
 _COLUMNS = ("user", "t", "lat", "lon", "location")
 _ROLES = Roles(user="user", time="t", lat="lat", lon="lon")
+#: Rows of another number of cells are left out before rows are numbered.
+LAYOUT = Layout("\t", header=False, quoted=False, fields=len(_COLUMNS))
 
 
 def import_gowalla(source: PathLike, *, progress: Progress | None = None) -> Imported:

@@ -26,6 +26,8 @@ def read_wide(path: Path, columns: str, user_column: str | None) -> Imported:
 
     names = column_names(path)
     chosen = _range(columns, names)
+    if user_column is not None and user_column not in names:
+        raise InvalidInput("user_column", user_column, "one of " + listed(names))
     wanted = chosen if user_column is None else [user_column, *chosen]
     if len(set(wanted)) != len(wanted):
         raise InvalidInput("user_column", user_column, "a column outside those of the states")

@@ -80,6 +80,9 @@ class SqliteLedger:
             raise
         forks.watch(self)
 
+    def __repr__(self) -> str:
+        return f"SqliteLedger({self.path.name!r})"
+
     def _make_ready(self) -> None:
         connection = self._writer()
         prepare(connection, self.path)
