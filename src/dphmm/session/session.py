@@ -424,10 +424,8 @@ class ReleaseSession:
             return self._space.index_of(state)
         number = int(state) if isinstance(state, (int, np.integer)) and not isinstance(state, bool) else -2
         if not -1 <= number < self._space.n_states:
-            last = self._space.n_states - 1
-            raise InvalidInput(
-                "state", "a value that is no state", f"a number 0 to {last}, a name, or -1 for elsewhere"
-            )
+            expected = f"a number 0 to {self._space.n_states - 1}, a name, or -1 for elsewhere"
+            raise InvalidInput("state", "a value that is no state", expected)
         return number
 
     def __repr__(self) -> str:
