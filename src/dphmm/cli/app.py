@@ -25,6 +25,7 @@ COMMANDS = {
     "policy": ("dphmm.cli.policy:policy", "Say which states must not be told apart."),
     "inspect": ("dphmm.cli.inspect:inspect", "What a model and a policy protect, and at what error."),
     "release": ("dphmm.cli.release:release", "Release trajectories step by step, privately."),
+    "experiment": ("dphmm.cli.experiment:experiment", "Measure what the papers measured, again."),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
 }
 

@@ -1,0 +1,121 @@
+"""Run an experiment cell by cell: results are kept as they come, so it can be stopped at any time and resumed.
+
+In the folder: ``settings.json`` (what the results depend on) and ``cells.jsonl`` (a line for each cell that is done).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dphmm.errors import InvalidInput
+from dphmm.evaluation.experiment import Cell, Experiment, Row, Settings, key_of, seed_of
+from dphmm.storage.inputs import replacing
+from dphmm.storage.journal import Journal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Raised when results of before and after must not be mixed.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Results:
+    """All rows of an experiment, cells in the experiment's order, and the tables made of them."""
+
+    rows: pd.DataFrame
+    tables: dict[str, pd.DataFrame]
+    seconds: float
+
+
+def run(
+    experiment: Experiment,
+    settings: Settings,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Results:
+    """Measure the cells that the folder does not have yet, and make the tables.
+
+    Raises InvalidInput for a folder with results of another experiment or of other settings, and for an experiment on
+    real data without a folder of it.
+    """
+    if experiment.needs_data and settings.data is None:
+        raise InvalidInput("--data", "nothing", "the folder of the data sets: this experiment is about real data")
+    _claim(folder, experiment, settings)
+    cells = list(experiment.cells(settings))
+    journal = Journal(folder / "cells.jsonl")
+    done = {key_of(line["cell"]): line for line in journal.lines}
+    missing = [cell for cell in cells if key_of(cell) not in done]
+    _report(progress, len(cells) - len(missing), len(cells))
+    for line in _measured(experiment, settings, missing, jobs):
+        journal.append(line)
+        done[key_of(line["cell"])] = line
+        _report(progress, len(done), len(cells))
+    lines = [done[key_of(cell)] for cell in cells]
+    rows = _frame(lines)
+    return Results(rows, experiment.tables(rows), sum(line["seconds"] for line in lines))
+
+
+def _claim(folder: Path, experiment: Experiment, settings: Settings) -> None:
+    """The folder is this experiment's, from now on if it is new."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput("-o", str(folder), "a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "settings.json"
+    own = {"experiment": experiment.name, "version": VERSION, **settings.written()}
+    if not path.exists():
+        if any(folder.iterdir()):
+            raise InvalidInput("-o", f"{folder}, which holds other files", "a new folder, or one of this experiment")
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(own, sort_keys=True) + "\n")
+        return
+    try:
+        found = json.loads(path.read_text())
+    except ValueError:
+        found = {}
+    for name, value in own.items():
+        if not isinstance(found, dict) or found.get(name) != value:
+            came = f"{folder}, which holds results with another {name}"
+            raise InvalidInput("-o", came, f"a new folder, or {name} as it was there")
+
+
+def _measured(experiment: Experiment, settings: Settings, cells: Sequence[Cell], jobs: int) -> Iterator[dict[str, Any]]:
+    if jobs <= 1 or len(cells) <= 1:
+        for cell in cells:
+            yield measured(experiment, settings, cell)
+        return
+    with ProcessPoolExecutor(min(jobs, len(cells)), mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(measured, experiment, settings, cell) for cell in cells]
+        try:
+            for future in as_completed(waiting):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def measured(experiment: Experiment, settings: Settings, cell: Cell) -> dict[str, Any]:
+    """The line of one cell."""
+    began = time.perf_counter()
+    rows = experiment.measure(settings, cell, seed_of(settings, experiment.name, cell))
+    return {"cell": dict(cell), "rows": rows, "seconds": round(time.perf_counter() - began, 3)}
+
+
+def _frame(lines: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    rows: list[Row] = [{**line["cell"], **row} for line in lines for row in line["rows"]]
+    return pd.DataFrame(rows)
+
+
+def _report(progress: Callable[[int, int], None] | None, done: int, total: int) -> None:
+    if progress is not None:
+        progress(done, total)
