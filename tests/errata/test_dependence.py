@@ -1,4 +1,4 @@
-"""Errata of the dependent differential privacy paper (Liu, Chakraborty and Mittal, NDSS 2016), D1 to D7, exactly.
+"""Errata of the dependent differential privacy paper (Liu, Chakraborty and Mittal, NDSS 2016), D1 to D9, exactly.
 
 Bits with a known joint law, the query is their sum, the noise Laplace of scale σ. The dependence coefficient is read
 as the pair's own loss over σ's, ρ_ij = σ·sup |ln Pr(s | X_i = 1) / Pr(s | X_i = 0)| for the query X_j alone, and σ is
@@ -70,6 +70,20 @@ def test_erratum_D1_coefficients_of_pairs_miss_joint_dependence(epsilon):
     assert true_loss(independent, scale) == pytest.approx(epsilon)
 
 
+def test_erratum_D1_pairwise_independent_bits_lose_by_the_dozen():
+    # Code words of the simplex code, all equally likely: given one bit, half of the other words, all with 64 ones.
+    k, epsilon = 7, 1.0
+    words = {tuple(bin(w & c).count("1") % 2 for c in range(1, 2**k)): 2.0**-k for w in range(2**k)}
+    pairs = {(a[i], a[j]) for a in words for i, j in ((0, 1), (3, 77), (5, 126))}
+    assert len(pairs) == 4
+    for i, j in ((0, 1), (3, 77), (5, 126)):
+        assert given(words, i, 0, lambda bits, j=j: bits[j]) == pytest.approx(
+            given(words, i, 1, lambda bits, j=j: bits[j])
+        )
+    loss = worst(given(words, 0, 0, sum), given(words, 0, 1, sum), 1 / epsilon)
+    assert loss == pytest.approx(59.8, abs=0.05)
+
+
 def test_erratum_D2_the_coefficient_depends_on_the_noise_it_sets():
     pair = {(x, y): 0.5 * conditional(y, 0.95 if x else 0.05) for x in (0, 1) for y in (0, 1)}
     once = dependent_sensitivity(pair, 1 / 5) / 5
@@ -87,18 +101,27 @@ def test_erratum_D3_the_leaves_of_a_star_are_not_covered(leaves, loss):
     assert true_loss(star, scale) == pytest.approx(loss, abs=1e-3)
 
 
-def chain_losses(up, down, length, epsilon):
-    """The mechanism's scale on a stationary binary chain, and what its first and middle tuple lose by it."""
+def chain_losses(up, down, length, epsilon, factor=1.0):
+    """The mechanism's scale on a stationary binary chain, and what its first and middle tuple lose by it.
+
+    ``factor``: by how much the coefficients of different tuples are over-estimated.
+    """
     move = np.array([[1 - up, up], [down, 1 - down]])
     powers = [np.linalg.matrix_power(move, k) for k in range(length)]
 
     def sensitivity(scale):
         # A stationary binary chain is reversible: one coefficient for each distance.
-        rho = [1.0] + [scale * worst(*powers[k], scale) for k in range(1, length)]
+        rho = [1.0] + [factor * scale * worst(*powers[k], scale) for k in range(1, length)]
         sums = np.cumsum(rho)
         return float((sums + sums[::-1] - 1.0).max())
 
     scale = fixed_point(sensitivity, epsilon)
+    laws = chain_laws(move, length)
+    return scale, max(worst(*law, scale) for law in laws)
+
+
+def chain_laws(move, length):
+    """The laws of the sum given the first and the middle tuple's value."""
     onward = [[np.ones(1), np.ones(1)]]
     for _ in range(1, length):
         onward.append([_next_law(move[x], onward[-1]) for x in (0, 1)])
@@ -107,7 +130,7 @@ def chain_losses(up, down, length, epsilon):
         rest = np.convolve(onward[i][x], onward[length - 1 - i][x])
         return np.r_[np.zeros(x), rest, np.zeros(1 - x)]
 
-    return scale, max(worst(law(i, 0), law(i, 1), scale) for i in (0, length // 2))
+    return [(law(i, 0), law(i, 1)) for i in (0, length // 2)]
 
 
 def _next_law(row, following):
@@ -120,6 +143,11 @@ def _next_law(row, following):
 @pytest.mark.parametrize(("up", "down", "loss"), [(0.01, 0.1, 1.209), (0.05, 0.5, 1.125)])
 def test_erratum_D4_chains_that_are_not_symmetric_are_not_covered(up, down, loss):
     assert chain_losses(up, down, 100, 1)[1] == pytest.approx(loss, abs=1e-3)
+
+
+@pytest.mark.parametrize(("length", "loss"), [(100, 6.95), (200, 11.67)])
+def test_erratum_D4_longer_chains_lose_ever_more(length, loss):
+    assert chain_losses(1e-6, 0.1, length, 3)[1] == pytest.approx(loss, abs=5e-3)
 
 
 def test_erratum_D4_symmetric_chains_keep_the_promise():
@@ -157,3 +185,16 @@ def test_erratum_D7_noise_on_finished_centroids_is_not_private():
     far, near = centroids(np.r_[crowd, 1.0], [0.2, 0.8]), centroids(np.r_[crowd, 0.0], [0.2, 0.8])
     # One record of 51 moves a centroid by a fifth of the domain, ten times the 1/n of a mean over all.
     assert np.abs(far - near).max() > 10 / 51
+
+
+@pytest.mark.parametrize(("factor", "loss"), [(0.8, 1.55), (0.9, 1.36), (1.1, 1.09)])
+def test_erratum_D8_over_estimated_coefficients_are_not_always_enough(factor, loss):
+    assert chain_losses(0.01, 0.1, 100, 1, factor)[1] == pytest.approx(loss, abs=5e-3)
+
+
+def test_erratum_D9_two_queries_lose_more_than_the_sum():
+    # Two answers s, t of the same sum: the densities multiply, and the worst pair of answers is s = t.
+    laws = chain_laws(np.array([[0.99, 0.01], [0.1, 0.9]]), 100)
+    scale = fixed_point(lambda s: max(worst(*law, s) for law in laws) * s, 1)
+    assert max(worst(*law, scale) for law in laws) == pytest.approx(1)
+    assert max(worst(*law, scale / 2) for law in laws) == pytest.approx(2.31, abs=5e-3)

@@ -1,0 +1,55 @@
+"""Queries over records that depend on each other: how much noise, and what is proved of it.
+
+- who depends on whom: `Chain`, `Tree`, `Star`, `Friendship`, `JointTable`, `Coefficients`
+- what is asked: `Sum`, `AnyQuery`
+- how much noise: `calibrate`, `compare`, `coefficient`, `coefficients`, `sensitivity`
+- answers: `histogram`, `count`, `total`, `mean`, `kmeans`, `degree_distribution`, `classifier`; several: `together`
+"""
+
+from dphmm.dependent._budget import Budget, together
+from dphmm.dependent._chain import Chain, stationary_law
+from dphmm.dependent._coefficients import coefficient, coefficients, sensitivity
+from dphmm.dependent._comparison import Comparison, compare
+from dphmm.dependent._counts import Answered, count, histogram, mean, total
+from dphmm.dependent._degrees import degree_distribution
+from dphmm.dependent._exact import ExactLoss, exact_loss
+from dphmm.dependent._friendship import Friendship
+from dphmm.dependent._joint import Coefficients, JointTable
+from dphmm.dependent._linear import Classifier, classifier
+from dphmm.dependent._lloyd import kmeans
+from dphmm.dependent._queries import AnyQuery, Sum
+from dphmm.dependent._scales import MECHANISMS, Calibration, calibrate
+from dphmm.dependent._tree import Star, Tree
+
+__all__ = [
+    "MECHANISMS",
+    "Answered",
+    "AnyQuery",
+    "Budget",
+    "Calibration",
+    "Chain",
+    "Classifier",
+    "Coefficients",
+    "Comparison",
+    "ExactLoss",
+    "Friendship",
+    "JointTable",
+    "Star",
+    "Sum",
+    "Tree",
+    "calibrate",
+    "classifier",
+    "coefficient",
+    "coefficients",
+    "compare",
+    "count",
+    "degree_distribution",
+    "exact_loss",
+    "histogram",
+    "kmeans",
+    "mean",
+    "sensitivity",
+    "stationary_law",
+    "together",
+    "total",
+]

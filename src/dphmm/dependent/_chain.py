@@ -1,0 +1,235 @@
+"""A Markov chain of tuples: one person's states over time, with its start, homogeneous or not.
+
+Proof: docs/proofs/dependent-markov.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeGuard
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from dphmm.dependent._kernel import Kernel, law, stochastic
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.types import BoolArray, FloatArray
+
+_UNIT = 2.0**-53
+#: A reversed kernel is used again while the marginals it is made of move by less than this (its error is counted).
+_SETTLED = 1e-10
+#: Marginals below this are too near to underflow for their quotients to mean anything.
+_LEAST = 1e-280
+#: A kernel that is used so often gets its whole curve computed.
+_OFTEN = 64
+
+
+class Chain:
+    """D_1 → D_2 → … → D_n, each from the one before.
+
+    ``transition``: a MarkovModel, one matrix, or a list of n − 1 matrices, the t-th of them from D_t to D_{t+1}.
+    ``length``: n (known from a list). ``start``: the law of D_1 (k,), or "stationary", or None: a model's own
+    (after its first move, where the model starts "before"), and the stationary law of a matrix.
+
+    The chain with its start is taken as public, and as all that an adversary knows about the tuples.
+    """
+
+    def __init__(self, transition: Any, length: int | None = None, *, start: Any = None) -> None:
+        self._matrices, self.n = _matrices(transition, length)
+        self.n_values = len(self._matrices[0])
+        self.homogeneous = len(self._matrices) == 1
+        first, self.stationary = self._first(transition, start)
+        self._marginals, self._supports = self._walk(first)
+        self._forward: dict[tuple[int, bytes], Kernel] = {}
+        self._backward: list[Kernel] = []
+
+    @property
+    def n_tuples(self) -> int:
+        """How many tuples depend on each other."""
+        return self.n
+
+    @property
+    def is_forest(self) -> bool:
+        """A chain has no loops."""
+        return True
+
+    def neighbours(self, i: int) -> list[int]:
+        """The tuples next to i: given D_i, what lies behind one of them depends on no other."""
+        return [j for j in (i - 1, i + 1) if 0 <= j < self.n]
+
+    def marginal(self, i: int) -> FloatArray:
+        """The law of D_i."""
+        at: FloatArray = self._marginals[0 if self.stationary else i]
+        return at
+
+    def possible(self, i: int) -> BoolArray:
+        """Which values D_i can have, by structure and not by floats."""
+        at: BoolArray = self._supports[0 if self.stationary else i]
+        return at
+
+    def kernel(self, i: int, j: int) -> Kernel:
+        """The law of D_j given D_i, for j next to i."""
+        if j == i + 1:
+            return self._onward(i)
+        if j != i - 1:
+            raise InvalidInput("j", j, f"a neighbour of tuple {i}")
+        return self._reversed(j)
+
+    def matrix(self, t: int) -> FloatArray:
+        """The matrix from D_t to D_{t+1}, t from 0."""
+        return self._matrices[0 if self.homogeneous else t]
+
+    def __repr__(self) -> str:
+        kind = "stationary " if self.stationary else "" if self.homogeneous else "time-inhomogeneous "
+        return f"{kind}Markov chain of {self.n} tuples with {self.n_values} values"
+
+    def _onward(self, t: int) -> Kernel:
+        possible = self.possible(t)
+        key = (0 if self.homogeneous else t, possible.tobytes())
+        if key not in self._forward:
+            self._forward[key] = Kernel(self.matrix(t), possible, often=self.homogeneous)
+        return self._forward[key]
+
+    def _reversed(self, t: int) -> Kernel:
+        """From D_{t+1} back to D_t."""
+        if not self._backward:
+            self._backward = self._all_reversed()
+        return self._backward[0 if self.stationary else t]
+
+    def _all_reversed(self) -> list[Kernel]:
+        made: list[Kernel] = []
+        since = 0
+        drift = self._drift()
+        for t in range(1 if self.stationary else self.n - 1):
+            moved = self._moved(since, t) if made and self.homogeneous else np.inf
+            if moved <= _SETTLED:
+                made.append(made[-1])
+                continue
+            since = t
+            made.append(self._one_reversed(t, drift * (self.n if self.stationary else t + 1)))
+        uses = Counter(map(id, made))
+        often = {id(kernel): replace(kernel, often=self.stationary or uses[id(kernel)] >= _OFTEN) for kernel in made}
+        return [often[id(kernel)] for kernel in made]
+
+    def _one_reversed(self, t: int, error: float) -> Kernel:
+        before, after = self.marginal(t), self.marginal(min(t + 1, self.n - 1))
+        possible = self.possible(min(t + 1, self.n - 1))
+        if before[self.possible(t)].min() < _LEAST or after[possible].min() < _LEAST:
+            # Nothing can be said of such quotients, so nothing is: disjoint rows let a loss pass whole.
+            return Kernel(np.eye(self.n_values), possible, stand_in=True)
+        if _equal_rows(self.matrix(t)[self.possible(t)]):
+            return Kernel(np.tile(before, (self.n_values, 1)), possible)
+        back = np.zeros((self.n_values, self.n_values))
+        back[possible] = (before[:, None] * self.matrix(t)).T[possible] / after[possible, None]
+        return Kernel(back, possible, error + 4 * _SETTLED * self.homogeneous * (not self.stationary))
+
+    def _drift(self) -> float:
+        """A bound on the relative error that one step adds to the marginals."""
+        if not self.stationary:
+            return 2 * (self.n_values + 2) * _UNIT
+        here = self.marginal(0)
+        there = here @ self.matrix(0)
+        used = here > 0
+        return float(np.abs(there[used] / here[used] - 1.0).max()) + 2 * (self.n_values + 2) * _UNIT
+
+    def _moved(self, since: int, t: int) -> float:
+        """The largest relative change of the marginals that a reversed kernel is made of."""
+        worst = 0.0
+        for a, b in ((since, t), (since + 1, t + 1)):
+            if not np.array_equal(self.possible(a), self.possible(b)):
+                return np.inf
+            used = self.possible(a)
+            if min(self.marginal(a)[used].min(), self.marginal(b)[used].min()) < _LEAST:
+                return np.inf
+            worst = max(worst, float(np.abs(self.marginal(b)[used] / self.marginal(a)[used] - 1.0).max()))
+        return worst
+
+    def _first(self, transition: Any, start: Any) -> tuple[FloatArray, bool]:
+        if start is None and isinstance(transition, MarkovModel):
+            own = transition.initial
+            return (own @ self._matrices[0] if transition.start == "before" else own), False
+        if start is None or (isinstance(start, str) and start == "stationary"):
+            if not self.homogeneous:
+                raise InvalidInput("start", start, "the law of the first tuple: there are several matrices")
+            return stationary_law(self._matrices[0]), True
+        if isinstance(start, str):
+            raise InvalidInput("start", start, '"stationary", or a probability for each value')
+        return law(start, self.n_values, "start"), False
+
+    def _walk(self, first: FloatArray) -> tuple[FloatArray, BoolArray]:
+        steps = 1 if self.stationary else self.n
+        marginals = np.empty((steps, self.n_values))
+        supports = np.empty((steps, self.n_values), dtype=np.bool_)
+        marginals[0], supports[0] = first, first > 0
+        for t in range(1, steps):
+            marginals[t] = marginals[t - 1] @ self.matrix(t - 1)
+            supports[t] = (self.matrix(t - 1)[supports[t - 1]] > 0).any(axis=0)
+        return marginals, supports
+
+
+def _equal_rows(rows: FloatArray) -> bool:
+    return bool((rows == rows[0]).all())
+
+
+def stationary_law(matrix: FloatArray) -> FloatArray:
+    """The one stationary law, by the elimination of Grassmann, Taksar and Heyman: no subtractions, exact entrywise.
+
+    Raises InvalidInput where there are several.
+    """
+    structure = sparse.csr_array(matrix > 0)
+    _, component = csgraph.connected_components(structure, directed=True, connection="strong")
+    leaves = {int(component[i]) for i, j in zip(*structure.nonzero(), strict=True) if component[i] != component[j]}
+    closed = sorted(set(component.tolist()) - leaves)
+    if len(closed) != 1:
+        raise InvalidInput("start", "stationary", f"a law: the chain has {len(closed)} closed classes")
+    states = np.flatnonzero(component == closed[0])
+    found = np.zeros(len(matrix))
+    found[states] = _eliminated(matrix[np.ix_(states, states)].copy())
+    return found
+
+
+def _eliminated(block: FloatArray) -> FloatArray:
+    n = len(block)
+    for k in range(n - 1, 0, -1):
+        block[:k, k] /= block[k, :k].sum()
+        block[:k, :k] += np.outer(block[:k, k], block[k, :k])
+    weights = np.zeros(n)
+    weights[0] = 1.0
+    for k in range(1, n):
+        weights[k] = weights[:k] @ block[:k, k]
+    settled: FloatArray = weights / weights.sum()
+    return settled
+
+
+def _matrices(transition: Any, length: int | None) -> tuple[list[FloatArray], int]:
+    if isinstance(transition, MarkovModel):
+        transition = transition.transition
+    if _is_list(transition):
+        matrices = [stochastic(matrix, f"transition[{t}]") for t, matrix in enumerate(transition)]
+        n = len(matrices) + 1
+        if length not in (None, n):
+            raise InvalidInput("length", length, f"{n} tuples: one more than there are matrices")
+    else:
+        matrices, n = [stochastic(transition, "transition")], _length(length)
+    for t, matrix in enumerate(matrices):
+        if matrix.shape != matrices[0].shape or matrix.shape[0] != matrix.shape[1]:
+            raise InvalidInput(f"transition[{t}]", f"shape {matrix.shape}", "square matrices of one size")
+    return matrices, n
+
+
+def _is_list(transition: Any) -> TypeGuard[Sequence[Any]]:
+    if isinstance(transition, np.ndarray):
+        return transition.ndim == 3
+    if not isinstance(transition, (list, tuple)) or not transition:
+        return False
+    return hasattr(transition[0], "toarray") or np.ndim(transition[0]) == 2
+
+
+def _length(length: int | None) -> int:
+    if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 1:
+        raise InvalidInput("length", length, "how many tuples there are, at least 1")
+    return int(length)

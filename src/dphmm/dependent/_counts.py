@@ -1,0 +1,241 @@
+"""Histograms and counts over states and time windows, sums and means: integer noise, tables out.
+
+A record is one person's state at one time (or one row's value); which records there are is public, so a histogram's
+total is too, and is not noised.
+
+Proof: docs/proofs/dependent-markov.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm._checks import exact_number
+from dphmm.accounting.dependent import DependentEvent
+from dphmm.dependent._budget import Budget, add_integer_noise
+from dphmm.dependent._records import Records, whole, windows_of
+from dphmm.errors import InvalidInput
+from dphmm.samplers.entropy import default_bits
+from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Steps that a bounded value is divided into, unless a pitch is given.
+STEPS = 2**16
+RECORD = "one person's state at one time"
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """The published table and what it cost."""
+
+    table: pd.DataFrame
+    event: DependentEvent
+
+
+def histogram(
+    table: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    n_states: int,
+    windows: Any = None,
+    mechanism: str | None = None,
+    consistent: bool = False,
+    accept_unproved: bool = False,
+    bits: Bits | None = None,
+) -> Answered:
+    """How many records are in each state in each time window: columns first, end, state, count.
+
+    ``table``: columns user, t, state; or an array of states (T,) or (U, T), −1 for none. ``dependence``: a Chain is
+    each person's own, persons being independent of each other. ``windows``: None, a length, or pairs (first, end);
+    where they overlap the noise grows. ``consistent``: no counts below 0, and windows' public totals restored
+    (post-processing). Raises Refused for a mechanism that is not proved, unless ``accept_unproved``.
+    """
+    records = Records.of(table, n_states)
+    records.check_against(dependence)
+    spans = windows_of(windows, records.n_times)
+    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
+    source = default_bits(bits)
+    counts = np.zeros((len(spans), n_states), dtype=np.int64)
+    for w, (first, end) in enumerate(spans):
+        inside = (records.time >= first) & (records.time < end)
+        counts[w] = np.bincount(records.state[inside], minlength=n_states)
+    sensitivity = Fraction(2 * _overlap(spans, records.n_times))
+    noisy, part = add_integer_noise(counts, sensitivity, budget.per_record, "histogram", source)
+    if consistent:
+        noisy = np.array([with_total(row, int(total)) for row, total in zip(noisy, counts.sum(axis=1), strict=True)])
+    event = budget.event("histogram", RECORD, (part,), source)
+    return Answered(_table_of(spans, noisy), event)
+
+
+def count(
+    table: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    n_states: int,
+    states: Any,
+    windows: Any = None,
+    mechanism: str | None = None,
+    accept_unproved: bool = False,
+    bits: Bits | None = None,
+) -> Answered:
+    """How many records are in some of the states, in each window: columns first, end, count."""
+    chosen = np.zeros(whole(n_states, "n_states", 1), dtype=np.int64)
+    wanted = np.asarray(states)
+    if not np.issubdtype(wanted.dtype, np.integer) or wanted.size == 0 or wanted.min() < 0 or wanted.max() >= n_states:
+        raise InvalidInput("states", states, f"state numbers from 0 to {n_states - 1}")
+    chosen[wanted] = 1
+    found = total(
+        table,
+        dependence,
+        epsilon,
+        values=chosen,
+        windows=windows,
+        mechanism=mechanism,
+        accept_unproved=accept_unproved,
+        bits=bits,
+    )
+    return Answered(found.table.rename(columns={"sum": "count"}), replace(found.event, query="count"))
+
+
+def total(
+    table: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    values: Any,
+    windows: Any = None,
+    mechanism: str | None = None,
+    accept_unproved: bool = False,
+    bits: Bits | None = None,
+) -> Answered:
+    """The sum of an integer value of each state over the records of each window: columns first, end, sum."""
+    import pandas as pd
+
+    f = np.asarray(values)
+    if f.ndim != 1 or not np.issubdtype(f.dtype, np.integer) or len(f) == 0 or np.ptp(f) == 0:
+        raise InvalidInput("values", f"shape {f.shape}, {f.dtype}", "integers (k,), one for each state, not all equal")
+    records = Records.of(table, len(f))
+    records.check_against(dependence)
+    spans = windows_of(windows, records.n_times)
+    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
+    source = default_bits(bits)
+    inside = [(records.time >= first) & (records.time < end) for first, end in spans]
+    sums = np.array([f[records.state[mask]].sum() for mask in inside], dtype=np.int64)
+    sensitivity = Fraction(int(np.ptp(f)) * _overlap(spans, records.n_times))
+    noisy, part = add_integer_noise(sums, sensitivity, budget.per_record, "sum", source)
+    frame = pd.DataFrame(spans, columns=["first", "end"]).assign(sum=noisy)
+    return Answered(frame, budget.event("sum", RECORD, (part,), source))
+
+
+def mean(
+    values: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    bounds: tuple[Exact, Exact],
+    pitch: Exact | None = None,
+    mechanism: str | None = None,
+    accept_unproved: bool = False,
+    bits: Bits | None = None,
+) -> Answered:
+    """The mean of one number per record, clipped to public ``bounds``: columns mean, n.
+
+    Values are rounded to steps of ``pitch`` (2**−16 of the bounds' width if not given), summed as integers, and noised;
+    n is public.
+    """
+    import pandas as pd
+
+    low, high, step = _box(bounds, pitch)
+    given = bounded(values, low, high, "values")
+    _check_number(dependence, len(given))
+    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
+    source = default_bits(bits)
+    steps = in_steps(given, low, step, high)
+    widest = Fraction(int((high - low) / step))
+    noisy, part = add_integer_noise(steps.sum(keepdims=True), widest, budget.per_record, "sum", source)
+    found = float(low + step * Fraction(int(noisy[0]), len(given)))
+    frame = pd.DataFrame({"mean": [min(max(found, float(low)), float(high))], "n": [len(given)]})
+    return Answered(frame, budget.event("mean", "one row", (part,), source))
+
+
+def with_total(noisy: IntArray, whole_count: int) -> IntArray:
+    """The counts nearest to noisy ones that are not negative and sum to ``whole_count`` (least squares, then whole)."""
+    values = noisy.astype(np.float64)
+    order = np.sort(values)[::-1]
+    over = (np.cumsum(order) - whole_count) / np.arange(1, len(order) + 1)
+    kept = int(np.flatnonzero(order > over)[-1]) if (order > over).any() else 0
+    fitted = np.maximum(values - over[kept], 0.0)
+    rounded: IntArray = np.floor(fitted).astype(np.int64)
+    missing = whole_count - int(rounded.sum())
+    if missing > 0:
+        rounded[np.argsort(rounded - fitted, kind="stable")[:missing]] += 1
+    return rounded
+
+
+def bounded(values: Any, low: Fraction, high: Fraction, field: str) -> FloatArray:
+    """Finite numbers, one per record, clipped to the box; which ones were outside is not told."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or len(found) == 0:
+        raise InvalidInput(field, f"shape {found.shape}", "one number per record")
+    missing: BoolArray = np.isnan(found)
+    if missing.any():
+        raise InvalidInput(f"{field}, row {int(np.argmax(missing))}", "no number", "a number for each record")
+    clipped: FloatArray = np.clip(found, float(low), float(high))
+    return clipped
+
+
+def in_steps(values: FloatArray, low: Fraction, step: Fraction, high: Fraction) -> IntArray:
+    """Values as whole steps from ``low``, 0 to (high − low)/step."""
+    most = int((high - low) / step)
+    steps = np.rint((values - float(low)) / float(step))
+    found: IntArray = np.clip(steps, 0, most).astype(np.int64)
+    return found
+
+
+def _box(bounds: Any, pitch: Exact | None) -> tuple[Fraction, Fraction, Fraction]:
+    if bounds is None or not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise InvalidInput("bounds", bounds, "public bounds (low, high): unbounded values cannot be protected")
+    low, high = exact_number(bounds[0], "bounds"), exact_number(bounds[1], "bounds")
+    if not low < high:
+        raise InvalidInput("bounds", (bounds[0], bounds[1]), "low < high")
+    step = (high - low) / STEPS if pitch is None else exact_number(pitch, "pitch")
+    if not 0 < step <= high - low or (high - low) / step > 2**40:
+        raise InvalidInput("pitch", pitch, "a step that divides the bounds into 1 to 2**40 parts")
+    return low, low + step * int((high - low) / step), step
+
+
+def _check_number(dependence: Any, n: int) -> None:
+    if not isinstance(dependence, (str, tuple)) and dependence.n_tuples != n:
+        raise InvalidInput("dependence", f"a {dependence!r}", f"one of the {n} records")
+
+
+def _overlap(spans: list[tuple[int, int]], n_times: int) -> int:
+    """In how many windows one time is at most."""
+    inside = np.zeros(max(n_times, max(end for _, end in spans)) + 1, dtype=np.int64)
+    for first, end in spans:
+        inside[first] += 1
+        inside[end] -= 1
+    return int(np.cumsum(inside).max())
+
+
+def _table_of(spans: list[tuple[int, int]], counts: IntArray) -> pd.DataFrame:
+    import pandas as pd
+
+    k = counts.shape[1]
+    rows = np.repeat(np.array(spans), k, axis=0)
+    return pd.DataFrame(
+        {
+            "first": rows[:, 0],
+            "end": rows[:, 1],
+            "state": np.tile(np.arange(k), len(spans)),
+            "count": counts.ravel(),
+        }
+    )

@@ -1,0 +1,243 @@
+"""Linear classifiers by output perturbation (Chaudhuri, Monteleoni and Sarwate, JMLR 2011), noise on a lattice.
+
+With rows of length at most 1, a loss that is convex and 1-Lipschitz in the margin, and J(w) = mean loss + Λ/2·‖w‖², the
+minimiser moves by at most 2/(nΛ) when one record is replaced. What is computed is not the minimiser: the gradient at
+what is returned is at most Λτ, so it is within τ of it, and 2τ is added. Rounded to a lattice, the L1 distance of two
+neighbouring results is at most √d·(2/(nΛ) + 2τ)/pitch + d steps; discrete Laplace noise of that sensitivity is added.
+
+scikit-learn's estimators find the minimiser (gradient steps bring it to the accuracy that is certified) and predict.
+
+Proof: docs/proofs/dependent-markov.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm._checks import finite_number, one_of
+from dphmm.accounting.dependent import DependentEvent
+from dphmm.dependent._budget import Budget, add_integer_noise
+from dphmm.errors import InvalidInput
+from dphmm.samplers.entropy import default_bits
+from dphmm.types import Bits, Exact, FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Width of the rounded corner of the SVM's hinge (Chaudhuri et al. take 1/2).
+CORNER = 0.5
+#: τ as a share of 2/(nΛ).
+_SHARE = 2.0**-16
+#: Least Λ: the steps that reach τ from anywhere grow as 1/√Λ, and must be fewer than the most there are.
+LEAST_STRENGTH = 1e-6
+_MOST_STEPS = 200_000
+_BETWEEN_LOOKS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A published classifier: ``estimator`` (scikit-learn's, ready to predict), its numbers, and what it cost."""
+
+    estimator: Any
+    table: pd.DataFrame
+    event: DependentEvent
+
+
+def classifier(
+    X: Any,
+    y: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    classes: Any,
+    kind: str = "svm",
+    regularization: float = 1e-2,
+    norm: float = 1.0,
+    intercept: bool = True,
+    mechanism: str | None = None,
+    accept_unproved: bool = False,
+    bits: Bits | None = None,
+) -> Classifier:
+    """A linear classifier of rows X (n, d) into two public ``classes``; kind "svm" or "logistic".
+
+    ``norm``: public; longer rows are shortened to it. ``regularization``: Λ. n is public. A record is one row with its
+    label. Needs scikit-learn.
+    """
+    import pandas as pd
+
+    one_of(kind, ("svm", "logistic"), "kind")
+    strength = finite_number(regularization, "regularization")
+    if not LEAST_STRENGTH <= strength <= 1.0:
+        raise InvalidInput("regularization", regularization, f"a number from {LEAST_STRENGTH:g} to 1")
+    rows, signs, labels = _checked(X, y, classes, finite_number(norm, "norm"), intercept)
+    if not isinstance(dependence, (str, tuple)) and dependence.n_tuples != len(rows):
+        raise InvalidInput("dependence", repr(dependence), f"one of the {len(rows)} records")
+    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
+    source = default_bits(bits)
+    estimator = _estimator(kind, len(rows), strength)
+    weights, off = minimiser(rows, signs, kind, strength, estimator)
+    pitch, steps = lattice_sensitivity(len(rows), rows.shape[1], strength, off)
+    whole = np.rint(weights / pitch).astype(np.int64)
+    noisy, part = add_integer_noise(whole, Fraction(steps), budget.per_record, f"{kind} weights", source)
+    published = _in_the_units_of(noisy.astype(np.float64) * pitch, finite_number(norm, "norm"), intercept)
+    _give(estimator, published, labels, intercept)
+    names = [f"x{axis}" for axis in range(rows.shape[1] - intercept)] + ["intercept"] * intercept
+    frame = pd.DataFrame({"feature": names, "weight": published})
+    return Classifier(estimator, frame, budget.event(f"linear {kind}", "one row and its label", (part,), source))
+
+
+def _in_the_units_of(weights: FloatArray, norm: float, intercept: bool) -> FloatArray:
+    """Weights for rows as they were given, from those for rows of length at most 1 with a constant beside them."""
+    if not intercept:
+        return weights / norm
+    return np.append(weights[:-1] / norm, weights[-1]) * math.sqrt(0.5)
+
+
+def lattice_sensitivity(n: int, d: int, strength: float, off: float) -> tuple[float, int]:
+    """The pitch, and by how many steps (L1) two neighbours' rounded weights differ at most."""
+    moved = 2.0 / (n * strength) + 2.0 * off
+    pitch = 2.0 ** math.floor(math.log2(moved / (64.0 * math.sqrt(d))))
+    return pitch, math.ceil(math.sqrt(d) * moved / pitch * (1 + 1e-12)) + d
+
+
+def minimiser(
+    rows: FloatArray, signs: FloatArray, kind: str, strength: float, estimator: Any
+) -> tuple[FloatArray, float]:
+    """Weights within τ of the minimiser of J, and τ: scikit-learn's, brought to where a gradient certifies it."""
+    problem = _Problem(rows * signs[:, None], kind, strength)
+    tau = _SHARE * 2.0 / (len(rows) * strength)
+    goal = 0.5 * strength * tau
+    w = _started(estimator, rows, signs)
+    if problem.slant(w) > problem.slant(np.zeros_like(w)):
+        w = np.zeros_like(w)
+    return problem.stepwise(problem.newton(w, goal), goal), tau
+
+
+class _Problem:
+    """J(w) = mean loss(signed rows·w) + Λ/2·‖w‖²."""
+
+    def __init__(self, signed: FloatArray, kind: str, strength: float) -> None:
+        self._signed, self._strength = signed, strength
+        self._slope, self._bend = (
+            (_logistic_slope, _logistic_bend) if kind == "logistic" else (_hinge_slope, _hinge_bend)
+        )
+        self._most_bend = 0.25 if kind == "logistic" else 1.0 / (2 * CORNER)
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        mean = self._signed.T @ self._slope(self._signed @ w) / len(self._signed)
+        found: FloatArray = mean + self._strength * w
+        return found
+
+    def slant(self, w: FloatArray) -> float:
+        """The length of the gradient."""
+        return float(np.linalg.norm(self.gradient(w)))
+
+    def newton(self, w: FloatArray, goal: float) -> FloatArray:
+        """Newton's steps, as long as each makes the gradient shorter."""
+        slant = self.slant(w)
+        while slant > goal:
+            bend = self._bend(self._signed @ w)
+            hessian = (self._signed * bend[:, None]).T @ self._signed / len(self._signed)
+            hessian += self._strength * np.eye(len(w))
+            tried = w - np.linalg.solve(hessian, self.gradient(w))
+            after = self.slant(tried)
+            if not after < slant:
+                break
+            w, slant = tried, after
+        return w
+
+    def stepwise(self, w: FloatArray, goal: float) -> FloatArray:
+        """Nesterov's steps, which arrive from anywhere within a number that the condition of J bounds."""
+        smooth = self._most_bend + self._strength
+        fast, slow = math.sqrt(smooth), math.sqrt(self._strength)
+        ahead = w
+        for step in range(_MOST_STEPS):
+            if step % _BETWEEN_LOOKS == 0 and self.slant(w) <= goal:
+                return w
+            after = ahead - self.gradient(ahead) / smooth
+            ahead = after + (fast - slow) / (fast + slow) * (after - w)
+            w = after
+        raise ArithmeticError("the gradient did not become small enough: a larger regularization is needed")
+
+
+def _started(estimator: Any, rows: FloatArray, signs: FloatArray) -> FloatArray:
+    if len(np.unique(signs)) < 2:
+        return np.zeros(rows.shape[1])
+    import warnings
+
+    with warnings.catch_warnings():
+        # It need not have converged: what is certified is checked afterwards.
+        warnings.simplefilter("ignore")
+        estimator.fit(rows, signs)
+    found: FloatArray = np.asarray(estimator.coef_[0], dtype=np.float64)
+    return found
+
+
+def _logistic_slope(margins: FloatArray) -> FloatArray:
+    from scipy.special import expit
+
+    found: FloatArray = -expit(-margins)
+    return found
+
+
+def _logistic_bend(margins: FloatArray) -> FloatArray:
+    slope = _logistic_slope(margins)
+    return -slope * (1.0 + slope)
+
+
+def _hinge_bend(margins: FloatArray) -> FloatArray:
+    return (np.abs(1.0 - margins) <= CORNER) / (2 * CORNER)
+
+
+def _hinge_slope(margins: FloatArray) -> FloatArray:
+    """Of the hinge with a quadratic corner from 1 − CORNER to 1 + CORNER."""
+    found: FloatArray = -np.clip((1.0 + CORNER - margins) / (2 * CORNER), 0.0, 1.0)
+    return found
+
+
+def _estimator(kind: str, n: int, strength: float) -> Any:
+    try:
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.svm import LinearSVC
+    except ImportError:
+        raise InvalidInput("kind", kind, "scikit-learn to be installed: pip install 'dphmm[learn]'") from None
+    made = LogisticRegression if kind == "logistic" else LinearSVC
+    return made(C=1.0 / (n * strength), fit_intercept=False, tol=1e-6, max_iter=1000, random_state=0)
+
+
+def _give(estimator: Any, weights: FloatArray, labels: Any, intercept: bool) -> None:
+    """Put the published numbers into the estimator, and nothing else of what it fitted."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+        delattr(estimator, name)
+    estimator.classes_ = labels
+    estimator.coef_ = weights[None, : len(weights) - intercept]
+    estimator.intercept_ = np.array([weights[-1] if intercept else 0.0])
+    estimator.n_features_in_ = len(weights) - intercept
+
+
+def _checked(X: Any, y: Any, classes: Any, norm: float, intercept: bool) -> tuple[FloatArray, FloatArray, Any]:
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2 or 0 in rows.shape or not np.isfinite(rows).all():
+        raise InvalidInput("X", f"shape {rows.shape}", "finite numbers (n, d), one row per record")
+    labels = np.asarray(classes)
+    if labels.shape != (2,) or labels[0] == labels[1]:
+        raise InvalidInput("classes", classes, "the two public classes")
+    given = np.asarray(y)
+    if given.shape != (len(rows),):
+        raise InvalidInput("y", f"shape {given.shape}", f"({len(rows)},): one label per row")
+    unknown = ~np.isin(given, labels)
+    if unknown.any():
+        raise InvalidInput(f"y, row {int(np.argmax(unknown))}", "an unknown label", "one of the two classes")
+    if norm <= 0:
+        raise InvalidInput("norm", norm, "a length greater than 0")
+    # A little shorter than 1, so that rounding makes no row longer.
+    lengths = np.maximum(np.linalg.norm(rows, axis=1) / norm, 1.0) * (1 + 1e-12)
+    rows = rows / norm / lengths[:, None]
+    if intercept:
+        rows = np.hstack([rows, np.full((len(rows), 1), 1 - 1e-12)]) * math.sqrt(0.5)
+    return rows, np.where(given == labels[1], 1.0, -1.0), labels

@@ -1,0 +1,238 @@
+"""Dependence pair by pair: the coefficient ρ_ij(σ), total variation and linear correlation, summed over j.
+
+ρ_ij(σ) = (σ/Δ_j) · sup log [Σ_y P(y | D_i = x) e^{−|f(y)−s|/σ} / Σ_y P(y | D_i = x′) e^{−|f(y)−s|/σ}]: what the answer
+of tuple j alone loses about tuple i. The worst s is an f(y) (see ``_exact``); for a query of which only the sensitivity
+is known, the loss is at most L(Δ_j/σ) of the kernel P(D_j | D_i), and equal to it for two values.
+
+Proof: docs/proofs/dependent-dpm.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dphmm.dependent._chain import Chain
+from dphmm.dependent._friendship import Friendship
+from dphmm.dependent._increase import IncreaseCurve
+from dphmm.dependent._joint import Coefficients, JointTable
+from dphmm.dependent._queries import Query, Sum, checked_sensitivities
+from dphmm.dependent._tree import Tree
+from dphmm.types import FloatArray
+
+Model: TypeAlias = Chain | Tree | Friendship | JointTable | Coefficients
+#: Pairs of tuples that are looked at one by one; chains that are the same at all times have no such limit.
+MOST_PAIRS = 10**6
+#: Later lags of a chain are taken as large as the present one where that adds less than this share.
+_NEGLIGIBLE = 1e-13
+#: Below this, for each value, a loss is the rounding of its own computation.
+_ROUNDING = 2.0**-50
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number for how much D_j says about D_i, from what D_i implies for it.
+
+    ``start(j)`` (k_j, m): something of each value of tuple j. ``of(rows, i, j)``: the number, from the means (k_i, m)
+    of it given each possible value of D_i. ``falls``: whether it can only fall with every further step of a chain.
+    """
+
+    start: Callable[[int], FloatArray]
+    of: Callable[[FloatArray, int, int], float]
+    own: Callable[[int], float]
+    falls: bool
+
+
+def laplace_losses(model: Model, query: Query, rate: float) -> FloatArray | None:
+    """Σ_j ρ_ij Δ_j/σ for every tuple (n,) at noise of scale σ = 1/rate; None where it is too much to compute."""
+    sensitivities = checked_sensitivities(query, model.n_tuples)
+    if isinstance(model, Coefficients):
+        return np.asarray(model.matrix @ sensitivities) * rate
+    if isinstance(query, Sum):
+        measure = _of_a_sum(query, sensitivities, rate)
+    else:
+        measure = _of_any_query(model, sensitivities, rate)
+    return sums_over_pairs(model, measure, query.shared)
+
+
+def variation_sums(model: Model, query: Query) -> FloatArray | None:
+    """Σ_j TV_ij Δ_j, TV the largest total variation between laws of D_j given D_i: ρ without noise to hide it."""
+    sensitivities = checked_sensitivities(query, model.n_tuples)
+    if isinstance(model, Coefficients):
+        return None
+
+    def of(rows: FloatArray, _: int, j: int) -> float:
+        return variation(rows) * float(sensitivities[j])
+
+    return sums_over_pairs(
+        model,
+        Measure(lambda j: np.eye(size_of(model, j)), of, lambda i: float(sensitivities[i]), falls=True),
+        query.shared,
+    )
+
+
+def correlation_sums(model: Model, query: Query) -> FloatArray | None:
+    """Σ_j |θ_ij| Δ_j, θ the linear correlation of f(D_i) and f(D_j) (Zhu, Xiong, Li and Zhou, TIFS 2015)."""
+    sensitivities = checked_sensitivities(query, model.n_tuples)
+    if isinstance(model, Coefficients):
+        return np.asarray(model.matrix @ sensitivities)
+    if not isinstance(query, Sum) or isinstance(model, Friendship):
+        return None
+    spread = [_deviation(_law(model, i), query.of(i)[_mask(model, i)]) for i in range(_distinct(model, query))]
+
+    def of(rows: FloatArray, i: int, j: int) -> float:
+        law, f = _law(model, i), query.of(i)[_mask(model, i)].astype(float)
+        together = spread[i % len(spread)] * spread[j % len(spread)]
+        means = rows[:, 0]
+        covariance = float(law @ ((f - law @ f) * (means - law @ means)))
+        return 0.0 if together == 0 else min(1.0, abs(covariance) / together) * float(sensitivities[j])
+
+    def start(j: int) -> FloatArray:
+        return query.of(j).astype(float)[:, None]
+
+    return sums_over_pairs(model, Measure(start, of, lambda i: float(sensitivities[i]), falls=False), query.shared)
+
+
+def sums_over_pairs(model: Model, measure: Measure, shared: bool) -> FloatArray | None:
+    """own + Σ_j of(i, j) for every i."""
+    if isinstance(model, Chain) and model.stationary and shared:
+        return _by_lag(model, measure)
+    n = model.n_tuples
+    total = np.array([measure.own(i) for i in range(n)])
+    if isinstance(model, Friendship):
+        for i, j in model.edges.tolist():
+            for a, b in ((i, j), (j, i)):
+                total[a] += measure.of(model.kernel_between_friends @ measure.start(b), a, b)
+        return total
+    if n * n > MOST_PAIRS:
+        return None
+    for j in range(n):
+        for i, rows in _seen_from(model, j, measure.start(j)):
+            total[i] += measure.of(rows, i, j)
+    return total
+
+
+@lru_cache(maxsize=2**12)
+def _curve(rows: bytes, shape: tuple[int, int]) -> IncreaseCurve:
+    # A fixed point asks for the same kernels at many scales.
+    return IncreaseCurve.of(np.frombuffer(rows).reshape(shape))
+
+
+def pair_coefficient(rows: FloatArray, alpha: float) -> float:
+    """ρ of a kernel for the worst query: L(α)/α."""
+    return IncreaseCurve.of(rows)(alpha) / alpha
+
+
+def loss_of_values(means: FloatArray, most: float) -> float:
+    """The largest log-ratio in a column of E[e^{−|f−s|/σ}], s each value of f; never above ``most`` = Δ/σ."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = np.log(means.max(axis=0)) - np.log(means.min(axis=0))
+    found = float(np.max(np.where(np.isnan(spread), most, spread)))
+    return min(most, found)
+
+
+def laplace_kernel(values: Any, rate: float) -> FloatArray:
+    """e^{−|f(y)−s|·rate} for each value y and each s among the f(y) (k, m)."""
+    atoms = np.unique(values)
+    kernel: FloatArray = np.exp(-np.abs(np.asarray(values)[:, None] - atoms) * rate)
+    return kernel
+
+
+def variation(rows: FloatArray) -> float:
+    """The largest total variation between two rows."""
+    return max((float(np.abs(rows - row).sum(axis=1).max()) / 2 for row in rows), default=0.0)
+
+
+def _of_a_sum(query: Sum, sensitivities: FloatArray, rate: float) -> Measure:
+    def of(rows: FloatArray, _: int, j: int) -> float:
+        return loss_of_values(rows, float(sensitivities[j]) * rate)
+
+    return Measure(
+        lambda j: laplace_kernel(query.of(j), rate), of, lambda i: float(sensitivities[i]) * rate, falls=True
+    )
+
+
+def _of_any_query(model: Model, sensitivities: FloatArray, rate: float) -> Measure:
+    def of(rows: FloatArray, _: int, j: int) -> float:
+        return _curve(rows.tobytes(), rows.shape)(float(sensitivities[j]) * rate)
+
+    return Measure(lambda j: np.eye(size_of(model, j)), of, lambda i: float(sensitivities[i]) * rate, falls=True)
+
+
+def _by_lag(chain: Chain, measure: Measure) -> FloatArray:
+    """A stationary chain: one number for each lag and direction, and prefix sums of them."""
+    possible = chain.possible(0)
+    onward = np.where(possible[:, None], chain.matrix(0), 0.0)
+    back = chain.kernel(1, 0).matrix if chain.n > 1 else onward
+    total = np.full(chain.n, measure.own(0))
+    for matrix, turned in ((onward, True), (back, False)):
+        sums = np.r_[0.0, np.cumsum(_lags(matrix, possible, measure, chain.n, measure.own(0)))]
+        total += sums[::-1] if turned else sums
+    return total
+
+
+def _lags(matrix: FloatArray, possible: Any, measure: Measure, n: int, own: float) -> FloatArray:
+    """``of`` at lags 1..n−1."""
+    found = np.zeros(n - 1)
+    rows = measure.start(0)
+    total = own
+    nothing = len(matrix) * _ROUNDING
+    for lag in range(n - 1):
+        rows = matrix @ rows
+        found[lag] = measure.of(rows[possible], 0, 0)
+        total += found[lag]
+        if measure.falls and (found[lag] < nothing or found[lag] * (n - 1 - lag) < _NEGLIGIBLE * total):
+            found[lag:] = found[lag]
+            break
+    return found
+
+
+def _seen_from(model: Any, j: int, start: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    """(i, means of ``start`` given each possible value of D_i) for every other tuple i."""
+    if isinstance(model, JointTable):
+        for i in range(model.n):
+            if i != j:
+                yield i, model.pair(i, j) @ start[: model.n_values(j)]
+        return
+    waiting = [(i, j, start) for i in model.neighbours(j)]
+    while waiting:
+        i, before, rows = waiting.pop()
+        here = model.kernel(i, before).matrix @ rows
+        yield i, here[model.possible(i)]
+        waiting += [(k, i, here) for k in model.neighbours(i) if k != before]
+
+
+def size_of(model: Any, j: int) -> int:
+    """How many values tuple j has."""
+    if isinstance(model, JointTable):
+        return model.n_values(j)
+    return len(model.places) if isinstance(model, Friendship) else len(model.marginal(j))
+
+
+def _mask(model: Any, i: int) -> Any:
+    mask = model.possible(i)
+    return mask
+
+
+def _law(model: Any, i: int) -> FloatArray:
+    """The law of D_i over its possible values."""
+    if isinstance(model, JointTable):
+        law = np.bincount(model.outcomes[:, i], model.probabilities, minlength=model.n_values(i)).astype(np.float64)
+    else:
+        law = np.asarray(model.marginal(i))
+    kept: FloatArray = law[model.possible(i)]
+    return kept
+
+
+def _deviation(law: FloatArray, f: Any) -> float:
+    return math.sqrt(max(0.0, float(law @ (f - law @ f) ** 2)))
+
+
+def _distinct(model: Any, query: Sum) -> int:
+    """How many tuples have a law and an f of their own."""
+    return 1 if isinstance(model, Chain) and model.stationary and query.shared else int(model.n_tuples)

@@ -1,0 +1,285 @@
+"""How much noise a query over dependent tuples gets, by which mechanism, and whether that is proved to be enough.
+
+Every mechanism comes down to a *rate*: Laplace noise of scale 1/rate in the query's units, under which changing tuple
+j alone loses at most a_j = Δ_j·rate. The claim to be judged is dependent differential privacy: for every tuple i and
+all values x, y of it, log Pr(output | D_i = x) − log Pr(output | D_i = y) <= ε, the other tuples following the model.
+
+A claim is *proved* by a theorem of the mechanism, by the recursion for chains and trees at the rate used, or by exact
+computation for this model and this query. Whatever is not proved is not called ε-DDP.
+
+Proof: docs/proofs/dependent-markov.md, docs/proofs/dependent-dpm.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dphmm._checks import exact_epsilon, one_of
+from dphmm.dependent._chain import Chain
+from dphmm.dependent._exact import ExactLoss, exact_loss
+from dphmm.dependent._friendship import Friendship
+from dphmm.dependent._joint import Coefficients, JointTable
+from dphmm.dependent._pairs import Model, correlation_sums, laplace_losses, size_of, variation_sums
+from dphmm.dependent._pufferfish import quilt_scale, wasserstein_distance
+from dphmm.dependent._queries import Query, Sum, checked_sensitivities
+from dphmm.dependent._recursion import largest_loss
+from dphmm.dependent._search import largest_rate, rounded_down, short
+from dphmm.dependent._tree import Tree
+from dphmm.errors import InvalidInput, Refused
+from dphmm.types import Exact, FloatArray
+
+#: Exact losses are floats: a claim rests on one only where this share of ε is left over.
+MARGIN = 1e-9
+
+MECHANISMS = (
+    "markov",
+    "dpm",
+    "independent",
+    "group",
+    "correlated",
+    "total-variation",
+    "markov-quilt",
+    "wasserstein",
+    "optimum",
+)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Noise for one query, and what is known of it.
+
+    ``rate``: 1/scale, exact. ``epsilon``: what was asked for. ``per_record``: the loss of changing one tuple alone,
+    max Δ_j·rate; over several releases this adds up, ε does not. ``true_epsilon``: the exact loss of a sum under this
+    noise, where computed. ``bound``: what chains and trees are proved to lose at most, whatever is asked. ``proved``
+    and ``why``.
+    """
+
+    mechanism: str
+    model: str
+    epsilon: Fraction
+    rate: Fraction
+    per_record: Fraction
+    true_epsilon: float | None
+    bound: float | None
+    proved: bool
+    why: str
+
+    @property
+    def scale(self) -> Fraction:
+        """Laplace scale of the noise, in the query's units."""
+        return 1 / self.rate
+
+    def claim(self) -> Fraction:
+        """ε, if it is proved that the release loses no more; Refused otherwise."""
+        if not self.proved:
+            raise Refused(f'"{self.mechanism}" is not {self.epsilon}-DDP for this {self.model}: {self.why}')
+        return self.epsilon
+
+
+def calibrate(
+    model: Model, query: Query, epsilon: Exact, mechanism: str | None = None, *, exact: bool = True
+) -> Calibration:
+    """Noise for a query, by one mechanism: "markov" for chains and trees if none is named, otherwise "group".
+
+    ``exact``: compute the true loss where that is possible. Raises InvalidInput where a mechanism has nothing to say.
+    """
+    promised = exact_epsilon(epsilon)
+    default = "markov" if isinstance(model, (Chain, Tree)) else "group"
+    name = one_of(default if mechanism is None else mechanism, MECHANISMS, "mechanism")
+    case = Case(model, query, promised, exact)
+    return case.judged(name, _RATES[name](case))
+
+
+class Case:
+    """A model, a query and an ε, with what several mechanisms need to know about them."""
+
+    def __init__(self, model: Model, query: Query, epsilon: Fraction, exact: bool = True) -> None:
+        if not isinstance(model, (Chain, Tree, Friendship, JointTable, Coefficients)):
+            raise InvalidInput("model", type(model).__name__, "a Chain, Tree, Friendship, JointTable or Coefficients")
+        self.model, self.query, self.epsilon = model, query, epsilon
+        self.sensitivities = checked_sensitivities(query, model.n_tuples)
+        self.largest = max(query.sensitivities(model.n_tuples))
+        _check_fit(model, query)
+        self._exact = exact
+        self._losses: list[ExactLoss | None] = []
+
+    @property
+    def goal(self) -> float:
+        """ε, rounded down."""
+        return rounded_down(self.epsilon)
+
+    @property
+    def rate_alone(self) -> Fraction:
+        """The rate that protects a tuple on which no other depends."""
+        return self.epsilon / self.largest
+
+    @property
+    def losses(self) -> ExactLoss | None:
+        """Exact losses of the query."""
+        if not self._losses:
+            self._losses.append(exact_loss(self.model, self.query) if self._exact else None)
+        return self._losses[0]
+
+    @cached_property
+    def independent(self) -> bool:
+        """Whether no tuple of a chain or a tree says anything about its neighbours."""
+        model = self.model
+        if not isinstance(model, (Chain, Tree)):
+            return False
+        parents = model.parents if isinstance(model, Tree) else range(-1, model.n - 1)
+        pairs = ((parent, j) for j, parent in enumerate(parents) if parent >= 0)
+        return all(model.kernel(parent, j).curve.above(1.0) == 0.0 for parent, j in pairs)
+
+    def group_rate(self) -> Fraction:
+        """ε over all that may change together."""
+        exact = self.query.sensitivities(self.model.n_tuples)
+        return self.epsilon / max(sum((exact[j] for j in part), Fraction(0)) for part in _parts(self.model))
+
+    def bound(self, rate: float) -> float | None:
+        """What the recursion proves of this rate, on chains and trees."""
+        if not isinstance(self.model, (Chain, Tree)):
+            return None
+        return self.loss_of_any(self.model, rate)
+
+    def loss_of_any(self, model: Chain | Tree, rate: float) -> float:
+        """The recursion's bound, with room for the rounding of Δ·rate."""
+        return largest_loss(model, self.sensitivities * (rate * (1 + 2.0**-51)))
+
+    def judged(self, mechanism: str, rate: Fraction) -> Calibration:
+        """The rate with all that is known about it."""
+        bound = self.bound(float(rate))
+        losses = self.losses
+        true = None if losses is None else losses.at(float(1 / rate))
+        proved, why = self._verdict(mechanism, rate, bound, true)
+        per_record = self.largest * rate
+        return Calibration(mechanism, repr(self.model), self.epsilon, rate, per_record, true, bound, proved, why)
+
+    def _verdict(self, mechanism: str, rate: Fraction, bound: float | None, true: float | None) -> tuple[bool, str]:
+        if mechanism in _THEOREMS:
+            return True, _THEOREMS[mechanism]
+        if self.independent and rate <= self.rate_alone:
+            return True, "the tuples are independent in this model"
+        if mechanism == "dpm" and self.model.n_tuples == 2 and not isinstance(self.model, Coefficients):
+            return True, "two tuples: the coefficient of the pair is all there is"
+        if bound is not None and bound <= self.goal:
+            return True, f"the recursion for chains and trees gives {bound:.6g} at this scale, for every query"
+        if true is not None and true <= self.goal * (1 - MARGIN):
+            return True, f"exact computation for this model and this query: {true:.6g}"
+        if true is not None and true > self.goal * (1 + MARGIN):
+            return False, f"violated: the true loss is {true:.6g}"
+        return False, _DOUBTS.get(mechanism, "no theorem covers it") + ("" if bound is None else f" ({_worst(bound)})")
+
+
+def _check_fit(model: Model, query: Query) -> None:
+    """InvalidInput where a sum does not say what the values of the model's tuples count."""
+    if not isinstance(query, Sum) or isinstance(model, Coefficients):
+        return
+    once = query.shared and not isinstance(model, (Tree, JointTable))
+    for i in range(1 if once else model.n_tuples):
+        needed = size_of(model, i)
+        if len(query.of(i)) < needed or (len(query.of(i)) > needed and not isinstance(model, JointTable)):
+            raise InvalidInput("query", f"{len(query.of(i))} values for tuple {i}", f"one for each of its {needed}")
+
+
+def _worst(bound: float) -> str:
+    return f"the recursion allows {bound:.6g}"
+
+
+def _parts(model: Model) -> list[Any]:
+    """Tuples that may depend on each other."""
+    n = model.n_tuples
+    if isinstance(model, Friendship) or (isinstance(model, Coefficients) and model.parts_independent):
+        _, part = model.components()
+        return [np.flatnonzero(part == p) for p in np.unique(part)]
+    if isinstance(model, Tree):
+        return model.trees()
+    return [range(n)]
+
+
+def _markov(case: Case) -> Fraction:
+    model = case.model
+    if not isinstance(model, (Chain, Tree)):
+        raise InvalidInput("mechanism", "markov", f"a chain or a tree: for {model!r} only group privacy is proved")
+    if case.independent:
+        return case.rate_alone
+    return _fixed_point(case, lambda rate: case.loss_of_any(model, rate))
+
+
+def _dpm(case: Case) -> Fraction:
+    def loss(rate: float) -> float:
+        found = laplace_losses(case.model, case.query, rate)
+        if found is None:
+            raise InvalidInput("mechanism", "dpm", "fewer tuples, or a stationary chain: all pairs are looked at")
+        # The coefficients are floats: a few units in the last place for every pair.
+        return float(found.max()) * (1 + 1e-12)
+
+    return _fixed_point(case, loss)
+
+
+def _fixed_point(case: Case, loss: Callable[[float], float]) -> Fraction:
+    low = float(case.epsilon / sum(case.query.sensitivities(case.model.n_tuples), Fraction(0)))
+    return largest_rate(loss, case.epsilon, low * 0.999, float(case.rate_alone))
+
+
+def _from_sums(case: Case, sums: FloatArray | None, name: str) -> Fraction:
+    if sums is None:
+        raise InvalidInput("mechanism", name, "a sum over a chain, a tree or a joint table of at most 1,000 tuples")
+    return short(case.epsilon / Fraction(float(sums.max())))
+
+
+def _quilt(case: Case) -> Fraction:
+    if not isinstance(case.model, Chain):
+        raise InvalidInput("mechanism", "markov-quilt", "a chain")
+    scale = quilt_scale(case.model, case.goal) * (1 + MARGIN)
+    group = case.group_rate()
+    return max(group, short(1 / (Fraction(scale) * case.largest)))
+
+
+def _wasserstein(case: Case) -> Fraction:
+    distance = wasserstein_distance(case.model, case.query)
+    if distance is None:
+        raise InvalidInput("mechanism", "wasserstein", "a sum over a chain, a tree or a joint table that is not large")
+    return case.epsilon / max(distance, 1)
+
+
+def _optimum(case: Case) -> Fraction:
+    losses = case.losses
+    if losses is None:
+        raise InvalidInput("mechanism", "optimum", "a sum over a chain, a tree or a joint table that is not large")
+    highest = float(case.rate_alone) * 1e4
+
+    def loss(rate: float) -> float:
+        return losses.at(1.0 / rate) * (1 + MARGIN)
+
+    return largest_rate(loss, case.epsilon, float(case.group_rate()) * 0.999, highest)
+
+
+_RATES: dict[str, Callable[[Case], Fraction]] = {
+    "markov": _markov,
+    "dpm": _dpm,
+    "independent": lambda case: case.rate_alone,
+    "group": lambda case: case.group_rate(),
+    "correlated": lambda case: _from_sums(case, correlation_sums(case.model, case.query), "correlated"),
+    "total-variation": lambda case: _from_sums(case, variation_sums(case.model, case.query), "total-variation"),
+    "markov-quilt": _quilt,
+    "wasserstein": _wasserstein,
+    "optimum": _optimum,
+}
+_THEOREMS = {
+    "markov": "the recursion for chains and trees, for every query (docs/proofs/dependent-markov.md)",
+    "group": "any number of dependent tuples changes the answer by at most the sum of their sensitivities",
+    "markov-quilt": "Song, Wang and Chaudhuri (SIGMOD 2017), one model",
+    "wasserstein": "Song, Wang and Chaudhuri (SIGMOD 2017), for this query",
+}
+_DOUBTS = {
+    "independent": "the tuples are not independent",
+    "dpm": "coefficients of pairs miss joint dependence",
+    "correlated": "linear correlation bounds no loss",
+    "total-variation": "total variation is the limit of much noise, and no bound",
+}
