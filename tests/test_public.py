@@ -25,6 +25,7 @@ CONTRACT = (
     "DeltaSet",
     "ReplayBits",
     "release_many",
+    "decode",
     "save_model",
     "load_model",
     "save_policy",

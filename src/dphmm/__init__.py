@@ -7,9 +7,13 @@ the Markov model, the policy, the mechanism and everything published before.
 - what the adversary knows: `MarkovModel`, `Belief`
 - who hides among whom: `policy`, `DeltaSet`, `sensitivity_hull`, `l1_sensitivity`, `degree_of_protection`,
   `exposed_states`, `protectable_graph`
+- learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
-- releases: `ReleaseSession`, `release_many`, `accounting`
-- files: `load_trajectories`, `convert_frame`, `save_model`, `load_model`, `save_policy`, `load_policy`, `open_ledger`
+- releases: `ReleaseSession`, `release_many`, `decode`, `accounting`
+- audits: `audit`
+- queries over records that depend on each other: `dependent`
+- files: `load_trajectories`, `convert_frame`, `save_model`, `load_model`, `save_hidden_model`, `load_hidden_model`,
+  `save_policy`, `load_policy`, `open_ledger`
 
 Names are loaded when first used, so importing dphmm is quick.
 """
@@ -21,9 +25,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dphmm import accounting as accounting
+    from dphmm import audit as audit
+    from dphmm import dependent as dependent
     from dphmm import mechanisms as mechanisms
     from dphmm import policy as policy
     from dphmm.batch import release_many as release_many
+    from dphmm.decoding import decode as decode
     from dphmm.errors import BudgetExceeded as BudgetExceeded
     from dphmm.errors import DegenerateHull as DegenerateHull
     from dphmm.errors import DphmmError as DphmmError
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
     from dphmm.errors import LedgerBusy as LedgerBusy
     from dphmm.errors import Unprotectable as Unprotectable
     from dphmm.markov.filtering import Belief as Belief
+    from dphmm.markov.hidden.hmm import CategoricalHMM as CategoricalHMM
     from dphmm.markov.model import MarkovModel as MarkovModel
     from dphmm.policy.constraint import DeltaSet as DeltaSet
     from dphmm.samplers.entropy import ReplayBits as ReplayBits
@@ -48,6 +56,8 @@ if TYPE_CHECKING:
     from dphmm.states.space import StateSpace as StateSpace
     from dphmm.states.trajectory import Trajectories as Trajectories
     from dphmm.storage.frames import convert_frame as convert_frame
+    from dphmm.storage.hidden_models import load_hidden_model as load_hidden_model
+    from dphmm.storage.hidden_models import save_hidden_model as save_hidden_model
     from dphmm.storage.ledger import open_ledger as open_ledger
     from dphmm.storage.models import load_model as load_model
     from dphmm.storage.models import save_model as save_model
@@ -60,9 +70,12 @@ if TYPE_CHECKING:
 #: Where each public name lives; a name that is its own module is a namespace.
 _HOMES = {
     "accounting": "dphmm.accounting",
+    "dependent": "dphmm.dependent",
+    "audit": "dphmm.audit",
     "mechanisms": "dphmm.mechanisms",
     "policy": "dphmm.policy",
     "release_many": "dphmm.batch",
+    "decode": "dphmm.decoding",
     "BudgetExceeded": "dphmm.errors",
     "DegenerateHull": "dphmm.errors",
     "DphmmError": "dphmm.errors",
@@ -70,6 +83,7 @@ _HOMES = {
     "LedgerBusy": "dphmm.errors",
     "Unprotectable": "dphmm.errors",
     "Belief": "dphmm.markov.filtering",
+    "CategoricalHMM": "dphmm.markov.hidden.hmm",
     "MarkovModel": "dphmm.markov.model",
     "DeltaSet": "dphmm.policy.constraint",
     "ReplayBits": "dphmm.samplers.entropy",
@@ -89,7 +103,9 @@ _HOMES = {
     "convert_frame": "dphmm.storage.frames",
     "load_trajectories": "dphmm.storage.trajectories",
     "open_ledger": "dphmm.storage.ledger",
+    "load_hidden_model": "dphmm.storage.hidden_models",
     "load_model": "dphmm.storage.models",
+    "save_hidden_model": "dphmm.storage.hidden_models",
     "save_model": "dphmm.storage.models",
     "load_policy": "dphmm.storage.policies",
     "save_policy": "dphmm.storage.policies",

@@ -263,7 +263,7 @@ def release_many(
         came = f"{len(loaded.rejected)} rows that cannot be read"
         raise InvalidInput("table", came, "a user, a time and a place or state in every row")
     batch = Batch(model, policy, space, epsilon, **choices)
-    with _shown(progress) as report:
+    with shown(progress, "release") as report:
         chunks = batch.run(loaded.trajectories, resume=resume, progress=report)
         rows = Releases.joined(chunk for chunk in chunks if isinstance(chunk, Releases))
     released = to_kind(released_table([] if rows is None else rows, space), table)
@@ -272,12 +272,12 @@ def release_many(
 
 
 @contextmanager
-def _shown(progress: bool | Progress) -> Iterator[Progress | None]:
+def shown(progress: bool | Progress, label: str) -> Iterator[Progress | None]:
     """A callback to report to: the caller's own, or a bar on a terminal."""
     if callable(progress):
         yield progress
     elif progress and sys.stderr.isatty():
-        with terminal_bar("release") as report:
+        with terminal_bar(label) as report:
             yield report
     else:
         yield None

@@ -33,3 +33,53 @@ class Bits(Protocol):
     def uint64(self, n: int) -> WordArray:
         """The next ``n`` uniform 64-bit words."""
         ...
+
+
+class Chain(Protocol):
+    """A Markov chain as accounting sees it: where it starts, and the matrix of every move."""
+
+    initial: FloatArray
+    #: "before": ``initial`` is of t = 0; "at": of t = 1.
+    start: str
+
+    @property
+    def time_homogeneous(self) -> bool:
+        """Whether every move has the same matrix."""
+        ...
+
+    def transition_at(self, t: int) -> Any:
+        """The csr matrix (N, N) of the move from t - 1 to t, no zeros stored."""
+        ...
+
+
+class PairLosses(Protocol):
+    """What one release can tell of pairs of states."""
+
+    def loss_between(self, i: IntArray, j: IntArray) -> FloatArray:
+        """The largest loss of each pair (i[k], j[k]), rounded up; ``math.inf`` where it is unbounded."""
+        ...
+
+
+class LosesByDifference(Protocol):
+    """A mechanism whose loss depends on the difference of two lattice answers alone."""
+
+    def loss_lattice(self, v: Any) -> Loss:
+        """The largest loss of two answers that differ by v (d,), exactly."""
+        ...
+
+    def describe(self) -> dict[str, str]:
+        """What tells this mechanism from another on the same hull."""
+        ...
+
+
+class ReleasePlan(Protocol):
+    """One release as accounting sees it: the lattice answer (N, d) of every state, and which mechanism (N,) answers."""
+
+    @property
+    def image(self) -> IntArray: ...
+
+    @property
+    def body_of(self) -> IntArray: ...
+
+    @property
+    def mechanisms(self) -> Sequence[LosesByDifference]: ...

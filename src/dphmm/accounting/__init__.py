@@ -2,6 +2,8 @@
 
 Describe what happened: ReleaseEvent, SkipEvent, ComposedEvents.
 Add it up: theorem_5_3, theorem_6_3, theorem_7_1, theorem_7_2, each a Guarantee; summarise, summarise_ledger.
+What a whole sequence says about one step: temporal_leakage, temporal_allocation; about a policy edge:
+policy_leakage, policy_allocation.
 Remember it: MemoryLedger here, ``dphmm.open_ledger`` for a file; both are a Ledger of Transactions.
 """
 
@@ -14,6 +16,7 @@ from dphmm.accounting.composition import (
     theorem_7_2,
 )
 from dphmm.accounting.event import ComposedEvents, ReleaseEvent, SkipEvent
+from dphmm.accounting.learning import LearningEvent, NoisyCounts, NotPrivateEvent, learned, together
 from dphmm.accounting.ledger import (
     Caps,
     Entry,
@@ -28,16 +31,23 @@ from dphmm.accounting.ledger import (
     Transaction,
     replay,
 )
+from dphmm.accounting.policy_leakage import PolicyLeakage, policy_allocation, policy_leakage
 from dphmm.accounting.summary import QuerySummary, SubjectSummary, summarise, summarise_ledger
+from dphmm.accounting.temporal import Leakage, losses_per_step, temporal_allocation, temporal_leakage
 
 __all__ = [
     "Caps",
     "ComposedEvents",
     "Entry",
     "Guarantee",
+    "Leakage",
+    "LearningEvent",
     "Ledger",
     "MemoryLedger",
+    "NoisyCounts",
+    "NotPrivateEvent",
     "PlanRecord",
+    "PolicyLeakage",
     "QuerySummary",
     "ReleaseEvent",
     "Request",
@@ -49,11 +59,18 @@ __all__ = [
     "StoredMany",
     "SubjectSummary",
     "Transaction",
+    "learned",
+    "losses_per_step",
+    "policy_allocation",
+    "policy_leakage",
     "replay",
     "summarise",
     "summarise_ledger",
+    "temporal_allocation",
+    "temporal_leakage",
     "theorem_5_3",
     "theorem_6_3",
     "theorem_7_1",
     "theorem_7_2",
+    "together",
 ]

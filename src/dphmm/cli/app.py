@@ -26,6 +26,8 @@ COMMANDS = {
     "inspect": ("dphmm.cli.inspect:inspect", "What a model and a policy protect, and at what error."),
     "release": ("dphmm.cli.release:release", "Release trajectories step by step, privately."),
     "experiment": ("dphmm.cli.experiment:experiment", "Measure what the papers measured, again."),
+    "smooth": ("dphmm.cli.smooth:smooth", "What all answers of a release together say of each step."),
+    "audit": ("dphmm.cli.audit:audit", "Does a plan, a sampler or a release keep its promise?"),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
 }
 

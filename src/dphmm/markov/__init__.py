@@ -3,6 +3,7 @@
 MarkovModel     initial distribution, transition matrix, structure
 fit             maximum likelihood from integer sequences, with a FitReport
 keep_visited    leave out cells that nobody visits
+hidden          hidden Markov models: CategoricalHMM and what it is made of
 Belief          log-probabilities beside a support that never underflows: predict, condition
 """
 

@@ -26,7 +26,7 @@ from dphmm._checks import one_of, state_mask
 from dphmm.errors import InvalidInput
 from dphmm.markov.notes import remarks
 from dphmm.markov.stochastic import distribution, stochastic_matrix
-from dphmm.types import BoolArray, FloatArray, States
+from dphmm.types import BoolArray, Exact, FloatArray, States
 
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
@@ -97,6 +97,13 @@ class MarkovModel:
         from dphmm.markov.estimate import fit
 
         return fit(sequences, n_states, **options)[0]
+
+    @classmethod
+    def fit_private(cls, sequences: Any, n_states: int, epsilon: Exact, max_length: int, **options: Any) -> MarkovModel:
+        """A model learned with differential privacy; options as in :func:`dphmm.markov.private.fit_chain`."""
+        from dphmm.markov.private.chain import fit_chain
+
+        return fit_chain(sequences, n_states, epsilon, max_length, **options)[0]
 
     @property
     def transition(self) -> Any:

@@ -21,6 +21,7 @@ from dphmm.states.trajectory import MICROSECONDS, Trajectories
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
+    from dphmm.states.sequences import Sequences
     from dphmm.states.space import StateSpace
 
 
@@ -82,13 +83,7 @@ def fit_trajectories(
 
     Raises InvalidInput for a missing column, for rows that are in no state, and as `fit` does.
     """
-    kept, dropped = trajectories, Counts()
-    if max_speed is not None:
-        kept, dropped = kept.drop_faster_than(max_speed)
-    kept, repeated = _in_steps(kept, step)
-    sequences = kept.sequences(_states(kept, space), gap=gap, hold=hold)
-    counts = {reason: rows for reason, rows in sequences.counts.items() if reason != "held"}
-    dropped = dropped + repeated + counts
+    kept, sequences, dropped = state_sequences(trajectories, space, step=step, max_speed=max_speed, hold=hold, gap=gap)
     if not sequences.sequences:
         raise InvalidInput("trajectories", f"{len(trajectories)} rows, none in a state", "rows in states of the space")
     visited, numbered = keep_visited(sequences.sequences, space.n_states)
@@ -117,6 +112,29 @@ def fit_trajectories(
         report=report,
     )
     return model, summary
+
+
+def state_sequences(
+    trajectories: Trajectories,
+    space: StateSpace,
+    *,
+    step: int | None = None,
+    max_speed: object = None,
+    hold: int = 0,
+    gap: float | None = None,
+) -> tuple[Trajectories, Sequences, Counts]:
+    """The rows that are kept, the sequences of states they make, and the rows left out by reason.
+
+    Options as in `fit_trajectories`. What becomes of a person's rows depends on that person's rows alone. No row at all
+    makes no sequence.
+    """
+    kept, dropped = trajectories, Counts()
+    if max_speed is not None:
+        kept, dropped = kept.drop_faster_than(max_speed)
+    kept, repeated = _in_steps(kept, step)
+    sequences = kept.sequences(_states(kept, space), gap=gap, hold=hold)
+    counts = {reason: rows for reason, rows in sequences.counts.items() if reason != "held"}
+    return kept, sequences, dropped + repeated + counts
 
 
 def _in_steps(trajectories: Trajectories, step: int | None) -> tuple[Trajectories, Counts]:

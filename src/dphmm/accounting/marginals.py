@@ -1,0 +1,119 @@
+"""The chain that an adversary believes in, looked at from one time: where it can be, and where it came from.
+
+Proof: docs/proofs/temporal-leakage.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dphmm._kernels.markov import predict
+from dphmm.errors import InvalidInput
+from dphmm.types import BoolArray, Chain, FloatArray
+
+#: The smallest positive float: what is possible stays possible.
+_LEAST = 5e-324
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """Where a chain can be at one time: ``support`` (N,), and the log of each state's probability (N,)."""
+
+    log_probability: FloatArray
+    support: BoolArray
+
+    def moved(self, columns: Any) -> Marginal:
+        """One move later; ``columns``: the matrix of the move, compressed by columns."""
+        return Marginal(*predict(columns.indptr, columns.indices, columns.data, self.log_probability, self.support))
+
+
+def marginal_of(probabilities: FloatArray) -> Marginal:
+    """The marginal with these probabilities (N,)."""
+    with np.errstate(divide="ignore"):
+        return Marginal(np.log(probabilities), np.asarray(probabilities) > 0)
+
+
+class Course:
+    """The marginals of the steps t = 1, 2, ... of a chain, and the moves between them in both directions."""
+
+    def __init__(self, chain: Chain) -> None:
+        if not all(hasattr(chain, name) for name in ("initial", "start", "transition_at", "time_homogeneous")):
+            raise InvalidInput("model", type(chain).__name__, "a Markov model: the past needs its initial distribution")
+        self._chain = chain
+        self._columns: Any = None
+
+    @property
+    def n_states(self) -> int:
+        return len(self._chain.initial)
+
+    def structure(self, steps: int) -> Any:
+        """A csr matrix with an entry wherever some move between the first ``steps`` steps has one."""
+        if self._chain.time_homogeneous or steps < 2:
+            return self._chain.transition_at(2)
+        return sparse.csr_array(sum(self._chain.transition_at(t) for t in range(2, steps + 1)))
+
+    def marginals(self, steps: int) -> Iterator[Marginal]:
+        """Of t = 1 .. steps."""
+        now = marginal_of(self._chain.initial)
+        if self._chain.start == "before":
+            now = now.moved(self._columns_at(1))
+        for t in range(1, steps + 1):
+            if t > 1:
+                now = now.moved(self._columns_at(t))
+            yield now
+
+    def forward(self, t: int) -> Any:
+        """The csr matrix of the move from t - 1 to t."""
+        return self._chain.transition_at(t)
+
+    def backward(self, before: Marginal, t: int) -> Any:
+        """Pr(s_{t-1} = b | s_t = a) as a csr matrix (a, b), from the marginal of t - 1; impossible a have no row."""
+        return reversed_columns(self._columns_at(t), before)
+
+    def _columns_at(self, t: int) -> Any:
+        if self._columns is None or not self._chain.time_homogeneous:
+            self._columns = self._chain.transition_at(t).tocsc()
+        return self._columns
+
+
+def reversed_transition(transition: Any, marginal: FloatArray) -> Any:
+    """Pr(s_{t-1} = b | s_t = a) = marginal[b] M[b, a] / (marginal M)[a] as a csr matrix (a, b).
+
+    ``marginal`` (N,): the law of s_{t-1}. Rows of states that s_t cannot be are empty. The same for every t only if
+    ``marginal`` is stationary.
+    """
+    from dphmm.accounting.increase import compressed
+
+    matrix = compressed(transition)
+    given = np.asarray(marginal, dtype=np.float64)
+    if given.shape != (matrix.shape[0],) or not (given >= 0).all() or abs(float(given.sum()) - 1) > 1e-9:
+        expected = f"{matrix.shape[0]} probabilities with sum 1"
+        raise InvalidInput("marginal", f"an array of shape {given.shape}", expected)
+    return reversed_columns(matrix.tocsc(), marginal_of(given))
+
+
+def reversed_columns(columns: Any, before: Marginal) -> Any:
+    """`reversed_transition` from compressed columns. In logs: a state may be far rarer than a float can say."""
+    n = columns.shape[1]
+    known = before.support[columns.indices]
+    arrived = np.repeat(np.arange(n), np.diff(columns.indptr))[known]
+    left = columns.indices[known]
+    weights = before.log_probability[left] + np.log(columns.data[known])
+    counts = np.bincount(arrived, minlength=n)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    present = np.flatnonzero(counts)
+    if len(present):
+        weights -= np.repeat(np.maximum.reduceat(weights, starts[present]), counts[present])
+        shares = np.maximum(np.exp(weights), _LEAST)
+        shares = np.maximum(shares / np.repeat(np.add.reduceat(shares, starts[present]), counts[present]), _LEAST)
+    else:
+        shares = weights
+    matrix = sparse.csr_array((shares, left, starts), shape=(n, columns.shape[0]))
+    matrix.sort_indices()
+    matrix.has_canonical_format = True
+    return matrix

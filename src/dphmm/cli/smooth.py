@@ -1,0 +1,110 @@
+"""dphmm smooth: a finished release, seen from its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dphmm.cli.console import Console, Row, print_json
+from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, output
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.session.options import Options
+    from dphmm.session.retrospect import Smoothed
+    from dphmm.storage.smoothed import ReleasedRows
+
+MEANING = "computed from published data alone: nothing is spent, and anybody can do it"
+
+
+@click.command("smooth", context_settings=CONTEXT)
+@click.argument("released", metavar="RELEASED")
+@click.option("--model", required=True, metavar="M", help="The model that the release was made with.")
+@click.option("--policy", required=True, metavar="P", help="The policy that the release was made with.")
+@output("smoothed.parquet")
+@click.option("--epsilon", metavar="E", help="That of the release  [default: as its privacy statement says]")
+@click.option("--constraint", metavar="SET", help="The same: support, or delta=0.01.")
+@click.option("--mechanism", metavar="NAME", help="The same: auto, discrete-knorm or staircase.")
+@click.option("--scope", metavar="WORD", help="The same: global or component.")
+@click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")
+@click.option("--start", metavar="WORD", help="The same: before or at.")
+@click.option("--marginals", is_flag=True, help="Add the probability of every state to every row (Parquet only).")
+@force
+@messages
+def smooth(**given: Any) -> int:
+    """Smooth a finished release: what all answers together say of each step.
+
+    Computed from public data alone, the released file, the model and the policy: it is post-processing, so it
+    spends nothing, and anybody can do it. Epsilon and options are those in the privacy statement beside RELEASED;
+    without one they are named here (epsilon is also in the file). The plan of every row is made again: where it is
+    not the one that the row was released under, nothing is written.
+    """
+    from dphmm.cli.smooth_options import release_options
+    from dphmm.decoding import smooth_rows
+    from dphmm.storage.inputs import checked_input, steady
+    from dphmm.storage.smoothed import smoothed_table
+    from dphmm.storage.statement import statement_path
+    from dphmm.storage.tables import write_table
+
+    console = Console(given["quiet"])
+    path = checked_input(given["released"], "RELEASED")
+    inputs = [path, statement_path(path), given["model"], given["policy"]]
+    _check_output(given)
+    new_output(given["output"], inputs, given["force"])
+    model, space = loaded_model(given["model"])
+    policy = loaded_policy(given["policy"], model)
+    with steady(path) as sha256:
+        rows = _rows(path, space)
+    options, source = release_options(path, sha256, rows, (model, policy, space), given, console)
+    with console.progress("smooth") as progress:
+        smoothed = smooth_rows(rows, model, policy, space, options, marginals=given["marginals"], progress=progress)
+    write_table(given["output"], smoothed_table(rows, smoothed, space), inputs=inputs)
+    document = _document(rows, smoothed, options, source)
+    if given["as_json"]:
+        print_json({**document, "output": given["output"]})
+    console.say(_summary(document, given["output"]))
+    return 0
+
+
+def _check_output(given: Mapping[str, Any]) -> None:
+    from dphmm.storage.tables import table_format
+
+    if given["marginals"] and table_format(given["output"], "-o") != ".parquet":
+        raise InvalidInput("-o", given["output"], "a name ending in .parquet with --marginals: CSV has no lists")
+    table_format(given["output"], "-o")
+
+
+def _rows(path: Any, space: Any) -> ReleasedRows:
+    from dphmm.storage.smoothed import check_columns, columns_needed, released_rows
+    from dphmm.storage.tables import column_names, read_table
+
+    names = column_names(path)
+    check_columns(names, space)
+    wanted = [*columns_needed(space), *(["t"] if "t" in names else [])]
+    return released_rows(read_table(path, columns=wanted, text=("user", "plan")), space)
+
+
+def _document(rows: ReleasedRows, smoothed: Smoothed, options: Options, source: str) -> dict[str, Any]:
+    return {
+        "rows": len(rows.users),
+        "subjects": len(set(rows.users)),
+        "plans": len(set(rows.plans)),
+        "epsilon_per_release": str(options.epsilon),
+        "options": options.written(),
+        "options_from": source,
+        "mean_probability": float(smoothed.probability.mean()),
+        "path_is_likeliest_state": float((smoothed.path == smoothed.state).mean()),
+        "meaning": MEANING,
+    }
+
+
+def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
+    return [
+        ("smoothed", f"{document['rows']} rows of {document['subjects']} subjects"),
+        ("plans", f"{document['plans']}, made again from {document['options_from']}, and those of the release"),
+        ("likeliest state", f"has probability {document['mean_probability']:.3g} on average"),
+        ("privacy", document["meaning"]),
+        ("written", output),
+    ]

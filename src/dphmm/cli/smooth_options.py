@@ -1,0 +1,86 @@
+"""What a release was made with: its privacy statement, what the command line says otherwise, and the defaults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.cli.console import Console
+    from dphmm.markov.model import MarkovModel
+    from dphmm.policy.graph import PolicyGraph
+    from dphmm.session.options import Options
+    from dphmm.states.space import StateSpace
+    from dphmm.storage.smoothed import ReleasedRows
+
+Public = tuple["MarkovModel", "PolicyGraph", "StateSpace"]
+
+_DEFAULTS = {
+    "constraint": "support",
+    "mechanism": "auto",
+    "scope": "global",
+    "flat": "thicken",
+    "thickness": "null",
+    "protection": "nearest",
+}
+_ASKED = ("constraint", "mechanism", "scope", "flat", "start")
+
+
+def release_options(
+    path: Path, sha256: str, rows: ReleasedRows, public: Public, given: Mapping[str, Any], console: Console
+) -> tuple[Options, str]:
+    """The options of a released file with this SHA-256, and what they were read from."""
+    from dphmm._checks import exact_epsilon
+    from dphmm.decoding import epsilon_of
+    from dphmm.session.options import Options
+    from dphmm.storage.statement import load_statement, statement_path
+
+    beside = statement_path(path)
+    if beside.exists():
+        statement = load_statement(path)
+        stated, source = _stated(statement, beside.name, public), beside.name
+        if statement.get("file", {}).get("sha256") != sha256:
+            console.warn(f"{path.name} was changed since {beside.name} was written")
+    else:
+        stated, source = {}, "the command line and the file"
+    written = {**_DEFAULTS, "start": public[0].start, **stated}
+    written |= {name: given[name] for name in _ASKED if given[name] is not None}
+    if given["epsilon"] is not None:
+        written["epsilon"] = str(exact_epsilon(given["epsilon"]))
+    if "epsilon" not in written:
+        written["epsilon"] = str(epsilon_of(rows))
+    return Options.read(written, public[2].dimension), source
+
+
+def _stated(statement: Mapping[str, Any], name: str, public: Public) -> dict[str, str]:
+    """The options in a statement, which must be about this model, policy and space."""
+    from dphmm.session.plan import ALGORITHM_VERSION
+
+    model, policy, space = public
+    try:
+        made = int(statement["software"]["algorithm_version"])
+        hashes = {part: statement[part]["sha256"] for part in ("model", "policy", "space")}
+        stated = {
+            "epsilon": str(statement["epsilon"]),
+            "constraint": str(statement["constraint"]["name"]),
+            "mechanism": str(statement["mechanism"]["asked"]),
+            "scope": str(statement["scope"]["name"]),
+            "flat": str(statement["flat"]["name"]),
+            "thickness": json.dumps(statement["flat"]["thickness"]),
+            "protection": str(statement["mechanism"]["protection"]),
+            "start": str(statement["mechanism"]["start"]),
+        }
+    except (KeyError, TypeError, ValueError):
+        raise InvalidInput("statement", name, "a privacy statement as dphmm release wrote it") from None
+    if made != ALGORITHM_VERSION:
+        came = f"one of algorithm version {made} ({statement['software'].get('version')})"
+        raise InvalidInput("statement", came, f"version {ALGORITHM_VERSION}: other versions make other plans")
+    for part, own in (("model", model.digest), ("policy", policy.digest), ("space", space.digest)):
+        if hashes[part] != own:
+            field = "--policy" if part == "policy" else "--model"
+            raise InvalidInput(field, f"another {part} than {name} names", f"the {part} of the release")
+    return stated

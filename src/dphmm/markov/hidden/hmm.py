@@ -1,0 +1,276 @@
+"""CategoricalHMM: hidden Markov models of symbols, with hmmlearn's names and scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from dphmm._checks import one_of
+from dphmm._kernels.hmm_paths import pick, simulate
+from dphmm.errors import InvalidInput
+from dphmm.markov.hidden import inference
+from dphmm.markov.hidden.baum_welch import Monitor, Priors, em
+from dphmm.markov.hidden.estimator import Estimator
+from dphmm.markov.hidden.observations import Observations, observations
+from dphmm.markov.hidden.parameters import Parameters, checked
+from dphmm.markov.hidden.starting import ATTRIBUTES, drawn, letters, random_generator, whole
+from dphmm.types import Exact, FloatArray, IntArray
+
+_DECODERS = ("viterbi", "map")
+
+
+class CategoricalHMM(Estimator):
+    """A hidden Markov model whose states emit symbols 0..V-1.
+
+    Parameters
+    ----------
+    n_states : how many hidden states; ``n_components`` is another name of it.
+    startprob_prior, transmat_prior, emissionprob_prior : Dirichlet priors, numbers or arrays; 1 is none.
+    n_features : how many symbols there are; by default as many as the data show. `fit` does not change it: their number
+        is ``emissionprob_.shape[1]``.
+    algorithm : how `decode` finds states: "viterbi", the likeliest path, or "map", each one by itself.
+    random_state : a seed or a NumPy generator for random starts and `sample`.
+    n_iter, tol : learning ends after ``n_iter`` iterations, or once one gains less than ``tol`` of log-likelihood.
+    n_starts : random starts; the one that ends likeliest is kept.
+    params, init_params : which of "s" (startprob_), "t" (transmat_) and "e" (emissionprob_) `fit` learns, and which it
+        draws at random first, set or not. To start from your own, set the attribute and leave its letter out of
+        ``init_params``; to freeze it, leave the letter out of ``params`` too.
+    verbose : print each iteration to standard error.
+    checkpoint : whether to compute forward rows twice rather than keep them all: "auto" does it for a sequence that
+        would need more than 256 MB.
+
+    Attributes
+    ----------
+    startprob_ (S,), transmat_ (S, S), emissionprob_ (S, V) : the model. A zero of startprob_ or transmat_ stays zero.
+        ``transmat_`` may be set to a scipy.sparse array: it stays one, and only its entries cost time.
+    monitor_ : ``history`` (log-likelihood before each update), ``iter``, ``converged``.
+
+    ``X`` is an integer array (m,) or (m, 1) with ``lengths`` of its sequences, or a list of sequences. An observation
+    that is impossible under the model is an InvalidInput naming sequence and position. Nothing here is private.
+    """
+
+    startprob_: FloatArray
+    transmat_: Any
+    emissionprob_: FloatArray
+    monitor_: Monitor
+    _synonyms = frozenset({"n_components"})
+
+    def __init__(
+        self,
+        n_states: int | None = None,
+        startprob_prior: Any = 1.0,
+        transmat_prior: Any = 1.0,
+        *,
+        emissionprob_prior: Any = 1.0,
+        n_components: int | None = None,
+        n_features: int | None = None,
+        algorithm: str = "viterbi",
+        random_state: Any = None,
+        n_iter: int = 10,
+        tol: float = 1e-2,
+        n_starts: int = 1,
+        verbose: bool = False,
+        params: str = "ste",
+        init_params: str = "ste",
+        checkpoint: bool | str = "auto",
+    ) -> None:
+        if n_states is not None and n_components is not None and n_states != n_components:
+            raise InvalidInput("n_components", n_components, f"the same as n_states, {n_states}, or neither")
+        self.n_states = n_components if n_states is None else n_states
+        self.startprob_prior = startprob_prior
+        self.transmat_prior = transmat_prior
+        self.emissionprob_prior = emissionprob_prior
+        self.n_features = n_features
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.n_iter = n_iter
+        self.tol = tol
+        self.n_starts = n_starts
+        self.verbose = verbose
+        self.params = params
+        self.init_params = init_params
+        self.checkpoint = checkpoint
+
+    @property
+    def n_components(self) -> int | None:
+        """hmmlearn's name of ``n_states``."""
+        return self.n_states
+
+    @n_components.setter
+    def n_components(self, value: int | None) -> None:
+        self.n_states = value
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a model, learned or set."""
+        return all(hasattr(self, name) for name in ATTRIBUTES.values())
+
+    @property
+    def parameters(self) -> Parameters:
+        """The model as it is now, checked."""
+        for name in ATTRIBUTES.values():
+            if not hasattr(self, name):
+                raise InvalidInput(name, "not set", "a model that is fitted, or whose three attributes are set")
+        n = np.shape(self.startprob_)[0] if self.n_states is None else self._size()
+        return checked(self.startprob_, self.transmat_, self.emissionprob_, n, self._symbols())
+
+    def fit(self, X: Any, lengths: Any = None) -> CategoricalHMM:
+        """Learn from sequences by Baum-Welch, without privacy."""
+        observed = observations(X, lengths, self._symbols())
+        n_symbols = self._symbols() or self._kept_symbols(observed)
+        learned, tol = letters(self.params, "params"), _tolerance(self.tol)
+        n_iter, n_starts = whole(self.n_iter, "n_iter", 1), whole(self.n_starts, "n_starts", 1)
+        kept = self._kept()
+        random = random_generator(self.random_state)
+        priors = Priors(self.startprob_prior, self.transmat_prior, self.emissionprob_prior)
+        best, best_score = None, -np.inf
+        for _ in range(n_starts if len(kept) < len(ATTRIBUTES) else 1):
+            found = em(
+                drawn(kept, self._size(), n_symbols, random),
+                observed,
+                n_iter=n_iter,
+                tol=tol,
+                params=learned,
+                priors=priors,
+                verbose=self.verbose,
+                checkpoint=self._checkpoint(),
+            )
+            score = _score(found[0], observed) if n_starts > 1 else 0.0
+            if score > best_score:
+                best, best_score = found, score
+        assert best is not None
+        self._learned(*best)
+        return self
+
+    def fit_private(
+        self, X: Any, lengths: Any = None, *, epsilon: Exact, max_length: int, **options: Any
+    ) -> CategoricalHMM:
+        """Learn with differential privacy and set ``privacy_``; see :func:`dphmm.markov.private.fit_private`."""
+        from dphmm.markov.private import fit_private
+
+        # It leaves nothing behind of an earlier fit without privacy.
+        fit_private(self, X, lengths, epsilon=epsilon, max_length=max_length, **options)
+        return self
+
+    def score(self, X: Any, lengths: Any = None) -> float:
+        """The log-likelihood of sequences."""
+        parameters = self.parameters
+        return _score(parameters, observations(X, lengths, parameters.n_symbols))
+
+    def score_samples(self, X: Any, lengths: Any = None) -> tuple[float, FloatArray]:
+        """The log-likelihood, and P(state | its sequence) for every symbol (m, S)."""
+        parameters = self.parameters
+        observed = observations(X, lengths, parameters.n_symbols)
+        found, logs = inference.posteriors(parameters, observed, checkpoint=self._checkpoint())
+        return float(logs.sum()), found
+
+    def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
+        """P(state | its sequence) for every symbol (m, S)."""
+        return self.score_samples(X, lengths)[1]
+
+    def decode(self, X: Any, lengths: Any = None, algorithm: str | None = None) -> tuple[float, IntArray]:
+        """Hidden states (m,), and their log-probability with the symbols; of "map", hmmlearn's sum of posteriors."""
+        chosen = one_of(self.algorithm if algorithm is None else algorithm, _DECODERS, "algorithm")
+        if chosen == "map":
+            found = self.predict_proba(X, lengths)
+            return float(found.max(axis=1).sum()), found.argmax(axis=1)
+        parameters = self.parameters
+        path, logs = inference.viterbi(parameters, observations(X, lengths, parameters.n_symbols))
+        return float(logs.sum()), path
+
+    def predict(self, X: Any, lengths: Any = None) -> IntArray:
+        """Hidden states (m,)."""
+        return self.decode(X, lengths)[1]
+
+    def sample_posterior(
+        self,
+        X: Any,
+        lengths: Any = None,
+        n_paths: int = 1,
+        random_state: Any = None,
+    ) -> IntArray:
+        """Hidden paths (n_paths, m) drawn given the symbols, each with its posterior probability."""
+        parameters = self.parameters
+        observed = observations(X, lengths, parameters.n_symbols)
+        return inference.draw_paths(
+            parameters, observed, whole(n_paths, "n_paths", 1), self._random(random_state), self._checkpoint()
+        )
+
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None, currstate: int | None = None
+    ) -> tuple[IntArray, IntArray]:
+        """Simulate one sequence: symbols (n_samples, 1) and states (n_samples,), from ``currstate`` if it is given."""
+        parameters = self.parameters
+        n = whole(n_samples, "n_samples", 1)
+        uniforms = self._random(random_state).random((n, 2))
+        states, symbols = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        if currstate is None:
+            states[0] = pick(parameters.initial, uniforms[0, 0])
+        elif whole(currstate, "currstate", 0) >= parameters.n_states:
+            raise InvalidInput("currstate", currstate, f"a state from 0 to {parameters.n_states - 1}")
+        else:
+            states[0] = currstate
+        simulate(parameters.compressed_rows, parameters.emission, uniforms, states, symbols)
+        return symbols[:, None], states
+
+    def get_stationary_distribution(self) -> FloatArray:
+        """The distribution of states (S,) that a step leaves as it is."""
+        return self.parameters.stationary
+
+    def _kept(self) -> dict[str, Any]:
+        """What the caller has set and `fit` starts from, by letter."""
+        redrawn = letters(self.init_params, "init_params")
+        last = self.__dict__.get("_last_learned", {})
+        kept = {}
+        for letter, name in ATTRIBUTES.items():
+            if hasattr(self, name) and letter not in redrawn:
+                kept[letter] = getattr(self, name)
+            elif hasattr(self, name) and last.get(name) is not getattr(self, name):
+                message = f"{name} was set, and is drawn anew: leave {letter!r} out of init_params to start from it"
+                warnings.warn(message, UserWarning, stacklevel=3)
+        return kept
+
+    def _learned(self, parameters: Parameters, monitor: Monitor) -> None:
+        self.startprob_, self.transmat_ = parameters.initial, parameters.transition
+        self.emissionprob_, self.monitor_ = parameters.emission, monitor
+        self.__dict__.pop("privacy_", None)
+        self._remember()
+
+    def _remember(self) -> None:
+        self._last_learned = {name: getattr(self, name) for name in ATTRIBUTES.values()}
+
+    def _size(self) -> int:
+        if self.n_states is None:
+            raise InvalidInput("n_states", None, "a number of hidden states")
+        return whole(self.n_states, "n_states", 1)
+
+    def _symbols(self) -> int | None:
+        return None if self.n_features is None else whole(self.n_features, "n_features", 1)
+
+    def _kept_symbols(self, observed: Observations) -> int:
+        if hasattr(self, "emissionprob_") and "e" not in self.init_params:
+            return int(np.shape(self.emissionprob_)[-1])
+        return observed.n_symbols
+
+    def _checkpoint(self) -> bool | str:
+        return (
+            self.checkpoint if isinstance(self.checkpoint, bool) else one_of(self.checkpoint, ("auto",), "checkpoint")
+        )
+
+    def _random(self, given: Any) -> Any:
+        return random_generator(self.random_state if given is None else given)
+
+
+def _score(parameters: Parameters, observed: Observations) -> float:
+    return float(inference.log_likelihoods(parameters, observed).sum())
+
+
+def _tolerance(given: Any) -> float:
+    try:
+        tol = float(given)
+    except (TypeError, ValueError):
+        tol = np.nan
+    if np.isnan(tol):
+        raise InvalidInput("tol", given, "a number")
+    return tol

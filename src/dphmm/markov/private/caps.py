@@ -1,0 +1,108 @@
+"""Records after their public caps: each owner's first sequences, each cut to its first positions.
+
+What is kept of an owner depends on that owner's sequences alone, and on the order in which that owner has them.
+
+Proof: docs/proofs/learning.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.sequences import flatten
+from dphmm.types import BoolArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The kept positions (m,), one sequence after another; sequence k is ``symbols[bounds[k]:bounds[k + 1]]``.
+
+    Not public: not even how many there are.
+    """
+
+    symbols: IntArray
+    bounds: IntArray
+
+    def __repr__(self) -> str:
+        return "Kept(...)"
+
+
+def kept_records(sequences: Iterable[Any], n: int, caps: Caps, owners: Any = None, field: str = "sequences") -> Kept:
+    """Sequences of numbers 0..n-1, capped. No sequence at all is data like any other.
+
+    owners : whose each sequence is, one name or number per sequence; None if each is a person's only one.
+
+    Raises InvalidInput for malformed sequences (naming sequence and position, no number of them), and for a cap on
+    sequences per owner without owners: nothing would enforce it.
+    """
+    if owners is None and caps.max_sequences > 1:
+        raise InvalidInput("owners", None, "whose each sequence is, so that max_sequences can be enforced")
+    given = (
+        list(sequences) if isinstance(sequences, Iterable) and not isinstance(sequences, (str, bytes)) else sequences
+    )
+    if isinstance(given, list) and not given:
+        _kept_of_owners(owners, 0, caps)
+        return Kept(np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    flat = flatten(given, n, field)
+    ends = np.append(flat.starts[1:], len(flat.states))
+    chosen = _kept_of_owners(owners, flat.n_sequences, caps)
+    lengths = np.where(chosen, np.minimum(ends - flat.starts, caps.max_length), 0)
+    inside = np.arange(len(flat.states)) - np.repeat(flat.starts, ends - flat.starts)
+    symbols = flat.states[inside < np.repeat(lengths, ends - flat.starts)]
+    return Kept(symbols, np.concatenate([[0], np.cumsum(lengths[chosen])]))
+
+
+def _kept_of_owners(owners: Any, n: int, caps: Caps) -> BoolArray:
+    """Which sequences are among the first ``max_sequences`` of their owner."""
+    if owners is None:
+        return np.ones(n, dtype=np.bool_)
+    number = _owner_numbers(owners, n)
+    order = np.argsort(number, kind="stable")
+    begins = np.searchsorted(number[order], number[order])
+    rank = np.empty(n, dtype=np.int64)
+    rank[order] = np.arange(n) - begins
+    return np.asarray(rank < caps.max_sequences)
+
+
+def _owner_numbers(owners: Any, n: int) -> IntArray:
+    if isinstance(owners, (str, bytes)) or not isinstance(owners, Iterable):
+        raise InvalidInput("owners", type(owners).__name__, "one owner for each sequence")
+    names = list(owners)
+    if len(names) != n:
+        raise InvalidInput("owners", "another number of owners than of sequences", "one owner for each sequence")
+    numbers: dict[Any, int] = {}
+    try:
+        # A missing name (None, NaN) would make everybody without one a person of their own.
+        if any(name is None or name != name for name in names):
+            raise InvalidInput("owners", "a missing owner", "one owner for each sequence")
+        return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+    except TypeError:
+        raise InvalidInput("owners", "an owner that cannot be compared", "names or numbers") from None
+
+
+def split_sequences(X: Any, lengths: Any) -> Any:
+    """The sequences of X, an array with ``lengths``, one sequence, or a list of sequences.
+
+    Which it is, is decided by types and not by what it holds; messages have no numbers of it.
+    """
+    if lengths is None and not isinstance(X, np.ndarray) and not (isinstance(X, list) and X and np.ndim(X[0]) == 0):
+        return X
+    flat = np.asarray(X)
+    if flat.ndim == 2 and flat.shape[1] == 1:
+        flat = flat[:, 0]
+    if flat.ndim != 1:
+        raise InvalidInput("X", f"{flat.ndim} dimensions", "one symbol per row, or a list of sequences")
+    if lengths is None:
+        return [flat]
+    sizes = np.asarray(lengths)
+    if sizes.ndim != 1 or (len(sizes) and sizes.dtype.kind not in "iu") or (sizes < 1).any():
+        raise InvalidInput("lengths", "something else", "a whole number of at least 1 for each sequence")
+    if int(sizes.sum()) != len(flat):
+        raise InvalidInput("lengths", "a sum that is not the number of rows of X", "lengths that add up to it")
+    return np.split(flat, np.cumsum(sizes)[:-1].astype(np.int64)) if len(sizes) else []

@@ -1,0 +1,271 @@
+"""Hidden Markov models learned with differential privacy: the methods there are, and their options.
+
+Every public check is made before the data are looked at, and nothing of the data but what was noised reaches the model.
+
+Proof: docs/proofs/learning.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from dphmm._checks import exact_epsilon, exact_number, finite_number, one_of
+from dphmm.accounting.learning import NOISES, LearningEvent, NotPrivateEvent
+from dphmm.errors import InvalidInput
+from dphmm.markov.hidden.baum_welch import Monitor
+from dphmm.markov.hidden.parameters import Parameters
+from dphmm.markov.hidden.starting import ATTRIBUTES
+from dphmm.markov.private import baselines, budgets, ngrams, sensitivity
+from dphmm.markov.private.caps import Kept, kept_records, split_sequences
+from dphmm.markov.private.iterations import Layout, NoisyAnswers, improve
+from dphmm.markov.private.projection import PROJECTIONS
+from dphmm.markov.private.release import noise_for, release
+from dphmm.markov.private.sensitivity import Caps, whole
+from dphmm.markov.private.starts import public_starts
+from dphmm.samplers.entropy import default_bits
+from dphmm.types import Bits, Exact
+
+Event = LearningEvent | NotPrivateEvent
+N_STARTS = 10
+N_ITER = 200
+TOL = 1e-6
+
+
+class Outcome(NamedTuple):
+    """Learned parameters, and what learning them cost. The monitor, if any, is of noisy counts."""
+
+    parameters: Parameters
+    event: Event
+    monitor: Monitor | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The public options of a fit, checked."""
+
+    epsilon: Fraction
+    delta: Fraction
+    caps: Caps
+    letters: str
+    noise: str
+    projection: str
+    order: int | None
+    iterations: int | None
+    shares: tuple[Any, ...] | None
+    n_starts: int
+    n_iter: int
+    tol: float
+    bits: Bits
+
+    def event(self, parts: tuple[Any, ...]) -> LearningEvent:
+        """The event of these parts."""
+        caps = self.caps
+        return LearningEvent(parts, caps.neighbours, caps.max_length, caps.max_sequences, self.bits.secure, self.delta)
+
+
+def fit_private(
+    hmm: Any,
+    X: Any,
+    lengths: Any = None,
+    *,
+    epsilon: Exact,
+    max_length: int,
+    delta: Exact = 0,
+    method: str = "ngrams",
+    neighbours: str = "add-remove",
+    owners: Any = None,
+    max_sequences: int = 1,
+    order: int | None = None,
+    iterations: int | None = None,
+    noise: str = "laplace",
+    budgets: Iterable[Any] | None = None,
+    projection: str = "simplex",
+    n_starts: int = N_STARTS,
+    n_iter: int = N_ITER,
+    tol: float = TOL,
+    bits: Bits | None = None,
+) -> Any:
+    """Learn ``hmm``'s parameters with differential privacy, and set ``privacy_``; returns ``hmm``.
+
+    A record is all sequences of one owner. Public, and to be chosen without a look at the data: every option, the
+    numbers of states and symbols (``n_features``), and the start.
+
+    Parameters
+    ----------
+    X, lengths : sequences of symbols: an array (m,) or (m, 1) with the lengths of its sequences, or a list (of any
+        length, even 0) of sequences. A list of lists is always a list of sequences.
+    epsilon, delta : the whole budget; delta only for Gaussian noise.
+    max_length : each sequence is cut to its first positions.
+    method : "ngrams", one noisy histogram of words, then EM on it;
+        "every-iteration", a fixed number of iterations on noisy expected counts;
+        "paper-every-iteration", the paper's, with its nominal epsilon (``privacy_`` has the true total);
+        "paper-last-iteration-not-private", the paper's other experiment, which is NOT PRIVATE.
+    neighbours, owners, max_sequences : as in ``MarkovModel.fit_private``.
+    order : length of the words; by default the shortest whose histogram has as many free cells as the model has.
+    iterations, noise, budgets : their number, "laplace" or "gaussian", and the share of each (rising by default).
+    n_starts, n_iter, tol : of EM on the noisy histogram, where they cost nothing.
+
+    Raises InvalidInput for public options and for malformed sequences.
+    """
+    one_of(method, tuple(METHODS), "method")
+    caps = Caps(max_length, max_sequences, neighbours)
+    settings = Settings(
+        epsilon=exact_epsilon(epsilon),
+        delta=exact_number(delta, "delta"),
+        caps=caps,
+        letters=_letters(hmm.params),
+        noise=one_of(noise, NOISES, "noise"),
+        projection=one_of(projection, PROJECTIONS, "projection"),
+        order=order,
+        iterations=iterations,
+        shares=None if budgets is None else tuple(budgets),
+        n_starts=whole(n_starts, "n_starts", 1, 10_000),
+        n_iter=whole(n_iter, "n_iter", 1, 10**6),
+        tol=finite_number(tol, "tol"),
+        bits=default_bits(bits),
+    )
+    _only_for(method, settings)
+    prepared = METHODS[method](hmm, settings)
+    outcome = prepared(lambda n_symbols: kept_records(split_sequences(X, lengths), n_symbols, caps, owners, "X"))
+    _assign(hmm, outcome)
+    return hmm
+
+
+#: Given how to read the capped data (of so many symbols), fit. Built from public numbers, before the data are read.
+Fit = Callable[[Callable[[int], Kept]], Outcome]
+
+
+def _by_ngrams(hmm: Any, settings: Settings) -> Fit:
+    starts = public_starts(hmm, settings.n_starts)
+    n, v = starts[0].emission.shape
+    order = _order(n, v, settings.caps.max_length) if settings.order is None else whole(settings.order, "order", 2, 10)
+    ngrams.check_cells(v, order)
+    size = sensitivity.l1(sensitivity.ngrams(settings.caps, order), settings.caps)
+    part = noise_for(f"{order}-grams", "laplace", size, settings.epsilon)
+    event = settings.event((part,))
+
+    def fit(read: Callable[[int], Kept]) -> Outcome:
+        table = release(ngrams.count_ngrams(read(v), v, order), part, 0, settings.bits)
+        weights = ngrams.weights_of(table, v, order, settings.projection)
+        climbs = [ngrams.climb(weights, start, settings.letters, settings.n_iter, settings.tol) for start in starts]
+        best = max(climbs, key=lambda climb: climb.history[-1] if climb.history else -np.inf)
+        monitor = Monitor(settings.tol, settings.n_iter, history=list(best.history))
+        return Outcome(_with_start(best.parameters, starts[0], settings.letters), event, monitor)
+
+    return fit
+
+
+def _by_iterations(hmm: Any, settings: Settings) -> Fit:
+    (start,) = public_starts(hmm, 1)
+    layout = Layout.of(start, settings.letters)
+    parts = budgets.planned_parts(
+        settings.caps,
+        settings.letters,
+        settings.noise,
+        settings.epsilon,
+        settings.delta,
+        settings.iterations,
+        settings.shares,
+    )
+    event = settings.event(parts)
+
+    def fit(read: Callable[[int], Kept]) -> Outcome:
+        ask = NoisyAnswers(read(layout.n_symbols), layout, parts, settings.caps.max_length, settings.bits)
+        return Outcome(improve(ask, start, layout, len(parts), settings.projection), event)
+
+    return fit
+
+
+def _paper_every(hmm: Any, settings: Settings) -> Fit:
+    (start,) = public_starts(hmm, 1)
+    layout = Layout.of(start, "te")
+    iterations = _paper_iterations(settings)
+    parts = baselines.paper_parts(settings.caps, settings.epsilon, iterations)
+    event = settings.event(parts)
+
+    def fit(read: Callable[[int], Kept]) -> Outcome:
+        ask = baselines.PaperAnswers(read(layout.n_symbols), layout, parts, settings.caps.max_length, settings.bits)
+        return Outcome(baselines.paper_every(ask, start, layout, iterations), event)
+
+    return fit
+
+
+def _paper_last_not_private(hmm: Any, settings: Settings) -> Fit:
+    warnings.warn(baselines.NOT_PRIVATE, UserWarning, stacklevel=4)
+    (start,) = public_starts(hmm, 1)
+    layout = Layout.of(start, "te")
+    parts = baselines.paper_parts(settings.caps, settings.epsilon, 1)
+    iterations = _paper_iterations(settings)
+
+    def fit(read: Callable[[int], Kept]) -> Outcome:
+        kept = read(layout.n_symbols)
+        learned = baselines.paper_last_not_private(kept, start, layout, parts, settings.caps, iterations, settings.bits)
+        return Outcome(learned, NotPrivateEvent(baselines.NOT_PRIVATE))
+
+    return fit
+
+
+METHODS: dict[str, Callable[[Any, Settings], Fit]] = {
+    "ngrams": _by_ngrams,
+    "every-iteration": _by_iterations,
+    baselines.EVERY: _paper_every,
+    baselines.LAST: _paper_last_not_private,
+}
+
+
+def _with_start(learned: Parameters, start: Parameters, letters: str) -> Parameters:
+    """Words tell where the chain is on average; a frozen initial distribution stays as it was."""
+    return learned if "s" in letters else Parameters(start.initial, learned.transition, learned.emission)
+
+
+def _only_for(method: str, settings: Settings) -> None:
+    """Refuse options that the method would not heed."""
+    if settings.order is not None and method != "ngrams":
+        raise InvalidInput("order", settings.order, f"none for {method}")
+    if settings.iterations is not None and method == "ngrams":
+        raise InvalidInput("iterations", settings.iterations, "none for ngrams: n_iter is for EM on the histogram")
+    if settings.shares is not None and method != "every-iteration":
+        raise InvalidInput("budgets", "shares", f"none for {method}")
+    if settings.noise != "laplace" and method != "every-iteration":
+        raise InvalidInput("noise", settings.noise, f"laplace for {method}")
+    if settings.noise == "laplace" and settings.delta != 0:
+        raise InvalidInput("delta", settings.delta, "0: Laplace noise needs none")
+
+
+def _order(n_states: int, n_symbols: int, max_length: int) -> int:
+    """The least order, 2 to 4, whose stationary histogram has as many free cells as the model has parameters."""
+    free = n_states * (n_states - 1) + n_states * (n_symbols - 1)
+    enough = next((o for o in (2, 3) if n_symbols ** (o - 1) * (n_symbols - 1) >= free), 4)
+    return max(2, min(enough, max_length))
+
+
+def _letters(params: object) -> str:
+    letters = "".join(letter for letter in "ste" if isinstance(params, str) and letter in params)
+    if not letters:
+        raise InvalidInput("params", params, 'letters of "ste": what is to be learned')
+    return letters
+
+
+def _paper_iterations(settings: Settings) -> int:
+    given = baselines.ITERATIONS if settings.iterations is None else settings.iterations
+    return whole(given, "iterations", 1, budgets.MOST_ITERATIONS)
+
+
+def _assign(hmm: Any, outcome: Outcome) -> None:
+    """Set what was learned, and leave nothing of an earlier fit beside it: its monitor knows the data."""
+    learned = outcome.parameters
+    was_sparse = sparse.issparse(getattr(hmm, "transmat_", None)) and "t" not in hmm.init_params
+    hmm.startprob_, hmm.emissionprob_ = learned.initial, learned.emission
+    hmm.transmat_ = sparse.csr_array(learned.transition) if was_sparse else learned.transition
+    hmm.__dict__.pop("monitor_", None)
+    if outcome.monitor is not None:
+        hmm.monitor_ = outcome.monitor
+    hmm._last_learned = {name: getattr(hmm, name) for name in ATTRIBUTES.values()}
+    hmm.privacy_ = outcome.event

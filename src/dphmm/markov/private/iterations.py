@@ -1,0 +1,135 @@
+"""A fixed number of noisy Baum-Welch iterations: the data are asked that often, and answer with noise.
+
+``NoisyAnswers`` holds the data and the planned parts; it answers each part once and then no more. The loop that
+improves the parameters is given that one function from parameters to a noisy table: there is nothing else of the data
+that it could look at, to stop early or otherwise.
+
+Proof: docs/proofs/learning.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dphmm.accounting.learning import NoisyCounts
+from dphmm.markov.hidden.parameters import Parameters
+from dphmm.markov.private.caps import Kept
+from dphmm.markov.private.projection import nearest_counts, probabilities
+from dphmm.markov.private.release import NoisyTable, grid_bits, release
+from dphmm.types import Bits, BoolArray, FloatArray, IntArray
+
+#: Weight of the parameters before, in standard deviations of one cell's noise.
+PRIOR_DEVIATIONS = 4.0
+#: Share of every row that is spread evenly after an iteration, so that no sequence becomes impossible.
+FLOOR = 1e-2
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Which cells of the flat vector of parameters are published: public, fixed by the start and the letters.
+
+    The vector has 1 + 2·S rows of probabilities: initial (S,), transition (S, S), emission (S, V).
+    ``cells`` are their places, ``indptr`` the rows they make; a cell that is 0 at the start is 0 for ever.
+    """
+
+    n_states: int
+    n_symbols: int
+    cells: IntArray
+    indptr: IntArray
+
+    @classmethod
+    def of(cls, start: Parameters, letters: str) -> Layout:
+        """The cells of the letters ("s", "t", "e") that can be other than 0."""
+        n, v = start.emission.shape
+        open_: BoolArray = flat(start) > 0
+        rows = np.repeat(np.arange(1 + 2 * n), [n] * (1 + n) + [v] * n)
+        block = np.where(rows == 0, "s", np.where(rows <= n, "t", "e"))
+        chosen = open_ & np.isin(block, list(letters))
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[chosen], minlength=1 + 2 * n))])
+        return cls(n, v, np.flatnonzero(chosen), indptr)
+
+    def unflatten(self, vector: FloatArray) -> Parameters:
+        """The parameters of a flat vector."""
+        n, v = self.n_states, self.n_symbols
+        moves, emissions = vector[n : n + n * n], vector[n + n * n :]
+        return Parameters(vector[:n], moves.reshape(n, n), emissions.reshape(n, v))
+
+
+def flat(parameters: Parameters) -> FloatArray:
+    """All parameters in one vector."""
+    return np.concatenate([parameters.initial, parameters.transition.ravel(), parameters.emission.ravel()])
+
+
+class NoisyAnswers:
+    """The data behind a fixed number of noisy answers."""
+
+    def __init__(self, kept: Kept, layout: Layout, parts: Sequence[NoisyCounts], max_length: int, bits: Bits) -> None:
+        self._kept, self._layout, self._bits = kept, layout, bits
+        self._max_length = max_length
+        self._planned = list(parts)
+
+    def __call__(self, parameters: Parameters) -> NoisyTable:
+        """The expected counts under these parameters, with the noise of the next planned part."""
+        if not self._planned:
+            raise RuntimeError("every planned part has been published")
+        part = self._planned.pop(0)
+        grid = grid_bits(part)
+        counts = expected_counts(self._kept, parameters, self._max_length, grid)
+        return release(counts[self._layout.cells], part, grid, self._bits)
+
+    def __repr__(self) -> str:
+        return "NoisyAnswers(...)"
+
+
+def expected_counts(kept: Kept, parameters: Parameters, max_length: int, grid: int) -> IntArray:
+    """The sum over sequences of each one's expected counts, rounded down to 2**-grid: in that unit, flat.
+
+    Not public. Each sequence's own blocks sum to at most 1, max_length - 1 and max_length.
+    """
+    from dphmm._kernels.hmm_records import add_records
+
+    n, v = parameters.emission.shape
+    steps = 2**grid
+    limits = np.array([1, max_length - 1, max_length], dtype=np.int64) * steps
+    starts, moves, emissions = (np.zeros(size, dtype=np.int64) for size in (n, n * n, v * n))
+    add_records(
+        np.ascontiguousarray(parameters.initial),
+        np.ascontiguousarray(parameters.transition),
+        np.ascontiguousarray(parameters.emission.T),
+        kept.symbols,
+        kept.bounds,
+        float(steps),
+        limits,
+        starts,
+        moves,
+        emissions,
+    )
+    return np.concatenate([starts, moves, emissions.reshape(v, n).T.ravel()])
+
+
+def improve(
+    ask: Callable[[Parameters], NoisyTable], start: Parameters, layout: Layout, iterations: int, projection: str
+) -> Parameters:
+    """The parameters after so many noisy iterations.
+
+    A row's noisy counts are made non-negative, mixed with the row before (a prior as heavy as the noise),
+    or left as before where the row has less mass than the noise of its total.
+    """
+    vector = flat(start)
+    for _ in range(iterations):
+        table = ask(layout.unflatten(vector))
+        vector = vector.copy()
+        vector[layout.cells] = next_rows(table, vector[layout.cells], layout, projection)
+    return layout.unflatten(vector)
+
+
+def next_rows(table: NoisyTable, before: FloatArray, layout: Layout, projection: str) -> FloatArray:
+    """The M-step on noisy counts."""
+    counts = nearest_counts(table.values, layout.indptr, projection)
+    deviation = table.deviation
+    return probabilities(
+        counts, layout.indptr, before, prior=PRIOR_DEVIATIONS * deviation, least=deviation, floor=FLOOR
+    )

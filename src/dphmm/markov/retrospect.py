@@ -1,0 +1,248 @@
+"""Where a chain was, seen from the end of its observations: marginals, and the single likeliest path.
+
+Observations come as rows of likelihoods, block by block, so that a long sequence never has all of them in memory: of T
+steps some 2·sqrt(T) rows are held, and the rest is made again when it is needed. Observations may lie any number of
+moves apart; the path is the likeliest over all moves, those between observations too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphmm.errors import InvalidInput
+from dphmm.markov.filtering import SETTLED, Belief
+from dphmm.markov.model import MarkovModel
+from dphmm.types import BoolArray, FloatArray, IntArray
+
+#: Rows of this many numbers together are made once and kept.
+_KEPT = 2**22
+#: Largest change of a log-probability that counts as none.
+_QUIET = 1e-12
+
+
+class Rows(NamedTuple):
+    """Likelihoods (V, N) of every state, up to a factor of each row.
+
+    In floats 0 excludes a state for certain and no other is below 1e-290; where ``logged`` (V,), in logs, with -inf to
+    exclude. ``which`` (T,): the row of each observation, -1 where nothing was observed.
+    """
+
+    values: FloatArray
+    logged: BoolArray
+    which: IntArray
+
+
+class Observations(Protocol):
+    """Observations of a chain: ``moves`` (T,) lie between each one and the one before; 0 before the first."""
+
+    @property
+    def moves(self) -> IntArray: ...
+
+    def rows(self, first: int, last: int) -> Rows:
+        """The rows of the observations first..last."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Observations of a few kinds: a row (V, N) for each, and which of them (T,) was observed, -1 for none."""
+
+    values: FloatArray
+    which: IntArray
+    moves: IntArray
+
+    @classmethod
+    def of(cls, likelihoods: FloatArray, which: IntArray) -> Table:
+        """Observations one move apart."""
+        moves = np.ones(len(which), dtype=np.int64)
+        moves[:1] = 0
+        return cls(likelihoods, which, moves)
+
+    def rows(self, first: int, last: int) -> Rows:
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.values)
+        return Rows(logs, np.ones(len(logs), dtype=np.bool_), self.which[first:last])
+
+
+class _Row(NamedTuple):
+    values: FloatArray
+    logged: bool
+
+    @classmethod
+    def of(cls, belief: Belief) -> _Row:
+        return cls(belief.log_probability.copy(), True) if belief.row is None else cls(belief.row.copy(), False)
+
+
+def smooth(
+    model: MarkovModel,
+    prior: Belief,
+    observations: Observations,
+    take: Callable[[int, FloatArray], None],
+    *,
+    block: int | None = None,
+) -> None:
+    """Marginals of every step given all observations.
+
+    ``prior`` is the belief about the first step before its observation. ``take`` is called with (first, marginals
+    (k, N)) of block after block, the last block first. ``block``: observations held at a time, chosen by default.
+
+    Raises InvalidInput for an observation that no possible state allows.
+    """
+    from dphmm._kernels.hmm_sparse import backward
+
+    matrix = model.transition
+    arguments = (matrix.indptr, matrix.indices, matrix.data, SETTLED)
+    filtered = _Filtered(model, prior, observations, block)
+    row, logged = np.ones(model.n_states), False
+    for first, rows, alpha, logged_alpha in filtered.blocks_from_the_last():
+        moves = observations.moves[first : first + len(alpha)]
+        logged = backward(*arguments, *rows, moves, row, logged, alpha, logged_alpha, alpha)
+        take(first, alpha)
+
+
+def marginals(model: MarkovModel, prior: Belief, observations: Observations) -> FloatArray:
+    """The marginals (T, N) of `smooth` in one array."""
+    whole = np.empty((len(observations.moves), model.n_states))
+
+    def keep(first: int, part: FloatArray) -> None:
+        whole[first : first + len(part)] = part
+
+    smooth(model, prior, observations, keep)
+    return whole
+
+
+class _Filtered:
+    """The forward pass: a checkpoint at the start of every block, and the blocks again, the last one first."""
+
+    def __init__(self, model: MarkovModel, prior: Belief, observations: Observations, block: int | None) -> None:
+        self._columns = model.predecessors_at(1)
+        self._observations = observations
+        self._n = model.n_states
+        t = len(observations.moves)
+        self._size = _block(t, model.n_states, block)
+        self._starts = list(range(0, t, self._size))
+        self._checkpoints: list[_Row] = []
+        self._present: tuple[Rows, FloatArray, BoolArray] | None = None
+        row = _Row.of(prior)
+        for first in self._starts:
+            self._checkpoints.append(_Row(row.values.copy(), row.logged))
+            row = self._run(first, row)
+
+    def blocks_from_the_last(self) -> Iterator[tuple[int, Rows, FloatArray, BoolArray]]:
+        for number in range(len(self._starts) - 1, -1, -1):
+            row = self._checkpoints.pop()
+            if self._present is None:
+                self._run(self._starts[number], row)
+            assert self._present is not None
+            rows, alpha, logged = self._present
+            self._present = None
+            yield self._starts[number], rows, alpha, logged
+
+    def _run(self, first: int, row: _Row) -> _Row:
+        """Filter the block from ``first`` on; the row after it. A row that is passed in is used up."""
+        from dphmm._kernels.hmm_sparse import forward
+
+        last = min(first + self._size, len(self._observations.moves))
+        rows, moves = self._observations.rows(first, last), self._observations.moves[first:last]
+        alpha = np.empty((last - first, self._n))
+        logged_alpha, scales = np.zeros(last - first, dtype=np.bool_), np.empty(last - first)
+        columns = self._columns
+        arguments = (columns.indptr, columns.indices, columns.data, SETTLED)
+        stop, logged = forward(*arguments, *rows, moves, *row, alpha, logged_alpha, scales)
+        if stop >= 0:
+            raise impossible(first + stop)
+        self._present = (rows, alpha, logged_alpha)
+        return _Row(row.values, logged)
+
+
+def likeliest_path(
+    model: MarkovModel, prior: Belief, observations: Observations, *, block: int | None = None
+) -> IntArray:
+    """The states (T,) at the observations on a path that is likeliest among all (Viterbi).
+
+    Of paths of equal log-probability, as floats add it up, one with low state numbers is taken.
+    ``prior`` and ``block`` as in `smooth`; raises as it does.
+    """
+    return _Path(model, observations, block).states(prior)
+
+
+class _Path:
+    """Viterbi in blocks of moves: a checkpoint at the start of each, and the blocks again, the last one first."""
+
+    def __init__(self, model: MarkovModel, observations: Observations, block: int | None) -> None:
+        columns = model.predecessors_at(1)
+        self._matrix = (columns.indptr, columns.indices, np.log(columns.data), _QUIET)
+        self._observations = observations
+        self._through = np.cumsum(observations.moves)
+        moves = int(observations.moves[1:].sum())
+        self._size = _block(moves, model.n_states, block)
+        self._fewest = math.isqrt(len(observations.moves)) + 1
+        held = min(self._size, max(1, moves))
+        self._pointers: NDArray[np.int32] = np.empty((held, model.n_states), dtype=np.int32)
+        self._cycles, self._ends = np.empty((held, 2), dtype=np.int64), np.empty(held, dtype=np.int64)
+
+    def states(self, prior: Belief) -> IntArray:
+        t = len(self._observations.moves)
+        path = np.zeros(t, dtype=np.int64)
+        if not t:
+            return path
+        row, at, moved, count = self._first(prior), 1, 0, 0
+        starts: list[tuple[FloatArray, int, int]] = []
+        while at < t:
+            starts.append((row.copy(), at, moved))
+            count, at, moved = self._run(row, at, moved)
+        state = int(np.argmax(row))
+        recorded = True
+        while starts:
+            row, at, moved = starts.pop()
+            if not recorded:
+                count, _, _ = self._run(row, at, moved)
+            state, recorded = self._trace(count, state, path[at:]), False
+        path[0] = state
+        return path
+
+    def _first(self, prior: Belief) -> FloatArray:
+        from dphmm._kernels.hmm_sparse_path import observe
+
+        row = prior.log_probability.copy()
+        values, logged, which = self._observations.rows(0, 1)
+        if which[0] >= 0 and observe(row, values[which[0]], logged[which[0]]) == -math.inf:
+            raise impossible(0)
+        return row
+
+    def _run(self, row: FloatArray, at: int, moved: int) -> tuple[int, int, int]:
+        """Record a block from a row on, which becomes that of its end; moves recorded, and where it ended."""
+        from dphmm._kernels.hmm_sparse_path import viterbi
+
+        # Rows are made for as many observations as the moves of a block can reach, or as many as cost little.
+        near = int(np.searchsorted(self._through, self._through[at - 1] + self._size))
+        last = min(max(near, at + self._fewest), len(self._through))
+        rows, moves = self._observations.rows(at, last), self._observations.moves[at:last]
+        recorded = (self._pointers, self._cycles, self._ends)
+        count, reached, moved = viterbi(*self._matrix, *rows, moves, row, moved, *recorded)
+        if moved < 0:
+            raise impossible(at + reached)
+        return count, at + reached, moved
+
+    def _trace(self, count: int, state: int, path: IntArray) -> int:
+        from dphmm._kernels.hmm_sparse_path import trace
+
+        return int(trace(self._pointers, self._cycles, self._ends, count, state, path))
+
+
+def impossible(at: int) -> InvalidInput:
+    """The refusal of an observation (from 0) that no possible state allows."""
+    return InvalidInput(f"observations[{at}]", "one that no possible state allows", "observations of this chain")
+
+
+def _block(length: int, n_states: int, asked: int | None) -> int:
+    """Observations held at a time: all of a short sequence, about the square root of a long one's."""
+    if asked is not None:
+        return max(1, asked)
+    return max(1, math.isqrt(length) + 1, _KEPT // n_states)

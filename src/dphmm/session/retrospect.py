@@ -1,0 +1,235 @@
+"""A finished release seen from its end: what all its answers together say of every step.
+
+Computed from what is public: model, policy, space, options, and the published answers. The plans under which these were
+drawn are made again, step by step as a session makes them, and their hashes compared with the published ones: under any
+other plan the likelihoods would be wrong. No true state is there to be used, so nothing is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dphmm._kernels.markov import TRUSTED
+from dphmm.errors import InvalidInput
+from dphmm.markov.filtering import Belief
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.retrospect import Rows, likeliest_path, smooth
+from dphmm.session.asking import check_gap
+from dphmm.session.course import Course
+from dphmm.session.likelihood import likelihood_of
+from dphmm.session.plan import Plan
+from dphmm.session.planner import Planner
+from dphmm.session.step import Position
+from dphmm.types import BoolArray, FloatArray, IntArray
+
+#: Likelihoods of so many states together are kept between the two passes and the path.
+_KEPT = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """One subject's answers (n,) by step: ``t`` from 1 ascending, ``z`` (n, d) in lattice steps, plan hashes."""
+
+    subject: str
+    t: IntArray
+    z: IntArray
+    plans: Sequence[str]
+
+    def at(self, step: int) -> str:
+        """What an error calls a step of this subject."""
+        return f"step {step} of {self.subject!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """What all answers say of each step (n,).
+
+    ``mean`` (n, d): the posterior mean answer, the estimate of least expected squared error. ``state``: the likeliest
+    state of each step by itself (ties within 1e-12 to the lowest number), ``probability``: how likely. ``path``: the
+    states of the single likeliest path (Viterbi). ``marginals`` (n, N), where they were asked for.
+    """
+
+    mean: FloatArray
+    state: IntArray
+    probability: FloatArray
+    path: IntArray
+    marginals: FloatArray | None
+
+
+class Hindsight:
+    """Smooths the releases of many subjects that were made under one model and planner."""
+
+    def __init__(self, model: MarkovModel, planner: Planner) -> None:
+        self._model = model
+        self._planner = planner
+        self._course = Course(model, planner) if Course.is_public(planner.options) else None
+
+    def smooth(self, published: Published, *, marginals: bool = False) -> Smoothed:
+        """What the answers of one subject say together.
+
+        Raises InvalidInput for steps that do not ascend from 1, for answers that were not drawn under these plans, and
+        for those that no possible state gives.
+        """
+        steps = self._steps(published)
+        prior = steps.prior
+        n, space = len(published.t), self._planner.space
+        mean, state = np.empty((n, space.dimension)), np.empty(n, dtype=np.int64)
+        probability = np.empty(n)
+        whole = np.empty((n, self._model.n_states)) if marginals else None
+
+        def take(first: int, part: FloatArray) -> None:
+            rows = slice(first, first + len(part))
+            mean[rows] = part @ space.answers
+            largest = part.max(axis=1)
+            state[rows] = np.argmax(part >= largest[:, None] * (1 - 1e-12), axis=1)
+            probability[rows] = largest
+            if whole is not None:
+                whole[rows] = part
+
+        smooth(self._model, prior, steps, take)
+        path = likeliest_path(self._model, prior, steps)
+        return Smoothed(mean, state, np.minimum(probability, 1.0), path, whole)
+
+    def _steps(self, published: Published) -> Steps:
+        _check_steps(published)
+        plans = self._shared(published) if self._course is not None else self._own(published)
+        first = _skipped_to(Position.first(self._model, self._planner.options), int(published.t[0]), self._model)
+        return Steps(first.prior, published, plans)
+
+    def _shared(self, published: Published) -> SharedPlans:
+        assert self._course is not None
+        numbers = self._course.numbers(published.t)
+        hashes = {number: self._course.leg(number).plan.hash for number in np.unique(numbers).tolist()}
+        for t, came, number in zip(published.t.tolist(), published.plans, numbers.tolist(), strict=True):
+            if came != hashes[number]:
+                raise _another_plan(published.at(t), came, hashes[number])
+        return SharedPlans(self._course, numbers)
+
+    def _own(self, published: Published) -> OwnPlans:
+        """Follow the belief as the session did: each plan hangs on the answers before it."""
+        options, model = self._planner.options, self._model
+        position, sets = Position.first(model, options), []
+        for t, z, hash_ in zip(published.t.tolist(), published.z, published.plans, strict=True):
+            position = _skipped_to(position, t, model)
+            support, plan_set = position.prior.support, position.plan_set(options)
+            plan = self._planner.plan(support, plan_set)
+            if plan.hash != hash_:
+                raise _another_plan(published.at(t), hash_, plan.hash)
+            sets.append((np.packbits(support), np.packbits(plan_set)))
+            _check_possible(plan, z, support, published.at(t))
+            position = position.following(model, position.posterior(plan, z))
+        return OwnPlans(self._planner, model.n_states, sets)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedPlans:
+    """The plans of steps whose supports follow from the model alone."""
+
+    course: Course
+    numbers: IntArray
+
+    def at(self, step: int) -> Plan:
+        """The plan of the n-th answer."""
+        return self.course.leg(int(self.numbers[step])).plan
+
+
+@dataclass(frozen=True, eq=False)
+class OwnPlans:
+    """The plans of one subject's steps, kept as what they are made from."""
+
+    planner: Planner
+    n_states: int
+    sets: list[tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], np.ndarray[tuple[int], np.dtype[np.uint8]]]]
+
+    def at(self, step: int) -> Plan:
+        """The plan of the n-th answer."""
+        support, plan_set = (np.unpackbits(bits, count=self.n_states).astype(np.bool_) for bits in self.sets[step])
+        return self.planner.plan(support, plan_set)
+
+
+class Steps:
+    """A subject's answers as observations of the chain; ``prior`` is the belief before the first."""
+
+    def __init__(self, prior: Belief, published: Published, plans: SharedPlans | OwnPlans) -> None:
+        self.prior = prior
+        self._published = published
+        self._plans = plans
+        self._moves = np.diff(published.t, prepend=published.t[:1])
+        self._whole: Rows | None = None
+        if len(published.t) * prior.n_states <= _KEPT:
+            self._whole = self._made(0, len(published.t))
+
+    @property
+    def moves(self) -> IntArray:
+        """Moves (n,) between each answer and the one before."""
+        return self._moves
+
+    def rows(self, first: int, last: int) -> Rows:
+        """How likely each state makes the answers first..last."""
+        if self._whole is None:
+            return self._made(first, last)
+        values, logged, _ = self._whole
+        return Rows(values[first:last], logged[first:last], np.arange(last - first))
+
+    def _made(self, first: int, last: int) -> Rows:
+        values = np.empty((last - first, self.prior.n_states))
+        logged = np.empty(last - first, dtype=np.bool_)
+        for at in range(first, last):
+            step, z = self._published.at(int(self._published.t[at])), self._published.z[at]
+            logged[at - first] = likelihood_row(self._plans.at(at), z, values[at - first], step)
+        return Rows(values, logged, np.arange(last - first))
+
+
+def likelihood_row(plan: Plan, z: IntArray, out: FloatArray, step: str) -> bool:
+    """How likely a plan makes an answer from each state (N,), up to a constant; whether ``out`` is in logs.
+
+    Only states that the answer excludes by its coset are impossible: a likelihood that underflows is not.
+    """
+    possible = plan.still_possible(z)
+    fast = likelihood_of(plan)
+    weights = None if fast is None else fast.at(z)
+    if weights is not None and weights.min(where=possible, initial=np.inf) >= TRUSTED:
+        out[:] = np.where(possible, weights, 0.0)
+        return False
+    logs = plan.log_likelihood(z)
+    if not possible.any() or not np.isfinite(logs[possible]).all():
+        raise _impossible(step)
+    out[:] = np.where(possible, logs, -np.inf)
+    return True
+
+
+def _skipped_to(position: Position, t: int, model: MarkovModel) -> Position:
+    return position.skipping(model, t - position.t) if t > position.t else position
+
+
+def _check_steps(published: Published) -> None:
+    t = published.t
+    if not len(t):
+        raise InvalidInput("step", "none", "at least one published answer")
+    if t[0] < 1:
+        raise InvalidInput(published.at(int(t[0])), "a step before 1", "numbers from 1, as they were released")
+    gaps = np.diff(t)
+    if (gaps < 1).any():
+        raise InvalidInput(published.at(int(t[1:][gaps < 1][0])), "two rows", "one answer per step, in order")
+    check_gap(int(max(gaps.max(initial=1), t[0]) - 1))
+
+
+def _check_possible(plan: Plan, z: IntArray, support: BoolArray, step: str) -> None:
+    if not (plan.still_possible(z) & support).any():
+        raise _impossible(step)
+
+
+def _another_plan(step: str, came: str, expected: str) -> InvalidInput:
+    return InvalidInput(
+        step,
+        f"an answer drawn under plan {came[:12]}",
+        f"plan {expected[:12]}, which model, policy, epsilon and options make: one of them is not the release's, or "
+        "rows before this one are missing or changed, or the subject has another query whose partners it shares",
+    )
+
+
+def _impossible(step: str) -> InvalidInput:
+    return InvalidInput(step, "an answer that no possible state gives", "the answer that was released")

@@ -1,0 +1,203 @@
+"""dphmm smooth: options from the statement beside a release, plans compared, one table out.
+
+Claims: the command gives what `dphmm.decode` gives, with the options that the statement names; a statement about
+another model or policy, other options, a changed answer and a bad table are refused in one line with nothing written;
+without a statement the command line says what it would. Fails where an option is not handed on, where a plan is not
+compared, or where a refusal leaves a file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm.cli import smooth_options
+from dphmm.cli.app import app
+from dphmm.storage.tables import read_table, write_table
+
+OPTIONS = {
+    "plain": [],
+    "choices": ["--constraint", "delta=0.05", "--mechanism", "discrete-knorm", "--start", "at"],
+    "components": ["--scope", "component"],
+}
+
+
+@pytest.fixture(scope="module")
+def places(town, tmp_path_factory, run, release_of):
+    """A folder for each set of options, with released.parquet and released.csv of the town's walks."""
+    folders = {}
+    for name, options in OPTIONS.items():
+        folder = tmp_path_factory.mktemp(name)
+        run(*release_of(town, folder), *options)
+        write_table(folder / "released.parquet", read_table(folder / "released.csv", text=("user", "estimate", "plan")))
+        statement = json.loads((folder / "released.csv.privacy.json").read_text())
+        (folder / "released.parquet.privacy.json").write_text(json.dumps(statement))
+        folders[name] = folder
+    return folders
+
+
+def smooth_of(town, folder, out, *more, policy="radius.json", released="released.csv", model="model.npz"):
+    arguments = ["--model", town / model, "--policy", town / policy, "-o", out, *more]
+    return ["smooth", folder / released, *arguments]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_equal_to_the_library(name, town, places, tmp_path, run, one_json):
+    """Options come from the statement: none is named on the command line."""
+    out = tmp_path / "smoothed.parquet"
+    result = run(*smooth_of(town, places[name], out, "--json"))
+    got = pd.read_parquet(out)
+    model = dphmm.load_model(town / "model.npz")
+    policy = dphmm.load_policy(town / "radius.json", model=model)
+    released = pd.read_csv(places[name] / "released.csv", dtype={"estimate": str})
+    choices = {
+        "plain": {},
+        "choices": {"constraint": "delta=0.05", "mechanism": "discrete-knorm", "start": "at"},
+        "components": {"scope": "component"},
+    }[name]
+    expected = dphmm.decode(released, model, policy, model.space, 1, **choices)
+    assert got.columns.tolist() == expected.columns.tolist()
+    numbers = ["smoothed_0", "smoothed_1", "probability", "smoothed_lat", "smoothed_lon", "path_lat", "path_lon"]
+    assert np.array_equal(got[numbers], expected[numbers])
+    assert got[["user", "step", "smoothed", "path"]].equals(expected[["user", "step", "smoothed", "path"]])
+    document = one_json(result)
+    assert document["rows"] == len(released) == 36 and document["subjects"] == 3
+    assert document["plans"] == released.plan.nunique()
+    assert document["options_from"] == "released.csv.privacy.json"
+    assert document["options"]["constraint"] == choices.get("constraint", "support")
+    assert 0 < document["mean_probability"] <= 1
+    assert {path.name for path in tmp_path.iterdir()} == {"smoothed.parquet"}
+
+
+def test_parquet_and_csv_are_the_same(town, places, tmp_path, run):
+    run(*smooth_of(town, places["plain"], tmp_path / "a.csv", "-q"))
+    # The statement names the CSV file's hash: that this is another file is worth a line.
+    result = run(*smooth_of(town, places["plain"], tmp_path / "b.csv", "-q", released="released.parquet"))
+    assert result.stderr == "warning: released.parquet was changed since released.parquet.privacy.json was written\n"
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_the_summary_says_that_nothing_is_spent(town, places, tmp_path, run):
+    result = run(*smooth_of(town, places["plain"], tmp_path / "a.parquet"))
+    assert result.stdout == ""
+    assert "36 rows of 3 subjects" in result.stderr and "nothing is spent" in result.stderr
+
+
+def test_marginals(town, places, tmp_path, run):
+    run(*smooth_of(town, places["plain"], tmp_path / "a.parquet", "--marginals"))
+    table = pd.read_parquet(tmp_path / "a.parquet")
+    model = dphmm.load_model(town / "model.npz")
+    weights = np.stack(table.marginals)
+    assert weights.shape == (36, model.n_states)
+    assert np.allclose(weights.sum(axis=1), 1)
+    assert np.allclose(weights @ model.space.answers, table[["smoothed_0", "smoothed_1"]])
+    result = run(*smooth_of(town, places["plain"], tmp_path / "a.csv", "--marginals"), code=2)
+    assert ".parquet with --marginals" in result.stderr and not (tmp_path / "a.csv").exists()
+
+
+def test_without_a_statement(town, places, tmp_path, run, one_json):
+    """Epsilon is in the file, other options are not: defaults are tried, and refused where they are others."""
+    shutil.copy(places["choices"] / "released.csv", tmp_path / "alone.csv")
+    out = tmp_path / "out.csv"
+    refused = run(*smooth_of(town, tmp_path, out, released="alone.csv"), code=2)
+    assert refused.stderr.count("\n") == 1 and "drawn under plan" in refused.stderr and not out.exists()
+    named = OPTIONS["choices"]
+    document = one_json(run(*smooth_of(town, tmp_path, out, *named, "--json", "-q", released="alone.csv")))
+    assert document["options_from"] == "the command line and the file"
+    assert document["options"]["epsilon"] == "1"
+    other = run(*smooth_of(town, tmp_path, out, *named, "--force", "--epsilon", "2", released="alone.csv"), code=2)
+    assert "drawn under plan" in other.stderr
+
+
+def changed(folder, out, change):
+    """A copy of a release with its statement, one of them changed."""
+    table = pd.read_csv(folder / "released.csv", dtype=str)
+    statement = json.loads((folder / "released.csv.privacy.json").read_text())
+    table = change(table, statement)
+    table.to_csv(out / "released.csv", index=False)
+    (out / "released.csv.privacy.json").write_text(json.dumps(statement))
+    return out
+
+
+def with_hash(part):
+    def change(table, statement):
+        statement[part]["sha256"] = "0" * 64
+        return table
+
+    return change
+
+
+def of_a_later_version(table, statement):
+    statement["software"]["algorithm_version"] = 99
+    return table
+
+
+def without_choices(table, statement):
+    del statement["mechanism"]["asked"]
+    return table
+
+
+def another_epsilon(table, statement):
+    statement["epsilon"] = "2"
+    return table
+
+
+REFUSED = {
+    "another model": (with_hash("model"), "--model: got another model than"),
+    "another policy": (with_hash("policy"), "--policy: got another policy than"),
+    "another space": (with_hash("space"), "--model: got another space than"),
+    "another version": (of_a_later_version, "statement: got one of algorithm version 99"),
+    "an incomplete statement": (without_choices, "statement: got released.csv.privacy.json"),
+    "another epsilon": (another_epsilon, "an answer drawn under plan"),
+    "an answer off the lattice": (lambda t, _: t.assign(z_0="0.123"), "z_0: got an answer off the lattice"),
+    "no column": (lambda t, _: t.drop(columns="z_1"), "z_1: got columns"),
+    "no number": (lambda t, _: t.assign(z_1="north"), "z_1: got 36 cells that cannot be read"),
+    "rows twice": (lambda t, _: pd.concat([t, t]), "step 1 of 'u1': got two rows"),
+    "no row": (lambda t, _: t.iloc[:0], "0 rows"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_in_one_line(name, town, places, tmp_path, run):
+    change, message = REFUSED[name]
+    folder = changed(places["plain"], tmp_path, change)
+    result = run(*smooth_of(town, folder, tmp_path / "out.csv"), code=2)
+    errors = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
+    assert len(errors) == 1 and message in errors[0]
+    assert result.stdout == "" and not (tmp_path / "out.csv").exists()
+
+
+def test_another_policy_s_file(town, places, tmp_path, run):
+    result = run(*smooth_of(town, places["plain"], tmp_path / "out.csv", policy="complete.json"), code=2)
+    assert "--policy: got another policy than released.csv.privacy.json names" in result.stderr
+
+
+def test_outputs_are_not_replaced_unasked(town, places, tmp_path, run):
+    out = tmp_path / "out.csv"
+    run(*smooth_of(town, places["plain"], out))
+    assert "--force" in run(*smooth_of(town, places["plain"], out), code=2).stderr
+    run(*smooth_of(town, places["plain"], out, "--force"))
+    folder = places["plain"]
+    for path in (folder / "released.csv", folder / "released.csv.privacy.json", town / "model.npz"):
+        before = path.read_bytes()
+        assert run(*smooth_of(town, folder, path, "--force"), code=2).stderr.count("\n") == 1
+        assert path.read_bytes() == before
+    assert run(*smooth_of(town, folder, tmp_path / "out.txt"), code=2).stderr.startswith("error: -o")
+
+
+def test_interrupted_nothing_is_written(town, places, tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(smooth_options, "release_options", stop)
+    arguments = smooth_of(town, places["plain"], tmp_path / "out.csv")
+    result = CliRunner().invoke(app, [str(arg) for arg in arguments])
+    assert result.exit_code == 130 and result.stderr.startswith("interrupted")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,197 @@
+"""Neighbouring data sets never differ by more than the stated sensitivity, and some differ by all of it.
+
+By enumeration: every data set of up to two records over 2 or 3 symbols, with sequences up to one longer than the cap
+and owners of up to two sequences, through the very functions that count before noise is added. A bound that is too
+small, a cap that is not kept, a count that depends on another record: each shows up here as a difference that is too
+large; a bound that is too large as one that is never reached.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dphmm.errors import InvalidInput
+from dphmm.markov.hidden.parameters import Parameters
+from dphmm.markov.private import sensitivity
+from dphmm.markov.private.caps import kept_records
+from dphmm.markov.private.chain import _counts
+from dphmm.markov.private.iterations import expected_counts
+from dphmm.markov.private.ngrams import count_ngrams
+from dphmm.markov.private.sensitivity import Caps
+from small_records import GRID, random_parameters, sequences_up_to
+
+
+def data_of(records):
+    """(sequences, owners) of records, each a tuple of sequences."""
+    pairs = [(sequence, owner) for owner, record in enumerate(records) for sequence in record]
+    return [s for s, _ in pairs], [o for _, o in pairs]
+
+
+def largest(vectors_of, records, caps):
+    """(L1, squared L2) of the largest difference of neighbours among data sets of up to two of these records."""
+
+    def vector(*chosen):
+        sequences, owners = data_of(chosen)
+        return vectors_of(sequences, owners)
+
+    none, alone = vector(), [vector(record) for record in records]
+    both = {(i, j): vector(records[i], records[j]) for i in range(len(records)) for j in range(len(records))}
+    differences = []
+    if caps.neighbours == "add-remove":
+        differences += [single - none for single in alone]
+        differences += [both[i, j] - alone[i] for i, j in both]
+        differences += [both[i, j] - alone[j] for i, j in both]
+    else:
+        differences += [a - b for a in alone for b in alone]
+        # One record replaced beside another one that stays, first or second.
+        stay = range(0, len(records), max(1, len(records) // 6))
+        differences += [both[i, k] - both[j, k] for k in stay for i in range(len(records)) for j in range(len(records))]
+        differences += [both[k, i] - both[k, j] for k in stay for i in range(len(records)) for j in range(len(records))]
+    stacked = np.array(differences)
+    return int(np.abs(stacked).sum(axis=1).max()), int((stacked.astype(object) ** 2).sum(axis=1).max())
+
+
+def bounds(blocks, caps, grid=0):
+    return int(sensitivity.l1(blocks, caps) * 2**grid), int(sensitivity.l2_squared(blocks, caps) * 4**grid)
+
+
+BOTH = pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+
+
+@BOTH
+@pytest.mark.parametrize(("v", "order", "cap"), [(2, 2, 3), (2, 3, 3), (2, 2, 2), (3, 2, 2)])
+def test_ngrams(neighbours, v, order, cap):
+    caps = Caps(cap, 1, neighbours)
+    records = [(s,) for s in sequences_up_to(cap + 1, v)]
+
+    def count(sequences, owners):
+        return count_ngrams(kept_records(sequences, v, caps), v, order)
+
+    assert largest(count, records, caps) == bounds(sensitivity.ngrams(caps, order), caps)
+
+
+@BOTH
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(("v", "cap"), [(2, 2), (2, 3), (3, 2)])
+def test_transitions(neighbours, first, v, cap):
+    caps = Caps(cap, 1, neighbours)
+    records = [(s,) for s in sequences_up_to(cap + 1, v)]
+    every = sparse.csr_array(np.ones((v, v)))
+
+    def count(sequences, owners):
+        return _counts(kept_records(sequences, v, caps), every, first)
+
+    assert largest(count, records, caps) == bounds(sensitivity.transitions(caps, first=first), caps)
+
+
+def test_pairs_outside_the_mask_count_for_nothing():
+    caps = Caps(3)
+    mask = sparse.csr_array(np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0]]))
+    kept = kept_records([[0, 1, 0], [0, 0, 0], [2, 1, 2], [1, 1]], 3, caps)
+    assert _counts(kept, mask, False).tolist() == [2, 0, 1, 0, 1]
+
+
+@BOTH
+def test_owners_of_several_sequences(neighbours):
+    caps = Caps(2, 2, neighbours)
+    singles = sequences_up_to(2, 2)
+    records = [
+        *[(s,) for s in singles],
+        *itertools.product(singles, repeat=2),
+        ([0, 0], [0, 0], [1, 1]),
+        ([1, 1], [1, 1], [0, 0]),
+    ]
+
+    def count(sequences, owners):
+        return count_ngrams(kept_records(sequences, 2, caps, owners), 2, 2)
+
+    assert largest(count, records, caps) == bounds(sensitivity.ngrams(caps, 2), caps)
+
+
+#: Reached by states that never change and show themselves; and by anything else, never passed.
+STILL = Parameters(np.array([0.5, 0.5]), np.eye(2), np.eye(2))
+
+
+def cells_of(letters, n, v):
+    blocks = np.repeat(["s", "t", "e"], [n, n * n, n * v])
+    return np.isin(blocks, list(letters))
+
+
+@BOTH
+@pytest.mark.parametrize("letters", ["ste", "te", "e", "t", "st"])
+@pytest.mark.parametrize("cap", [2, 3])
+def test_expected_counts_of_states_that_show_themselves_reach_the_bounds(neighbours, letters, cap):
+    caps = Caps(cap, 1, neighbours)
+    records = [(s,) for s in sequences_up_to(cap + 1, 2)]
+
+    def count(sequences, owners):
+        return expected_counts(kept_records(sequences, 2, caps), STILL, cap, GRID)[cells_of(letters, 2, 2)]
+
+    assert largest(count, records, caps) == bounds(sensitivity.expected_counts(caps, letters), caps, GRID)
+
+
+@BOTH
+@pytest.mark.parametrize("zeros", [False, True])
+def test_expected_counts_of_any_parameters_stay_within_the_bounds(neighbours, zeros):
+    cap, v = 3, 2
+    caps = Caps(cap, 1, neighbours)
+    records = [(s,) for s in sequences_up_to(cap, v)]
+    reached = 0.0
+    for seed in range(6):
+        parameters = random_parameters(seed, 3, v, zeros)
+
+        def count(sequences, owners, parameters=parameters):
+            return expected_counts(kept_records(sequences, v, caps), parameters, cap, GRID)
+
+        l1, l2 = largest(count, records, caps)
+        bound = bounds(sensitivity.expected_counts(caps, "ste"), caps, GRID)
+        assert l1 <= bound[0] and l2 <= bound[1]
+        reached = max(reached, l1 / bound[0])
+    assert reached > (0.99 if neighbours == "add-remove" else 0.4)
+
+
+def test_the_table_of_the_page():
+    """docs/proofs/learning.md, 2: at L = 4 the sums are 7, 8, 14 and 16, and the L2 norms their roots say."""
+    add, swap = Caps(4), Caps(4, 1, "replace")
+    for caps, factor in ((add, 1), (swap, 2)):
+        assert sensitivity.l1(sensitivity.expected_counts(caps, "te"), caps) == 7 * factor
+        assert sensitivity.l1(sensitivity.expected_counts(caps, "ste"), caps) == 8 * factor
+        assert sensitivity.l2_squared(sensitivity.expected_counts(caps, "te"), caps) == 25 * factor
+        assert sensitivity.l2_squared(sensitivity.expected_counts(caps, "ste"), caps) == 26 * factor
+        assert sensitivity.l1(sensitivity.ngrams(caps, 2), caps) == 3 * factor
+        assert sensitivity.l1(sensitivity.transitions(caps, first=True), caps) == 4 * factor
+    owner = Caps(4, 3, "replace")
+    assert sensitivity.l1(sensitivity.expected_counts(owner, "te"), owner) == Fraction(42)
+    assert sensitivity.l2_squared(sensitivity.expected_counts(owner, "te"), owner) == 25 * 9 * 2
+
+
+def test_a_bound_that_is_too_small_is_found_out():
+    """Forgetting that replacement counts twice, or the owner's second sequence, would not pass the enumeration."""
+    caps = Caps(3, 1, "replace")
+    records = [(s,) for s in sequences_up_to(3, 2)]
+    found = largest(lambda s, o: count_ngrams(kept_records(s, 2, caps), 2, 2), records, caps)
+    assert found[0] > int(sensitivity.l1(sensitivity.ngrams(Caps(3), 2), Caps(3)))
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Caps(0), "max_length: got 0"),
+        (lambda: Caps(2.0), "max_length: got 2.0"),
+        (lambda: Caps(True), "max_length: got True"),
+        (lambda: Caps(2**20 + 1), "max_length: got"),
+        (lambda: Caps(3, 0), "max_sequences: got 0"),
+        (lambda: Caps(3, 1, "swap"), "neighbours: got swap"),
+        (lambda: sensitivity.ngrams(Caps(2), 3), "max_length: got 2"),
+        (lambda: sensitivity.transitions(Caps(1), first=True), "max_length: got 1"),
+    ],
+)
+def test_bad_caps_get_one_line(make, told):
+    with pytest.raises(InvalidInput) as error:
+        make()
+    assert told in str(error.value) and "\n" not in str(error.value)
