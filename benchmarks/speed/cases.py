@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from benchmarks.speed import delta, draws, growth, learning, ledgers, many, noise, starting, step
+from benchmarks.speed import delta, draws, growth, hmm, learning, ledgers, many, noise, starting, step
 from benchmarks.speed.effort import Effort
 from benchmarks.speed.figures import Figure
 
@@ -16,6 +16,7 @@ CASES: dict[str, Callable[[Effort], Iterator[Figure]]] = {
     "ledger": ledgers.figures,
     "growth": growth.figures,
     "learning": learning.figures,
+    "hmm": hmm.figures,
     "import": starting.figures,
     "noise": noise.figures,
 }

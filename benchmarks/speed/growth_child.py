@@ -27,13 +27,13 @@ def main() -> None:
     world = GridWorld(side)
     prepare, call = ALL[name](world)
     given = prepare(0)
-    # The peak so far was of making the world: forget it.
-    _CLEAR.write_text("5")
-    before = _memory("VmRSS")
+    # The peak so far was of making the world.
+    forget_peak()
+    before = memory("VmRSS")
     began = time.perf_counter()
     call(given)
     first = time.perf_counter() - began
-    peak = _memory("VmHWM")
+    peak = memory("VmHWM")
     del given
     seconds = [timed(call, 1, warmups=0, prepare=lambda n=n: prepare(n)).median for n in range(1, repeats + 1)]
     print(json.dumps({"first": first, "seconds": seconds, "peak_gib": peak, "before_gib": before}))
@@ -45,7 +45,12 @@ def _repeated(operation: Operation, world: GridWorld, repeats: int) -> None:
         call(prepare(number))
 
 
-def _memory(field: str) -> float:
+def forget_peak() -> None:
+    """Begin a new peak of this process's memory."""
+    _CLEAR.write_text("5")
+
+
+def memory(field: str) -> float:
     """A field of this process's status, in GiB."""
     line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field))
     return int(line.split()[1]) / 2**20

@@ -9,7 +9,7 @@ from typing import Any
 
 #: More than our one thread, and a little: somebody else was computing.
 BUSY = 1.5
-PACKAGES = ("dphmm", "numpy", "scipy", "numba", "pandas", "cryptography")
+PACKAGES = ("dphmm", "numpy", "scipy", "numba", "pandas", "cryptography", "hmmlearn")
 
 
 def described() -> dict[str, Any]:
