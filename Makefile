@@ -14,9 +14,9 @@ help:
 	@echo "make docs       the reference from docstrings, into docs-out/"
 	@echo "make bench      every speed figure as a ratio against the papers' algorithms written plainly (6 minutes)"
 	@echo "make verify     the worst log-ratio over all required pairs of 10,000 random instances (6 minutes on two cores)"
-	@echo "make crashes    1,000 kills at random and named points (8 minutes)"
+	@echo "make crashes    1,000 kills at random and named points (2 minutes)"
 	@echo "make fuzz       every file reader under coverage-guided fuzzing, a minute each (where atheris is installed)"
-	@echo "make mutants    seeded privacy bugs, each of which a test must catch (an hour or more)"
+	@echo "make mutants    seeded privacy bugs, each of which a test must catch (4 minutes)"
 	@echo "make coverage   line coverage with the kernels as plain Python"
 
 $(READY): pyproject.toml

@@ -330,6 +330,12 @@ def test_unbounded_losses_stay_where_they_can_be_told():
     crossing = np.array([[0.5, 0.4, 0.1, 0], [0.2, 0.5, 0.3, 0], [0.1, 0, 0.5, 0.4], [0, 0.1, 0.3, 0.6]])
     mixed = policy_leakage(MarkovModel([0.25] * 4, crossing, start="at"), [None, loss], [(0, 1)])
     assert mixed.forward[0, 0] == pytest.approx(math.log(3), abs=1e-8)
+    # Ends that go to different halves: nothing said at once, everything by the next answer; and the same backwards.
+    parting = np.array([[0, 0, 1, 0], [0.5, 0.5, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0]], dtype=float)
+    later = policy_leakage(MarkovModel([0.25] * 4, parting, start="at"), [None, loss], [(0, 1)])
+    assert later.forward[0, 0] == later.total[0, 0] == math.inf
+    before = policy_leakage(MarkovModel([0.25] * 4, parting, start="at"), [loss, None], [(0, 2)])
+    assert before.backward[1, 0] == math.inf
 
 
 def test_impossible_states_and_skipped_steps():
