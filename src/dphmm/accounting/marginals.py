@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dphmm._kernels.markov import predict
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, Chain, FloatArray
 
@@ -29,6 +28,8 @@ class Marginal:
 
     def moved(self, columns: Any) -> Marginal:
         """One move later; ``columns``: the matrix of the move, compressed by columns."""
+        from dphmm._kernels.markov import predict
+
         return Marginal(*predict(columns.indptr, columns.indices, columns.data, self.log_probability, self.support))
 
 

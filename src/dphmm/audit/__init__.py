@@ -1,0 +1,36 @@
+"""Audits: does a plan, a mechanism or a finished release keep its promise, and what can an adversary still infer?
+
+- `verify`: a plan in exact numbers, from public data alone; `verify_steps` the plans of the first steps
+- `black_box`, `sample_plan`, `is_on_lattice`: a mechanism by what comes out of it
+- `sequence_loss`: Theorem 7.2 against the exact worst loss of two histories, for small models
+- `check_released`: a finished release against its ledger, its statement and public data
+- `attack`, `Adversary`, `exposure`, `LocalHulls`: what adversaries make of releases; the first needs the truth
+"""
+
+from dphmm.audit.attacks import Adversary, AttackReport, LocalHulls, attack, exposure
+from dphmm.audit.black_box import BlackBoxVerdict, black_box, is_on_lattice
+from dphmm.audit.released import ReleasedVerdict, check_released
+from dphmm.audit.sampling import sample_plan
+from dphmm.audit.sequences import SequenceVerdict, sequence_loss
+from dphmm.audit.steps import verify_steps
+from dphmm.audit.verdict import Verdict
+from dphmm.audit.verify import verify
+
+__all__ = [
+    "Adversary",
+    "AttackReport",
+    "BlackBoxVerdict",
+    "LocalHulls",
+    "ReleasedVerdict",
+    "SequenceVerdict",
+    "Verdict",
+    "attack",
+    "black_box",
+    "check_released",
+    "exposure",
+    "is_on_lattice",
+    "sample_plan",
+    "sequence_loss",
+    "verify",
+    "verify_steps",
+]

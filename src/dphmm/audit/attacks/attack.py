@@ -1,0 +1,127 @@
+"""`attack`: what adversaries make of a finished release, measured against the truth: for the data owner alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dphmm.audit.attacks.adversary import METHODS, Adversary, Seen
+from dphmm.audit.attacks.measures import Measured, Scores
+from dphmm.audit.attacks.truth import truth_of
+from dphmm.audit.degrees import degrees
+from dphmm.audit.findings import Findings
+from dphmm.audit.history import bodies_of
+from dphmm.audit.released_file import ReleasedFile
+from dphmm.audit.replay import Answer, Replay
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.options import Options
+from dphmm.session.plan import Plan
+from dphmm.session.planner import Planner, check_same_states
+from dphmm.states.space import StateSpace
+from dphmm.types import Exact, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class AttackReport:
+    """What each adversary's belief was worth. ``outside`` rows have a true state that the space does not have."""
+
+    measured: tuple[Measured, ...]
+    rows: int
+    outside: int
+
+    def __getitem__(self, name: str) -> Measured:
+        return next(one for one in self.measured if one.name == name)
+
+    @property
+    def lines(self) -> list[str]:
+        """A table in prose, one adversary a line."""
+        said = ["attacks on the true states (for the data owner alone, never to be published):"]
+        for one in self.measured:
+            mean = one.overall()
+            said.append(
+                f"  {one.name}: expected error {mean['expected_error']:.6g}, right {100 * mean['success']:.3g} % of "
+                f"the time, gives the truth {mean['probability']:.3g}, entropy {mean['entropy']:.3g} bits; degree of "
+                f"protection of the truth {mean['degree']:.4g}"
+            )
+        return said
+
+    def document(self) -> dict[str, Any]:
+        """The measures for machines, overall and per step."""
+        return {
+            one.name: {
+                "overall": one.overall(),
+                "per_step": {name: np.asarray(values).tolist() for name, values in one.per_step().items()},
+            }
+            for one in self.measured
+        }
+
+
+def attack(
+    released: Any,
+    truth: Any,
+    model: MarkovModel,
+    policy: PolicyGraph,
+    space: StateSpace,
+    epsilon: Exact,
+    *,
+    adversaries: Sequence[str | Adversary] = METHODS,
+    start: str | None = None,
+    **choices: Any,
+) -> AttackReport:
+    """Attack a finished release and measure what the adversaries know.
+
+    Parameters
+    ----------
+    released, model, policy, space, epsilon, choices : as `check_released`.
+    truth : the trajectories that were released; a file or a table.
+    adversaries : of "prior", "memoryless", "tracker", "smoother", "viterbi", who have the public model; or `Adversary`
+        objects with chains of their own.
+
+    Raises InvalidInput where the truth lacks a released row, or a row was drawn under another plan.
+    """
+    check_same_states(model, policy, space)
+    start = model.start if start is None else start
+    options = Options.checked(epsilon, dimension=space.dimension, start=start, **choices)
+    who = [one if isinstance(one, Adversary) else Adversary(one, one, model, start=start) for one in adversaries]
+    findings = Findings()
+    file = ReleasedFile.read(released, space, findings)
+    states = truth_of(file, truth, model, space)
+    replay = Replay(model, Planner(policy, space, options), None, findings, 0)
+    scores = [Scores(np.ascontiguousarray(space.answers)) for _ in who]
+    hidden = _Degrees()
+    for user, rows in file.by_user().items():
+        seen = _seen(user, rows, file, replay, findings)
+        for one, score in zip(who, scores, strict=True):
+            beliefs = one.beliefs(seen)
+            for row, answer, belief in zip(rows, seen, beliefs, strict=True):
+                if states[row] >= 0:
+                    truly = int(states[row])
+                    score.add(user, answer.t, belief, truly, hidden.of(answer.plan, truly))
+    measured = tuple(score.done(one.name) for one, score in zip(who, scores, strict=True))
+    return AttackReport(measured, len(file), int((states < 0).sum()))
+
+
+def _seen(user: str, rows: list[int], file: ReleasedFile, replay: Replay, findings: Findings) -> list[Seen]:
+    history = [Answer(int(file.step[row]), file.lattice[row], file.plans[row]) for row in rows]
+    plans = replay.plans(user, history)
+    if plans is None:
+        raise InvalidInput("released", findings.sentences[-1], "answers drawn under the plans of these choices")
+    return [Seen(answer.t, answer.z, plan) for answer, plan in zip(history, plans, strict=True)]
+
+
+class _Degrees:
+    """Degrees of protection, counted once for each plan."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, IntArray] = {}
+
+    def of(self, plan: Plan, state: int) -> int:
+        """How many possible states a state is hidden among."""
+        if plan.hash not in self._of:
+            self._of[plan.hash] = degrees(bodies_of(plan), plan.image, plan.constraint.support, plan.epsilon)
+        return int(self._of[plan.hash][state])

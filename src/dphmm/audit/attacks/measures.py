@@ -1,0 +1,68 @@
+"""How well an adversary does: Shokri's expected error, the chance of being right, entropy, degree of protection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dphmm.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What an adversary's belief was worth, answer by answer (n,), in the order of ``users`` and ``t``.
+
+    expected_error : the mean distance, under the belief, to the true answer (answer units). guess_error : the distance
+    of its mean. success : whether the likeliest state is the true one. probability : of the true state. entropy : of
+    the belief, in bits. degree : how many possible states the truth was hidden among (0 where it was not possible).
+    """
+
+    name: str
+    users: tuple[str, ...]
+    t: IntArray
+    expected_error: FloatArray
+    guess_error: FloatArray
+    success: FloatArray
+    probability: FloatArray
+    entropy: FloatArray
+    degree: FloatArray
+
+    def overall(self) -> dict[str, float]:
+        """The mean of each measure over all answers."""
+        return {name: float(getattr(self, name).mean()) for name in MEASURES}
+
+    def per_step(self) -> dict[str, Any]:
+        """The mean of each measure at each step: ``t``, how many answers, and the measures."""
+        steps, at, counts = np.unique(self.t, return_inverse=True, return_counts=True)
+        table: dict[str, Any] = {"t": steps, "answers": counts}
+        for name in MEASURES:
+            table[name] = np.bincount(at.reshape(-1), weights=getattr(self, name)) / counts
+        return table
+
+
+MEASURES = ("expected_error", "guess_error", "success", "probability", "entropy", "degree")
+
+
+class Scores:
+    """Collects the measures of beliefs, one at a time."""
+
+    def __init__(self, answers: FloatArray) -> None:
+        self._answers = answers
+        self._rows: list[tuple[float, ...]] = []
+        self._keys: list[tuple[str, int]] = []
+
+    def add(self, user: str, t: int, belief: FloatArray, truth: int, degree: int) -> None:
+        """One belief (N,) about a step whose true state is known here."""
+        from dphmm._kernels.audit import measured
+
+        found = measured(belief, self._answers, truth)
+        self._rows.append((*found, float(degree)))
+        self._keys.append((user, t))
+
+    def done(self, name: str) -> Measured:
+        """The measures of all."""
+        columns = np.array(self._rows, dtype=np.float64).reshape(-1, len(MEASURES)).T
+        users, t = tuple(user for user, _ in self._keys), np.array([t for _, t in self._keys], dtype=np.int64)
+        return Measured(name, users, t, *columns)

@@ -1,0 +1,157 @@
+"""How far required pairs reach in the body that answers them: per facet, exactly, with the pair that is farthest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from dphmm.audit.law import CONSTANT, Law, exact
+from dphmm.audit.required import Clique, Listed, Pairs
+from dphmm.types import IntArray, Loss
+
+_AT_ONCE = 2**19
+
+
+class Pair(NamedTuple):
+    """Two states, why they are a pair, the norm of their difference, and what they lose."""
+
+    kind: str
+    a: int
+    b: int
+    norm: Loss
+    loss: Loss
+
+
+@dataclass
+class Reach:
+    """What has been seen of one law: how far each facet was reached and by whom; a pair that shares no answer."""
+
+    law: Law
+    values: list[int] = field(init=False)
+    by: list[tuple[str, int, int] | None] = field(init=False)
+    apart: tuple[str, int, int] | None = None
+    seen: int = 0
+
+    def __post_init__(self) -> None:
+        self.values = [0] * len(self.law.offsets)
+        self.by = [None] * len(self.law.offsets)
+
+    def add(self, kind: str, a: IntArray, b: IntArray, images: IntArray) -> None:
+        """Look at pairs (n,) of states with their answers (N, d)."""
+        self.seen += len(a)
+        for first in range(0, len(a), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            self._look(kind, a[some], b[some], images[a[some]] - images[b[some]])
+
+    def add_clique(self, kind: str, members: IntArray, images: IntArray) -> None:
+        """Every two of some states: along a facet only the two farthest apart count."""
+        if len(members) < 2:
+            return
+        from_first = images[members] - images[members[0]]
+        self.seen += len(members) * (len(members) - 1) // 2
+        apart = ~self.law.on_span(from_first)
+        if apart.any():
+            self.apart = self.apart or (kind, int(members[0]), int(members[np.argmax(apart)]))
+            return
+        if self._flat:
+            return
+        values = exact(self.law.y_of(from_first), self.law.normals.T)
+        for facet in range(values.shape[1]):
+            low, high = int(np.argmin(values[:, facet])), int(np.argmax(values[:, facet]))
+            self._reached(facet, int(values[high, facet]) - int(values[low, facet]), kind, members[low], members[high])
+
+    def _look(self, kind: str, a: IntArray, b: IntArray, v: IntArray) -> None:
+        apart = ~self.law.on_span(v)
+        if apart.any():
+            at = int(np.argmax(apart))
+            self.apart = self.apart or (kind, int(a[at]), int(b[at]))
+            a, b, v = a[~apart], b[~apart], v[~apart]
+        if self._flat or not len(v):
+            return
+        values = np.abs(exact(self.law.y_of(v), self.law.normals.T))
+        for facet in range(values.shape[1]):
+            at = int(np.argmax(values[:, facet]))
+            self._reached(facet, int(values[at, facet]), kind, a[at], b[at])
+
+    def _reached(self, facet: int, value: int, kind: str, a: np.int64, b: np.int64) -> None:
+        if value > self.values[facet] or self.by[facet] is None:
+            self.values[facet], self.by[facet] = value, (kind, int(a), int(b))
+
+    @property
+    def _flat(self) -> bool:
+        return self.law.kind == CONSTANT or not self.law.rank
+
+    @property
+    def worst(self) -> Pair | None:
+        """The pair that loses most; None where there was none."""
+        if self.apart is not None:
+            return Pair(*self.apart, math.inf, math.inf)
+        best: Pair | None = None
+        for value, offset, by in zip(self.values, self.law.offsets.tolist(), self.by, strict=True):
+            norm = Fraction(value, offset)
+            if by is not None and (best is None or norm > best.norm):
+                best = Pair(*by, norm, self.law.loss(norm))
+        return best
+
+    @property
+    def met(self) -> int:
+        """How many facets a required difference lies on: where it is all of them, no smaller body would do."""
+        return sum(value == offset for value, offset in zip(self.values, self.law.offsets.tolist(), strict=True))
+
+
+class Bodies(NamedTuple):
+    """The laws of a plan, equal ones as one; ``law_of`` (N,) says which of them answers a state."""
+
+    laws: tuple[Law, ...]
+    law_of: IntArray
+
+    @classmethod
+    def of(cls, mechanisms: Sequence[object], body_of: IntArray) -> Bodies:
+        """The laws of mechanisms."""
+        numbers: dict[tuple[object, ...], int] = {}
+        laws: list[Law] = []
+        renumbered = []
+        for mechanism in mechanisms:
+            law = Law.of(mechanism)
+            if law.key not in numbers:
+                numbers[law.key] = len(laws)
+                laws.append(law)
+            renumbered.append(numbers[law.key])
+        return cls(tuple(laws), np.array(renumbered, dtype=np.int64)[body_of])
+
+    def reached(self, groups: Iterable[Pairs], images: IntArray) -> tuple[list[Reach], Pair | None]:
+        """How far groups of pairs reach in every law, and a pair whose states have two laws, if there is one."""
+        reaches = [Reach(law) for law in self.laws]
+        mixed: Pair | None = None
+        for group in groups:
+            for number, part in self._parts(group):
+                if isinstance(part, Clique):
+                    reaches[number].add_clique(part.kind, part.members, images)
+                elif number < 0:
+                    mixed = mixed or Pair(part.kind, int(part.a[0]), int(part.b[0]), math.inf, math.inf)
+                else:
+                    reaches[number].add(part.kind, part.a, part.b, images)
+        return reaches, mixed
+
+    def _parts(self, group: Pairs) -> Iterator[tuple[int, Pairs]]:
+        """A group by law; -1 for pairs with two, whose losses have no bound that is worked out here."""
+        if isinstance(group, Clique):
+            own = self.law_of[group.members]
+            for number in np.unique(own).tolist():
+                yield number, Clique(group.kind, group.members[own == number])
+            if len(own) and (own != own[0]).any():
+                other = group.members[int(np.argmax(own != own[0]))]
+                yield -1, Listed(group.kind, group.members[:1], np.array([other]))
+            return
+        first, second = self.law_of[group.a], self.law_of[group.b]
+        for number in np.unique(first).tolist():
+            own = (first == number) & (second == number)
+            yield number, Listed(group.kind, group.a[own], group.b[own])
+        two = first != second
+        if two.any():
+            yield -1, Listed(group.kind, group.a[two], group.b[two])

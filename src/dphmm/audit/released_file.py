@@ -1,0 +1,183 @@
+"""A released file as columns, and what can be said of it by itself: which columns, in which order, on which lattice."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.audit.findings import Findings
+from dphmm.errors import InvalidInput
+from dphmm.states.maps import MapSpace
+from dphmm.states.space import StateSpace
+from dphmm.storage.columns import as_text, decimals, integers
+from dphmm.storage.frames import column_list, to_arrow
+from dphmm.storage.parquet_files import open_parquet
+from dphmm.storage.tables import read_table, table_format
+from dphmm.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: How far a place in degrees may be from the answer it is of: rounding, and no more.
+_DEGREES = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedFile:
+    """Released rows (n,) in file order. ``z`` (n, d) as floats, ``lattice`` (n, d) the nearest lattice points."""
+
+    users: list[str]
+    step: IntArray
+    times: IntArray | None
+    z: FloatArray
+    lattice: IntArray
+    estimate: FloatArray
+    estimate_name: list[str]
+    epsilon: FloatArray
+    cost: FloatArray
+    plans: list[str]
+
+    @classmethod
+    def read(cls, released: Any, space: StateSpace, findings: Findings) -> ReleasedFile:
+        """A file or a table. Raises InvalidInput for one that is no released table of this space."""
+        table = _table(released, space, findings)
+        d = space.dimension
+        z = np.stack([_numbers(table, f"z_{j}") for j in range(d)], axis=1)
+        estimate = np.stack([_numbers(table, f"estimate_{j}") for j in range(d)], axis=1)
+        steps, bad = integers(table.column("step"), "step")
+        if bad.any() or (steps < 1).any():
+            raise InvalidInput("step", "a cell that is no step", "whole numbers from 1, as they were released")
+        file = cls(
+            users=_texts(table, "user"),
+            step=steps,
+            times=_times(table),
+            z=z,
+            lattice=_nearest(z, space),
+            estimate=estimate,
+            estimate_name=_texts(table, "estimate"),
+            epsilon=_numbers(table, "epsilon"),
+            cost=_numbers(table, "cost", infinite=True),
+            plans=_texts(table, "plan"),
+        )
+        file._judge(table, space, findings)
+        return file
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def where(self, row: int) -> str:
+        """What a finding calls a row."""
+        return f"user {self.users[row]!r}, step {int(self.step[row])}"
+
+    def by_user(self) -> dict[str, list[int]]:
+        """Each user's rows, by step."""
+        rows: dict[str, list[int]] = {}
+        for row in np.argsort(self.step, kind="stable").tolist():
+            rows.setdefault(self.users[row], []).append(row)
+        return rows
+
+    def _judge(self, table: pa.Table, space: StateSpace, findings: Findings) -> None:
+        exactly = np.all(space.frame.to_answers(self.lattice) == self.z, axis=1)
+        for row in np.flatnonzero(~exactly).tolist():
+            findings.add("an answer that is no lattice point: its digits may say where it came from", self.where(row))
+        keys = list(zip(self.users, self.step.tolist(), strict=True))
+        findings.require(len(set(keys)) == len(keys), "a step of a user stands twice")
+        blocks = [user for user, _ in itertools.groupby(self.users)]
+        ordered = len(set(blocks)) == len(blocks) and all(a[0] != b[0] or a < b for a, b in itertools.pairwise(keys))
+        findings.require(ordered, "rows are not in the order of user and step: an order can say something")
+        if isinstance(space, MapSpace):
+            for name, points in (("z", self.z), ("estimate", self.estimate)):
+                place = space.to_latlon(points)
+                assert place is not None
+                shown = [_numbers(table, f"{name}_{axis}") for axis in ("lat", "lon")]
+                apart = np.abs(np.stack(shown) - np.stack(place)).max(axis=0)
+                for row in np.flatnonzero(apart > _DEGREES).tolist():
+                    findings.add(f"{name}_lat and {name}_lon are not those of {name}", self.where(row))
+
+
+def columns_of(space: StateSpace, timed: bool) -> list[str]:
+    """The columns that a released file of a space has: all others could say something of the truth."""
+    axes = range(space.dimension)
+    names = ["user", *(["t"] if timed else []), "step"]
+    names += [f"z_{j}" for j in axes] + [f"estimate_{j}" for j in axes] + ["estimate"]
+    if isinstance(space, MapSpace):
+        names += ["z_lat", "z_lon", "estimate_lat", "estimate_lon"]
+    return [*names, "epsilon", "cost", "plan"]
+
+
+def _table(released: Any, space: StateSpace, findings: Findings) -> pa.Table:
+    if isinstance(released, (str, os.PathLike)):
+        table = read_table(released, text=("user", "estimate", "plan"))
+        names = list(table.column_names)
+        _no_notes(Path(released), findings)
+    else:
+        names = column_list(released)
+        table = None
+    expected = columns_of(space, "t" in names)
+    missing = [name for name in expected if name not in names]
+    if missing:
+        came = f"a table without the column {missing[0]!r}"
+        raise InvalidInput("released", came, "a released table of this model: " + ", ".join(expected))
+    extra = [name for name in names if name not in expected]
+    if extra:
+        findings.add("columns that no release has, and that may depend on the truth", ", ".join(map(repr, extra)))
+    elif names != expected:
+        findings.add("the columns are in another order than a release writes them")
+    if table is None:
+        table = to_arrow(released, expected)
+    if not len(table):
+        raise InvalidInput("released", "0 rows", "at least one released row")
+    return table.select(expected)
+
+
+def _no_notes(path: Path, findings: Findings) -> None:
+    """A Parquet file can carry texts of any kind beside its columns."""
+    if table_format(path) != ".parquet":
+        return
+    with open_parquet(path) as opened:
+        schema = opened.schema_arrow
+        notes = {**(schema.metadata or {}), **(opened.metadata.metadata or {})}
+        fields = [name for name in schema.names if schema.field(name).metadata]
+    keys = sorted(key.decode("utf-8", "replace") for key in notes if key != b"ARROW:schema")
+    if keys or any(set(schema.field(name).metadata) != {b"PARQUET:field_id"} for name in fields):
+        findings.add("notes in the Parquet file beside its columns", ", ".join(keys))
+
+
+def _numbers(table: pa.Table, name: str, infinite: bool = False) -> FloatArray:
+    if infinite:
+        import pyarrow as pa
+
+        column = table.column(name)
+        if pa.types.is_floating(column.type):
+            return np.asarray(column.to_numpy(), dtype=np.float64)
+    values, bad = decimals(table.column(name), name)
+    if bad.any():
+        raise InvalidInput(name, f"{int(bad.sum())} cells that cannot be read", "a number in every row, as released")
+    return np.asarray(values, dtype=np.float64)
+
+
+def _texts(table: pa.Table, name: str) -> list[str]:
+    cells = as_text(table.column(name), name).to_pylist()
+    if any(cell is None for cell in cells):
+        raise InvalidInput(name, "an empty cell", "a value in every row, as released")
+    return [str(cell) for cell in cells]
+
+
+def _times(table: pa.Table) -> IntArray | None:
+    import pyarrow as pa
+
+    if "t" not in table.column_names or not pa.types.is_timestamp(table.column("t").type):
+        return None
+    return np.asarray(table.column("t").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy())
+
+
+def _nearest(z: FloatArray, space: StateSpace) -> IntArray:
+    steps = np.rint((z - space.frame.origin) / space.frame.pitch)
+    if not (np.abs(steps) <= 2.0**53).all():
+        raise InvalidInput("z_0", "an answer too far away", "answers as they were released, from this space")
+    return np.asarray(steps.astype(np.int64))

@@ -1,0 +1,162 @@
+"""One subject's releases followed as anybody can follow them: under which plans they were made, and what they say.
+
+The history is the ledger's where there is one, else the released rows. Supports are moved here by sets; beliefs, which
+estimates and δ-sets hang on, are the session's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from dphmm.accounting.ledger import Ledger
+from dphmm.audit.findings import Findings
+from dphmm.audit.history import first_support, left_possible, moved
+from dphmm.audit.verdict import Verdict
+from dphmm.audit.verify import verify
+from dphmm.errors import DphmmError, InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.constraint import DeltaSet
+from dphmm.session.asking import check_gap
+from dphmm.session.course import Course
+from dphmm.session.plan import Plan, given_partners, plan_states
+from dphmm.session.planner import Planner
+from dphmm.session.step import Estimate, Position, estimate
+from dphmm.types import BoolArray, IntArray
+
+#: Masses of δ-sets may differ by this between machines.
+_MASS = 1e-9
+_NO_PARTNERS = np.zeros((0, 2), dtype=np.int64)
+
+
+class Answer(NamedTuple):
+    """One published answer of a history."""
+
+    t: int
+    z: IntArray
+    plan: str
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """What one answer was released under, and what the public makes of all answers through it."""
+
+    plan: Plan
+    guess: Estimate
+
+
+@dataclass(eq=False)
+class Replay:
+    """Follows subjects under one model and planner; every plan that it meets is verified once, ``most`` at most."""
+
+    model: MarkovModel
+    planner: Planner
+    ledger: Ledger | None
+    findings: Findings
+    most: int
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    met: set[str] = field(default_factory=set)
+    _supports: list[BoolArray] = field(default_factory=list)
+
+    def follow(self, user: str, history: Sequence[Answer]) -> list[Followed] | None:
+        """What each answer was released under; None, with a finding, from where public data do not lead to its plan."""
+        position = Position.first(self.model, self.planner.options)
+        support = first_support(self.model, self.planner.options.start)
+        found: list[Followed] = []
+        for answer in history:
+            where = f"user {user!r}, step {answer.t}"
+            check_gap(answer.t - position.t)
+            if answer.t > position.t:
+                support = self._moved(support, position.t, answer.t)
+                position = position.skipping(self.model, answer.t - position.t)
+            plan = self._plan(position, answer, where)
+            if plan is None:
+                return None
+            self._verify(plan, support)
+            possible = left_possible(plan, answer.z)
+            if not self.findings.require(bool((possible & support).any()), _IMPOSSIBLE, where):
+                return None
+            posterior = position.posterior(plan, answer.z)
+            found.append(Followed(plan, estimate(posterior, self.planner.space.answers)))
+            position = position.following(self.model, posterior)
+            support = self._moved(support & possible if self._narrows else support, answer.t, answer.t + 1)
+        return found
+
+    def plans(self, user: str, history: Sequence[Answer]) -> list[Plan] | None:
+        """The plans of `follow` alone: where they hang on no answer, no belief is needed for them."""
+        if not Course.is_public(self.planner.options) or self.ledger is not None:
+            followed = self.follow(user, history)
+            return None if followed is None else [found.plan for found in followed]
+        support, t, found = first_support(self.model, self.planner.options.start), 1, []
+        for answer in history:
+            support, t = self._moved(support, t, answer.t), answer.t
+            plan = self.planner.plan(support, support)
+            if not self.findings.require(plan.hash == answer.plan, _ANOTHER_PLAN, f"user {user!r}, step {t}"):
+                return None
+            found.append(plan)
+        return found
+
+    @property
+    def _narrows(self) -> bool:
+        return self.planner.options.flat == "allow"
+
+    def _moved(self, support: BoolArray, t: int, until: int) -> BoolArray:
+        """The support at a later step; without flat bodies it is a function of the step and known for all subjects."""
+        if self._narrows:
+            for step in range(t, until):
+                support = moved(self.model, support, step + 1)
+            return support
+        if not self._supports:
+            self._supports.append(first_support(self.model, self.planner.options.start))
+        while len(self._supports) < until:
+            known = self._supports
+            if len(known) > 1 and self.model.time_homogeneous and np.array_equal(known[-1], known[-2]):
+                return known[-1]
+            known.append(moved(self.model, known[-1], len(known) + 1))
+        return self._supports[until - 1]
+
+    def _plan(self, position: Position, answer: Answer, where: str) -> Plan | None:
+        partners, recorded = _NO_PARTNERS, None
+        if self.ledger is not None:
+            try:
+                record = self.ledger.plan(answer.plan)
+                partners, recorded = given_partners(record), plan_states(record)
+            except InvalidInput:
+                self.findings.add("a plan that the ledger does not hold, or holds damaged", where)
+                return None
+        chosen = position.plan_set(self.planner.options)
+        try:
+            plan = self.planner.plan(position.prior.support, chosen, partners)
+            if plan.hash != answer.plan and recorded is not None and self._as_good(position, recorded):
+                plan = self.planner.plan(position.prior.support, recorded, partners)
+        except DphmmError as error:
+            self.findings.add(f"a step that cannot be planned ({error})", where)
+            return None
+        if not self.findings.require(plan.hash == answer.plan, _ANOTHER_PLAN, where):
+            return None
+        return plan
+
+    def _as_good(self, position: Position, plan_set: BoolArray) -> bool:
+        """Whether a recorded δ-set is one but for the rounding of another machine."""
+        constraint, p = self.planner.options.constraint, position.prior.probability
+        if not isinstance(constraint, DeltaSet) or len(plan_set) != len(p):
+            return False
+        own = position.plan_set(self.planner.options)
+        mass = math.fsum(p[plan_set])
+        return bool(mass >= 1 - constraint.delta - _MASS) and abs(int(own.sum()) - int(plan_set.sum())) <= 1
+
+    def _verify(self, plan: Plan, support: BoolArray) -> None:
+        self.met.add(plan.hash)
+        if plan.hash not in self.verdicts and len(self.verdicts) < self.most:
+            self.verdicts[plan.hash] = verify(plan, self.planner.policy, self.planner.space, support=support)
+
+
+_IMPOSSIBLE = "an answer that no possible state gives"
+_ANOTHER_PLAN = (
+    "an answer whose plan is not the one that model, policy, epsilon and options make: one of them is another, or "
+    "answers before it are missing or changed"
+)

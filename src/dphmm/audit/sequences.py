@@ -1,0 +1,167 @@
+"""Theorem 7.2 against the truth: the largest loss of any two histories over all releases, exactly, on small models.
+
+Where plans do not hang on answers, noises are independent and the loss of two histories is the sum of the losses of
+their states, step by step: each is reached by some answer, and all together by all of them. So the worst two histories
+are a longest path in the product of the chain with itself, found by dynamic programming in fractions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dphmm.accounting.records import shown
+from dphmm.audit.history import first_support, moved
+from dphmm.audit.reach import Bodies
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.constraint import Support
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.options import Options
+from dphmm.session.plan import Plan
+from dphmm.session.planner import Planner, check_same_states
+from dphmm.states.space import StateSpace
+from dphmm.types import BoolArray, Exact, IntArray, Loss
+
+#: Pairs of moves in all steps together.
+_MOST_WORK = 50_000_000
+
+
+@dataclass(frozen=True)
+class SequenceVerdict:
+    """``charged`` is what Theorem 7.2 says, the sum of the costs; ``worst`` the largest loss of two possible histories,
+    ``first`` and ``second``, that really occurs. ``epsilons`` is the sum of the epsilons, which bounds nothing.
+    """
+
+    charged: Loss
+    worst: Loss
+    epsilons: Fraction
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+
+    @property
+    def convicted(self) -> bool:
+        """Whether two histories lose more than was charged."""
+        return self.worst > self.charged
+
+    @property
+    def lines(self) -> list[str]:
+        """The verdict in prose."""
+        word = "CONVICTED" if self.convicted else "Theorem 7.2 holds"
+        lost = f"two histories lose {shown(self.worst)} of {shown(self.charged)} charged"
+        return [
+            f"{len(self.first)} releases: {word}; {lost}",
+            f"  {list(self.first)} against {list(self.second)}; the sum of the epsilons is {shown(self.epsilons)}",
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """The verdict for machines."""
+        return {
+            "convicted": self.convicted,
+            "charged": None if self.charged == math.inf else str(self.charged),
+            "worst": None if self.worst == math.inf else str(self.worst),
+            "epsilons": str(self.epsilons),
+            "histories": [list(self.first), list(self.second)],
+        }
+
+
+def sequence_loss(
+    model: MarkovModel,
+    policy: PolicyGraph,
+    space: StateSpace,
+    epsilon: Exact,
+    steps: int,
+    *,
+    start: str | None = None,
+    **choices: Any,
+) -> SequenceVerdict:
+    """The exact worst loss of two histories over so many releases, and what is charged for them.
+
+    Choices are those of `ReleaseSession`. Raises InvalidInput for plans that hang on answers (δ-sets, flat bodies
+    allowed), and for a model too large to look at every pair of moves.
+    """
+    check_same_states(model, policy, space)
+    start = model.start if start is None else start
+    options = Options.checked(epsilon, dimension=space.dimension, start=start, **choices)
+    if not isinstance(options.constraint, Support) or options.flat == "allow":
+        expected = "the support, and no flat bodies: plans that are known beforehand"
+        raise InvalidInput("constraint, flat", f"{options.constraint}, {options.flat}", expected)
+    moves = int(model.transition.nnz) if model.time_homogeneous else model.n_states**2
+    if steps < 1 or moves**2 * steps > _MOST_WORK:
+        raise InvalidInput("steps", steps, f"1 or more, and at most {_MOST_WORK} pairs of moves in all")
+    planner = Planner(policy, space, options)
+    plans, supports = _plans(model, planner, steps)
+    tables = [losses(plan) for plan in plans]
+    worst, first, second = _worst_histories(model, tables, supports)
+    charged: Loss = Fraction(0)
+    for plan in plans:
+        charged = charged + plan.cost
+    return SequenceVerdict(charged, worst, sum((plan.promised for plan in plans), Fraction(0)), first, second)
+
+
+def losses(plan: Plan) -> list[list[Loss]]:
+    """What every two states (N, N) lose in one release; infinite where they have two laws or share no answer."""
+    bodies, n = Bodies.of(plan.mechanisms, plan.body_of), len(plan.image)
+    known: dict[tuple[int, ...], Loss] = {}
+
+    def loss(a: int, b: int) -> Loss:
+        law = int(bodies.law_of[a])
+        if law != int(bodies.law_of[b]):
+            return math.inf
+        v = plan.image[a] - plan.image[b]
+        key = (law, *v.tolist())
+        if key not in known:
+            known[key] = bodies.laws[law].loss(bodies.laws[law].norm(v))
+        return known[key]
+
+    return [[loss(a, b) for b in range(n)] for a in range(n)]
+
+
+def _plans(model: MarkovModel, planner: Planner, steps: int) -> tuple[list[Plan], list[BoolArray]]:
+    support = first_support(model, planner.options.start)
+    plans, supports = [], []
+    for t in range(1, steps + 1):
+        plans.append(planner.plan(support, support))
+        supports.append(support)
+        support = moved(model, support, t + 1)
+    return plans, supports
+
+
+Best = dict[tuple[int, int], tuple[Loss, tuple[int, int] | None]]
+
+
+def _worst_histories(
+    model: MarkovModel, tables: list[list[list[Loss]]], supports: list[BoolArray]
+) -> tuple[Loss, tuple[int, ...], tuple[int, ...]]:
+    """The longest path in the product chain; a step keeps, for each two states, the worst way to be in them."""
+    possible = np.flatnonzero(supports[0]).tolist()
+    layers: list[Best] = [{(a, b): (tables[0][a][b], None) for a in possible for b in possible}]
+    for t in range(2, len(tables) + 1):
+        to = _successors(model, t)
+        layer: Best = {}
+        for (a, b), (value, _) in layers[-1].items():
+            for x in to[a]:
+                for y in to[b]:
+                    total = value + tables[t - 1][x][y]
+                    if (x, y) not in layer or total > layer[x, y][0]:
+                        layer[x, y] = (total, (a, b))
+        layers.append(layer)
+    end = max(layers[-1], key=lambda pair: layers[-1][pair][0])
+    worst = layers[-1][end][0]
+    path, at = [end], layers[-1][end][1]
+    for layer in layers[-2::-1]:
+        assert at is not None
+        path.append(at)
+        at = layer[at][1]
+    first, second = zip(*reversed(path), strict=True)
+    return worst, tuple(first), tuple(second)
+
+
+def _successors(model: MarkovModel, t: int) -> list[list[int]]:
+    matrix = model.transition_at(t)
+    rows: list[IntArray] = np.split(matrix.indices, matrix.indptr[1:-1])
+    return [row.tolist() for row in rows]

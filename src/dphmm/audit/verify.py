@@ -1,0 +1,246 @@
+"""`verify`: whether a plan keeps what it promises, in integers and fractions, from public data alone.
+
+Nothing that the planner used is used again: required pairs come from the policy's edges and the plan's own lists, norms
+from the facets of the body that is sampled, degrees from counting pairs, the support from the history as a set. The
+true state is nowhere.
+
+Proof: docs/proofs/promise.md (what is required), docs/proofs/discrete-knorm.md, docs/proofs/staircase.md (losses).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dphmm.audit.degrees import degrees
+from dphmm.audit.history import support_of
+from dphmm.audit.law import CONSTANT, Law
+from dphmm.audit.reach import Bodies, Pair, Reach
+from dphmm.audit.required import Clique, Pairs, has_edge, required_pairs
+from dphmm.audit.verdict import Certificate, Verdict
+from dphmm.errors import InvalidInput
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.plan import Plan
+from dphmm.session.session import ReleaseSession
+from dphmm.states.space import StateSpace
+from dphmm.types import BoolArray, IntArray, Loss
+
+#: Differences whose losses are enumerated, and points of a window at most.
+_MOST_DIFFERENCES = 24
+_MOST_PAIRS = 5000
+_MOST_POINTS = 20_000
+_LIKELIHOODS = 4
+
+
+def verify(
+    session_or_plan: ReleaseSession | Plan,
+    policy: PolicyGraph | None = None,
+    space: StateSpace | None = None,
+    *,
+    support: BoolArray | None = None,
+) -> Verdict:
+    """The exact worst log-ratio over all required pairs of a plan, and whatever else it claims.
+
+    Parameters
+    ----------
+    session_or_plan : a session, whose coming plan is verified and whose support is worked out again from its history;
+        or a plan.
+    policy, space : what the plan is for; a session has its own.
+    support : the states (N,) that must be considered possible, where they are known; the plan's own otherwise.
+
+    Raises InvalidInput for a plan without its policy and space, or on another number of states.
+    """
+    if isinstance(session_or_plan, ReleaseSession):
+        session = session_or_plan
+        own = support_of(session) if support is None else support
+        planner = session._planner
+        return _Audit(session.plan, planner.policy, planner.space, own, planner.options.epsilon).verdict()
+    plan = session_or_plan
+    if not isinstance(plan, Plan):
+        raise InvalidInput("session_or_plan", type(plan).__name__, "a ReleaseSession or one of its plans")
+    if policy is None or space is None:
+        raise InvalidInput("policy, space", "None", "what the plan was made for: a plan does not carry it")
+    return _Audit(plan, policy, space, support, plan.epsilon).verdict()
+
+
+@dataclass(frozen=True)
+class _Audit:
+    plan: Plan
+    policy: PolicyGraph
+    space: StateSpace
+    support: BoolArray | None
+    epsilon: Fraction
+
+    def verdict(self) -> Verdict:
+        plan = self.plan
+        n = len(plan.image)
+        if not self.policy.n_states == self.space.n_states == n:
+            came = f"{self.policy.n_states} and {self.space.n_states} states"
+            raise InvalidInput("policy, space", came, f"the plan's {n}")
+        bodies = Bodies.of(plan.mechanisms, plan.body_of)
+        pairs = list(required_pairs(self.policy, plan))
+        reaches, mixed = bodies.reached(pairs, plan.image)
+        worst = _worst([mixed, *(reach.worst for reach in reaches)])
+        degree = degrees(bodies, plan.image, plan.constraint.support, self.epsilon)
+        exposed = self._exposed(degree)
+        factor, cost, cost_pair = self._cost(bodies)
+        enumerated, disagreeing = self._enumerated(bodies, pairs, cost_pair)
+        findings = [
+            *self._public_facts(),
+            *(fault for law in bodies.laws for fault in law.faults()),
+            *self._too_much(worst),
+            *self._partners(pairs),
+            *([f"states {_some(exposed)} are exposed: no other possible state hides them"] if len(exposed) else []),
+            *self._price(cost),
+            *disagreeing,
+            *self._likelihoods(bodies),
+        ]
+        return Verdict(
+            epsilon=self.epsilon,
+            plan=plan.hash,
+            pairs=sum(map(len, pairs)),
+            worst=worst,
+            bodies=tuple(self._certificate(number, reach, bodies) for number, reach in enumerate(reaches)),
+            degrees=degree,
+            exposed=exposed,
+            factor=factor,
+            cost=cost,
+            cost_pair=cost_pair,
+            enumerated=enumerated,
+            findings=tuple(findings),
+        )
+
+    def _public_facts(self) -> Iterator[str]:
+        """What the plan says of itself against what it was made for."""
+        plan, constraint = self.plan, self.plan.constraint
+        if plan.epsilon != self.epsilon:
+            yield f"the plan is for epsilon {plan.epsilon}, not for {self.epsilon}"
+        due = constraint.support if self.support is None else self.support
+        missing = np.flatnonzero(due & ~constraint.support)
+        if len(missing):
+            yield f"states {_some(missing)} are possible, and the plan takes them to be impossible"
+        if not np.array_equal(plan.image, self.space.lattice[constraint.surrogate]):
+            yield "states are answered from elsewhere than their surrogates"
+        for hull, mechanism in zip(plan.hulls, plan.mechanisms, strict=True):
+            if getattr(mechanism, "hull", hull).digest != hull.digest:
+                yield "the plan shows another body than it samples"
+        if plan.constant and len(np.unique(plan.image[constraint.support], axis=0)) > 1:
+            yield "different answers are released as a public constant"
+
+    def _too_much(self, worst: Pair | None) -> Iterator[str]:
+        if worst is not None and worst.loss > self.epsilon:
+            loss = "without bound" if worst.loss == math.inf else str(worst.loss)
+            yield f"the {worst.kind} pair ({worst.a}, {worst.b}) loses {loss}, not {self.epsilon}"
+
+    def _exposed(self, degree: IntArray) -> IntArray:
+        support = self.plan.constraint.support
+        if self.plan.constant and int(support.sum()) == 1:
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(support & (degree < 2))
+
+    def _partners(self, pairs: list[Pairs]) -> Iterator[str]:
+        """A plan state without an edge has a partner that it keeps in all queries of its step: another possible one."""
+        plan, constraint = self.plan, self.plan.constraint
+        if plan.constant:
+            return
+        represented = np.unique(constraint.surrogate[has_edge(pairs, len(plan.image)) & constraint.support])
+        alone = constraint.plan.copy()
+        alone[represented] = False
+        alone[plan.given_partners.reshape(-1)] = False
+        listed = {int(a): int(b) for a, b in plan.partners}
+        without = [state for state in np.flatnonzero(alone).tolist() if state not in listed]
+        if without:
+            yield f"states {_some(np.array(without))} have neither an edge nor a partner"
+        wrong = [a for a, b in listed.items() if a == b or not constraint.support[b]]
+        if wrong:
+            yield f"the partners of states {_some(np.array(wrong))} are themselves, or impossible"
+
+    def _cost(self, bodies: Bodies) -> tuple[Loss, Loss, tuple[int, int] | None]:
+        planned = self.plan.constraint.plan_states
+        reaches, mixed = bodies.reached([Clique("planned", planned)], self.plan.image)
+        worst = _worst([mixed, *(reach.worst for reach in reaches)])
+        if worst is None or not worst.norm:
+            return Fraction(0), Fraction(0), None
+        return worst.norm, worst.loss, (worst.a, worst.b)
+
+    def _price(self, cost: Loss) -> Iterator[str]:
+        if self.plan.cost < cost:
+            yield f"the plan is charged {self.plan.cost}, and two planned states lose {cost}"
+        if not self.plan.constant and self.plan.promised < self.epsilon:
+            yield f"the plan promises {self.plan.promised} where it may lose {self.epsilon}"
+
+    def _certificate(self, number: int, reach: Reach, bodies: Bodies) -> Certificate:
+        law, worst = reach.law, reach.worst
+        return Certificate(
+            mechanism=law.kind,
+            epsilon=law.epsilon,
+            states=int((bodies.law_of[self.plan.constraint.support] == number).sum()),
+            rank=law.rank,
+            dimension=int(self.plan.image.shape[1]),
+            facets=len(law.offsets),
+            met=reach.met,
+            widest=Fraction(0) if worst is None else worst.norm,
+        )
+
+    def _enumerated(
+        self, bodies: Bodies, pairs: list[Pairs], cost_pair: tuple[int, int] | None
+    ) -> tuple[int, list[str]]:
+        """Losses of some required differences, from every answer of a window: they must be what the facets say."""
+        count, found = 0, []
+        for law, v in self._differences(bodies, pairs, cost_pair):
+            most = law.enumerated(v, _MOST_POINTS)
+            if most is None:
+                continue
+            count += 1
+            if most != law.loss(law.norm(v)):
+                found.append(f"answers that differ by {v.tolist()} lose {most}, and not {law.loss(law.norm(v))}")
+        return count, found
+
+    def _differences(
+        self, bodies: Bodies, pairs: list[Pairs], cost_pair: tuple[int, int] | None
+    ) -> Iterator[tuple[Law, IntArray]]:
+        """A few differences, each with the law that answers both of its states."""
+        two = [] if cost_pair is None else [cost_pair]
+        for group in pairs:
+            if isinstance(group, Clique):
+                two += list(itertools.islice(itertools.combinations(group.members.tolist(), 2), _MOST_PAIRS))
+            else:
+                two += list(zip(group.a[:_MOST_PAIRS].tolist(), group.b[:_MOST_PAIRS].tolist(), strict=True))
+        seen: set[tuple[int, ...]] = set()
+        for a, b in two:
+            law, v = bodies.laws[bodies.law_of[a]], self.plan.image[a] - self.plan.image[b]
+            key = (int(bodies.law_of[a]), *v.tolist())
+            if law.kind == CONSTANT or bodies.law_of[a] != bodies.law_of[b] or key in seen or not v.any():
+                continue
+            seen.add(key)
+            yield law, v
+            if len(seen) == _MOST_DIFFERENCES:
+                return
+
+    def _likelihoods(self, bodies: Bodies) -> Iterator[str]:
+        """What beliefs are told, against the exact exponents, at a few answers: a belief of another law misleads."""
+        plan = self.plan
+        some = plan.constraint.plan_states[:: max(1, len(plan.constraint.plan_states) // _LIKELIHOODS)]
+        for number, mechanism in enumerate(plan.mechanisms):
+            own = some[plan.body_of[some] == number][:_LIKELIHOODS]
+            for z in plan.image[own]:
+                told = mechanism.log_likelihood_lattice(z, plan.image[own])
+                law = Law.of(mechanism)
+                meant = np.array([-float(e) for e in law.exponents(z - plan.image[own])])
+                if not np.allclose(told, meant, rtol=1e-9, atol=1e-9):
+                    yield f"beliefs are told another law than that of body {number}"
+                    return
+
+
+def _worst(pairs: list[Pair | None]) -> Pair | None:
+    return max((pair for pair in pairs if pair is not None), key=lambda pair: (pair.loss, pair.norm), default=None)
+
+
+def _some(states: IntArray) -> str:
+    listed = ", ".join(map(str, states[:6].tolist()))
+    return listed if len(states) <= 6 else f"{listed}, … ({len(states)})"

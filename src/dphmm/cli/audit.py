@@ -1,0 +1,116 @@
+"""dphmm audit: whether plans, samples or a finished release keep their promise, and what an adversary makes of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from dphmm.cli.console import print_json
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices
+from dphmm.cli.outcomes import FAILED, one_line
+from dphmm.errors import InvalidInput
+
+
+@click.command("audit", context_settings=CONTEXT)
+@click.option("--model", metavar="M", help="The model of the releases.")
+@click.option("--policy", metavar="P", help="Their policy.")
+@click.option("--epsilon", metavar="E", required=True, help="The promise of each release.")
+@plan_choices
+@click.option("--query", metavar="NAME", default="state", show_default=True, help="The query of the releases.")
+@click.option("--steps", metavar="N", type=int, default=1, show_default=True, help="Verify the plans of so many steps.")
+@click.option("--released", metavar="R", help="Also audit this released file, and the statement beside it.")
+@click.option("--ledger", metavar="L", help="The ledger that its releases are in.")
+@click.option("--truth", metavar="T", help="Also attack the released file: the trajectories, which only you have.")
+@click.option(
+    "--samples",
+    nargs=2,
+    metavar="A B",
+    help="Judge two files of samples (.npy, .parquet, .csv), of two states that must not be told apart.",
+)
+@click.option("--draws", metavar="N", type=int, help="Also judge the sampler of the first step by N draws a state.")
+@click.option("--alpha", type=float, default=1e-6, show_default=True, help="The chance that samples convict wrongly.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+def audit(as_json: bool, **given: Any) -> int:
+    """Check that releases keep their promise; exit 1 when something is convicted.
+
+    With a model and a policy: the plans of the first steps, in exact numbers, from public data. With a released file:
+    every row against the ledger, the plans and the privacy statement. With the truth too: what an adversary makes of
+    the release, for the data owner alone. With samples: a lower confidence bound on the epsilon of any mechanism.
+    """
+    parts: list[tuple[str, Any]] = []
+    if given["samples"] is not None:
+        parts.append(("samples", _samples(given)))
+    if given["model"] is not None or given["policy"] is not None:
+        parts += _public(given)
+    else:
+        _need_nothing_more(given)
+    if not parts:
+        raise InvalidInput("--model, --policy", "nothing", "a model and a policy, or --samples A B")
+    _print(parts, as_json)
+    return FAILED if any(getattr(part, "convicted", False) for _, part in parts) else 0
+
+
+def _samples(given: dict[str, Any]) -> Any:
+    from dphmm.audit import black_box
+
+    return black_box([tuple(given["samples"])], given["epsilon"], names=["samples"], alpha=given["alpha"])
+
+
+def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The parts that need a model and a policy."""
+    from dphmm.audit import attack, check_released, sample_plan, verify_steps
+    from dphmm.audit.released import opened
+
+    for name in ("model", "policy"):
+        if given[name] is None:
+            raise InvalidInput(f"--{name}", "nothing", "a file: model and policy go together")
+    for name in ("ledger", "truth"):
+        if given[name] is not None and given["released"] is None:
+            raise InvalidInput(f"--{name}", given[name], "--released with it")
+    model, space = loaded_model(given["model"])
+    policy = loaded_policy(given["policy"], model)
+    choices = {name: given[name] for name in _CHOICES if given[name] is not None}
+    public = (model, policy, space, given["epsilon"])
+    verified = verify_steps(*public, given["steps"], **choices)
+    parts: list[tuple[str, Any]] = [(f"step {t}", verdict) for t, _, verdict in verified]
+    if given["draws"] is not None:
+        plan = verified[0][1]
+        sampled = sample_plan(plan, policy, space, draws=given["draws"], alpha=given["alpha"])
+        parts.append(("sampler", sampled))
+    if given["released"] is not None:
+        ledger = None if given["ledger"] is None else opened(given["ledger"])
+        try:
+            found = check_released(given["released"], *public, ledger=ledger, query=given["query"], **choices)
+        finally:
+            if ledger is not None:
+                ledger.close()
+        parts.append(("released", found))
+    if given["truth"] is not None:
+        parts.append(("attacks", attack(given["released"], given["truth"], *public, **choices)))
+    return parts
+
+
+_CHOICES = ("constraint", "mechanism", "scope", "flat", "start")
+_OF_A_MODEL = ("released", "ledger", "truth", "draws")
+
+
+def _need_nothing_more(given: dict[str, Any]) -> None:
+    for name in _OF_A_MODEL:
+        if given[name] is not None:
+            raise InvalidInput(f"--{name}", str(given[name]), "--model and --policy with it")
+
+
+def _print(parts: list[tuple[str, Any]], as_json: bool) -> None:
+    if as_json:
+        document = {name: part.document() for name, part in parts}
+        convicted = any(getattr(part, "convicted", False) for _, part in parts)
+        print_json(json.loads(json.dumps({"convicted": convicted, **document}, allow_nan=False)))
+        return
+    for name, part in parts:
+        if name.startswith("step"):
+            click.echo(f"{name}:")
+        for line in part.lines:
+            # Leading spaces say what belongs to what.
+            click.echo(" " * (len(line) - len(line.lstrip())) + one_line(line))

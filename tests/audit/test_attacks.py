@@ -1,0 +1,291 @@
+"""Attacks know what Bayes' rule says they know, measured against the truth, and wrong designs are broken by them.
+
+Claims: the tracker's beliefs are the enumerated posteriors, the smoother's and Viterbi's those of all paths; measures
+are their definitions; who knows more errs less on average; a wrong chain does worse, a richer one is taken; local hulls
+give states away where their hulls differ and only there; an unprotected release names exposed states. Drawn guesses are
+compared at a level of 1e-6 (normal bounds on 1,500 draws and more), from fixed bits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from audit.small import MODEL, POLICY, SPACE, FixedBits, everywhere, session
+from audit.test_released import walks
+from dphmm.audit import Adversary, LocalHulls, attack, exposure
+from dphmm.audit.attacks.adversary import METHODS, Seen
+from dphmm.audit.attacks.measures import Scores
+from dphmm.errors import InvalidInput
+from dphmm.samplers import ReplayBits
+from running_example import ANSWERS, TRANSITION
+
+STEPS = 4
+
+
+def played(**options):
+    """Four answers of a session, and each one's plan."""
+    one = session(seed=9, **options)
+    seen = []
+    for state in (1, 2, 0, 3)[:STEPS]:
+        plan = one.plan
+        release = one.release(state)
+        seen.append(Seen(release.t, release.z_lattice, plan))
+    return one, seen
+
+
+def enumerated(seen, model):
+    """Marginals given all answers, given those before and at each step, and the likeliest path, from every path."""
+    matrix, n = model.transition.toarray(), model.n_states
+    first = model.initial @ matrix
+    likelihood = [np.where(s.plan.still_possible(s.z), np.exp(s.plan.log_likelihood(s.z)), 0) for s in seen]
+
+    def weights(upto):
+        for path in itertools.product(range(n), repeat=upto):
+            p = first[path[0]] * math.prod(matrix[a, b] for a, b in itertools.pairwise(path))
+            yield path, p * math.prod(likelihood[k][s] for k, s in enumerate(path))
+
+    filtered = np.zeros((len(seen), n))
+    for upto in range(1, len(seen) + 1):
+        for path, p in weights(upto):
+            filtered[upto - 1, path[-1]] += p
+    smoothed, best = np.zeros((len(seen), n)), {}
+    for path, p in weights(len(seen)):
+        smoothed[np.arange(len(seen)), list(path)] += p
+        best[path] = p
+    return filtered / filtered.sum(axis=1, keepdims=True), smoothed / smoothed.sum(axis=1, keepdims=True), best
+
+
+@pytest.mark.parametrize("options", [{}, {"constraint": "delta=0.3"}, {"scope": "component"}], ids=str)
+def test_beliefs_are_the_enumerated_ones(options):
+    one, seen = played(**options)
+    filtered, smoothed, paths = enumerated(seen, MODEL)
+    beliefs = {name: Adversary(name, name, MODEL).beliefs(seen) for name in METHODS}
+    assert np.allclose(beliefs["tracker"], filtered) and np.allclose(beliefs["smoother"], smoothed)
+    assert paths[tuple(beliefs["viterbi"].argmax(axis=1).tolist())] == pytest.approx(max(paths.values()))
+    assert np.allclose(beliefs["tracker"][-1], one.posterior.probability)
+    powers = [np.full(6, 1 / 6) @ np.linalg.matrix_power(TRANSITION, t) for t in range(1, STEPS + 1)]
+    assert np.allclose(beliefs["prior"], powers)
+    alone = np.where(seen[1].plan.still_possible(seen[1].z), np.exp(seen[1].plan.log_likelihood(seen[1].z)), 0)
+    assert np.allclose(beliefs["memoryless"][1], alone / alone.sum())
+    assert all(np.allclose(rows.sum(axis=1), 1) for rows in beliefs.values())
+
+
+def test_a_gap_is_moved_through():
+    one = session(seed=3)
+    one.skip(2)
+    plan = one.plan
+    release = one.release(1)
+    seen = [Seen(release.t, release.z_lattice, plan)]
+    assert np.allclose(Adversary("t", "tracker", MODEL).beliefs(seen)[0], one.posterior.probability)
+    assert np.allclose(Adversary("s", "smoother", MODEL).beliefs(seen)[0], one.posterior.probability)
+
+
+def test_measures_are_their_definitions():
+    scores = Scores(SPACE.answers)
+    belief = np.array([0.5, 0.25, 0.25, 0, 0, 0])
+    scores.add("u", 1, belief, 1, 3)
+    scores.add("u", 2, np.eye(6)[4], 4, 6)
+    measured = scores.done("me")
+    distances = np.linalg.norm(ANSWERS - ANSWERS[1], axis=1)
+    assert measured.expected_error.tolist() == [pytest.approx(belief @ distances), 0]
+    assert measured.guess_error[0] == pytest.approx(np.linalg.norm(belief @ ANSWERS - ANSWERS[1]))
+    assert measured.success.tolist() == [0, 1] and measured.probability.tolist() == [0.25, 1]
+    assert measured.entropy.tolist() == [1.5, 0] and measured.degree.tolist() == [3, 6]
+    assert measured.overall()["success"] == 0.5
+    assert measured.per_step()["degree"].tolist() == [3, 6]
+
+
+def released(truth, epsilon, seed=1, **options):
+    return dphmm.release_many(truth, MODEL, POLICY, SPACE, epsilon, bits=FixedBits(seed), progress=False, **options)
+
+
+def test_who_knows_more_errs_less():
+    truth = walks(users=40, steps=20, seed=5)
+    report = attack(released(truth, 1), truth, MODEL, POLICY, SPACE, 1)
+    error = {name: report[name].overall()["expected_error"] for name in METHODS}
+    assert error["prior"] > error["tracker"] > error["smoother"]
+    assert error["memoryless"] > error["tracker"]
+    right = {name: report[name].overall()["success"] for name in METHODS}
+    assert right["smoother"] > right["tracker"] > right["prior"]
+    assert report["viterbi"].overall()["entropy"] == 0
+    # More noise, less known; nobody is exposed.
+    noisy = attack(released(truth, "0.1"), truth, MODEL, POLICY, SPACE, "0.1", adversaries=["tracker"])
+    assert noisy["tracker"].overall()["expected_error"] > error["tracker"]
+    assert report["tracker"].degree.min() >= 2
+    assert report.rows == len(truth) and report.outside == 0
+    document = json.loads(json.dumps(report.document(), allow_nan=False))
+    assert len(document["tracker"]["per_step"]["t"]) == int(truth["step"].max()) + 1
+    assert "owner alone" in report.lines[0]
+
+
+def test_the_tracker_is_right_as_often_as_it_thinks():
+    """Calibration: where the chain is the public one, E[belief in the truth] = E[sum of squared beliefs].
+
+    1,200 rows of 150 independent people; the mean difference is compared with 4.9 of its standard errors over people.
+    """
+    rng = np.random.default_rng(2)
+    rows = []
+    for user in range(150):
+        state = int(rng.integers(6))
+        for step in range(8):
+            state = int(rng.choice(6, p=TRANSITION[state]))
+            rows.append((f"u{user}", step, str(state)))
+    truth = pd.DataFrame(rows, columns=["user", "step", "state"])
+    squares = []
+
+    class Noting(Adversary):
+        def beliefs(self, seen):
+            found = super().beliefs(seen)
+            squares.extend((found**2).sum(axis=1))
+            return found
+
+    who = Noting("t", "tracker", MODEL)
+    tracker = attack(released(truth, 1), truth, MODEL, POLICY, SPACE, 1, adversaries=[who])["t"]
+    by_person = (tracker.probability - np.array(squares)).reshape(150, 8).mean(axis=1)
+    assert abs(by_person.mean()) < 4.9 * by_person.std() / math.sqrt(150)
+
+
+def test_a_wrong_chain_does_worse_and_a_richer_one_better():
+    """People who go round one way: a chain of the last two states knows where they come from."""
+    n = 5
+    ring = dphmm.StateSpace(
+        np.round(20 * np.array([[math.cos(a), math.sin(a)] for a in 2 * math.pi * np.arange(n) / n]))
+    )
+    either = (np.roll(np.eye(n), 1, axis=1) + np.roll(np.eye(n), -1, axis=1)) / 2
+    public = dphmm.MarkovModel(np.full(n, 1 / n), either)
+    rng = np.random.default_rng(4)
+    rows = []
+    for user in range(60):
+        state, way = int(rng.integers(n)), int(rng.choice([-1, 1]))
+        for step in range(8):
+            state = (state + way) % n
+            rows.append((f"u{user}", step, str(state)))
+    truth = pd.DataFrame(rows, columns=["user", "step", "state"])
+    policy = dphmm.policy.complete(n)
+    out = dphmm.release_many(truth, public, policy, ring, 1, bits=FixedBits(2), progress=False)
+    # Hidden states: (way, state); the way never changes.
+    ahead, back = np.roll(np.eye(n), 1, axis=1), np.roll(np.eye(n), -1, axis=1)
+    rich = np.block([[ahead, np.zeros((n, n))], [np.zeros((n, n)), back]])
+    richer = dphmm.MarkovModel(np.full(2 * n, 1 / (2 * n)), rich)
+    wrong = dphmm.MarkovModel(np.full(n, 1 / n), 0.9 * np.eye(n) + 0.1 * either)
+    stuck = dphmm.MarkovModel(np.eye(n)[0], np.eye(n))
+    who = [
+        Adversary("public", "tracker", public),
+        Adversary("richer", "tracker", richer, states=np.tile(np.arange(n), 2)),
+        Adversary("richer smoother", "smoother", richer, states=np.tile(np.arange(n), 2)),
+        Adversary("wrong", "tracker", wrong),
+        Adversary("stuck", "tracker", stuck),
+    ]
+    report = attack(out, truth, public, policy, ring, 1, adversaries=who)
+    share = {one.name: report[one.name].overall()["probability"] for one in who}
+    assert share["richer smoother"] > share["richer"] > share["public"] > share["wrong"]
+    assert report["stuck"].overall()["entropy"] == 0
+
+
+def test_a_wrong_chain_that_an_answer_refutes_begins_anew():
+    answers = np.array([[0, 0], [1, 0], [0, 5], [1, 5]])
+    stay = dphmm.MarkovModel(np.full(4, 0.25), np.eye(4))
+    one = session(
+        model=stay, policy=dphmm.policy.from_edges([(0, 1), (2, 3)], 4), space=dphmm.StateSpace(answers), flat="allow"
+    )
+    plan = one.plan
+    release = one.release(3)
+    sure = dphmm.MarkovModel(np.eye(4)[0], np.eye(4))
+    belief = Adversary("sure", "tracker", sure).beliefs([Seen(1, release.z_lattice, plan)])[0]
+    assert belief[:2].tolist() == [0, 0] and belief.sum() == pytest.approx(1)
+
+
+def test_a_truth_that_is_not_the_release_s_is_refused_without_a_word_of_it():
+    truth = walks()
+    out = released(truth, 1)
+    for other in (truth.iloc[:-3], truth[truth["user"] != "u1"]):
+        with pytest.raises(InvalidInput, match="truth") as refused:
+            attack(out, other, MODEL, POLICY, SPACE, 1)
+        assert "u1" not in str(refused.value)
+    with pytest.raises(InvalidInput, match="released"):
+        attack(out, truth, MODEL, POLICY, SPACE, 2)
+    with pytest.raises(InvalidInput, match="adversary"):
+        attack(out, truth, MODEL, POLICY, SPACE, 1, adversaries=["oracle"])
+
+
+def test_names_that_are_no_state_are_left_out_of_the_measures():
+    truth = walks()
+    out = released(truth.assign(state=["nowhere", *truth["state"][1:]]), 1)
+    report = attack(out, truth.assign(state=["nowhere", *truth["state"][1:]]), MODEL, POLICY, SPACE, 1)
+    assert report.outside == 1 and len(report["tracker"].t) == len(truth) - 1
+
+
+class TestLocalHulls:
+    """Example 11.2, corrected (erratum 8): s4s6 and s5s6 without s4s5."""
+
+    path = dphmm.policy.from_edges([(3, 5), (4, 5)], 6)
+    possible = np.array([False, False, False, True, True, True])
+
+    def test_every_answer_off_the_crossing_names_its_state(self):
+        hulls = LocalHulls.of(self.path, SPACE, 1, self.possible)
+        # On the line of s4 and s6 through f(s4): s6 has a hull of full rank and could be anywhere.
+        assert hulls.consistent(np.array([2, 3])).tolist() == [3, 5]
+        assert hulls.consistent(np.array([3, 2])).tolist() == [4, 5]
+        assert hulls.consistent(ANSWERS[5]).tolist() == [3, 4, 5]
+        assert hulls.consistent(np.array([9, -7])).tolist() == [5]
+
+    def test_it_guesses_better_than_one_hull_allows(self):
+        hulls = LocalHulls.of(self.path, SPACE, 1, self.possible)
+        bits = ReplayBits(6)
+        local, together = hulls.attack(5, draws=1500, bits=bits)
+        assert local.certain > 0.3 and together.certain == 0
+        assert local.probability > together.probability + 0.1
+        for state in (3, 4):
+            local, together = hulls.attack(state, draws=1500, bits=bits)
+            assert local.right > together.right
+
+    def test_under_figure_3b_there_is_no_attack(self):
+        """As printed: the three hulls are one, and the two laws are the same."""
+        hulls = LocalHulls.of(POLICY, SPACE, 1, self.possible)
+        for z in itertools.product(range(-3, 6), repeat=2):
+            assert np.allclose(hulls.local.likelihoods(np.array(z)), hulls.together.likelihoods(np.array(z)))
+        local, together = hulls.attack(3, draws=2000, bits=ReplayBits(1))
+        assert abs(local.right - together.right) < 4.9 * math.sqrt(0.5 / 2000)
+
+    def test_a_state_that_is_not_possible(self):
+        with pytest.raises(InvalidInput, match="state"):
+            LocalHulls.of(self.path, SPACE, 1, self.possible).attack(0)
+
+
+class TestExposure:
+    def test_example_6_1(self):
+        """C = {3, 4, 5, 6}: s3 is exposed, and told from all others by more than ε."""
+        (found,) = exposure(POLICY, SPACE, 1, [2, 3, 4, 5], draws=2000, bits=ReplayBits(3))
+        assert found.state == 2 and 1 < found.loss < math.inf
+        assert found.guesses.certain == 0 and found.guesses.right > 0.4
+
+    def test_a_flat_hull_names_its_states(self):
+        """C = {2, 3, 5}: the hull is a segment, s5 is off its line, and every answer of s5 says so."""
+        (found,) = exposure(POLICY, SPACE, 1, [1, 2, 4], draws=500, bits=ReplayBits(3))
+        assert found.state == 4 and found.loss == math.inf
+        assert found.guesses == (found.guesses.__class__)(1.0, 1.0, 1.0)
+
+    def test_no_edges_at_all(self):
+        found = exposure(dphmm.policy.from_edges([], 6), SPACE, 1, draws=50)
+        assert [one.state for one in found] == list(range(6)) and all(one.guesses.certain == 1 for one in found)
+
+    def test_a_protectable_graph_exposes_nobody(self):
+        assert exposure(POLICY, SPACE, 1, draws=50) == []
+        protected = dphmm.protectable_graph(POLICY, SPACE, [2, 3, 4, 5])
+        assert exposure(protected, SPACE, 1, [2, 3, 4, 5], draws=50) == []
+
+    def test_it_is_the_library_s_notion(self):
+        for states in itertools.combinations(range(6), 3):
+            found = [one.state for one in exposure(POLICY, SPACE, 1, list(states), draws=5, bits=ReplayBits(1))]
+            assert found == dphmm.exposed_states(POLICY, SPACE, list(states)).tolist()
+
+
+def test_everywhere_is_what_it_says():
+    assert everywhere(3).transition.toarray().tolist() == np.full((3, 3), 1 / 3).tolist()

@@ -1,0 +1,364 @@
+"""`check_released` finds every tampering with a finished release, and nothing in a right one.
+
+Claims: releases of every kind of option are acquitted with their ledger, their statement and without either; a changed
+answer, a row that the ledger does not hold, another plan, a column too many, notes in the file, a changed estimate,
+cost, statement, account or charge, replayable noise and a wrong option are each convicted by the finding that names
+them. All of it is deterministic but for the noise, and no claim hangs on that.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dphmm
+from audit.small import MODEL, POLICY, SPACE, FixedBits
+from dphmm.audit import check_released
+from dphmm.batch import Batch
+from dphmm.errors import InvalidInput
+from dphmm.storage.released import released_table
+from dphmm.storage.statement import Published, load_statement, privacy_statement, save_statement, write_statement
+from dphmm.storage.tables import write_table
+from dphmm.storage.trajectories import trajectories_from_table
+from running_example import TRANSITION
+
+OPTIONS = [
+    {},
+    {"constraint": "delta=0.2"},
+    {"flat": "allow", "mechanism": "discrete-knorm"},
+    {"scope": "component"},
+    {"protection": "min-error", "start": "at"},
+]
+
+
+def walks(users=4, steps=8, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = []
+    for user in range(users):
+        state = int(rng.integers(6))
+        for step in range(steps):
+            state = int(rng.choice(6, p=TRANSITION[state]))
+            if rng.random() < 0.8:
+                rows.append((f"u{user}", step, str(state)))
+    return pd.DataFrame(rows, columns=["user", "step", "state"])
+
+
+class Finished:
+    """A release with its ledger, as a file with a statement, and what it was made under."""
+
+    def __init__(
+        self, folder, bits=None, suffix=".parquet", model=MODEL, policy=POLICY, space=SPACE, table=None, **options
+    ):
+        self.ledger = dphmm.open_ledger(folder / "ledger.db")
+        self.path = folder / f"released{suffix}"
+        self.public = (model, policy, space, 1)
+        self.options = options
+        batch = Batch(*self.public, ledger=self.ledger, bits=bits or FixedBits(3), **options)
+        loaded = trajectories_from_table(walks() if table is None else table).trajectories
+        rows = [row for chunk in batch.run(loaded) for row in chunk]
+        self.table = released_table(rows, space)
+        write_table(self.path, self.table)
+        parts = {"model": model, "policy": policy, "space": space, "options": batch.options}
+        write_statement(self.path, privacy_statement(Published(rows), **parts))
+
+    def check(self, released=None, ledger=True, **changed):
+        what = self.path if released is None else released
+        return check_released(what, *self.public, ledger=self.ledger if ledger else None, **(self.options | changed))
+
+    def tampered(self, change):
+        """The verdict on the table with one change, as a table: no statement is looked for."""
+        return self.check(change(self.table.to_pandas()))
+
+
+@pytest.fixture
+def finished(tmp_path):
+    return Finished(tmp_path)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_right_release_is_acquitted(tmp_path, options, suffix):
+    one = Finished(tmp_path, suffix=suffix, **options)
+    for ledger in (True, False):
+        verdict = one.check(ledger=ledger)
+        assert verdict.findings == () and not verdict.convicted
+        assert len(verdict.verdicts) == verdict.plans >= 1
+        assert verdict.notes == () if ledger else "ledger" in verdict.notes[0]
+    assert one.check(one.table).notes == ("the privacy statement, which lies beside a file",)
+    assert "nothing is wrong" in verdict.lines[0]
+
+
+def changed_z(frame):
+    frame.loc[5, "z_0"] += 1
+    return frame
+
+
+def off_the_lattice(frame):
+    frame.loc[5, "z_0"] += 2.0**-30
+    return frame
+
+
+def another_plan(frame):
+    frame.loc[5, "plan"] = "0" * 64
+    return frame
+
+
+def an_extra_column(frame):
+    return frame.assign(speed=1.0)
+
+
+def a_row_of_nobody(frame):
+    more = frame.iloc[[-1]].assign(step=frame["step"].max() + 3)
+    return pd.concat([frame, more], ignore_index=True)
+
+
+def a_user_of_nobody(frame):
+    return pd.concat([frame, frame[frame["user"] == "u0"].assign(user="zed")], ignore_index=True)
+
+
+def another_estimate(frame):
+    frame.loc[5, "estimate_1"] += 0.01
+    return frame
+
+
+def another_state(frame):
+    frame.loc[5, "estimate"] = "0" if frame.loc[5, "estimate"] != "0" else "1"
+    return frame
+
+
+def another_cost(frame):
+    frame.loc[5, "cost"] /= 2
+    return frame
+
+
+def another_order(frame):
+    return frame.iloc[::-1].reset_index(drop=True)
+
+
+def columns_moved(frame):
+    return frame[list(frame.columns[::-1])]
+
+
+def a_row_twice(frame):
+    return pd.concat([frame.iloc[:1], frame], ignore_index=True)
+
+
+TAMPERED = {
+    changed_z: "not the one in the ledger",
+    off_the_lattice: "no lattice point",
+    another_plan: "a plan that is not the one in the ledger",
+    an_extra_column: "columns that no release has",
+    a_row_of_nobody: "a row that the ledger does not hold",
+    a_user_of_nobody: "whom the ledger does not know",
+    another_estimate: "an estimate that does not follow",
+    another_state: "a likeliest state that does not follow",
+    another_cost: "epsilon or cost",
+    another_order: "not in the order",
+    columns_moved: "columns are in another order",
+    a_row_twice: "stands twice",
+}
+
+
+@pytest.mark.parametrize("change", TAMPERED, ids=lambda change: change.__name__)
+def test_a_changed_table_is_convicted(finished, change):
+    verdict = finished.tampered(change)
+    assert verdict.convicted
+    assert any(TAMPERED[change] in finding for finding in verdict.findings), verdict.findings
+
+
+@pytest.mark.parametrize("options", [{}, {"constraint": "delta=0.2"}], ids=str)
+def test_without_a_ledger_a_changed_answer_does_not_fit_what_was_made_of_it(tmp_path, options):
+    one = Finished(tmp_path, **options)
+    verdict = one.check(changed_z(one.table.to_pandas()), ledger=False)
+    assert verdict.convicted and any("does not follow" in f or "whose plan" in f for f in verdict.findings)
+
+
+def test_a_dropped_row_is_told(finished):
+    """What the file does not show is no breach of the promise, but it was published somewhere, or nowhere."""
+    verdict = finished.tampered(lambda frame: frame.drop(index=3).reset_index(drop=True))
+    assert not verdict.convicted
+    assert verdict.notes[0].startswith("1 releases of these users that the ledger holds")
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"mechanism": "discrete-knorm"}, "the mechanism of the ledger"),
+        ({"constraint": "delta=0.3"}, "the constraint of the ledger"),
+        ({"start": "at"}, "the start of the ledger"),
+    ],
+)
+def test_another_option_is_convicted(finished, changed, words):
+    verdict = finished.check(**changed)
+    assert verdict.convicted and any(words in finding for finding in verdict.findings)
+    without = finished.check(ledger=False, **changed)
+    assert without.convicted
+
+
+def test_another_epsilon_or_policy_is_convicted(finished):
+    model, policy, space, _ = finished.public
+    for public in ((model, policy, space, Fraction(1, 2)), (model, dphmm.policy.complete(6), space, 1)):
+        assert check_released(finished.table, *public, ledger=finished.ledger).convicted
+        assert check_released(finished.table, *public).convicted
+
+
+def statement(finished, change):
+    """The verdict after one change to the statement."""
+    stated = load_statement(finished.path)
+    change(stated)
+    about = stated.pop("file")
+    save_statement(finished.path.with_name(finished.path.name + ".privacy.json"), stated, **about)
+    return finished.check()
+
+
+def _set(*path):
+    *outer, name, value = path
+
+    def change(stated):
+        for part in outer:
+            stated = stated[part]
+        stated[name] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_set("file", "sha256", "0" * 64), "file.sha256"),
+        (_set("epsilon", "0.5"), "epsilon"),
+        (_set("totals", "cost_sum", "0"), "totals.cost_sum"),
+        (_set("totals", "epsilon_sum", "0"), "totals.epsilon_sum"),
+        (_set("published", "rows", 1), "published.rows"),
+        (_set("plans", "sha256", "0" * 64), "plans.sha256"),
+        (_set("policy", "sha256", "0" * 64), "policy.sha256"),
+        (_set("randomness", "secure", False), "replayable"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_changed_statement_is_convicted(finished, change, words):
+    assert not finished.check().convicted
+    verdict = statement(finished, change)
+    assert any(words in finding for finding in verdict.findings)
+
+
+def test_a_file_changed_after_its_statement_is_convicted(finished):
+    write_table(finished.path, finished.table.set_column(2, "z_0", pa.array(finished.table["z_0"].to_numpy() + 1)))
+    assert any("file.sha256" in finding for finding in finished.check().findings)
+
+
+def test_a_statement_that_cannot_be_read_is_convicted(finished):
+    beside = finished.path.with_name(finished.path.name + ".privacy.json")
+    beside.write_text("{}")
+    assert any("cannot be read" in finding for finding in finished.check().findings)
+    beside.unlink()
+    verdict = finished.check()
+    assert not verdict.convicted and verdict.notes == ("the privacy statement: there is none beside the file",)
+
+
+def test_notes_in_the_file_are_convicted(finished):
+    pq.write_table(finished.table.replace_schema_metadata({"truth": "here"}), finished.path)
+    verdict = finished.check()
+    assert any("notes in the Parquet file" in f and "truth" in f for f in verdict.findings)
+
+
+def test_replayable_noise_is_convicted(tmp_path):
+    verdict = Finished(tmp_path, bits=dphmm.ReplayBits(1)).check()
+    assert any("replayable" in finding for finding in verdict.findings)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("DELETE FROM release WHERE t = 3 AND session = 1", "does not hold"),
+        ("UPDATE release SET cost = '1' WHERE session = 1", "charged otherwise"),
+        ("UPDATE account SET cost_nanos = 0", "an account that is not that of its releases"),
+        ("UPDATE account SET epsilon = '1'", "an account that is not that of its releases"),
+        ("UPDATE plan SET hash = replace(hash, 'a', 'b')", "plan"),
+    ],
+)
+def test_a_changed_ledger_is_convicted(tmp_path, sql, words):
+    full = pd.DataFrame([("u0", step, str(step % 6)) for step in range(6)], columns=["user", "step", "state"])
+    one = Finished(tmp_path, model=dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6)), table=full)
+    assert not one.check().convicted
+    one.ledger.close()
+    with sqlite3.connect(tmp_path / "ledger.db") as direct:
+        direct.execute("PRAGMA foreign_keys = OFF")
+        for (name,) in direct.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            direct.execute(f"DROP TRIGGER {name}")
+        direct.execute(sql)
+    direct.close()
+    one.ledger = dphmm.open_ledger(tmp_path / "ledger.db")
+    verdict = one.check()
+    assert any(words in finding for finding in verdict.findings), verdict.findings
+
+
+def test_a_bug_in_the_planner_is_found_in_the_file(tmp_path, monkeypatch):
+    """The plans are made again with the bug and their hashes agree: only their exact audit can say that they leak."""
+    from exactness import mutants
+
+    mutants.offset_minus_one(monkeypatch)
+    verdict = Finished(tmp_path).check()
+    assert verdict.findings == () and verdict.convicted
+    assert verdict.document()["plans_convicted"]
+
+
+def test_several_queries_of_a_subject(tmp_path):
+    """The partners that the first query fixed are read from the ledger; totals are over both."""
+    other = dphmm.StateSpace([[0], [3], [1], [5], [4], [9]])
+    with dphmm.open_ledger(tmp_path / "l.db") as ledger:
+        one = dphmm.release_many(walks(), MODEL, POLICY, SPACE, 1, ledger=ledger, progress=False, bits=FixedBits(1))
+        two = dphmm.release_many(
+            walks(), MODEL, POLICY, other, 2, ledger=ledger, query="other", progress=False, bits=FixedBits(2)
+        )
+        assert check_released(one, MODEL, POLICY, SPACE, 1, ledger=ledger).findings == ()
+        assert check_released(two, MODEL, POLICY, other, 2, ledger=ledger, query="other").findings == ()
+
+
+def test_a_map_with_times(tmp_path):
+    grid = dphmm.Grid(10.0, 50.0, 10.056, 50.036, 1000)
+    n = grid.n_states
+    model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), step=300)
+    policy = dphmm.policy.radius(grid, 1500)
+    rng = np.random.default_rng(1)
+    times = pd.date_range("2024-05-06T08:01", periods=9, freq="5min", tz="UTC")
+    places = pd.DataFrame(
+        {"user": "ann", "t": times, "lat": rng.uniform(50, 50.03, 9), "lon": rng.uniform(10, 10.05, 9)}
+    )
+    one = Finished(tmp_path, model=model, policy=policy, space=grid, table=places)
+    assert one.check().findings == ()
+    moved = one.table.to_pandas()
+    moved.loc[2, "z_lat"] += 1e-6
+    assert any("z_lat" in finding for finding in one.check(moved).findings)
+    late = one.table.to_pandas()
+    late.loc[2, "t"] += pd.Timedelta(seconds=7)
+    assert any("times that are not those of the steps" in finding for finding in one.check(late).findings)
+
+
+def test_the_document_is_json(finished):
+    text = json.dumps(finished.check().document(), allow_nan=False)
+    assert json.loads(text)["rows"] == len(finished.table)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda frame: frame.drop(columns="plan"), "plan"),
+        (lambda frame: frame.iloc[:0], "0 rows"),
+        (lambda frame: frame.drop(columns="z_1"), "z_1"),
+        (lambda frame: frame.assign(step=0), "step"),
+        (lambda frame: frame.assign(z_0=math.nan), "z_0"),
+    ],
+)
+def test_what_is_no_released_table_is_refused_in_one_line(finished, change, words):
+    with pytest.raises(InvalidInput, match=words) as refused:
+        finished.tampered(change)
+    assert "\n" not in str(refused.value)

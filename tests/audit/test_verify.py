@@ -1,0 +1,309 @@
+"""`dphmm.audit.verify` convicts plans with one thing wrong, acquits right ones, and its numbers are right.
+
+Claims: it says of random plans what the exact checker of tests/exactness says (worst loss, degrees, exposed states,
+cost), which shares no code with it; it acquits all plans of the library that it is shown; it convicts twelve wrong
+plans, each by the finding that names what is wrong, and bugs planted in the planner. It never draws, so it cannot have
+looked at a true state. All of it is deterministic: no error rates.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dphmm
+from audit import planted
+from audit.small import MODEL, POLICY, SPACE, everywhere, session
+from dphmm.audit import verify, verify_steps
+from dphmm.audit.law import Law
+from dphmm.errors import InvalidInput
+from dphmm.mechanisms import DiscreteKNorm, Staircase
+from dphmm.session.plan import Plan
+from exactness import mutants, support
+from exactness.__main__ import SEED
+from exactness.case import Case
+from exactness.instances import Instance
+from exactness.play import Play
+from exactness.required_pairs import policy_edges
+from running_example import ANSWERS, EDGES_3B
+
+AUDIT = Path(dphmm.__file__).parent / "audit"
+#: What decides in an exact audit of a plan.
+EXACT = ("degrees", "history", "law", "reach", "required", "verdict", "verify")
+
+
+def cases(numbers):
+    """(plan, policy, space, case) of the plans that instances are played under."""
+    for number in numbers:
+        instance = Instance.numbered(SEED, number)
+        try:
+            play = Play.of(instance)
+        except dphmm.InvalidInput:
+            continue
+        edges = policy_edges(instance.policy, instance, play.spaces[instance.queries[0].name])
+        possible = {query.name: support.at_first(instance, query) for query in instance.queries}
+        reached = dict.fromkeys(possible, 1)
+        try:
+            for step in play.steps():
+                name = step.query.name
+                while reached[name] < step.t:
+                    possible[name], reached[name] = support.reach(instance, possible[name]), reached[name] + 1
+                case = Case(instance, step, edges, possible[name])
+                yield step.plan, play.policy, step.space, case
+                possible[name] = support.left_by(case)
+        except (dphmm.InvalidInput, dphmm.Unprotectable, dphmm.DegenerateHull):
+            continue
+
+
+def unbounded(loss):
+    return math.inf if loss is None else loss
+
+
+def quick(most):
+    """Numbers of instances in one and two dimensions on few states."""
+    made = ((number, Instance.numbered(SEED, number)) for number in range(10 * most))
+    fit = (n for n, one in made if one.n <= 12 and all(query.answers.shape[1] <= 2 for query in one.queries))
+    return list(itertools.islice(fit, most))
+
+
+@pytest.mark.parametrize("most", [40, pytest.param(600, marks=pytest.mark.long)])
+def test_the_numbers_are_those_of_the_exact_checker(most):
+    seen = 0
+    for plan, policy, space, case in cases(quick(most) if most < 100 else range(most)):
+        verdict = verify(plan, policy, space, support=case.support)
+        assert not verdict.convicted, (case.where, verdict.findings)
+        assert verdict.loss == max((unbounded(case.worst(a, b)) for _, a, b in case.required), default=0), case.where
+        among = {s: sum(unbounded(case.worst(s, o)) <= case.epsilon for o in case.possible) for s in case.possible}
+        assert {s: int(verdict.degrees[s]) for s in case.possible} == among, case.where
+        losses = [unbounded(case.worst(a, b)) for a, b in itertools.combinations(case.planned, 2)]
+        assert verdict.cost == max(losses, default=0) == plan.cost, case.where
+        seen += 1
+    assert seen > most
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "discrete-knorm", "staircase"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"scope": "component"}, {"flat": "allow"}, {"constraint": "delta=0.2"}, {"protection": "min-error"}],
+    ids=str,
+)
+def test_sessions_are_acquitted_step_after_step(mechanism, options):
+    one = session(mechanism=mechanism, **options)
+    for t in range(4):
+        verdict = verify(one)
+        assert verdict.findings == ()
+        assert verdict.loss == 1 or not verdict.pairs
+        if t == 1:
+            one.skip()
+        one.release(t)
+
+
+def test_the_running_example():
+    """Example 5.1: degrees 4, 6, 3, 5, 4, 4; the largest norm of a pair is 2 (docs/theory.md 10)."""
+    verdict = verify(session(model=everywhere(), mechanism="discrete-knorm"))
+    assert verdict.degrees.tolist() == [4, 6, 3, 5, 4, 4]
+    assert (verdict.factor, verdict.cost, verdict.loss) == (2, 2, 1)
+    a, b = verdict.cost_pair
+    assert verdict.bodies[0].facets == verdict.bodies[0].met == 3
+    # Every loss of a required pair was found again by enumeration; s1 is hidden without an edge.
+    assert verdict.enumerated >= 5 and verdict.exposed.size == 0
+    assert (
+        Law.of(session(model=everywhere(), mechanism="discrete-knorm").plan.mechanisms[0]).norm(ANSWERS[a] - ANSWERS[b])
+        == 2
+    )
+
+
+@pytest.mark.parametrize(("wrong", "words"), planted.WRONG, ids=[wrong.__name__ for wrong, _ in planted.WRONG])
+def test_a_wrong_plan_is_convicted_for_what_is_wrong(wrong, words):
+    """Example 6.1's states: s3 has to be joined, so a stale hull is a smaller one."""
+    support = np.array([False, False, True, True, True, True])
+    within = np.where(support, 0.25, 0.0)
+    model = dphmm.MarkovModel(within, np.tile(within, (6, 1)), start="at")
+    one = session(model=model, mechanism="discrete-knorm")
+    right = one.plan
+    assert len(right.joins) and verify(right, POLICY, SPACE, support=support).findings == ()
+    bad = wrong(right, POLICY, SPACE)
+    if wrong is planted.another_epsilon:
+        one._planner._plans.clear()
+        one._planner._make = lambda *parts: bad
+        verdict = verify(one)
+    else:
+        verdict = verify(bad, POLICY, SPACE, support=support)
+    assert verdict.convicted
+    assert any(words in finding for finding in verdict.findings), verdict.findings
+    assert "CONVICTED" in verdict.lines[0]
+
+
+BUGS = {
+    mutants.stale_hull: "joined pair",
+    mutants.one_sided_differences: "policy pair",
+    mutants.surrogate_edges_dropped: "policy pair",
+    mutants.offset_minus_one: "loses",
+    mutants.self_connection: "exposed",
+    mutants.nobody_exposed: "exposed",
+    mutants.isolated_left_alone: "exposed",
+    mutants.epsilon_charged_as_cost: "is charged",
+    mutants.likelihood_of_another_epsilon: "another law",
+}
+_FIT = {plant: fit for plant, _, fit in mutants.MUTANTS}
+
+
+@pytest.mark.parametrize("plant", BUGS, ids=lambda plant: plant.__name__)
+def test_a_bug_in_the_planner_is_convicted(plant, monkeypatch):
+    numbers = [n for n in range(300) if _FIT[plant](Instance.numbered(SEED, n))]
+    plant(monkeypatch)
+    for number in numbers:
+        for plan, policy, space, case in cases([number]):
+            verdict = verify(plan, policy, space, support=case.support)
+            if any(BUGS[plant] in finding for finding in verdict.findings):
+                return
+    pytest.fail(f"{plant.__name__} was not noticed")
+
+
+def test_a_support_from_floats_is_convicted(monkeypatch):
+    """A session that calls an unlikely state impossible: its history is moved by sets here."""
+    mutants.support_from_floats(monkeypatch)
+    transition = np.full((3, 3), 0.01) + 0.97 * np.eye(3)
+    model = dphmm.MarkovModel(np.array([0.98, 0.01, 0.01]), transition)
+    line = dphmm.StateSpace([[0], [1], [2]])
+    one = session(model=model, policy=dphmm.policy.complete(3), space=line)
+    assert any("takes them to be impossible" in finding for finding in verify(one).findings)
+
+
+def test_a_plan_of_another_step_is_convicted(monkeypatch):
+    """Plans found again by how many states are possible: at step 2 it is two others."""
+    mutants.plans_cached_by_size(monkeypatch)
+    there_and_back = np.array([[0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]], dtype=float)
+    model = dphmm.MarkovModel(np.array([0.5, 0.5, 0, 0]), there_and_back, start="at")
+    space = dphmm.StateSpace([[0], [1], [5], [9]])
+    one = session(model=model, policy=dphmm.policy.complete(4), space=space)
+    assert not verify(one).convicted
+    one.release(0)
+    assert any("takes them to be impossible" in finding for finding in verify(one).findings)
+
+
+def test_flat_bodies_narrow_the_support_as_the_session_says():
+    """flat="allow": what an answer excludes is excluded here too, by multiplying back."""
+    answers = np.array([[0, 0], [1, 0], [0, 5], [1, 5]])
+    stay = dphmm.MarkovModel(np.full(4, 0.25), np.eye(4))
+    policy = dphmm.policy.from_edges([(0, 1), (2, 3)], 4)
+    one = session(model=stay, policy=policy, space=dphmm.StateSpace(answers), flat="allow")
+    assert verify(one).cost == math.inf
+    one.release(2)
+    assert one.support.tolist() == [False, False, True, True]
+    verdict = verify(one)
+    assert verdict.findings == () and verdict.cost == 1
+    # And a support that keeps too little is convicted.
+    assert verify(one, support=np.array([False, True, True, True])).convicted
+
+
+def test_an_exposed_state_is_named():
+    policy = dphmm.policy.from_edges([(0, 1)], 3)
+    space = dphmm.StateSpace([[0], [1], [9]])
+    plan = session(model=everywhere(3), policy=policy, space=space).plan
+    bad = planted.stale_hull(plan, policy, space)
+    verdict = verify(bad, policy, space)
+    assert verdict.exposed.tolist() == [2] and verdict.degrees.tolist() == [2, 2, 1]
+    assert any("states 2 are exposed" in finding for finding in verdict.findings)
+
+
+def test_nothing_is_drawn(monkeypatch):
+    one = session()
+    one.release(2)
+    before = one.releases
+
+    def never(*parts):
+        raise AssertionError("an audit of a plan draws nothing")
+
+    monkeypatch.setattr(Plan, "draw", never)
+    monkeypatch.setattr(DiscreteKNorm, "noise", never)
+    monkeypatch.setattr(Staircase, "noise", never)
+    assert not verify(one).convicted
+    assert one.releases == before and one.t == 2
+
+
+@pytest.mark.parametrize("module", EXACT)
+def test_it_shares_no_arithmetic_with_the_planner(module):
+    """No module that decides imports sensitivity, the planner, or a private part of a policy."""
+    tree = ast.parse((AUDIT / f"{module}.py").read_text())
+    named = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    named += [alias.name for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names]
+    forbidden = ("dphmm.sensitivity", "dphmm.session.planner", "dphmm.policy._", "dphmm.mechanisms", "exactness")
+    assert not [name for name in named if name.startswith(forbidden)]
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)])
+@pytest.mark.parametrize("offset", [None, Fraction(0), Fraction(1, 3), Fraction(9, 10)])
+def test_enumeration_finds_the_loss_again(epsilon, offset):
+    """Over a window of answers the largest ratio is ε·N(v), or ε·⌈N(v)⌉: for norms below 1, at 1, above."""
+    hull = dphmm.sensitivity_hull(POLICY, SPACE)
+    law = Law.of(DiscreteKNorm(hull, epsilon) if offset is None else Staircase(hull, epsilon, offset))
+    for v in itertools.product(range(-3, 4), range(-2, 3)):
+        vector = np.array(v)
+        assert law.enumerated(vector, 10**6) == law.loss(law.norm(vector))
+    smaller = Law(law.kind, epsilon, law.offset, law.basis, law.coordinates, 2 * law.normals, 2 * law.offsets - 1)
+    assert smaller.enumerated(np.array([4, 1]), 10**6) > epsilon
+
+
+def test_huge_numbers_do_not_overflow():
+    space = dphmm.StateSpace([[0, 0], [2**27, 1], [1, 2**27], [2**28 - 1, 2**28 - 3]], pitch=1)
+    verdict = verify(session(model=everywhere(4), policy=dphmm.policy.from_edges([(0, 1), (2, 3)], 4), space=space))
+    assert not verdict.convicted and verdict.loss == 1
+
+
+def test_cliques_are_what_their_edges_are():
+    """Complete, categorical and united policies are judged without listing their pairs; the verdict is the same."""
+    rng = np.random.default_rng(4)
+    space = dphmm.StateSpace(rng.integers(0, 9, (12, 2)))
+    labels = rng.integers(0, 3, 12)
+    kinds = [dphmm.policy.complete(12), dphmm.policy.categorical(labels.tolist())]
+    kinds.append(kinds[1].union(dphmm.policy.from_edges([(0, 5), (3, 9)], 12)))
+    for policy in kinds:
+        plan = session(model=everywhere(12), policy=policy, space=space, mechanism="discrete-knorm").plan
+        listed = dphmm.policy.from_edges(policy.edges(), 12)
+        one, other = verify(plan, policy, space), verify(plan, listed, space)
+        assert one.findings == other.findings == () and one.loss == other.loss
+        smaller = planted.shrunk_facet(plan, policy, space)
+        assert verify(smaller, policy, space).loss == verify(smaller, listed, space).loss > 1
+
+
+def test_a_clique_over_two_bodies_is_convicted():
+    plan = session(model=everywhere(), scope="component", mechanism="discrete-knorm").plan
+    verdict = verify(plan, dphmm.policy.complete(6), SPACE)
+    assert verdict.loss == math.inf and verdict.convicted
+
+
+def test_steps_are_verified_until_they_repeat():
+    found = verify_steps(MODEL, dphmm.policy.from_edges(EDGES_3B, 6), SPACE, 1, 50)
+    assert [t for t, _, _ in found] == [1]
+    corner = dphmm.MarkovModel(np.eye(6)[0], MODEL.transition.toarray())
+    found = verify_steps(corner, POLICY, SPACE, 1, 50)
+    assert len(found) > 2 and not any(verdict.convicted for _, _, verdict in found)
+    assert len(verify_steps(corner, POLICY, SPACE, 1, 50, constraint="delta=0.1")) == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [(lambda: verify(session().plan), "policy"), (lambda: verify(1), "session_or_plan")],
+)
+def test_one_line_of_refusal(what, words):
+    with pytest.raises(InvalidInput, match=words):
+        what()
+
+
+def test_another_number_of_states_is_refused():
+    with pytest.raises(InvalidInput, match="the plan's 6"):
+        verify(session().plan, dphmm.policy.complete(5), SPACE)
+
+
+def test_the_document_is_json():
+    import json
+
+    text = json.dumps(verify(session(scope="component")).document(), allow_nan=False)
+    assert json.loads(text)["cost"] is None
