@@ -130,11 +130,6 @@ def test_rows_that_cannot_be_read_are_counted_and_exit_3(tmp_path, run, one_json
     assert (tmp_path / "m.npz").exists()
 
 
-def test_private_learning_is_not_offered(town, tmp_path, run):
-    result = run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *GRID, "--epsilon", "1", code=2)
-    assert "--epsilon" in result.stderr
-
-
 def test_a_model_is_replaced_only_by_force(site, tmp_path, run):
     out = tmp_path / "m.npz"
     out.write_bytes(b"mine")

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy import sparse
 
 import dphmm
 from dphmm.cli.answers import labels_by_state, space_of_answers
 from dphmm.cli.release_stream import BadLine, parse_line
 from dphmm.errors import DphmmError
 from dphmm.storage.importers import IMPORTERS
+from dphmm.storage.journal import Journal
 from dphmm.storage.statement import load_statement
 from dphmm.storage.tables import read_table
 from faults.forging import model_members, write_members
@@ -199,12 +201,45 @@ def _load(path: Path) -> object:
     return dphmm.load_trajectories(path)
 
 
+def _hidden_models() -> list[bytes]:
+    """A plain one, and one learned privately with sparse moves."""
+    from tempfile import TemporaryDirectory
+
+    hmm = dphmm.CategoricalHMM(2, n_features=3, random_state=1)
+    found = []
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "x.npz"
+        for moves in (np.full((2, 2), 0.5), sparse.csr_array(np.eye(2))):
+            hmm.set_params(init_params="")
+            hmm.startprob_, hmm.transmat_ = np.array([0.5, 0.5]), moves
+            hmm.emissionprob_ = np.full((2, 3), 1 / 3)
+            hmm.fit_private([[0, 1, 2]], epsilon=1, max_length=3, bits=dphmm.ReplayBits(1))
+            dphmm.save_hidden_model(hmm, file, symbols=NAMES[:3])
+            found.append(file.read_bytes())
+    return found
+
+
 _CSV = (table_text(","), quoted_cells, bytes_anywhere)
 _COLUMNS = "s1:s3"
 
 READERS: dict[str, Reader] = {
     "model": Reader(
         dphmm.load_model, ".npz", _models, (model_file, model_file, bytes_anywhere), covers=("load_model",)
+    ),
+    "journal": Reader(
+        Journal,
+        ".jsonl",
+        lambda: [b'{"cell": {"n": 1}, "rows": [{"x": 0.5}]}\n{"cell": {"n": 2}, "rows": []}\n', b""],
+        (bytes_anywhere, json_lines),
+        writes=True,  # a torn last line is cut off
+        covers=("Journal",),
+    ),
+    "hidden model": Reader(
+        dphmm.load_hidden_model,
+        ".npz",
+        _hidden_models,
+        (model_file, model_file, bytes_anywhere),
+        covers=("load_hidden_model",),
     ),
     "policy": Reader(
         lambda path: dphmm.load_policy(path, model=chain()),

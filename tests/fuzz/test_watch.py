@@ -87,7 +87,7 @@ def test_a_private_name_may_stand_in_a_header_but_never_a_number():
 def test_every_reader_is_in_the_registry():
     opened = {name for name in dphmm.__all__ if name.startswith(("load_", "open_"))}
     graphs = {name for name in dphmm.policy.__all__ if name in ("from_edge_list", "from_node_link", "from_graphml")}
-    tables = {"read_table", "labels_by_state", "space_of_answers", "parse_line", "load_statement"}
+    tables = {"read_table", "labels_by_state", "space_of_answers", "parse_line", "load_statement", "Journal"}
     covered = {name for reader in READERS.values() for name in reader.covers}
     assert covered == opened | graphs | tables | set(IMPORTERS)
 
@@ -113,16 +113,18 @@ def test_every_module_that_opens_files_for_reading_is_known():
     assert found == {
         "_kernels/compiled.py",  # the package's own sources
         "cli/release_stream.py",  # parse_line
+        "evaluation/running.py",  # settings.json of an experiment's folder, beside its journal
         "markov/model.py",  # its own provenance
         "policy/_files.py",  # from_edge_list, from_node_link, from_graphml
         "session/options.py",  # the options that a ledger recorded
         "session/plan.py",  # the plans that a ledger recorded
+        "storage/arrays.py",  # load_model, load_hidden_model
         "storage/importers/archives.py",  # geolife
         "storage/importers/gowalla.py",
         "storage/inputs.py",  # digests
+        "storage/journal.py",  # Journal
         "storage/ledger/connection.py",  # open_ledger
         "storage/ledger/rows.py",
-        "storage/models.py",  # load_model
         "storage/parquet_files.py",  # load_trajectories, read_table
         "storage/statement.py",  # load_statement, and its own schema
         "storage/unpacking.py",  # all that is packed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import struct
 import zipfile
@@ -17,7 +18,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
-from dphmm.storage import models
+from dphmm.storage import arrays
 from dphmm.storage.models import load_model, save_model
 
 
@@ -55,7 +56,7 @@ def rewritten(path, change, rehash=True):
     written = contents.pop("sha256")
     change(contents)
     if rehash:
-        written = f"sha256:{models._content_hash(contents)}\n".encode()
+        written = f"sha256:{arrays.content_hash(contents)}\n".encode()
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("sha256", written)
         for name, content in contents.items():
@@ -301,7 +302,7 @@ def test_saving_is_all_or_nothing(model, path, tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(models.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         save_model(MarkovModel([1, 0], np.eye(2)), path)
     assert path.read_bytes() == before

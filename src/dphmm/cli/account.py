@@ -1,4 +1,4 @@
-"""dphmm account: what a ledger says has been spent."""
+"""dphmm account: what a ledger says has been spent, and what learning a model cost."""
 
 from __future__ import annotations
 
@@ -22,14 +22,36 @@ _INSECURE = "releases were drawn from replayable bits: whoever has the seed can 
 
 
 @click.command("account", context_settings=CONTEXT)
-@click.argument("ledger", metavar="LEDGER")
+@click.argument("ledger", metavar="[LEDGER]", required=False)
 @click.option("--subject", metavar="NAME", help="One subject only.")
+@click.option("--model", metavar="M", help="Also what learning this model cost the people it was learned from.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-def account(ledger: str, subject: str | None, as_json: bool) -> None:
+def account(ledger: str | None, subject: str | None, model: str | None, as_json: bool) -> None:
     """Print what has been spent, per subject and query and at most, and which theorem each total is of.
 
-    Users' names are in a ledger; nobody's states are.
+    With --model, also or only, the guarantee under which a model (hidden or not) was learned. Users' names are in a
+    ledger; nobody's states are.
     """
+    from dphmm.cli.account_model import model_document, model_lines
+
+    if ledger is None and (model is None or subject is not None):
+        raise InvalidInput("LEDGER", "nothing", "a ledger file, or --model M alone")
+    # A model that cannot be read is refused before anything is printed.
+    learned = None if model is None else model_document(model)
+    subjects = [] if ledger is None else _summaries(ledger, subject)
+    if as_json:
+        document: dict[str, Any] = {}
+        if ledger is not None:
+            documents = [_subject_document(summary) for summary in subjects]
+            document = {"ledger": ledger, "subjects": documents, "totals": _totals_document(subjects)}
+        print_json(document if learned is None else {**document, "model": learned})
+        return
+    lines = [] if ledger is None else [*(line for each in subjects for line in _lines(each)), *_ending(subjects)]
+    for line in (*lines, *model_lines(learned)):
+        click.echo(line)
+
+
+def _summaries(ledger: str, subject: str | None) -> list[SubjectSummary]:
     from dphmm.accounting.summary import summarise_ledger
     from dphmm.storage.ledger import open_ledger
 
@@ -42,12 +64,7 @@ def account(ledger: str, subject: str | None, as_json: bool) -> None:
         subjects = summarise_ledger(opened, subject)
     if subject is not None and not subjects:
         raise InvalidInput("--subject", subject, "a subject of this ledger")
-    if as_json:
-        documents = [_subject_document(summary) for summary in subjects]
-        print_json({"ledger": ledger, "subjects": documents, "totals": _totals_document(subjects)})
-        return
-    for line in (*(line for summary in subjects for line in _lines(summary)), *_ending(subjects)):
-        click.echo(line)
+    return list(subjects)
 
 
 def _ending(subjects: Sequence[SubjectSummary]) -> list[str]:

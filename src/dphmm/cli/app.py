@@ -25,6 +25,7 @@ COMMANDS = {
     "policy": ("dphmm.cli.policy:policy", "Say which states must not be told apart."),
     "inspect": ("dphmm.cli.inspect:inspect", "What a model and a policy protect, and at what error."),
     "release": ("dphmm.cli.release:release", "Release trajectories step by step, privately."),
+    "query": ("dphmm.cli.query:query", "Counts, centroids, degrees, classifiers over dependent records."),
     "experiment": ("dphmm.cli.experiment:experiment", "Measure what the papers measured, again."),
     "smooth": ("dphmm.cli.smooth:smooth", "What all answers of a release together say of each step."),
     "audit": ("dphmm.cli.audit:audit", "Does a plan, a sampler or a release keep its promise?"),

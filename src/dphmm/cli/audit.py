@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -106,7 +105,7 @@ def _print(parts: list[tuple[str, Any]], as_json: bool) -> None:
     if as_json:
         document = {name: part.document() for name, part in parts}
         convicted = any(getattr(part, "convicted", False) for _, part in parts)
-        print_json(json.loads(json.dumps({"convicted": convicted, **document}, allow_nan=False)))
+        print_json({"convicted": convicted, **document})
         return
     for name, part in parts:
         if name.startswith("step"):

@@ -34,9 +34,13 @@ def space_facts(space: StateSpace) -> dict[str, Any]:
 
 def model_facts(model: MarkovModel) -> dict[str, Any]:
     """Where subjects can go, and where the model is from."""
+    from dphmm.cli.learned_words import learning_of
     from dphmm.markov.notes import absorbing_states, closed_classes
 
     provenance = model.provenance
+    learning = learning_of(model)
+    if learning is not None:
+        del learning["not_covered"]
     return {
         "possible_moves": model.n_transitions,
         "step_seconds": model.step,
@@ -47,6 +51,7 @@ def model_facts(model: MarkovModel) -> dict[str, Any]:
         "method": str(provenance.get("method", "unknown")),
         "private": provenance.get("private"),
         "fitted_on_people": provenance.get("n_users"),
+        "learning": learning,
         "sha256": model.digest,
         "notes": [by_name(note, model.space) for note in model.notes],
     }

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
+    from dphmm.cli.learned_words import both_rows
     from dphmm.cli.owner_view import drift_words, outside_words, rows_to_answer
     from dphmm.cli.public_warnings import first_step_warnings, model_warning
     from dphmm.cli.set_aside import by_reason, rejected_path, write_rejected
@@ -53,7 +54,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     document = _document(batch, published, statement, set_aside, len(loaded.rejected))
     if given["as_json"]:
         print_json({**document, "output": given["output"]})
-    console.say(_summary(document, given["output"]))
+    console.say([*_summary(document, given["output"]), *both_rows(statement["learning"])])
     if statement["totals"]["cost_unbounded_because"]:
         # A later step may be the first whose cost has no bound.
         console.warn(f"the cost is unbounded: {statement['totals']['cost_unbounded_because']}")
@@ -125,6 +126,7 @@ def _document(
         "cost_sum_meaning": totals["cost_sum_meaning"],
         "secure": statement["randomness"]["secure"],
         "model_people": statement["model"]["people"],
+        "learning": statement["learning"],
     }
 
 

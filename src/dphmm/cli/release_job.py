@@ -37,11 +37,15 @@ class Job:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
+        from dphmm.storage.learned import learning_event
+
         model, space = loaded_model(given["model"])
         policy = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
         job = cls(model, policy, space, given["epsilon"], choices)
         job.batch(None)
+        # A record of learning that contradicts itself is refused now, not when the statement is written.
+        learning_event(model.provenance)
         return job
 
     def batch(self, ledger: Ledger | None) -> Batch:

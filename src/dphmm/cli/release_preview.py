@@ -22,6 +22,7 @@ _STEPS = 3
 
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
+    from dphmm.cli.learned_words import coming_rows, learning_of
     from dphmm.cli.owner_view import outside_words
     from dphmm.cli.portrait import answer_unit
     from dphmm.cli.public_warnings import model_warning, plan_warnings, trapped_belief
@@ -44,6 +45,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         "answer_unit": answer_unit(job.space),
         "plans": [plan_document(step, plan) for step, plan in enumerate(plans, start=1)],
         "largest_epsilon_sum": str(longest * batch.options.epsilon),
+        "learning": learning_of(job.model),
     }
     if given["as_json"]:
         print_json(document)
@@ -56,6 +58,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         lines.append(("epsilon sum", f"{document['largest_epsilon_sum']} for the subject with most rows"))
+        lines += coming_rows(job.model)
         click.echo("\n".join(aligned(lines)))
     model_warning(job.model, people(job.model, sha256, given["model_people"]), console)
     for warning in (*plan_warnings(plans[0], batch.options), *trapped_belief(job.model, batch.options)):

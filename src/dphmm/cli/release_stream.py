@@ -127,6 +127,7 @@ class _Stream:
 
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
+    from dphmm.cli.learned_words import coming_rows
     from dphmm.cli.owner_view import drift_words, outside_words
     from dphmm.cli.public_warnings import first_step_warnings, model_warning
     from dphmm.storage.ledger import open_ledger
@@ -137,6 +138,8 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         stream = _Stream(job.batch(ledger), given["resume"])
         model_warning(job.model, given["model_people"], console)
+        if coming := coming_rows(job.model):
+            console.say(coming)
         for warning in first_step_warnings(stream.batch):
             console.warn(warning)
         with stated(stream.batch, given) as answered, _kept(stream, given):

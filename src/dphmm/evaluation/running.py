@@ -80,7 +80,7 @@ def _claim(folder: Path, experiment: Experiment, settings: Settings) -> None:
         return
     try:
         found = json.loads(path.read_text())
-    except ValueError:
+    except (ValueError, RecursionError):
         found = {}
     for name, value in own.items():
         if not isinstance(found, dict) or found.get(name) != value:

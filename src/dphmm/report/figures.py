@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from dphmm.storage.inputs import replacing
@@ -20,6 +21,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#5
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _PANEL = (4.2, 3.4)
 _MOST_ACROSS = 3
+_NARROWEST = 6.4
+_LETTERS_PER_INCH = 11
 
 
 def can_draw() -> bool:
@@ -34,7 +37,8 @@ def draw(figure: Figure, table: pd.DataFrame) -> Any:
     panels = [("", table)] if figure.panels is None else list(_groups(table, figure.panels))
     across = min(len(panels), _MOST_ACROSS)
     down = -(-len(panels) // across)
-    canvas = Canvas(figsize=(_PANEL[0] * across, _PANEL[1] * down + 0.9), layout="constrained")
+    width = max(_NARROWEST, _PANEL[0] * across)
+    canvas = Canvas(figsize=(width, _PANEL[1] * down + 0.9), layout="constrained")
     axes = canvas.subplots(down, across, squeeze=False, sharex=True, sharey=True)
     names = [str(name) for name in table[figure.by].drop_duplicates()]
     styles = dict(zip(names, cycle(zip(COLOURS * 8, MARKS * 7, strict=True)), strict=False))
@@ -43,12 +47,16 @@ def draw(figure: Figure, table: pd.DataFrame) -> Any:
         place.set_title(name, fontsize="medium")
     for unused in list(axes.flat)[len(panels) :]:
         unused.set_axis_off()
-    canvas.suptitle(figure.title)
+    canvas.suptitle(fill(figure.title, int(width * _LETTERS_PER_INCH)))
     handles = {
         label: handle for place in axes.flat for handle, label in zip(*place.get_legend_handles_labels(), strict=True)
     }
     canvas.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=min(4, len(handles)), frameon=False
+        handles.values(),
+        handles.keys(),
+        loc="outside lower center",
+        ncols=min(len(handles), int(width // 2)),
+        frameon=False,
     )
     return canvas
 

@@ -39,7 +39,7 @@ class Journal:
         for number, line in enumerate(content[:whole].splitlines(), 1):
             try:
                 found = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 found = None
             if not isinstance(found, dict):
                 raise InvalidInput(

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
 from dphmm.accounting.summary import COMPONENT_REASON, FLAT_REASON
 from dphmm.policy.constraint import Support
 from dphmm.session.options import Options
+from dphmm.storage.learned import learning_event
 
 DEFINITION = "{epsilon, G, C_t}-DPHMM"
 SOURCE = "Definition 4.4 of Xiao et al., DPHMM (2016), where a state hides among others than itself"
@@ -92,19 +94,31 @@ def flat_words(options: Options) -> str:
 
 def provenance_words(provenance: Mapping[str, Any], people: str) -> str:
     """What the model's origin means for the promise."""
+    event = learning_event(provenance)
     if provenance.get("private") is True:
-        return "Fitted with differential privacy: what the model itself loses about people adds to the releases."
+        told = "Fitted with differential privacy: what the model itself loses about people adds to the releases."
+        return told if event else f"{told} By how much is not recorded."
     if provenance.get("private") is not False:
         return "Given, not fitted by dphmm: the promise takes it to say nothing about the released people."
-    return {
-        "same": "Fitted without privacy on the very people released here: no bound holds for them, because "
-        "the model itself can show one person's move.",
-        "others": "Fitted without privacy on other people than those released, as the data owner declares: "
-        "the promise to the released people stands, and those it was fitted on have no protection from the "
-        "model.",
-        "unknown": "Fitted without privacy: for released people who are among those it was fitted on no "
-        "bound holds, because the model itself can show one person's move.",
-    }[people]
+    return (
+        _why_not(event)
+        + {
+            "same": "Fitted without privacy on the very people released here: no bound holds for them, because "
+            "the model itself can show one person's move.",
+            "others": "Fitted without privacy on other people than those released, as the data owner declares: "
+            "the promise to the released people stands, and those it was fitted on have no protection from the "
+            "model.",
+            "unknown": "Fitted without privacy: for released people who are among those it was fitted on no "
+            "bound holds, because the model itself can show one person's move.",
+        }[people]
+    )
+
+
+def _why_not(event: LearningEvent | NotPrivateEvent | None) -> str:
+    """Why a fit that added noise has no privacy all the same."""
+    if isinstance(event, LearningEvent):
+        return "Its noise can be replayed by whoever knows the seed, so it counts as none. "
+    return "" if event is None else f"{event.reason}. "
 
 
 def randomness_words(replayable: int, rows: int) -> str:
@@ -141,6 +155,8 @@ def not_protected(options: Options, provenance: Mapping[str, Any], people: str) 
         told.append("Where a hull is flat, the line or plane that the state is on: a release can disclose it for sure.")
     if provenance.get("private") is False:
         told.append(_MODEL_SHOWS[people])
+    if provenance.get("private") is True:
+        told.append(_LEARNED_SHOWS)
     return told
 
 
@@ -155,6 +171,10 @@ _NEVER_PROTECTED = (
     "neighbours.",
     "Subjects against an adversary who knows more than the model and these releases, or uses another model: "
     "whoever can exclude more states may leave a state without a neighbour to hide among.",
+)
+_LEARNED_SHOWS = (
+    "The people the model was learned from, beyond the model's own epsilon and delta: for one of them who is released "
+    "too, that loss and the costs of the releases add up."
 )
 _MODEL_SHOWS = {
     "same": "Anything that the model shows about the people released: it was fitted on them without privacy.",

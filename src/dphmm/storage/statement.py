@@ -18,6 +18,7 @@ from typing import Any
 
 from dphmm._checks import one_of
 from dphmm.accounting.budget import EMPTY, Account
+from dphmm.accounting.learning import LearningEvent
 from dphmm.accounting.records import shown
 from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT
 from dphmm.errors import InvalidInput
@@ -28,6 +29,7 @@ from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import Released, Releases
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
+from dphmm.storage.learned import learning_document, learning_event
 from dphmm.storage.promises import (
     UNIT,
     constraint_words,
@@ -137,6 +139,7 @@ def privacy_statement(
             "sha256": space.digest,
         },
         "model": _model(model, model_people),
+        "learning": _learning(model, published),
         "plans": _plans(published.plans),
         "published": {
             "rows": published.rows,
@@ -221,6 +224,14 @@ def _model(model: MarkovModel, people: str) -> dict[str, Any]:
         "people": people,
         "meaning": provenance_words(provenance, people),
     }
+
+
+def _learning(model: MarkovModel, published: Published) -> dict[str, Any] | None:
+    """The other guarantee: what a model learned with noise loses, by itself and with the releases of one person."""
+    event = learning_event(model.provenance)
+    if not isinstance(event, LearningEvent):
+        return None
+    return learning_document(event, published.largest.spent.cost)
 
 
 def _plans(hashes: set[str]) -> dict[str, Any]:

@@ -157,9 +157,11 @@ def test_what_underflows_is_found_in_logs(kind, cut, checkpoint):
     assert inference.log_likelihoods(parameters, observed)[0] == pytest.approx(expected, rel=1e-12)
     found, _ = inference.posteriors(parameters, observed, checkpoint=checkpoint)
     assert found[:5] == pytest.approx(np.tile([0.0, 1.0], (5, 1)))
-    counts = expected_counts(parameters, observed, checkpoint=checkpoint)
-    assert dense(counts.transition) == pytest.approx(np.array([[1.0, 0.0], [0.0, 4.0]]), abs=1e-9)
-    assert counts.emission == pytest.approx(np.array([[2.0, 0.0], [4.0, 1.0]]), abs=1e-9)
+    counts = expected_counts(parameters, observed, [3.0, 2.0], checkpoint=checkpoint)
+    assert counts.log_likelihood == pytest.approx(3 * expected, rel=1e-12)
+    assert counts.initial == pytest.approx([2.0, 3.0], abs=1e-9)
+    assert dense(counts.transition) == pytest.approx(np.array([[2.0, 0.0], [0.0, 12.0]]), abs=1e-9)
+    assert counts.emission == pytest.approx(np.array([[4.0, 0.0], [12.0, 3.0]]), abs=1e-9)
     paths = inference.draw_paths(parameters, observed, 3, np.random.default_rng(0))
     assert paths.tolist() == [[1] * 5 + [0] * 2] * 3
 

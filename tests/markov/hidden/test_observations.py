@@ -6,6 +6,8 @@ the sequence and position, and never holds a symbol. Fails with lengths cut off 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import observations
-from dphmm.markov.hidden.lanes import batches
+from dphmm.markov.hidden.lanes import BATCH_NUMBERS, batches
 
 RAGGED = st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=6), min_size=1, max_size=9)
 
@@ -94,3 +96,14 @@ def test_bad_input_is_one_line_that_names_the_field(x, lengths, field):
     assert "\n" not in str(caught.value)
     assert "77" not in str(caught.value)
     assert "99" not in str(caught.value)
+
+
+@given(RAGGED, st.integers(2**14, 2**20))
+def test_batches_are_full_and_not_fuller(sequences, n_states):
+    """At most BATCH_NUMBERS forward numbers, or one sequence; and the next sequence would not have gone in."""
+    observed = observations(sequences)
+    most = BATCH_NUMBERS // n_states
+    found = list(batches(observed, n_states))
+    for batch, after in pairwise(found):
+        assert len(batch.rows) + observed.lengths[after.which[0]] > most
+    assert all(len(batch.rows) <= most or len(batch.which) == 1 for batch in found)

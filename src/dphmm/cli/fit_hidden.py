@@ -1,0 +1,207 @@
+"""dphmm fit --states K --symbols COL: a hidden Markov model, plain or with differential privacy."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.cli.console import Console, print_json
+from dphmm.cli.fit_options import FIELDS
+from dphmm.cli.outcomes import SET_ASIDE
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.markov.hidden.hmm import CategoricalHMM
+    from dphmm.states.sequences import Sequences
+    from dphmm.states.space import StateSpace
+    from dphmm.states.trajectory import Trajectories
+
+_STARTS = 5
+_ITERATIONS = 100
+NOT_PRIVATE = (
+    "fitted without privacy: the model can show what is in one person's sequence; keep it as you keep the data, or fit "
+    "it with --epsilon"
+)
+
+
+def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
+    """Learn, write, and say what came out; returns the exit code."""
+    from dphmm.cli.wording import named
+
+    try:
+        if given["epsilon"] is not None:
+            return _fit_private(path, given, console)
+        return _fit_plain(path, given, console)
+    except InvalidInput as error:
+        raise named(error, {**FIELDS, "state_column": "--symbols", "state": "--symbols"}) from None
+
+
+def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
+    from dphmm.cli.fit_times import check_times, times
+    from dphmm.cli.set_aside import by_reason, in_words
+    from dphmm.storage.hidden_models import save_hidden_model
+    from dphmm.storage.inputs import steady
+    from dphmm.storage.tables import column_names
+    from dphmm.storage.trajectories import load_trajectories
+
+    timing = times(given)
+    with console.progress("fit") as progress, steady(path) as sha256:
+        loaded = load_trajectories(path, state_column=given["symbols"])
+        rows = loaded.trajectories
+        check_times(given["step"], rows.time is not None, column_names(path))
+        if progress is not None:
+            progress(1, 2)
+        symbols = _symbols_seen(given, rows)
+        found, dropped = _sequences(rows, symbols, timing)
+        hmm = _model(given, symbols, _STARTS)
+        hmm.fit(np.concatenate(found.sequences), [len(sequence) for sequence in found.sequences])
+        origin = {"method": "Baum-Welch", "source": path.name, "source_sha256": sha256, "step": timing["step"]}
+        save_hidden_model(hmm, given["output"], symbols=symbols.names, provenance=origin)
+    set_aside = by_reason(loaded.rejected)
+    monitor = hmm.monitor_
+    counted = {
+        "rows": len(rows),
+        "users": rows.n_users,
+        "sequences": len(found.sequences),
+        "states": given["states"],
+        "symbols": symbols.n_states,
+        "dropped": dict(dropped),
+        "held": found.counts["held"],
+        "log_likelihood": monitor.history[-1],
+        "iterations": monitor.iter,
+        "converged": monitor.converged,
+        "set_aside": set_aside,
+    }
+    if given["as_json"]:
+        print_json({**counted, "private": False, "meaning": NOT_PRIVATE, "output": given["output"]})
+    said = [f"{counted['rows']} rows of {counted['users']} users, {counted['sequences']} sequences"]
+    said += [f"{count} rows left out: {reason}" for reason, count in dropped.items()]
+    said.append(f"{given['states']} hidden states, {symbols.n_states} symbols")
+    settled = "settled" if monitor.converged else "not settled: more --iterations go on"
+    said.append(f"log-likelihood {monitor.history[-1]:.6g} after {monitor.iter} iterations, {settled}")
+    if set_aside:
+        said.append(f"rows that cannot be read, set aside: {in_words(set_aside)}")
+    console.say([("", line) for line in (*said, f"written to {given['output']}")])
+    console.warn(NOT_PRIVATE)
+    return SET_ASIDE if set_aside else 0
+
+
+def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
+    from dphmm.accounting.learning import LearningEvent
+    from dphmm.cli.fit_private import LEFT_OUT, caps_of, promised, records_of, warn_replayable
+    from dphmm.cli.fit_times import times
+    from dphmm.storage.hidden_models import learning_of, save_hidden_model
+
+    symbols, timing = _public_symbols(given), times(given)
+    method = given["method"] or "ngrams"
+    noise = {**caps_of(given), **_method(given, method)}
+    hmm = _model(given, symbols, None)
+    with console.progress("fit") as progress:
+        # One symbol alone is part of no word.
+        shortest = 2 if method == "ngrams" else 1
+        sought = {**given, "max_speed": None, "state_column": given["symbols"]}
+        records = records_of(path, sought, symbols, timing, given["symbols"], shortest)
+        if progress is not None:
+            progress(1, 2)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            hmm.fit_private(records.sequences, owners=records.owners, method=method, **noise)
+        origin = {"method": method, "source": path.name, "step": timing["step"]}
+        save_hidden_model(hmm, given["output"], symbols=symbols.names, provenance=origin)
+    event = learning_of(hmm)
+    if given["as_json"]:
+        print_json(_document(hmm, given, method, LEFT_OUT))
+    said = [("states", f"{given['states']} hidden, {symbols.n_states} public symbols"), ("method", method)]
+    console.say([*said, *(promised(event) if isinstance(event, LearningEvent) else [])])
+    if isinstance(event, LearningEvent):
+        warn_replayable(event, console)
+        if event.epsilon > noise["epsilon"]:
+            console.warn(f"--epsilon {given['epsilon']} is the paper's figure: this method loses more, as said above")
+    for told in dict.fromkeys(str(warning.message) for warning in warned):
+        console.warn(told)
+    console.say([("", LEFT_OUT), ("", f"written to {given['output']}")])
+    return 0
+
+
+def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, left_out: str) -> dict[str, Any]:
+    from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
+    from dphmm.storage.hidden_models import learning_of
+    from dphmm.storage.learned import learning_document
+
+    event = learning_of(hmm)
+    private = isinstance(event, LearningEvent) and event.secure
+    return {
+        "private": private,
+        "not_private_because": event.reason if isinstance(event, NotPrivateEvent) else None,
+        "states": given["states"],
+        "symbols": hmm.emissionprob_.shape[1],
+        "method": method,
+        "learning": learning_document(event) if isinstance(event, LearningEvent) else None,
+        "left_out": left_out,
+        "output": given["output"],
+    }
+
+
+def _model(given: Mapping[str, Any], symbols: StateSpace, starts: int | None) -> CategoricalHMM:
+    from dphmm.markov.hidden.hmm import CategoricalHMM
+
+    if given["states"] < 1:
+        raise InvalidInput("--states", given["states"], "a number of hidden states, at least 1")
+    if starts is None:
+        return CategoricalHMM(given["states"], n_features=symbols.n_states, random_state=given["seed"])
+    return CategoricalHMM(
+        given["states"],
+        n_features=symbols.n_states,
+        random_state=given["seed"],
+        n_starts=starts if given["starts"] is None else given["starts"],
+        n_iter=_ITERATIONS if given["iterations"] is None else given["iterations"],
+    )
+
+
+def _method(given: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """The options that were given, under the names that this method has for them."""
+    from dphmm._checks import exact_number
+
+    one_start = method != "ngrams"
+    if one_start and given["starts"] is not None:
+        raise InvalidInput("--starts", given["starts"], f"none for {method}: several starts would each cost as much")
+    named = {
+        "delta": None if given["delta"] is None else exact_number(given["delta"], "--delta"),
+        "noise": given["noise"],
+        "order": given["order"],
+        "n_starts": given["starts"],
+        "iterations" if one_start else "n_iter": given["iterations"],
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _symbols_seen(given: Mapping[str, Any], rows: Trajectories) -> StateSpace:
+    from dphmm.states import StateSpace, ordered_labels
+
+    if given["symbols_file"] is not None:
+        return _public_symbols(given)
+    assert rows.state is not None
+    return StateSpace.categories(ordered_labels(rows.state.tolist()))
+
+
+def _public_symbols(given: Mapping[str, Any]) -> StateSpace:
+    from dphmm.cli.fit_spaces import listed_names
+    from dphmm.states import StateSpace
+
+    if given["symbols_file"] is None:
+        expected = "a table of the names there can be, with --epsilon: those in the data are not public"
+        raise InvalidInput("--symbols-file", "nothing", expected)
+    return StateSpace.categories(listed_names(given["symbols_file"], "--symbols-file", "symbol"))
+
+
+def _sequences(rows: Trajectories, symbols: StateSpace, timing: Mapping[str, Any]) -> tuple[Sequences, Any]:
+    from dphmm.markov.trajectories import state_sequences
+
+    _, found, dropped = state_sequences(rows, symbols, **timing)
+    if not found.sequences:
+        raise InvalidInput("TRAJ", f"{len(rows)} rows, none with a symbol of --symbols-file", "rows with symbols")
+    return found, dropped

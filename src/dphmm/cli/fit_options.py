@@ -1,0 +1,163 @@
+"""The options of dphmm fit: what there is, and which of them go together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from dphmm.errors import InvalidInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_SPEED = "150km/h"
+METHODS = ("ngrams", "every-iteration", "paper-every-iteration", "paper-last-iteration-not-private")
+
+_CHAIN = (
+    click.option("--grid", metavar="LENGTH", help="Square cells of this size (340m, 1km) over --bbox."),
+    click.option(
+        "--bbox",
+        metavar="W,S,E,N",
+        help="The box of the grid, in degrees; public, so never taken from the data. With --epsilon also that of --h3.",
+    ),
+    click.option(
+        "--h3",
+        type=int,
+        metavar="RES",
+        help="H3 cells of this resolution: those visited; with --epsilon those of --bbox.",
+    ),
+    click.option("--state-column", metavar="COL", help="States are the names in this column."),
+    click.option(
+        "--answers", metavar="ordinal|FILE", help="Numbers for the names: 0, 1, ... in order, or a table of them."
+    ),
+    click.option(
+        "--states-file", metavar="FILE", help="A table whose column state lists the names; with --epsilon needed."
+    ),
+    click.option(
+        "--smoothing",
+        metavar="COUNT",
+        help="Added to the count of every pair of states; without --epsilon, on a grid, of neighbouring cells.  "
+        "[default: 0; with --epsilon 1]",
+    ),
+    click.option("--initial", type=click.Choice(["occupancy", "first", "uniform"]), help="[default: occupancy]"),
+    click.option(
+        "--max-speed",
+        metavar="SPEED",
+        help=f"Leave out places that this speed cannot reach; none for no limit  [default: {DEFAULT_SPEED} for places]",
+    ),
+    click.option("--min-count", type=int, metavar="N", help="Drop moves seen fewer times.  [default: 1]"),
+)
+_TIMES = (
+    click.option(
+        "--step",
+        metavar="TIME",
+        help="Length of a time step (5min), bins from the UTC epoch, the last row of a bin "
+        "counting. Without it every row is a step.",
+    ),
+    click.option(
+        "--gap",
+        metavar="TIME",
+        help="With --step: holes up to here are filled with the last state. Without it: rows further apart are "
+        "cut.  [default: with --step only the next bin continues a sequence, else every next row does]",
+    ),
+)
+_HIDDEN = (
+    click.option("--states", type=int, metavar="K", help="A hidden Markov model of so many states, seen by --symbols."),
+    click.option("--symbols", metavar="COL", help="With --states: what is seen are the names in this column."),
+    click.option(
+        "--symbols-file", metavar="FILE", help="A table whose column symbol lists the names; with --epsilon needed."
+    ),
+    click.option("--starts", type=int, metavar="N", help="Random starts, the best is kept.  [default: 5; ngrams 10]"),
+    click.option(
+        "--iterations",
+        type=int,
+        metavar="N",
+        help="At most so many iterations; noisy ones exactly so many.  [default: by method]",
+    ),
+)
+_PRIVATE = (
+    click.option("--epsilon", metavar="E", help="Learn with differential privacy: the whole budget of the fit."),
+    click.option("--max-length", type=int, metavar="L", help="With --epsilon: of a sequence its first L steps count."),
+    click.option(
+        "--max-sequences",
+        type=int,
+        metavar="M",
+        help="With --epsilon: of a person the first M sequences.  [default: 1]",
+    ),
+    click.option(
+        "--neighbours",
+        type=click.Choice(["add-remove", "replace"]),
+        help="With --epsilon: whether a person is added or removed, or replaced.  [default: add-remove]",
+    ),
+    click.option(
+        "--moves",
+        type=click.Choice(["all", "neighbours"]),
+        help="With --epsilon: the moves that can be learned.  [default: all; on grids above 3,000 cells neighbours]",
+    ),
+    click.option("--delta", metavar="D", help="With --noise gaussian: the delta of the guarantee."),
+    click.option("--method", type=click.Choice(METHODS), help="Of --states with --epsilon.  [default: ngrams]"),
+    click.option("--noise", type=click.Choice(["laplace", "gaussian"]), help="Of every-iteration.  [default: laplace]"),
+    click.option(
+        "--order", type=int, metavar="N", help="Length of the words of ngrams.  [default: by states and symbols]"
+    ),
+    click.option("--seed", type=int, metavar="N", help="The same fit every time; with --epsilon NOT PRIVATE."),
+)
+
+
+def fit_options(command: F) -> F:
+    """All of them, in the order of the help."""
+    for option in reversed((*_CHAIN, *_TIMES, *_HIDDEN, *_PRIVATE)):
+        command = option(command)
+    return command
+
+
+_ONLY_PRIVATE = ("max_length", "max_sequences", "neighbours", "moves", "delta", "method", "noise", "order")
+_ONLY_HIDDEN = ("symbols", "symbols_file", "starts", "iterations", "delta", "method", "noise", "order")
+_ONLY_CHAIN = (
+    "grid", "bbox", "h3", "state_column", "answers", "states_file", "smoothing", "initial", "max_speed", "min_count",
+    "moves",
+)  # fmt: skip
+
+
+def check_together(given: Mapping[str, Any]) -> None:
+    """Refuse options that the fit asked for would not heed, and private fits without a public cap."""
+    hidden, private = given["states"] is not None, given["epsilon"] is not None
+    refusals = (
+        (not hidden, _ONLY_HIDDEN, "--states K with it: it is for hidden Markov models"),
+        (hidden, _ONLY_CHAIN, "none with --states: a hidden Markov model sees the names of --symbols"),
+        (not private, _ONLY_PRIVATE, "--epsilon with it: it is for fits with differential privacy"),
+        (not hidden and not private, ("seed",), "none: counting moves has nothing random in it"),
+    )
+    for refused, names, expected in refusals:
+        wrong = next((name for name in names if refused and given[name] is not None), None)
+        if wrong is not None:
+            raise InvalidInput(option_of(wrong), given[wrong], expected)
+    if hidden and given["symbols"] is None:
+        raise InvalidInput("--symbols", "nothing", "the column of what was seen, with --states")
+    if private:
+        _check_private(given)
+
+
+def _check_private(given: Mapping[str, Any]) -> None:
+    if given["max_length"] is None:
+        expected = "a number of steps with --epsilon, chosen without a look at the data: the noise is made for it"
+        raise InvalidInput("--max-length", "nothing", expected)
+    if given["min_count"] is not None:
+        expected = "none with --epsilon: whether a move is rare is seen in the counts of all people"
+        raise InvalidInput("--min-count", given["min_count"], expected)
+
+
+def option_of(name: str) -> str:
+    """--max-length for max_length."""
+    return "--" + name.replace("_", "-")
+
+
+#: Fields of the library's messages that are options of this command.
+FIELDS = {
+    "delta": "--delta", "iterations": "--iterations", "mask": "--moves", "max_length": "--max-length",
+    "max_sequences": "--max-sequences", "method": "--method", "n_features": "--symbols-file", "n_iter": "--iterations",
+    "n_starts": "--starts", "n_states": "--states", "neighbours": "--neighbours", "noise": "--noise",
+    "order": "--order", "random_state": "--seed", "sequences": "TRAJ", "step": "--step", "trajectories": "TRAJ",
+    "X": "TRAJ",
+}  # fmt: skip

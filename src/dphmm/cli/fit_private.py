@@ -1,0 +1,228 @@
+"""dphmm fit --epsilon: a Markov model from counts with noise. Of the data, nothing without noise is said or written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dphmm.cli.console import Console, Row, print_json
+from dphmm.cli.fit_options import FIELDS
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.accounting.learning import LearningEvent
+    from dphmm.markov.model import MarkovModel
+    from dphmm.states.space import StateSpace
+    from dphmm.states.trajectory import Trajectories
+    from dphmm.types import Bits, IntArray
+
+LEFT_OUT = (
+    "rows that cannot be read, and rows in no state, are left out: how many is not told, because that count has no "
+    "noise (dphmm import lists the unreadable ones for you)"
+)
+
+#: How the reader of tables refuses one without a row that it can read; the tests would notice other words.
+_NO_ROWS = ": got 0 rows that can be read of "
+
+
+class Records(NamedTuple):
+    """Sequences of numbered states, and whose each one is. Not public."""
+
+    sequences: list[IntArray]
+    owners: IntArray
+
+    def __repr__(self) -> str:
+        return "Records(...)"
+
+
+def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
+    """Learn, write and say what was promised; returns the exit code, which depends on no row."""
+    from dphmm.cli.fit_spaces import check_states, public_space
+    from dphmm.cli.fit_times import times
+    from dphmm.storage.models import save_model
+
+    check_states(given)
+    space, timing, noise = public_space(given), times(given), _noise(given, path)
+    with console.progress("fit") as progress:
+        # A sequence of one row has no move; where it matters which row comes first it counts.
+        shortest = 1 if given["initial"] == "first" else 2
+        records = records_of(path, given, space, timing, given["state_column"], shortest)
+        if progress is not None:
+            progress(1, 2)
+        model, event = _learned(records, space, timing["step"], noise, _mask(given, space))
+        save_model(model, given["output"])
+    if given["as_json"]:
+        print_json(_document(model, event, given["output"]))
+    _say(model, event, given, console)
+    return 0
+
+
+def _learned(
+    records: Records, space: StateSpace, step: int | None, noise: Mapping[str, Any], mask: str | None
+) -> tuple[MarkovModel, LearningEvent]:
+    from dphmm.cli.wording import named
+    from dphmm.markov.private import fit_chain
+
+    try:
+        return fit_chain(
+            records.sequences, space.n_states, owners=records.owners, space=space, step=step, mask=mask, **noise
+        )
+    except InvalidInput as error:
+        raise named(error, {**FIELDS, "n_states": "states"}) from None
+
+
+def records_of(
+    path: Path,
+    given: Mapping[str, Any],
+    space: StateSpace,
+    timing: Mapping[str, Any],
+    column: str | None,
+    shortest: int,
+) -> Records:
+    """The sequences of a table in the states of a public space, without those that are shorter.
+
+    Rows are read, left out, cut and numbered by themselves or within one owner: nothing here looks across owners.
+    """
+    from dphmm.cli.fit_times import check_times, speed_limit
+    from dphmm.cli.wording import named
+    from dphmm.markov.trajectories import state_sequences
+    from dphmm.storage.inputs import steady
+    from dphmm.storage.tables import column_names
+
+    names = column_names(path)
+    with steady(path):
+        rows = _rows(path, names, column)
+    timed = rows.time is not None
+    check_times(given["step"], timed, names)
+    limit = speed_limit(given, timed, rows.lat is not None)
+    try:
+        _, found, _ = state_sequences(rows, space, max_speed=limit, **timing)
+    except InvalidInput as error:
+        raise named(error, {**FIELDS, "time": "--max-speed" if limit else "--gap"}) from None
+    kept = [k for k, sequence in enumerate(found.sequences) if len(sequence) >= shortest]
+    return Records([found.sequences[k] for k in kept], found.owners[kept])
+
+
+def _rows(path: Path, names: list[str], column: str | None) -> Trajectories:
+    """The rows that can be read; none is data too."""
+    from dphmm.storage.trajectories import column_roles, load_trajectories
+
+    try:
+        return load_trajectories(path, state_column=column).trajectories
+    except InvalidInput as error:
+        if _NO_ROWS not in str(error):
+            raise
+        return _no_rows(column_roles(names, _given_roles(column)))
+
+
+def _given_roles(column: str | None) -> dict[str, str | None]:
+    roles = ("user", "time", "order", "trip", "state", "lat", "lon")
+    return {role: column if role == "state" else None for role in roles}
+
+
+def _no_rows(roles: Any) -> Trajectories:
+    from dphmm.states.trajectory import Trajectories
+
+    there = {"time": roles.time, "lat": roles.lat, "lon": roles.lon, "state": roles.state, "trip": roles.trip}
+    columns: dict[str, Any] = {name: [] for name, column in there.items() if column is not None}
+    if roles.step is not None or roles.time is None:
+        columns["step"] = []
+    return Trajectories.from_labels([], **columns)
+
+
+def bits_of(seed: int | None) -> Bits | None:
+    """Replayable noise for a seed, else that of the system."""
+    from dphmm.samplers.entropy import ReplayBits
+
+    return None if seed is None else ReplayBits(seed)
+
+
+def caps_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The budget and the public bounds of a record, checked before the data are read."""
+    from dphmm._checks import exact_epsilon
+    from dphmm.cli.wording import named
+    from dphmm.markov.private.sensitivity import Caps
+
+    most = 1 if given["max_sequences"] is None else given["max_sequences"]
+    neighbours = given["neighbours"] or "add-remove"
+    try:
+        Caps(given["max_length"], most, neighbours)
+    except InvalidInput as error:
+        raise named(error, FIELDS) from None
+    return {
+        "epsilon": exact_epsilon(given["epsilon"], "--epsilon"),
+        "max_length": given["max_length"],
+        "max_sequences": most,
+        "neighbours": neighbours,
+        "bits": bits_of(given["seed"]),
+    }
+
+
+def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    from dphmm._checks import finite_number
+
+    smoothing = "1" if given["smoothing"] is None else given["smoothing"]
+    return {
+        **caps_of(given),
+        "initial": given["initial"] or "occupancy",
+        "smoothing": finite_number(smoothing, "--smoothing"),
+        "source": path.name,
+    }
+
+
+def _mask(given: Mapping[str, Any], space: StateSpace) -> str | None:
+    """Which moves get noise: those to neighbouring cells, or all of them."""
+    from dphmm.markov.smoothing import ALL_PAIRS_STATES
+
+    if given["moves"] == "neighbours" and space.kind != "grid":
+        raise InvalidInput("--moves", "neighbours", "all: only cells of a --grid have neighbours")
+    many = given["moves"] is None and space.kind == "grid" and space.n_states > ALL_PAIRS_STATES
+    return "neighbours" if many or given["moves"] == "neighbours" else None
+
+
+def promised(event: LearningEvent) -> list[Row]:
+    """The guarantee and its limits."""
+    from dphmm.cli.learned_words import guarantee_rows
+    from dphmm.storage.learned import learning_document
+
+    return guarantee_rows(learning_document(event), covered=True)
+
+
+def warn_replayable(event: LearningEvent, console: Console) -> None:
+    """Said whatever else is silenced."""
+    from dphmm.storage.learned import REPLAYABLE
+
+    if not event.secure:
+        console.warn(f"--seed: {REPLAYABLE}")
+
+
+def _say(model: MarkovModel, event: LearningEvent, given: Mapping[str, Any], console: Console) -> None:
+    from dphmm.cli.fit import order_words
+    from dphmm.cli.portrait import by_name
+
+    console.say([("states", f"{model.n_states}, all public"), ("moves", _moves(model)), *promised(event)])
+    if given["state_column"] is not None and given["answers"] in (None, "ordinal"):
+        console.say([("", order_words(model))])
+    notes = [by_name(note, model.space) for note in model.notes if "without privacy" not in note]
+    console.say([("", line) for line in (*notes, LEFT_OUT, f"written to {given['output']}")])
+    warn_replayable(event, console)
+
+
+def _moves(model: MarkovModel) -> str:
+    mask = model.provenance["mask"]
+    return f"{model.n_transitions} possible, of {'all pairs' if mask == 'all pairs' else 'neighbouring cells'}"
+
+
+def _document(model: MarkovModel, event: LearningEvent, path: str) -> dict[str, Any]:
+    from dphmm.storage.learned import learning_document
+
+    return {
+        "private": event.secure,
+        "states": model.n_states,
+        "possible_transitions": model.n_transitions,
+        "moves": model.provenance["mask"],
+        "learning": learning_document(event),
+        "left_out": LEFT_OUT,
+        "output": path,
+    }

@@ -1,0 +1,44 @@
+"""Time steps, gaps and speeds of a fit, from its options and the columns of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dphmm.cli.fit_options import DEFAULT_SPEED
+from dphmm.errors import InvalidInput
+
+
+def times(given: Mapping[str, Any]) -> dict[str, Any]:
+    """step, gap and hold, in seconds and steps."""
+    from dphmm.cli.quantities import duration
+
+    step = None if given["step"] is None else duration(given["step"], "--step")
+    gap = None if given["gap"] is None else duration(given["gap"], "--gap")
+    if step is None or gap is None:
+        return {"step": step, "gap": gap}
+    if gap < step:
+        raise InvalidInput("--gap", given["gap"], f"at least the step, {given['step']}")
+    return {"step": step, "hold": gap // step - 1}
+
+
+def check_times(step: str | None, timed: bool, columns: Sequence[str]) -> None:
+    """A time step needs times, or the numbers of time bins."""
+    from dphmm.storage.headers import listed
+
+    if step is not None and not timed and "step" not in columns:
+        expected = "a column t of times (dphmm import csv with --time-column makes it), or no --step: every row is one"
+        raise InvalidInput("--step", f"{step}, and columns {listed(list(columns))}", expected)
+
+
+def speed_limit(given: Mapping[str, Any], timed: bool, placed: bool) -> object:
+    """Metres per second, or None. The default is for what it fits; asked for, it is refused where it cannot be kept."""
+    from dphmm.cli.quantities import speed
+
+    asked = given["max_speed"]
+    if asked == "none":
+        return None
+    if asked is None:
+        there = timed and placed and given["state_column"] is None
+        return speed(DEFAULT_SPEED, "--max-speed") if there else None
+    return speed(asked, "--max-speed")

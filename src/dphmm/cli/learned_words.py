@@ -1,0 +1,59 @@
+"""The guarantee of a learned model, beside that of the releases made with it, as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dphmm.cli.console import Row
+
+if TYPE_CHECKING:
+    from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
+    from dphmm.markov.model import MarkovModel
+
+
+def guarantee_rows(learning: Mapping[str, Any], covered: bool = False) -> list[Row]:
+    """What a fit promises, whom of, and (``covered``) what it does not."""
+    epsilon = f"{learning['epsilon']}, delta {learning['delta']}: {learning['meaning']}"
+    rows = [("learning", f"epsilon {epsilon}"), ("counted", learning["record"])]
+    if covered:
+        rows += [("not covered", sentence) for sentence in learning["not_covered"]]
+    return rows
+
+
+def both_rows(learning: Mapping[str, Any] | None) -> list[Row]:
+    """The learning guarantee of a statement, and what it gives together with the releases; nothing without one."""
+    if learning is None:
+        return []
+    both = learning["together"]
+    said = f"epsilon {both['epsilon']}, delta {both['delta']}: {both['meaning']}"
+    return [*guarantee_rows(learning), ("together", said)]
+
+
+def coming_rows(model: MarkovModel) -> list[Row]:
+    """The same before a release, whose costs are not known yet."""
+    from dphmm.storage.learned import replacing_epsilon
+
+    event = event_of(model)
+    learning = learning_of(model)
+    if learning is None or event is None:
+        return []
+    said = f"the sum of a person's costs, and {replacing_epsilon(event)}: what the model loses if they are replaced"
+    return [*guarantee_rows(learning), ("together", said)]
+
+
+def learning_of(model: MarkovModel) -> dict[str, Any] | None:
+    """The guarantee of a model's fit for JSON; None if it was not learned with noise."""
+    from dphmm.storage.learned import learning_document
+
+    event = event_of(model)
+    return None if event is None else learning_document(event)
+
+
+def event_of(model: MarkovModel) -> LearningEvent | None:
+    """The event of a model learned with noise."""
+    from dphmm.accounting.learning import LearningEvent
+    from dphmm.storage.learned import learning_event
+
+    event: LearningEvent | NotPrivateEvent | None = learning_event(model.provenance)
+    return event if isinstance(event, LearningEvent) else None

@@ -1,0 +1,113 @@
+"""From an answer to its files: the table, the statement beside it, and what is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dphmm.cli.console import Console, Row, print_json
+from dphmm.cli.options import new_output
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.cli.query_dependence import Dependence
+
+#: Members of the statement that --json and the summary repeat.
+_SHOWN = ("query", "private", "unit_of_privacy", "epsilon", "per_record", "promise", "proved", "not_protected")
+
+
+def check_output(given: Mapping[str, Any], inputs: Sequence[str], console: Console) -> None:
+    """Refuse an output that cannot be written before any data is read; an answer drawn again is another answer."""
+    from dphmm.cli.set_aside import rejected_path
+    from dphmm.storage.inputs import checked_output
+    from dphmm.storage.statement import statement_path
+    from dphmm.storage.tables import table_format
+
+    output = given["output"]
+    table_format(output, "-o")
+    for path in (output, statement_path(output)):
+        new_output(path, inputs, given["force"])
+    checked_output(rejected_path(output), inputs, "-o")
+    if given["force"] and Path(output).exists():
+        console.warn(
+            "a new answer is drawn: whoever has seen the one that it replaces knows both, and both are paid for"
+        )
+
+
+def write_answer(
+    answered: Any,
+    given: Mapping[str, Any],
+    inputs: Sequence[str],
+    dependence: Dependence,
+    domain: Mapping[str, Any],
+    console: Console,
+    *,
+    not_protected: Sequence[str] = (),
+    extra: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the table and its statement, and print what was promised."""
+    import pyarrow as pa
+
+    from dphmm.storage.query_statement import query_statement
+    from dphmm.storage.statement import statement_path, write_statement
+    from dphmm.storage.tables import write_table
+
+    same = _same_model(dependence, given["data"], console)
+    statement = query_statement(
+        answered.event,
+        dependence=dependence.statement(),
+        domain=domain,
+        not_protected=not_protected,
+        same_model=same,
+    )
+    write_table(given["output"], pa.Table.from_pandas(answered.table, preserve_index=False), inputs=inputs)
+    write_statement(given["output"], statement)
+    document = {name: statement[name] for name in _SHOWN} | {
+        "mechanism": answered.event.mechanism,
+        "dependence": statement["dependence"],
+        "rows": len(answered.table),
+        **(extra or {}),
+        "output": given["output"],
+        "statement": str(statement_path(given["output"])),
+    }
+    if given["as_json"]:
+        print_json(document)
+    console.say(_summary(document, answered.event))
+
+
+def _same_model(dependence: Dependence, data: str, console: Console) -> bool:
+    """Whether the chain was fitted without privacy to the file that is asked about; says what its origin means."""
+    from dphmm.cli.public_warnings import model_warning
+    from dphmm.storage.inputs import file_digest
+
+    if dependence.kind != "markov":
+        return False
+    model, _ = dependence.model
+    known = model.provenance.get("source_sha256")
+    same = known is not None and known == file_digest(data)
+    model_warning(model, "same" if same else "unknown", console)
+    return same and model.provenance.get("private") is False
+
+
+def _summary(document: Mapping[str, Any], event: Any) -> list[Row]:
+    scales = sorted({float(part.scale) for part in event.parts})
+    noise = ", ".join(f"{scale:.6g}" for scale in scales)
+    return [
+        ("answered", f"{document['query']}, {document['rows']} rows"),
+        ("promise", document["promise"]),
+        ("one record is", event.record),
+        ("noise", f"discrete Laplace of scale {noise} on every number"),
+        ("depends", str(document["dependence"].get("meaning", event.dependence))),
+        ("proved", f"{document['proved']['by']} ({document['proved']['where']})"),
+        ("written", f"{document['output']}, and what is not protected in {Path(document['statement']).name}"),
+    ]
+
+
+def feature_columns(text: str | None, option: str) -> list[str]:
+    """The columns that a question is about, which must be named."""
+    from dphmm.cli.query_options import names
+
+    if text is None:
+        raise InvalidInput(option, "nothing", "the columns, different ones: x,y")
+    return names(text, option, "different columns: x,y")

@@ -1,0 +1,176 @@
+"""dphmm fit --states K --symbols COL: hidden Markov models from the command line, plain and private.
+
+Could fail: symbols taken from the data of a private fit, an option that no method heeds passed over in silence, the
+paper's last-iteration experiment recorded as private, a nominal epsilon told instead of the true one.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
+
+HIDDEN = ("--states", "2", "--symbols", "state")
+
+
+@pytest.fixture
+def private(tmp_path):
+    (tmp_path / "symbols.csv").write_text("symbol\nalpha\nbeta\ngamma\ndelta\nunseen\n")
+    return (*HIDDEN, "--symbols-file", tmp_path / "symbols.csv", "--epsilon", "1", "--max-length", "15")
+
+
+def test_a_plain_model_is_the_librarys_and_says_that_it_is_not_private(site, tmp_path, run, one_json):
+    fit = ("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *HIDDEN, "--starts", "2", "--iterations", "7")
+    result = run(*fit, "--seed", "3", "--json")
+    counted = one_json(result)
+    assert counted["private"] is False and "without privacy" in result.stderr
+    assert (counted["rows"], counted["users"], counted["sequences"], counted["symbols"]) == (90, 6, 6, 4)
+    loaded = dphmm.load_hidden_model(tmp_path / "h.npz")
+    assert loaded.symbols_ == ("alpha", "beta", "delta", "gamma")
+    assert isinstance(loaded.privacy_, NotPrivateEvent)
+    assert loaded.provenance_["source"] == "visits.csv"
+    rows = [line.split(",") for line in (site / "visits.csv").read_text().split()[1:]]
+    X = np.array([loaded.symbols_.index(name) for _, name in rows])
+    own = dphmm.CategoricalHMM(2, n_features=4, n_starts=2, n_iter=7, random_state=3).fit(X, [15] * 6)
+    np.testing.assert_array_equal(own.emissionprob_, loaded.emissionprob_)
+    assert counted["log_likelihood"] == own.monitor_.history[-1]
+    first = (tmp_path / "h.npz").read_bytes()
+    run(*fit, "--seed", "3", "--force", "-q")
+    assert (tmp_path / "h.npz").read_bytes() == first
+
+
+def test_rows_that_cannot_be_read_are_counted_and_exit_3(site, tmp_path, run, one_json):
+    (tmp_path / "x.csv").write_text((site / "visits.csv").read_text() + "v0,\n")
+    result = run("fit", tmp_path / "x.csv", "-o", tmp_path / "h.npz", *HIDDEN, "--iterations", "2", "--json", code=3)
+    assert one_json(result)["set_aside"] == {"missing_state": 1}
+
+
+def test_a_private_model_has_the_public_symbols_and_its_event(site, tmp_path, run, one_json, private):
+    result = run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *private, "--json")
+    document = one_json(result)
+    loaded = dphmm.load_hidden_model(tmp_path / "h.npz")
+    assert loaded.symbols_ == ("alpha", "beta", "gamma", "delta", "unseen")
+    assert isinstance(loaded.privacy_, LearningEvent) and loaded.privacy_.secure
+    assert loaded.privacy_.epsilon == 1 and loaded.privacy_.max_length == 15
+    assert document["private"] is True and document["learning"]["epsilon"] == "1"
+    assert "adding or removing all sequences of one person" in result.stderr
+    assert "source_sha256" not in loaded.provenance_
+    assert "epsilon 1, delta 0" in run("account", "--model", tmp_path / "h.npz").stdout
+
+
+def test_every_iteration_with_gaussian_noise(site, tmp_path, run, private):
+    gaussian = ("--method", "every-iteration", "--noise", "gaussian", "--delta", "1e-6", "--iterations", "3")
+    run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *private, *gaussian)
+    event = dphmm.load_hidden_model(tmp_path / "h.npz").privacy_
+    assert len(event.parts) == 3 and not event.pure
+    assert event.epsilon <= 1 and float(event.delta) == 1e-6
+
+
+def test_the_papers_methods_are_told_by_what_they_really_lose(site, tmp_path, run, one_json, private):
+    every = ("--method", "paper-every-iteration", "--iterations", "2", "--json")
+    result = run("fit", site / "visits.csv", "-o", tmp_path / "e.npz", *private, *every)
+    assert one_json(result)["learning"]["epsilon"] == "29/15"
+    assert "loses more" in result.stderr
+    last = ("--method", "paper-last-iteration-not-private", "--iterations", "2", "--json", "-q")
+    result = run("fit", site / "visits.csv", "-o", tmp_path / "l.npz", *private, *last)
+    document = one_json(result)
+    assert document["private"] is False and document["learning"] is None
+    assert "NOT PRIVATE" in result.stderr and "NOT PRIVATE" in document["not_private_because"]
+    loaded = dphmm.load_hidden_model(tmp_path / "l.npz")
+    assert isinstance(loaded.privacy_, NotPrivateEvent) and loaded.provenance_["private"] is False
+    assert "NO PRIVACY" in run("account", "--model", tmp_path / "l.npz").stdout
+
+
+def test_no_row_is_data_too(tmp_path, run, private):
+    (tmp_path / "x.csv").write_text("user,state\n")
+    for method in ("ngrams", "every-iteration"):
+        run("fit", tmp_path / "x.csv", "-o", tmp_path / "h.npz", *private, "--method", method, "--force")
+        assert dphmm.load_hidden_model(tmp_path / "h.npz").emissionprob_.shape == (2, 5)
+
+
+@pytest.mark.parametrize("method", ["ngrams", "every-iteration"])
+def test_all_that_is_said_and_described_is_the_same_for_any_data(site, tmp_path, run, private, method):
+    found = set()
+    for table in ((site / "visits.csv").read_text(), "user,state\n", "user,state\nx,alpha\nx,\nx,nowhere\nx,beta\n"):
+        (tmp_path / "x.csv").write_text(table)
+        options = (*private, "--method", method, "--json", "--force")
+        fit = run("fit", tmp_path / "x.csv", "-o", tmp_path / "h.npz", *options)
+        loaded = dphmm.load_hidden_model(tmp_path / "h.npz")
+        found.add((fit.stdout, fit.stderr, json.dumps(loaded.provenance_), loaded.symbols_))
+    assert len(found) == 1
+
+
+def test_a_seed_repeats_a_private_fit_and_is_loud(site, tmp_path, run, private):
+    found = []
+    for name in ("a.npz", "b.npz"):
+        result = run("fit", site / "visits.csv", "-o", tmp_path / name, *private, "--seed", "8", "-q")
+        assert "NOT PRIVATE" in result.stderr
+        found.append((tmp_path / name).read_bytes())
+    assert found[0] == found[1]
+    assert dphmm.load_hidden_model(tmp_path / "a.npz").provenance_["private"] is False
+
+
+def test_canaries(tmp_path, run, private):
+    rows = [f"CANARY_user{k},{'CANARY_symbol' if k % 3 else 'alpha'}\nCANARY_user{k},beta" for k in range(357)]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x.csv").write_text("user,state\n" + "\n".join([*rows, ",alpha"]) + "\n")
+    methods = ("ngrams", "every-iteration", "paper-every-iteration", "paper-last-iteration-not-private")
+    for method in methods:
+        for extra in ((), ("--json",)):
+            options = (*private, "--method", method, "--force", *extra)
+            options += () if method == "ngrams" else ("--iterations", "2")
+            result = run("fit", tmp_path / "in" / "x.csv", "-o", tmp_path / "h.npz", *options)
+            said = result.stdout + result.stderr + json.dumps(dphmm.load_hidden_model(tmp_path / "h.npz").provenance_)
+            assert "CANARY" not in said and b"CANARY" not in (tmp_path / "h.npz").read_bytes()
+            # The folder's name has numbers of its own.
+            counted = said.replace(str(tmp_path), "")
+            assert not any(count in counted for count in ("357", "714", "238", "119"))
+
+
+REFUSED = (
+    (("--states", "2"), "--symbols: got nothing"),
+    (("--symbols", "state"), "--symbols: got state; expected --states K with it"),
+    ((*HIDDEN, "--grid", "1km"), "--grid: got 1km; expected none with --states"),
+    ((*HIDDEN, "--method", "ngrams"), "--method: got ngrams; expected --epsilon with it"),
+    ((*HIDDEN, "--epsilon", "1", "--max-length", "9"), "--symbols-file: got nothing"),
+    (("--states", "0", "--symbols", "state"), "--states: got 0"),
+    (("--states", "2", "--symbols", "page"), "--symbols: got page; expected one of user, state"),
+    ((*HIDDEN, "--starts", "0"), "--starts: got 0"),
+    ((*HIDDEN, "--iterations", "0"), "--iterations: got 0"),
+    ((*HIDDEN, "--seed", "-1"), "--seed: got -1"),
+)
+PRIVATE_REFUSED = (
+    (("--delta", "1e-6"), "--delta: got 1/1000000; expected 0"),
+    (("--noise", "gaussian"), "--noise: got gaussian; expected laplace for ngrams"),
+    (("--method", "every-iteration", "--noise", "gaussian"), "--delta: got 0"),
+    (("--method", "every-iteration", "--starts", "3"), "--starts: got 3"),
+    (("--method", "every-iteration", "--order", "2"), "--order: got 2; expected none"),
+    (("--order", "40"), "--order: got 40"),
+    (("--moves", "all"), "--moves: got all; expected none with --states"),
+)
+
+
+@pytest.mark.parametrize(("options", "said"), REFUSED, ids=[said for _, said in REFUSED])
+def test_refusals_are_one_line(site, tmp_path, run, options, said):
+    result = run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *options, code=2)
+    assert said in result.stderr and result.stderr.count("\n") == 1
+    assert not (tmp_path / "h.npz").exists()
+
+
+@pytest.mark.parametrize(("options", "said"), PRIVATE_REFUSED, ids=[said for _, said in PRIVATE_REFUSED])
+def test_refusals_of_private_fits_are_one_line(site, tmp_path, run, private, options, said):
+    result = run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *private, *options, code=2)
+    assert said in result.stderr and result.stderr.count("\n") == 1
+    assert not (tmp_path / "h.npz").exists()
+
+
+def test_a_hidden_model_is_not_released_with(site, tmp_path, run, release_of):
+    run("fit", site / "visits.csv", "-o", tmp_path / "model.npz", *HIDDEN, "--iterations", "2", "-q")
+    for name in ("visits.csv", "complete.json"):
+        (tmp_path / name).write_bytes((site / name).read_bytes())
+    result = run(*release_of(tmp_path, tmp_path, "visits.csv", "complete.json"), code=2)
+    assert "got a hidden Markov model; expected a Markov model" in result.stderr

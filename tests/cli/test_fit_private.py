@@ -1,0 +1,353 @@
+"""dphmm fit --epsilon: nothing of the data is said or written but what has noise, and the promise is told.
+
+Could fail: states or an exit code taken from the data, a count without noise in a summary or a file, a cap that the
+command does not pass on, a seed that is not called what it is, an empty table treated as an error.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.accounting.learning import LearningEvent, NotPrivateEvent, described, event_from
+from dphmm.storage.models import load_model
+
+BBOX = "10.0,50.0,10.056,50.036"
+GRID = ("--grid", "1km", "--bbox", BBOX)
+PRIVATE = ("--epsilon", "1", "--max-length", "20")
+
+
+@pytest.fixture
+def names(tmp_path):
+    (tmp_path / "names.csv").write_text("state\nalpha\nbeta\ngamma\ndelta\n")
+    return tmp_path / "names.csv"
+
+
+@pytest.fixture
+def by_name(names):
+    return ("--state-column", "state", "--states-file", names, *PRIVATE)
+
+
+def seeded(tmp_path, run, source, *options, seed=5):
+    out = tmp_path / "seeded.npz"
+    run("fit", source, "-o", out, *options, "--seed", seed, "--force")
+    return out.read_bytes()
+
+
+def test_states_are_all_cells_and_the_event_is_the_caps(town, tmp_path, run, one_json):
+    caps = ("--epsilon", "0.5", "--max-length", "12", "--max-sequences", "3", "--neighbours", "replace")
+    result = run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *GRID, "--step", "5min", *caps, "--json")
+    document = one_json(result)
+    model = load_model(tmp_path / "m.npz")
+    assert model.space.n_states == model.n_states == document["states"] == 25
+    assert model.step == 300
+    event = event_from(model.provenance["privacy"])
+    assert isinstance(event, LearningEvent) and event.secure
+    assert (event.max_length, event.max_sequences, event.neighbours) == (12, 3, "replace")
+    assert str(event.epsilon) == "1/2"
+    learning = document["learning"]
+    assert (learning["epsilon"], learning["delta"], learning["private"]) == ("0.5", "0", True)
+    assert "replacing all sequences of one person" in learning["meaning"]
+    assert learning["not_covered"]
+    assert "replacing all sequences of one person" in result.stderr and "not covered" in result.stderr
+    assert model.provenance["private"] is True
+    assert "source_sha256" not in model.provenance and "n_users" not in model.provenance
+
+
+def test_the_default_cap_is_one_sequence_of_a_person(site, tmp_path, run, by_name):
+    result = run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", *by_name)
+    assert "of each person the first sequence, of at most 20 steps" in result.stderr
+    assert load_model(tmp_path / "m.npz").provenance["privacy"]["max_sequences"] == 1
+
+
+def test_a_person_is_all_their_trips(tmp_path, run, by_name):
+    """With one sequence per person, rows of later trips change nothing; those of another person do."""
+    rows = "user,state,trip\n" + "".join(f"a,{name},1\n" for name in ("alpha", "beta", "alpha", "gamma"))
+    (tmp_path / "one.csv").write_text(rows)
+    (tmp_path / "two.csv").write_text(rows + "a,beta,2\na,delta,2\na,beta,2\n")
+    (tmp_path / "other.csv").write_text(rows + "b,beta,2\nb,delta,2\nb,beta,2\n")
+
+    def arrays(source, *more):
+        # So little noise that any other count shows.
+        seeded(tmp_path, run, tmp_path / source, *by_name, *more, "--epsilon", "1000")
+        return load_model(tmp_path / "seeded.npz").transition.toarray().tolist()
+
+    assert arrays("one.csv") == arrays("two.csv")
+    assert arrays("one.csv") != arrays("other.csv")
+    assert arrays("one.csv", "--max-sequences", 2) != arrays("two.csv", "--max-sequences", 2)
+
+
+@pytest.mark.parametrize("source", ["user,state\n", "user,state\n,alpha\nu,\n"])
+def test_a_table_without_a_row_that_can_be_read_is_data_like_any_other(tmp_path, run, by_name, source):
+    (tmp_path / "x.csv").write_text(source)
+    run("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *by_name)
+    assert load_model(tmp_path / "m.npz").n_states == 4
+
+
+def test_no_place_in_the_box_is_data_too_and_so_is_no_row_on_a_map(town, tmp_path, run):
+    far = ("--grid", "1km", "--bbox", "20.0,50.0,20.056,50.036", *PRIVATE)
+    run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *far)
+    (tmp_path / "none.csv").write_text("user,t,lat,lon\n")
+    run("fit", tmp_path / "none.csv", "-o", tmp_path / "n.npz", *GRID, "--step", "5min", *PRIVATE)
+    assert load_model(tmp_path / "n.npz").n_states == 25
+
+
+REFUSED = (
+    (("--state-column", "state", *PRIVATE), "--states-file: got nothing"),
+    (("--h3", "8", *PRIVATE), "--bbox: got nothing; expected W,S,E,N with --h3"),
+    (("--grid", "1km", *PRIVATE), "--bbox: got nothing"),
+    ((*GRID, "--epsilon", "1"), "--max-length: got nothing"),
+    ((*GRID, "--max-length", "9"), "--max-length: got 9; expected --epsilon with it"),
+    ((*GRID, "--max-sequences", "9"), "--epsilon with it"),
+    ((*GRID, *PRIVATE, "--min-count", "2"), "--min-count: got 2; expected none with --epsilon"),
+    ((*GRID, *PRIVATE, "--delta", "1e-6"), "--delta: got 1e-6; expected --states K with it"),
+    ((*GRID, *PRIVATE, "--max-sequences", "0"), "--max-sequences: got 0"),
+    ((*GRID, "--epsilon", "1", "--max-length", "0"), "--max-length: got 0"),
+    ((*GRID, "--epsilon", "1", "--max-length", "1"), "--max-length: got 1; expected at least 2"),
+    ((*GRID, "--epsilon", "0", "--max-length", "9"), "--epsilon: got 0"),
+    ((*GRID, "--epsilon", "-1", "--max-length", "9"), "--epsilon: got -1"),
+    ((*GRID, "--epsilon", "nan", "--max-length", "9"), "--epsilon: got nan"),
+    ((*GRID, "--seed", "1"), "--seed: got 1; expected none"),
+    (
+        ("--state-column", "state", "--states-file", "NAMES", "--moves", "neighbours", *PRIVATE),
+        "--moves: got neighbours",
+    ),
+    (("--h3", "15", "--bbox", BBOX, *PRIVATE), "--h3: got 15, with more cells in the box"),
+)
+
+
+@pytest.mark.parametrize(("options", "said"), REFUSED, ids=[said for _, said in REFUSED])
+def test_refusals_are_one_line_and_write_nothing(site, town, tmp_path, run, names, options, said):
+    given = [names if option == "NAMES" else option for option in options]
+    source = site / "visits.csv" if "--state-column" in given else town / "people.csv"
+    result = run("fit", source, "-o", tmp_path / "m.npz", *given, code=2)
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "m.npz").exists()
+
+
+def test_a_list_of_names_that_looks_like_the_data_is_refused_without_a_name(site, tmp_path, run):
+    listed = ("--state-column", "state", "--states-file", site / "visits.csv", *PRIVATE)
+    result = run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", *listed, code=2)
+    assert "names that cannot be or that repeat" in result.stderr
+    assert "alpha" not in result.stderr
+
+
+def test_a_list_without_names_is_refused(site, tmp_path, run, names):
+    names.write_text("state\n")
+    listed = ("--state-column", "state", "--states-file", names, *PRIVATE)
+    assert "with no rows" in run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", *listed, code=2).stderr
+
+
+def test_h3_cells_are_those_of_the_box(town, tmp_path, run):
+    pytest.importorskip("h3")
+    run("fit", town / "people.csv", "-o", tmp_path / "a.npz", "--h3", "7", "--bbox", BBOX, *PRIVATE)
+    one = tmp_path / "one.csv"
+    one.write_text("user,t,lat,lon\nu,2024-01-01T00:00:00Z,50.01,10.01\n")
+    run("fit", one, "-o", tmp_path / "b.npz", "--h3", "7", "--bbox", BBOX, *PRIVATE)
+    spaces = [load_model(tmp_path / name).space for name in ("a.npz", "b.npz")]
+    assert spaces[0].digest == spaces[1].digest
+    inside = np.random.default_rng(3).random((2000, 2)) * [0.036, 0.056] + [50.0, 10.0]
+    assert (spaces[0].locate(inside[:, 0], inside[:, 1]) >= 0).mean() > 0.999
+
+
+def test_moves_of_large_grids_are_those_of_neighbours(town, tmp_path, run, one_json):
+    fine = ("--grid", "60m", "--bbox", BBOX, *PRIVATE, "--json")
+    document = one_json(run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *fine))
+    assert document["states"] > 3000 and document["moves"] == "neighbours"
+    assert document["possible_transitions"] <= 9 * document["states"]
+    small = one_json(run("fit", town / "people.csv", "-o", tmp_path / "n.npz", *GRID, *PRIVATE, "--json"))
+    assert small["possible_transitions"] == 25 * 25
+    near = ("--moves", "neighbours", "--json")
+    chosen = one_json(run("fit", town / "people.csv", "-o", tmp_path / "o.npz", *GRID, *PRIVATE, *near))
+    assert chosen["possible_transitions"] < 25 * 25
+
+
+def test_noise_is_fresh_unless_a_seed_says_loudly_that_it_is_not(site, tmp_path, run, by_name):
+    outs = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    for out in outs:
+        run("fit", site / "visits.csv", "-o", out, *by_name)
+    assert outs[0].read_bytes() != outs[1].read_bytes()
+    assert seeded(tmp_path, run, site / "visits.csv", *by_name) == seeded(tmp_path, run, site / "visits.csv", *by_name)
+    loud = run("fit", site / "visits.csv", "-o", tmp_path / "c.npz", *by_name, "--seed", "5", "-q")
+    assert "NOT PRIVATE" in loud.stderr
+    assert load_model(tmp_path / "c.npz").provenance["private"] is False
+
+
+# Names and digits that occur nowhere else, one in every column that a person's row has.
+CANARIES = ("CANARY_user", "CANARY_state", "01937465", "867531", "8675309")
+
+
+def test_canaries_of_a_map(tmp_path, run):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows = [
+        f"CANARY_user,2024-05-06T08:{m:02d}:31.867531Z,50.01937465,10.0{1 + m % 3},8675309" for m in range(0, 50, 5)
+    ]
+    rows += ["CANARY_user,CANARY_state,50.01937465,10.01,8675309", ",2024-05-06T08:03:00Z,50.01937465,10,8675309"]
+    (folder / "x.csv").write_text("user,t,lat,lon,trip\n" + "\n".join(rows) + "\n")
+    for extra in ((), ("--json",), ("-q",), ("--seed", "1")):
+        fit = run(
+            "fit", folder / "x.csv", "-o", tmp_path / "m.npz", *GRID, "--step", "5min", *PRIVATE, "--force", *extra
+        )
+        _nothing_of(tmp_path, fit)
+
+
+def test_canaries_of_names_and_no_count_of_rows(tmp_path, run, by_name):
+    """357 people of one row too many each, of whom 211 have a name that is no state, and 97 rows cannot be read."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows = [f"u{k},{'CANARY_state' if k < 211 else 'alpha'}\nu{k},alpha" for k in range(357)] + [",alpha"] * 97
+    (folder / "x.csv").write_text("user,state\n" + "\n".join(rows) + "\n")
+    for extra in ((), ("--json",)):
+        fit = run("fit", folder / "x.csv", "-o", tmp_path / "m.npz", *by_name, "--force", *extra)
+        said = _nothing_of(tmp_path, fit)
+        for count in ("357", "211", "97", "714", "811", "146"):
+            assert count not in said
+
+
+def test_all_that_is_said_and_described_is_the_same_for_any_data(site, tmp_path, run, by_name):
+    """Outputs and the model's description depend on public choices alone: noise is in the model's numbers only."""
+    tables = (
+        (site / "visits.csv").read_text(),
+        "user,state\n",
+        "user,state,trip\nx,alpha,7\n,,\ny,beta,8\ny,nowhere,8\n",
+    )
+    found = set()
+    for table in tables:
+        (tmp_path / "x.csv").write_text(table)
+        fit = run("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *by_name, "--json", "--force")
+        model = load_model(tmp_path / "m.npz")
+        found.add((fit.stdout, fit.stderr, json.dumps(model.provenance), model.space.digest, model.step))
+    assert len(found) == 1
+
+
+def test_the_canaries_can_be_seen(tmp_path, run):
+    """The same rows, fitted without privacy, are told by count: the check above looks where it should."""
+    (tmp_path / "x.csv").write_text("user,state\n" + "".join(f"u{k},alpha\nu{k},beta\n" for k in range(357)))
+    fit = run("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", "--state-column", "state")
+    assert "357" in fit.stderr and "714" in fit.stderr
+
+
+def _nothing_of(folder, result):
+    """No canary in what was printed, nor in the model's description or names."""
+    with zipfile.ZipFile(folder / "m.npz") as archive:
+        meta = archive.read("meta.npy")[128:].decode()
+    provenance = json.dumps(load_model(folder / "m.npz").provenance)
+    said = result.stdout + result.stderr + meta + provenance
+    whole = (folder / "m.npz").read_bytes() + said.encode()
+    for canary in CANARIES:
+        assert canary.encode() not in whole
+    # The folder's name has numbers of its own.
+    return (result.stdout + result.stderr + provenance).replace(str(folder), "")
+
+
+def test_an_error_in_the_table_repeats_nothing(tmp_path, run, by_name):
+    (tmp_path / "x.csv").write_text("user,state\nCANARY_user,alpha,8675309\n")
+    result = run("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *by_name, code=2)
+    assert not any(canary in result.stderr for canary in CANARIES)
+    assert "line 2" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def learned(site, tmp_path_factory, run):
+    """The site's folder with a model learned with epsilon 1, its policy and its visits."""
+    folder = tmp_path_factory.mktemp("learned")
+    (folder / "names.csv").write_text("state\nalpha\nbeta\ngamma\ndelta\n")
+    (folder / "visits.csv").write_bytes((site / "visits.csv").read_bytes())
+    options = ("--state-column", "state", "--states-file", folder / "names.csv", *PRIVATE)
+    run("fit", folder / "visits.csv", "-o", folder / "model.npz", *options)
+    run("policy", "complete", folder / "model.npz", "-o", folder / "complete.json")
+    return folder
+
+
+def test_a_release_tells_both_guarantees_and_what_they_give_together(learned, tmp_path, run, release_of):
+    import jsonschema
+
+    from dphmm.storage.statement import statement_schema
+
+    result = run(*release_of(learned, tmp_path, "visits.csv", "complete.json"))
+    assert "learning     epsilon 1, delta 0: bounds the loss of adding or removing" in result.stderr
+    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    jsonschema.validate(statement, statement_schema())
+    learning = statement["learning"]
+    assert learning["epsilon"] == "1"
+    together = float(learning["together"]["epsilon"])
+    # Replacing a person costs the model twice what adding them does.
+    assert together == pytest.approx(2 + float(statement["totals"]["cost_sum"]))
+    assert f"together     epsilon {learning['together']['epsilon']}" in result.stderr
+    assert any("learned from" in sentence for sentence in statement["not_protected"])
+    assert statement["model"]["private"] is True
+    assert statement["private"] is True
+    for member in learning:
+        short = {**statement, "learning": {name: learning[name] for name in learning if name != member}}
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(short, statement_schema())
+
+
+def test_a_dry_run_and_inspect_tell_them_too(learned, tmp_path, run, release_of, one_json):
+    arguments = release_of(learned, tmp_path, "visits.csv", "complete.json")
+    dry = run(*arguments, "--dry-run")
+    assert "learning" in dry.stdout and "the sum of a person's costs, and 2" in dry.stdout
+    assert one_json(run(*arguments, "--dry-run", "--json"))["learning"]["epsilon"] == "1"
+    assert one_json(run("inspect", learned / "model.npz", "--json"))["model"]["learning"]["epsilon"] == "1"
+    assert "epsilon 1, delta 0" in run("inspect", learned / "model.npz").stdout
+
+
+def test_a_stream_tells_the_learning_guarantee(learned, tmp_path, run):
+    line = '{"user": "a", "state": "alpha"}\n'
+    options = ("--model", learned / "model.npz", "--policy", learned / "complete.json", "--epsilon", "1")
+    result = run("release", "-", *options, "--ledger", tmp_path / "l.db", input=line)
+    assert "learning" in result.stderr and "together" in result.stderr
+
+
+def test_account_tells_what_a_model_cost(learned, town, tmp_path, run, release_of, one_json):
+    assert "epsilon 1, delta 0" in run("account", "--model", learned / "model.npz").stdout
+    assert one_json(run("account", "--model", learned / "model.npz", "--json"))["model"]["learning"]["epsilon"] == "1"
+    run(*release_of(learned, tmp_path, "visits.csv", "complete.json"), "-q")
+    both = run("account", tmp_path / "ledger.db", "--model", learned / "model.npz").stdout
+    assert "6 subjects" in both and "epsilon 1, delta 0" in both
+    assert "NO PRIVACY: it was fitted without privacy" in run("account", "--model", town / "model.npz").stdout
+    assert "LEDGER: got nothing" in run("account", code=2).stderr
+    assert "LEDGER: got nothing" in run("account", "--model", learned / "model.npz", "--subject", "a", code=2).stderr
+
+
+def rewritten(folder, tmp_path, **changes):
+    model = load_model(folder / "model.npz")
+    origin = {**model.provenance, **changes}
+    changed = dphmm.MarkovModel(model.initial, model.transition, space=model.space, provenance=origin)
+    dphmm.save_model(changed, tmp_path / "model.npz")
+    for name in ("visits.csv", "complete.json"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    return tmp_path
+
+
+def test_a_model_with_replayable_noise_or_with_none_stays_labelled(learned, tmp_path, run, release_of):
+    privacy = {**load_model(learned / "model.npz").provenance["privacy"], "secure": False, "private": False}
+    folder = rewritten(learned, tmp_path, private=False, privacy=privacy)
+    result = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), "--model-people", "same", "-q")
+    assert "noise can be replayed" in result.stderr and "warning" in result.stderr
+    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    assert statement["private"] is False and statement["learning"]["private"] is False
+    assert "nothing is promised" in statement["learning"]["together"]["meaning"]
+
+
+def test_a_model_that_says_it_is_not_private_is_called_so(learned, tmp_path, run, release_of):
+    folder = rewritten(learned, tmp_path, private=False, privacy=described(NotPrivateEvent("NOT PRIVATE: a baseline")))
+    result = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), "-q")
+    assert "NOT PRIVATE: a baseline" in result.stderr
+    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    assert statement["learning"] is None and "NOT PRIVATE" in statement["model"]["meaning"]
+    assert "NO PRIVACY: NOT PRIVATE: a baseline" in run("account", "--model", tmp_path / "model.npz").stdout
+
+
+def test_a_record_that_contradicts_itself_is_refused_before_anything_is_drawn(learned, tmp_path, run, release_of):
+    privacy = {**load_model(learned / "model.npz").provenance["privacy"], "epsilon": "0.1"}
+    folder = rewritten(learned, tmp_path, privacy=privacy)
+    result = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), code=2)
+    assert "what its parts give" in result.stderr
+    assert not (tmp_path / "ledger.db").exists()

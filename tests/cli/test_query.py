@@ -1,0 +1,365 @@
+"""dphmm query: an answer, the statement beside it, and one line for whatever cannot be asked.
+
+Claims: with the noise taken away every command gives the true answer (so rows, states, windows, boxes and people are
+read as documented); the epsilon per record that the noise is drawn with is the library's for the dependence that was
+named; the statement is about the file, repeats no private value, and says what is not protected; nothing that is not
+proved is answered (exit 1, no file); no two runs share their noise, and there is no seed to make them. Fails where an
+option is not handed on, where a record is counted in another cell, where a message quotes a cell, or where a refusal
+leaves a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm.dependent import _budget
+
+CANARY = "CANARY_7f3a_hidden"
+OUT = ("-o", "out.csv")
+
+HISTOGRAM = "histogram visits.csv --epsilon 1 --states home,work,gym"
+KMEANS = "kmeans points.csv --epsilon 1 --columns x,y --box 0:10,0:10 --start 1,1;9,9"
+DEGREE = "degree edges.csv --epsilon 1 --people 5 --level edge --cap 3"
+SVM = "svm points.csv --epsilon 1 --features x,y --box 0:10,0:10 --label c --classes no,yes"
+EVERY = {"histogram": HISTOGRAM, "kmeans": KMEANS, "degree": DEGREE, "svm": SVM}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with small tables, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    write = {
+        "visits.csv": "user,step,state\nann,3,home\nann,4,work\nann,5,work\nbob,7,home\nbob,8,home\ncid,3,gym\n",
+        "points.csv": "user,x,y,c\nann,1,1,no\nann,2,1,no\nbob,9,8,yes\ncid,8,99,yes\ncid,1,0,no\n",
+        "edges.csv": "a,b\n0,1\n1,2\n2,1\n1,3\n",
+        "named.csv": "a,b\nann,bob\nbob,cid\n",
+        "people.csv": "name\nann\nbob\ncid\ndan\n",
+        "edges.txt": "# from to\n# more\n0\t1\n1\t2\n1\t3\n",
+        "friends.csv": "a,b\nann,bob\n",
+    }
+    for name, text in write.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def noiseless(monkeypatch):
+    """Commands answer the truth; the budgets that the noise was asked for are collected."""
+    budgets = []
+
+    def truth(self, size, bits):
+        budgets.append(self.scale)
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr(_budget.DiscreteLaplace, "draw", truth)
+    return budgets
+
+
+@pytest.fixture
+def ask(run, place):
+    """Run a query in the folder: ask(HISTOGRAM, "--force"), with -o out.csv."""
+
+    def asked(line, *more, code=0):
+        return run("query", *line.split(), *OUT, *more, code=code)
+
+    return asked
+
+
+def table():
+    return pd.read_csv("out.csv")
+
+
+def statement():
+    return json.loads(Path("out.csv.privacy.json").read_text())
+
+
+def test_a_histogram_counts_the_records_of_public_states(ask, noiseless):
+    ask(HISTOGRAM, "--quiet")
+    assert table()[["state", "count"]].values.tolist() == [["home", 3], ["work", 2], ["gym", 1]]
+
+
+def test_windows_are_of_public_steps_from_a_public_start(ask, noiseless):
+    said = ask(HISTOGRAM, "--times", "4", "--from", "3", "--windows", "2")
+    assert table()["count"].tolist() == [1, 1, 1, 0, 1, 0]
+    assert table()["first"].tolist() == [0, 0, 0, 2, 2, 2]
+    assert "2 rows are outside the public steps" in said.stderr
+
+
+def test_without_a_start_steps_count_from_each_users_first_row(ask, noiseless):
+    ask(HISTOGRAM, "--times", "4", "--windows", "0:1,1:4,0:4")
+    assert table()["count"].tolist() == [2, 0, 1, 1, 2, 0, 3, 2, 1]
+    # A step is in two windows, and a record leaves one cell of each and enters another.
+    assert noiseless == [Fraction(4)]
+
+
+def test_places_count_in_the_cell_they_are_in_by_time_bins(town, tmp_path, run, noiseless):
+    out = tmp_path / "h.parquet"
+    run("query", "histogram", town / "walks.csv", "--epsilon", "1", "--states", town / "model.npz", "--times", "12",
+        "--from", "2024-05-06T08:00:00Z", "--windows", "12", "-o", out, "--quiet")  # fmt: skip
+    rows = pd.read_csv(town / "walks.csv")
+    space = dphmm.load_model(town / "model.npz").space
+    states = space.locate(rows["lat"], rows["lon"])
+    found = pd.read_parquet(out)
+    assert found["count"].tolist() == np.bincount(states, minlength=space.n_states).tolist()
+    assert found["state"].tolist() == list(space.names)
+
+
+@pytest.mark.parametrize(
+    ("dependence", "per_record"),
+    [
+        ("independent", 1),
+        ("group:4", Fraction(1, 4)),
+        ("group", Fraction(1, 3)),
+        ("friends:friends.csv", Fraction(1, 5)),
+    ],
+)
+def test_each_dependence_leaves_a_record_its_share(ask, noiseless, dependence, per_record):
+    """ann has 3 records, bob 2, cid 1; ann and bob are friends."""
+    ask(HISTOGRAM, "--dependence", dependence)
+    assert noiseless == [Fraction(2) / per_record]
+    assert Fraction(statement()["per_record"]["epsilon"]) == per_record
+    assert statement()["epsilon"] == "1"
+
+
+def test_a_chain_leaves_a_record_what_the_library_says(site, tmp_path, run, noiseless):
+    chain = dphmm.dependent.Chain(dphmm.load_model(site / "model.npz"), 20)
+    wanted = dphmm.dependent.calibrate(chain, dphmm.dependent.AnyQuery(1), 1, exact=False)
+    out = tmp_path / "out.csv"
+    told = run("query", "histogram", site / "visits.csv", "--epsilon", "1", "--times", "20", "-o", out,
+               "--dependence", f"markov:{site / 'model.npz'}")  # fmt: skip
+    assert noiseless == [2 / wanted.per_record]
+    assert wanted.per_record < 1
+    said = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    assert said["mechanism"]["name"] == "markov"
+    assert "recursion" in said["proved"]["by"]
+    # The model was fitted to these very visits, without privacy: its noise scale is made of them.
+    assert said["private"] is False
+    assert "warning: the model" in told.stderr
+
+
+def test_centroids_of_clipped_points(ask, noiseless):
+    ask(KMEANS, "--iterations", "3")
+    found = table()
+    assert found["count"].tolist() == [3, 2]
+    assert np.allclose(found[["x", "y"]], [[4 / 3, 2 / 3], [8.5, 9]], atol=1e-3)
+    # Three rounds; of each a third goes to counts (sensitivity 2) and two to sums.
+    assert noiseless[0::2] == [Fraction(2) * 9] * 3
+
+
+def test_a_start_from_a_table(ask, noiseless, place):
+    (place / "start.csv").write_text("x,y\n1,1\n9,9\n")
+    ask(KMEANS.replace("1,1;9,9", "start.csv"))
+    assert table()["count"].tolist() == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("data", "people", "degrees"),
+    [("edges.csv", "5", [1, 3, 0, 1]), ("edges.txt", "5", [1, 3, 0, 1]), ("named.csv", "people.csv", [1, 2, 1, 0])],
+)
+@pytest.mark.parametrize("level", ["edge", "node"])
+def test_degrees_of_tables_and_texts(ask, noiseless, data, people, degrees, level):
+    line = (
+        DEGREE.replace("edges.csv", data)
+        .replace("--people 5", f"--people {people}")
+        .replace("edge --cap", f"{level} --cap")
+    )
+    ask(line, "--raw")
+    assert table()["count"].tolist() == degrees
+    assert noiseless == [Fraction(4 if level == "edge" else 14)]
+
+
+def test_friends_share_a_budget_at_node_level(ask, noiseless):
+    line = DEGREE.replace("edges.csv", "named.csv").replace("5 --level edge", "people.csv --level node")
+    ask(line, "--dependence", "friends:friends.csv")
+    assert noiseless == [Fraction(28)]
+
+
+@pytest.mark.parametrize("kind", ["svm", "logistic"])
+def test_a_classifier_in_the_units_of_its_table(ask, noiseless, kind):
+    ask(SVM, "--kind", kind, "--regularisation", "0.001")
+    found = dict(zip(table()["feature"], table()["weight"], strict=True))
+    points = pd.read_csv("points.csv")
+    score = found["intercept"] + points["x"].clip(0, 10) * found["x"] + points["y"].clip(0, 10) * found["y"]
+    assert ((score > 0) == (points["c"] == "yes")).all()
+    assert statement()["domain"]["decision"].startswith("yes where")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_statement_is_about_the_file_and_says_what_is_promised(ask, name):
+    printed = ask(EVERY[name], "--json", "--dependence", "group:2")
+    said = statement()
+    assert json.loads(printed.stdout)["promise"] == said["promise"]
+    assert said["private"] and said["randomness"]["secure"]
+    assert (said["epsilon"], said["per_record"]["epsilon"]) == ("1", "0.5")
+    assert said["proved"]["where"].startswith("docs/proofs/")
+    assert len(said["not_protected"]) >= 4
+
+    assert said["file"] == {"name": "out.csv", "sha256": hashlib.sha256(Path("out.csv").read_bytes()).hexdigest()}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_independence_that_nobody_claimed_is_warned_of(ask, name):
+    assert "records are taken as independent, on your word" in ask(EVERY[name], "--quiet").stderr
+    assert ask(EVERY[name], "--quiet", "--dependence", "independent", "--force").stderr.count("warning") == 1
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_seed_is_offered_and_no_two_answers_are_alike(ask, name):
+    """Ten answers of 3 numbers with noise of scale 2 or more: all alike with probability below 1e-9."""
+    assert "--seed" in ask(EVERY[name], "--seed", "1", code=2).stderr
+    quiet = ("--epsilon", "0.01", "--quiet", "--force", *(["--raw"] if name == "degree" else []))
+    answers = set()
+    for _ in range(10):
+        ask(EVERY[name], *quiet)
+        answers.add(Path("out.csv").read_text())
+    assert len(answers) > 1
+
+
+def test_what_is_not_proved_is_refused_with_no_file(site, tmp_path, run):
+    told = run("query", "histogram", site / "visits.csv", "--epsilon", "1", "--times", "20", "-o", tmp_path / "o.csv",
+               "--dependence", f"markov:{site / 'model.npz'}", "--mechanism", "independent", code=1)  # fmt: skip
+    assert told.stderr.count("\n") == 1
+    assert "not 1-DDP" in told.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+CASES = {
+    "a negative epsilon": (HISTOGRAM.replace("--epsilon 1", "--epsilon=-1"), "--epsilon: got -1"),
+    "states that nobody named": (HISTOGRAM.partition(" --states")[0], "--states: got nothing"),
+    "a state twice": (HISTOGRAM.replace("gym", "home"), "--states"),
+    "windows without times": (HISTOGRAM + " --windows 2", "--times: got nothing"),
+    "windows past the end": (HISTOGRAM + " --times 3 --windows 0:4", "--windows: got 0:4"),
+    "a start in words": (HISTOGRAM + " --from soon", "--from: got soon"),
+    "no row in the public steps": (HISTOGRAM + " --times 2 --from 90", "no row within"),
+    "no such dependence": (HISTOGRAM + " --dependence cousins", "--dependence: got cousins"),
+    "a chain without a model": (HISTOGRAM + " --dependence markov", "markov:MODEL"),
+    "a chain of a missing model": (HISTOGRAM + " --dependence markov:none.npz", "none.npz"),
+    "a group of none": (HISTOGRAM + " --dependence group:0", "group:3"),
+    "friends who are unknown": (HISTOGRAM + " --dependence friends:named2.csv", "row 1: got nobody"),
+    "a mechanism without a chain": (HISTOGRAM + " --mechanism dpm", "markov:MODEL with it"),
+    "a chain for points": (KMEANS + " --dependence markov:m.npz", "says nothing of these records"),
+    "an unbounded attribute": (KMEANS.replace(" --box 0:10,0:10", ""), "unbounded numbers cannot be protected"),
+    "a box upside down": (KMEANS.replace("0:10,0:10", "0:10,10:0"), "LOW < HIGH"),
+    "a box for one of two columns": (KMEANS.replace("0:10,0:10", "0:10"), "each of 2 columns"),
+    "a box beyond all floats": (KMEANS.replace("0:10,0:10", "0:10,0:1e400"), "--box: got 1e400"),
+    "no start": (KMEANS.partition(" --start")[0], "--start: got nothing"),
+    "a start of another dimension": (KMEANS.replace("1,1;9,9", "1;9"), "--start: got 1;9"),
+    "no rounds": (KMEANS + " --iterations 0", "--iterations: got 0"),
+    "a column that is not there": (KMEANS.replace("--columns x,y", "--columns x,z"), "--columns: got z"),
+    "people that nobody counted": (DEGREE.replace(" --people 5", ""), "--people: got nothing"),
+    "edges of unknown people": (DEGREE.replace("--people 5", "--people 2"), "DATA, row 2"),
+    "no level": (DEGREE.replace(" --level edge", ""), "--level: got nothing"),
+    "no cap": (DEGREE.replace(" --cap 3", ""), "--cap: got nothing"),
+    "friends of edges": (DEGREE + " --dependence friends:friends.csv", "not in a list of friends"),
+    "a text that is not edges": (DEGREE.replace("edges.csv", "bad.txt"), "not two names"),
+    "a loop": (DEGREE.replace("edges.csv", "loop.csv"), "a loop"),
+    "classes that nobody named": (SVM.replace(" --classes no,yes", ""), "--classes: got nothing"),
+    "a class that is not public": (SVM.replace("no,yes", "no,maybe"), "c, line 4"),
+    "no regularisation": (SVM + " --regularisation 0", "--regularisation: got 0"),
+    "a label among the features": (SVM.replace("--label c", "--label x"), "--label that is no feature"),
+    "another format": (HISTOGRAM + " -o out.xlsx", "-o: got out.xlsx"),
+    "onto its own data": (HISTOGRAM + " -o visits.csv --force", "another file than the input"),
+    "a missing table": (HISTOGRAM.replace("visits", "none"), "DATA: got none.csv"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input_is_one_line_and_no_file(place, run, name):
+    line, expected = CASES[name]
+    (place / "named2.csv").write_text("a,b\nann,zoe\n")
+    (place / "bad.txt").write_text(f"1 2\n{CANARY} 3 4\n")
+    (place / "loop.csv").write_text("a,b\n1,1\n")
+    before = {path: path.read_bytes() for path in place.iterdir()}
+    told = run("query", *line.split(), *(() if " -o " in line else OUT), *quiet_dependence(line), code=2)
+    assert told.stderr.count("\n") == 1, told.stderr
+    assert expected in told.stderr
+    assert "zoe" not in told.stderr and CANARY not in told.stderr
+    assert {path: path.read_bytes() for path in place.iterdir()} == before
+
+
+def quiet_dependence(line):
+    return () if "--dependence" in line else ("--dependence", "independent")
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("histogram", f"dan,1,{CANARY}\n"),
+        ("kmeans", f"dan,{CANARY},1,no\n"),
+        ("svm", f"dan,1,1,{CANARY}\n"),
+        ("degree", f"{CANARY},1\n"),
+    ],
+)
+def test_a_value_that_is_not_public_is_told_by_its_place(place, ask, name, bad):
+    data = place / EVERY[name].split()[1]
+    data.write_text(data.read_text() + bad)
+    told = ask(EVERY[name], "--dependence", "independent", code=2)
+    assert told.stderr.count("\n") == 1
+    assert CANARY not in told.stderr + told.stdout
+    assert not (place / "out.csv").exists()
+
+
+def test_rows_without_a_user_are_set_aside_unquoted(place, ask):
+    with (place / "visits.csv").open("a") as file:
+        file.write(f",1,{CANARY}\n")
+    told = ask(HISTOGRAM, code=3)
+    files = [path for path in place.iterdir() if path.name != "visits.csv"]
+    assert (place / "out.csv.rejected.csv").read_text() == "line,reason\n8,missing_user\n"
+    assert not any(CANARY in path.read_text() for path in files)
+    assert CANARY not in told.stderr
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_private_digits_beside_an_answer(place, ask, name):
+    """Users, cells and names of the input are in no file that is written and in nothing that is said."""
+    private = {
+        "histogram": "user,step,state\nCANARY1,3,home\nCANARY2,4,gym\n",
+        "kmeans": "user,x,y,c\nCANARY1,1.50193,1,no\nCANARY2,2,7.50193,no\n",
+        "svm": "user,x,y,c\nCANARY1,1.50193,1,no\nCANARY2,2,7.50193,yes\n",
+        "degree": "a,b\n3,4\n",
+    }
+    (place / EVERY[name].split()[1]).write_text(private[name])
+    told = ask(EVERY[name], "--json", "--dependence", "group:3")
+    seen = told.stdout + told.stderr + Path("out.csv").read_text() + Path("out.csv.privacy.json").read_text()
+    assert "CANARY" not in seen and "50193" not in seen
+
+
+def test_an_output_is_replaced_only_by_force_which_says_what_it_costs(ask):
+    ask(HISTOGRAM)
+    assert "--force" in ask(HISTOGRAM, "--dependence", "independent", code=2).stderr
+    assert "both are paid for" in ask(HISTOGRAM, "--force").stderr
+
+
+def test_noise_that_can_be_replayed_is_stated_as_none(place):
+    from dphmm.storage.query_statement import query_statement
+
+    answered = dphmm.dependent.query(
+        "histogram", np.array([0, 1, 1]), "independent", 1, n_states=2, bits=dphmm.ReplayBits(3)
+    )
+    said = query_statement(answered.event, dependence={}, domain={})
+    assert said["private"] is False
+    assert "replayable" in said["not_private_because"][0]
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "expected"),
+    [
+        ("median", {}, "question"),
+        ("histogram", {}, "n_states"),
+        ("histogram", {"n_states": 2, "colour": 1}, "colour"),
+        ("svm", {"classes": ("a", "b")}, "(X, y)"),
+        ("degree", {"n": 3, "cap": 1}, "level"),
+    ],
+)
+def test_a_question_by_name_takes_its_own_options_only(question, options, expected):
+    with pytest.raises(dphmm.InvalidInput, match=None) as refused:
+        dphmm.dependent.query(question, np.array([0, 1]), "independent", 1, **options)
+    assert expected in str(refused.value)
