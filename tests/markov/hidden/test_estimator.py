@@ -157,6 +157,13 @@ def test_wrong_options_are_refused(options, field):
     assert "\n" not in str(caught.value)
 
 
+def beyond_the_last_column():
+    """A matrix whose index array was changed after it was made."""
+    matrix = sparse.csr_array(np.eye(2))
+    matrix.indices[1] = 7
+    return matrix
+
+
 @pytest.mark.parametrize(
     ("attributes", "field"),
     [
@@ -170,6 +177,7 @@ def test_wrong_options_are_refused(options, field):
         ({"transmat_": [[1.0], [0.5, 0.5]]}, "transmat_"),
         ({"transmat_": sparse.csr_array([[1.0, 0.0], [0.0, 0.9]])}, "transmat_[1]"),
         ({"transmat_": sparse.csr_array(np.eye(3))}, "transmat_"),
+        ({"transmat_": beyond_the_last_column()}, "transmat_"),
         ({"emissionprob_": [[1.0, 0.0]]}, "emissionprob_"),
         ({"emissionprob_": [[1.0, 0.0], [0.5, np.inf]]}, "emissionprob_"),
         ({"emissionprob_": np.zeros((2, 0))}, "emissionprob_"),

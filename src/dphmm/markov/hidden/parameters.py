@@ -128,7 +128,13 @@ def _sparse(given: Any, n_states: int) -> Any:
         raise InvalidInput("transmat_", f"shape {given.shape}", f"shape {(n_states, n_states)}")
     if given.dtype.kind not in "iuf":
         raise InvalidInput("transmat_", f"dtype {given.dtype}", "probabilities")
-    matrix = sparse.csr_array(given, dtype=np.float64, copy=True)
+    try:
+        # Before anything is converted: compiled code trusts the index arrays.
+        if hasattr(given, "check_format"):
+            given.check_format(full_check=True)
+        matrix = sparse.csr_array(given, dtype=np.float64, copy=True)
+    except (ValueError, IndexError):
+        raise InvalidInput("transmat_", "a sparse matrix with wrong index arrays", "a well-formed one") from None
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
