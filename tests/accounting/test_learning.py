@@ -38,7 +38,7 @@ def gaussian(squared=9, variance=100):
 
 
 def event(*parts, neighbours="add-remove", delta=Fraction(0), secure=True):
-    return LearningEvent(parts or (laplace(),), neighbours, 20, 1, secure, delta)
+    return LearningEvent(parts or (laplace(),), neighbours, 20, 1, secure, delta, unit="owner")
 
 
 NOT_PRIVATE = NotPrivateEvent("noise in the last iteration only")
@@ -68,11 +68,11 @@ def test_laplace_beside_gaussian_counts_as_half_its_square():
         lambda: event(gaussian()),
         lambda: event(laplace(), delta=TINY),
         lambda: event(neighbours="anyone"),
-        lambda: LearningEvent((), "replace", 20, 1, True),
-        lambda: LearningEvent((laplace(),), "replace", 0, 1, True),
-        lambda: LearningEvent((laplace(),), "replace", 5, True, True),
-        lambda: LearningEvent((laplace(),), "replace", 5, 1, 1),
-        lambda: LearningEvent((NOT_PRIVATE,), "replace", 5, 1, True),
+        lambda: LearningEvent((), "replace", 20, 1, True, unit="owner"),
+        lambda: LearningEvent((laplace(),), "replace", 0, 1, True, unit="owner"),
+        lambda: LearningEvent((laplace(),), "replace", 5, True, True, unit="owner"),
+        lambda: LearningEvent((laplace(),), "replace", 5, 1, 1, unit="owner"),
+        lambda: LearningEvent((NOT_PRIVATE,), "replace", 5, 1, True, unit="owner"),
         lambda: NoisyCounts("x", "uniform", Fraction(1), Fraction(1)),
         lambda: NoisyCounts("x", "laplace", Fraction(1), Fraction(0)),
         lambda: NoisyCounts("x", "laplace", 1.0, Fraction(1)),
@@ -98,7 +98,7 @@ class TestNotPrivate:
             lambda: together(NOT_PRIVATE, Fraction(1)),
             lambda: compose([NOT_PRIVATE]),
             lambda: ComposedEvents((NOT_PRIVATE,)),
-            lambda: LearningEvent((NOT_PRIVATE,), "add-remove", 20, 1, True),
+            lambda: LearningEvent((NOT_PRIVATE,), "add-remove", 20, 1, True, unit="owner"),
         ],
     )
     def test_whatever_adds_up_refuses_it(self, add_up):

@@ -199,7 +199,7 @@ BAD = {
     "names": ([[0, str(CANARY)]], "sequences[0][1]: got dtype"),
     "none inside": ([[0, None]], "sequences[0][1]: got dtype object"),
     "huge": ([[0, 10**30 + CANARY]], "sequences[0][0]: got dtype object"),
-    "nested": ([[[0, 1]]], "sequences[0]: got shape (1, 2)"),
+    "nested": ([[[0, 1]]], "sequences[0]: got 2 dimensions"),
     "ragged": ([[[0, 1], [1]]], "sequences[0]: got rows of different lengths"),
     "string inside": ([str(CANARY)], "sequences[0]: got str"),
 }

@@ -1,8 +1,9 @@
 """What learning a model cost: events of private fits, and what a model and later releases lose together.
 
-A record is all sequences of one owner, after public caps. Neighbouring data sets differ by one record: added or
-removed ("add-remove"), or put in place of another ("replace"). An event holds the public parameters of a fit and
-computes its true total from them; whatever a method calls its epsilon, the total is what the noise really gives.
+A record is all sequences of one owner, after public caps; or one sequence, where nobody said whose each is.
+Neighbouring data sets differ by one record: added or removed ("add-remove"), or put in place of another ("replace"). An
+event holds the public parameters of a fit and computes its true total from them; whatever a method calls its epsilon,
+the total is what the noise really gives.
 
 A fit that promises nothing is a ``NotPrivateEvent``: it has no epsilon, and whatever adds up events refuses it.
 
@@ -12,8 +13,8 @@ Proof: docs/proofs/learning.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +27,9 @@ from dphmm.types import Loss
 
 NEIGHBOURS = ("add-remove", "replace")
 NOISES = ("laplace", "gaussian")
+UNITS = ("owner", "sequence")
+#: No total of a fit that anybody would publish comes near.
+_MOST_RHO = Fraction(10**30)
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ class NoisyCounts:
 class LearningEvent:
     """A model was learned from the sum of these parts, each of which may depend on what earlier ones published.
 
+    ``unit``: what a record is, "owner" (all sequences of one) or "sequence" (one, whoever's it is).
     ``secure``: False if the noise could be replayed by anyone; nothing is then promised.
     """
 
@@ -87,21 +92,25 @@ class LearningEvent:
     max_sequences: int
     secure: bool
     delta: Fraction = Fraction(0)
+    unit: str = field(kw_only=True)
 
     def __post_init__(self) -> None:
         one_of(self.neighbours, NEIGHBOURS, "neighbours")
+        one_of(self.unit, UNITS, "unit")
         if not self.parts or not all(isinstance(part, NoisyCounts) for part in self.parts):
             raise InvalidInput("parts", type(self.parts).__name__, "at least one NoisyCounts")
         if not isinstance(self.secure, bool):
             raise InvalidInput("secure", self.secure, "True or False")
-        for field in ("max_length", "max_sequences"):
-            value = getattr(self, field)
+        for cap in ("max_length", "max_sequences"):
+            value = getattr(self, cap)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InvalidInput(field, value, "a whole number, at least 1")
+                raise InvalidInput(cap, value, "a whole number, at least 1")
         if self.pure and self.delta != 0:
             raise InvalidInput("delta", self.delta, "0: Laplace noise needs none")
         if not self.pure:
             check_delta(self.delta)
+        if self.rho > _MOST_RHO:
+            raise InvalidInput("parts", "a rho beyond 1e30", "noise that hides something")
 
     @property
     def pure(self) -> bool:
@@ -134,23 +143,30 @@ class NotPrivateEvent:
     reason: str
 
 
+_SEVERAL = " (whose sequences are whose was not said: who has k of them loses up to k times as much)"
+
+
 def learned(events: LearningEvent | Iterable[LearningEvent]) -> Guarantee:
     """What fits on one set of people lose together: the sum of epsilons and of deltas (sequential composition).
 
-    Raises InvalidInput for anything but learning events of one kind of neighbours: a fit without privacy adds up to
-    nothing.
+    Raises InvalidInput for anything but learning events of one kind of neighbours and records: a fit without privacy
+    adds up to nothing; and for sets, which hold equal fits once.
     """
+    if isinstance(events, (Set, Mapping)):
+        raise InvalidInput("events", type(events).__name__, "a list: a set holds equal fits once")
     given = list(events) if isinstance(events, Iterable) else [events]
     for event in given:
         if not isinstance(event, LearningEvent):
             raise InvalidInput("events", type(event).__name__, "private fits: nothing bounds what others lose")
-    if len({event.neighbours for event in given}) != 1:
-        came = sorted({event.neighbours for event in given})
-        raise InvalidInput("events", f"neighbours {came}", "fits with one kind of neighbours")
+    for name in ("neighbours", "unit"):
+        came = sorted({getattr(event, name) for event in given})
+        if len(came) != 1:
+            raise InvalidInput("events", f"{name} {came}", f"fits with one kind of {name}")
     verb = "adding or removing" if given[0].neighbours == "add-remove" else "replacing"
     value = sum((event.epsilon for event in given), Fraction(0))
     delta = sum((event.delta for event in given), Fraction(0))
-    statement = f"bounds the loss of {verb} all sequences of one person in what the model was learned from"
+    record = "all sequences of one person" if given[0].unit == "owner" else f"one sequence{_SEVERAL}"
+    statement = f"bounds the loss of {verb} {record} in what the model was learned from"
     return _guarantee(value, delta, given, statement, "docs/proofs/learning.md, 1")
 
 
@@ -163,7 +179,8 @@ def together(event: LearningEvent, sum_cost: Loss) -> Guarantee:
     if not isinstance(event, LearningEvent):
         raise InvalidInput("event", type(event).__name__, "a private fit: nothing bounds what others lose")
     replaced = event.for_replacement()
-    statement = "bounds the loss of any two lives of one person, in the model and in that person's releases together"
+    whose = "one person" if event.unit == "owner" else f"one person with one sequence{_SEVERAL}"
+    statement = f"bounds the loss of any two lives of {whose}, in the model and in that person's releases together"
     if isinstance(sum_cost, float) and sum_cost == math.inf:
         return Guarantee(math.inf, statement, "docs/proofs/learning.md, 4")
     check_exact(sum_cost, "sum_cost")
@@ -189,6 +206,7 @@ def described(event: LearningEvent | NotPrivateEvent) -> dict[str, Any]:
         "private": event.secure,
         "secure": event.secure,
         "neighbours": event.neighbours,
+        "unit": event.unit,
         "max_length": event.max_length,
         "max_sequences": event.max_sequences,
         "epsilon": shown(event.epsilon),
@@ -212,6 +230,7 @@ def event_from(description: Any, field: str = "privacy") -> LearningEvent | NotP
             max_sequences=description["max_sequences"],
             secure=description["secure"],
             delta=_exact(description["delta"], "delta"),
+            unit=description["unit"],
         )
         stated, private = description["epsilon"], description["private"]
     except (KeyError, TypeError, AttributeError):

@@ -19,6 +19,10 @@ def times(given: Mapping[str, Any]) -> dict[str, Any]:
         return {"step": step, "gap": gap}
     if gap < step:
         raise InvalidInput("--gap", given["gap"], f"at least the step, {given['step']}")
+    longest = given.get("max_length")
+    if longest is not None and gap // step > longest:
+        # Filled, such a hole would pass the cap by itself, and take memory that no cap bounds.
+        raise InvalidInput("--gap", given["gap"], f"at most {longest} steps of {given['step']}, as --max-length says")
     return {"step": step, "hold": gap // step - 1}
 
 

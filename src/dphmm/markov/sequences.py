@@ -85,7 +85,7 @@ def _one(given: Any, field: str) -> IntArray:
     except ValueError:
         raise InvalidInput(field, "rows of different lengths", "a flat sequence of states") from None
     if array.ndim != 1:
-        raise InvalidInput(field, f"shape {array.shape}", "a flat sequence of states")
+        raise InvalidInput(field, f"{array.ndim} dimensions", "a flat sequence of states")
     if len(array) == 0:
         raise InvalidInput(field, "an empty sequence", "at least one state")
     if array.dtype.kind not in "iu":

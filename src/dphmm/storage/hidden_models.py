@@ -18,6 +18,7 @@ from scipy import sparse
 from dphmm.accounting.learning import LearningEvent, NotPrivateEvent, described
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.hmm import CategoricalHMM
+from dphmm.markov.hidden.memory import is_as_left, remember, was_fitted
 from dphmm.markov.hidden.starting import ATTRIBUTES
 from dphmm.states.naming import check_names
 from dphmm.storage.arrays import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
@@ -80,8 +81,11 @@ def load_hidden_model(path: str | os.PathLike[str]) -> CategoricalHMM:
     hmm.provenance_ = provenance
     if event is not None:
         hmm.privacy_ = event
+        if isinstance(event, NotPrivateEvent):
+            # How many symbols there are may be what the data showed: no public number.
+            hmm.n_features = None
     # What was learned must not be taken for public start values of another fit.
-    hmm._last_learned = {name: getattr(hmm, name) for name in ATTRIBUTES.values()}
+    remember(hmm, "".join(ATTRIBUTES))
     loaded: CategoricalHMM = hmm
     return loaded
 
@@ -93,10 +97,9 @@ def holds_hidden_model(path: str | os.PathLike[str]) -> bool:
 
 def learning_of(hmm: CategoricalHMM) -> LearningEvent | NotPrivateEvent | None:
     """What is known about learning these very parameters; None where nobody learned them."""
-    learned = hmm.__dict__.get("_last_learned")
-    if learned is None:
+    if not was_fitted(hmm):
         return None
-    if any(learned[name] is not getattr(hmm, name) for name in ATTRIBUTES.values()):
+    if not all(is_as_left(hmm, name) for name in ATTRIBUTES.values()):
         return NotPrivateEvent(_CHANGED)
     known: LearningEvent | NotPrivateEvent | None = hmm.__dict__.get("privacy_")
     if known is None and hasattr(hmm, "monitor_"):

@@ -70,6 +70,8 @@ def meaning(event: LearningEvent) -> str:
 def record_words(event: LearningEvent) -> str:
     """What was kept of a person."""
     longest = f"{event.max_length} step" + ("" if event.max_length == 1 else "s")
+    if event.unit == "sequence":
+        return f"one sequence, of at most {longest}; whose sequences are whose was not said"
     if event.max_sequences == 1:
         return f"of each person the first sequence, of at most {longest}"
     return f"of each person the first {event.max_sequences} sequences, each of at most {longest}"

@@ -138,7 +138,7 @@ class TestWhatComesOut:
         told = repr(hmm) + repr(hmm.privacy_) + repr(described(hmm.privacy_)) + repr(sorted(vars(hmm)))
         assert "31415" not in told and "62830" not in told
         assert set(vars(hmm)) - set(vars(model())) <= {
-            "startprob_", "transmat_", "emissionprob_", "privacy_", "monitor_", "_last_learned",
+            "startprob_", "transmat_", "emissionprob_", "privacy_", "monitor_", "_last_fit",
         }  # fmt: skip
 
     def test_a_monitor_is_of_the_noisy_histogram_or_is_not_there(self):

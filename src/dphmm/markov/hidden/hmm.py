@@ -13,6 +13,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import inference
 from dphmm.markov.hidden.baum_welch import Monitor, Priors, em
 from dphmm.markov.hidden.estimator import Estimator
+from dphmm.markov.hidden.memory import is_as_left, remember
 from dphmm.markov.hidden.observations import Observations, observations
 from dphmm.markov.hidden.parameters import Parameters, checked
 from dphmm.markov.hidden.starting import ATTRIBUTES, drawn, letters, random_generator, whole
@@ -221,12 +222,11 @@ class CategoricalHMM(Estimator):
     def _kept(self) -> dict[str, Any]:
         """What the caller has set and `fit` starts from, by letter."""
         redrawn = letters(self.init_params, "init_params")
-        last = self.__dict__.get("_last_learned", {})
         kept = {}
         for letter, name in ATTRIBUTES.items():
             if hasattr(self, name) and letter not in redrawn:
                 kept[letter] = getattr(self, name)
-            elif hasattr(self, name) and last.get(name) is not getattr(self, name):
+            elif hasattr(self, name) and not is_as_left(self, name):
                 message = f"{name} was set, and is drawn anew: leave {letter!r} out of init_params to start from it"
                 warnings.warn(message, UserWarning, stacklevel=3)
         return kept
@@ -234,11 +234,10 @@ class CategoricalHMM(Estimator):
     def _learned(self, parameters: Parameters, monitor: Monitor) -> None:
         self.startprob_, self.transmat_ = parameters.initial, parameters.transition
         self.emissionprob_, self.monitor_ = parameters.emission, monitor
-        self.__dict__.pop("privacy_", None)
-        self._remember()
-
-    def _remember(self) -> None:
-        self._last_learned = {name: getattr(self, name) for name in ATTRIBUTES.values()}
+        # What an earlier fit, or a file, said of the parameters before.
+        for name in ("privacy_", "provenance_"):
+            self.__dict__.pop(name, None)
+        remember(self, self.params)
 
     def _size(self) -> int:
         if self.n_states is None:

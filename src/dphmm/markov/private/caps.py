@@ -33,6 +33,11 @@ class Kept:
         return "Kept(...)"
 
 
+def unit_of(owners: Any) -> str:
+    """What a record is, as events say it: all sequences of an owner, or one sequence where nobody owns them."""
+    return "sequence" if owners is None else "owner"
+
+
 def kept_records(sequences: Iterable[Any], n: int, caps: Caps, owners: Any = None, field: str = "sequences") -> Kept:
     """Sequences of numbers 0..n-1, capped. No sequence at all is data like any other.
 

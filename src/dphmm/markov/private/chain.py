@@ -19,7 +19,7 @@ from dphmm.accounting.learning import LearningEvent, described
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.private import sensitivity
-from dphmm.markov.private.caps import Kept, kept_records
+from dphmm.markov.private.caps import Kept, kept_records, unit_of
 from dphmm.markov.private.projection import PROJECTIONS, nearest_counts, probabilities, row_totals, uniform_rows
 from dphmm.markov.private.release import NoisyTable, noise_for, release
 from dphmm.markov.private.sensitivity import Caps
@@ -80,7 +80,8 @@ def fit_chain(
     words = default_bits(bits)
     size = sensitivity.l1(sensitivity.transitions(caps, first=first), caps)
     part = noise_for("transitions and starts" if first else "transitions", "laplace", size, total)
-    event = LearningEvent((part,), caps.neighbours, caps.max_length, caps.max_sequences, words.secure)
+    caps_of_event = (caps.neighbours, caps.max_length, caps.max_sequences, words.secure)
+    event = LearningEvent((part,), *caps_of_event, unit=unit_of(owners))
     # Every public check is made before the data is looked at.
     shape = MarkovModel(np.full(n, 1.0 / n), _matrix(pairs, uniform_rows(pairs.indptr)), space=space, step=step)
     counts = _counts(kept_records(sequences, n, caps, owners), pairs, first)

@@ -20,10 +20,10 @@ from dphmm._checks import exact_epsilon, exact_number, finite_number, one_of
 from dphmm.accounting.learning import NOISES, LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.baum_welch import Monitor
+from dphmm.markov.hidden.memory import remember, was_fitted
 from dphmm.markov.hidden.parameters import Parameters
-from dphmm.markov.hidden.starting import ATTRIBUTES
 from dphmm.markov.private import baselines, budgets, ngrams, sensitivity
-from dphmm.markov.private.caps import Kept, kept_records, split_sequences
+from dphmm.markov.private.caps import Kept, kept_records, split_sequences, unit_of
 from dphmm.markov.private.iterations import Layout, NoisyAnswers, improve
 from dphmm.markov.private.projection import PROJECTIONS
 from dphmm.markov.private.release import noise_for, release
@@ -63,11 +63,15 @@ class Settings:
     n_iter: int
     tol: float
     bits: Bits
+    unit: str
 
     def event(self, parts: tuple[Any, ...]) -> LearningEvent:
         """The event of these parts."""
         caps = self.caps
-        return LearningEvent(parts, caps.neighbours, caps.max_length, caps.max_sequences, self.bits.secure, self.delta)
+        words = self.bits.secure
+        return LearningEvent(
+            parts, caps.neighbours, caps.max_length, caps.max_sequences, words, self.delta, unit=self.unit
+        )
 
 
 def fit_private(
@@ -130,6 +134,7 @@ def fit_private(
         n_iter=whole(n_iter, "n_iter", 1, 10**6),
         tol=finite_number(tol, "tol"),
         bits=default_bits(bits),
+        unit=unit_of(owners),
     )
     _only_for(method, settings)
     prepared = METHODS[method](hmm, settings)
@@ -259,13 +264,19 @@ def _paper_iterations(settings: Settings) -> int:
 
 
 def _assign(hmm: Any, outcome: Outcome) -> None:
-    """Set what was learned, and leave nothing of an earlier fit beside it: its monitor knows the data."""
+    """Set what was learned, and leave nothing of an earlier fit beside it: its monitor knows the data.
+
+    Names of symbols stay if they were given, or came with a private model: others may be what a data set showed.
+    """
     learned = outcome.parameters
     was_sparse = sparse.issparse(getattr(hmm, "transmat_", None)) and "t" not in hmm.init_params
     hmm.startprob_, hmm.emissionprob_ = learned.initial, learned.emission
     hmm.transmat_ = sparse.csr_array(learned.transition) if was_sparse else learned.transition
-    hmm.__dict__.pop("monitor_", None)
+    if was_fitted(hmm) and not isinstance(hmm.__dict__.get("privacy_"), LearningEvent):
+        hmm.__dict__.pop("symbols_", None)
+    for name in ("monitor_", "provenance_"):
+        hmm.__dict__.pop(name, None)
     if outcome.monitor is not None:
         hmm.monitor_ = outcome.monitor
-    hmm._last_learned = {name: getattr(hmm, name) for name in ATTRIBUTES.values()}
+    remember(hmm, hmm.params)
     hmm.privacy_ = outcome.event

@@ -25,6 +25,8 @@ from dphmm.types import FloatArray, IntArray
 MOST_CELLS = 2**22
 #: Share of every row that is spread evenly over what was possible at the start, at the end.
 FLOOR = 1e-6
+#: A word less likely than this is passed over: its count divided by its chance could be beyond floats.
+_LEAST_CHANCE = 1e-280
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def expected(weights: FloatArray, parameters: Parameters) -> tuple[float, FloatA
         backward.append(seen.reshape(-1, n) @ transition.T)
     chance = forward[-1].sum(axis=1)
     heavy = weights.ravel() > 0.0
-    possible = heavy & (chance > 0.0)
+    possible = heavy & (chance > _LEAST_CHANCE)
     loglik = float(np.dot(weights.ravel()[possible], np.log(chance[possible])))
     ratio = np.zeros(v**order)
     ratio[possible] = weights.ravel()[possible] / chance[possible]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
+from dphmm.markov.hidden.memory import is_learned
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.hidden.starting import ATTRIBUTES, drawn, letters, random_generator
 from dphmm.markov.private.sensitivity import whole
@@ -49,7 +50,7 @@ def _set(hmm: Any, name: str) -> Any:
     given = getattr(hmm, name, None)
     if given is None:
         raise InvalidInput(name, "not set", "public start values, or its letter in init_params")
-    if hmm.__dict__.get("_last_learned", {}).get(name) is given:
+    if is_learned(hmm, name):
         raise InvalidInput(name, "what a fit has learned", "public start values")
     return given
 
