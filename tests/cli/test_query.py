@@ -154,6 +154,14 @@ def test_centroids_of_clipped_points(ask, noiseless):
     assert noiseless[0::2] == [Fraction(2) * 9] * 3
 
 
+@pytest.mark.parametrize(("dependence", "size"), [("group", 2), ("friends:friends.csv", 3), ("group:5", 5)])
+@pytest.mark.parametrize("question", ["kmeans", "svm"])
+def test_points_of_one_person_or_of_friends_share_a_budget(ask, noiseless, question, dependence, size):
+    """ann has 2 rows, bob 1, cid 2; ann and bob are friends."""
+    ask(EVERY[question], "--dependence", dependence)
+    assert Fraction(statement()["per_record"]["epsilon"]) == Fraction(1, size)
+
+
 def test_a_start_from_a_table(ask, noiseless, place):
     (place / "start.csv").write_text("x,y\n1,1\n9,9\n")
     ask(KMEANS.replace("1,1;9,9", "start.csv"))
@@ -208,7 +216,9 @@ def test_the_statement_is_about_the_file_and_says_what_is_promised(ask, name):
 @pytest.mark.parametrize("name", EVERY)
 def test_independence_that_nobody_claimed_is_warned_of(ask, name):
     assert "records are taken as independent, on your word" in ask(EVERY[name], "--quiet").stderr
+    assert statement()["dependence"]["given"] == "nothing; independent by default"
     assert ask(EVERY[name], "--quiet", "--dependence", "independent", "--force").stderr.count("warning") == 1
+    assert statement()["dependence"]["given"] == "independent"
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -180,7 +180,7 @@ FAULTS = [
         *both("1_000", "got 1_000", NUMBER), *both("1e", "got 1e", NUMBER), *both("0x1", "got 0x1", NUMBER),
         command(option("\u0661\u0662"), refused("--epsilon", NUMBER)),
         command(option("True"), refused("--epsilon", "True", NUMBER)),
-        command(RELEASE.replace("--epsilon 1 ", ""), refused("--epsilon", "Missing option")),
+        command(RELEASE.replace("--epsilon 1 ", ""), refused("--epsilon", "got nothing")),
     ),
     fault(72, "a delta of 0", "the support itself", library(delta_zero_is_the_support, Same(3))),
     fault(

@@ -18,6 +18,7 @@ import dphmm
 from dphmm.cli.answers import labels_by_state, space_of_answers
 from dphmm.cli.release_stream import BadLine, parse_line
 from dphmm.errors import DphmmError
+from dphmm.storage.edges import read_edges
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.journal import Journal
 from dphmm.storage.statement import load_statement
@@ -270,6 +271,14 @@ READERS: dict[str, Reader] = {
         _CSV,
         True,
     ),
+    "edges": Reader(
+        read_edges,
+        ".txt",
+        lambda: [b"# from to\n1\t2\n2\t3\n", b"a b\nb c\n"],
+        (table_text("\t"), bytes_anywhere),
+        True,
+    ),
+    "edges csv": Reader(read_edges, ".csv", lambda: [_VISITS], _CSV, True),
     "released table": Reader(read_table, ".csv", lambda: [_RELEASED], _CSV, covers=("read_table",)),
     "released parquet": Reader(read_table, ".parquet", _table_seed, (parquet_file, bytes_anywhere), True),
     "import csv": Reader(IMPORTERS["csv"], ".csv", lambda: [_ROWS, _VISITS], _CSV, True, covers=("csv",)),

@@ -25,28 +25,45 @@ _INSECURE = "releases were drawn from replayable bits: whoever has the seed can 
 @click.argument("ledger", metavar="[LEDGER]", required=False)
 @click.option("--subject", metavar="NAME", help="One subject only.")
 @click.option("--model", metavar="M", help="Also what learning this model cost the people it was learned from.")
+@click.option("--temporal", is_flag=True, help="With --model: what all releases together say about each step.")
+@click.option("--policy", metavar="P", help="With --temporal: also about the edges of this policy.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-def account(ledger: str | None, subject: str | None, model: str | None, as_json: bool) -> None:
+def account(
+    ledger: str | None, subject: str | None, model: str | None, temporal: bool, policy: str | None, as_json: bool
+) -> None:
     """Print what has been spent, per subject and query and at most, and which theorem each total is of.
 
-    With --model, also or only, the guarantee under which a model (hidden or not) was learned. Users' names are in a
-    ledger; nobody's states are.
+    With --model, also or only, the guarantee under which a model (hidden or not) was learned. With --temporal, M is the
+    model of the releases: also the temporal leakage of each subject's releases, and with --policy their policy leakage.
+    Users' names are in a ledger; nobody's states are.
     """
+    from dphmm.cli.account_leakage import leakage_documents, leakage_ending, leakage_lines
     from dphmm.cli.account_model import model_document, model_lines
 
     if ledger is None and (model is None or subject is not None):
         raise InvalidInput("LEDGER", "nothing", "a ledger file, or --model M alone")
+    if temporal and (ledger is None or model is None):
+        raise InvalidInput("--temporal", "no ledger, or no --model", "LEDGER and --model M, the model of its releases")
+    if policy is not None and not temporal:
+        raise InvalidInput("--policy", policy, "--temporal with it")
     # A model that cannot be read is refused before anything is printed.
     learned = None if model is None else model_document(model)
     subjects = [] if ledger is None else _summaries(ledger, subject)
+    leaks: list[dict[str, Any]] = []
+    if temporal and ledger is not None and model is not None:
+        leaks = leakage_documents(ledger, [summary.subject for summary in subjects], model, policy)
     if as_json:
         document: dict[str, Any] = {}
         if ledger is not None:
             documents = [_subject_document(summary) for summary in subjects]
             document = {"ledger": ledger, "subjects": documents, "totals": _totals_document(subjects)}
+        if temporal:
+            document["leakage"] = {"subjects": leaks, "statements": leakage_ending(policy is not None)}
         print_json(document if learned is None else {**document, "model": learned})
         return
     lines = [] if ledger is None else [*(line for each in subjects for line in _lines(each)), *_ending(subjects)]
+    if temporal:
+        lines += [*(line for each in leaks for line in leakage_lines(each)), *leakage_ending(policy is not None)]
     for line in (*lines, *model_lines(learned)):
         click.echo(line)
 

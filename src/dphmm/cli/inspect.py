@@ -18,14 +18,18 @@ from dphmm.errors import InvalidInput
 @click.option("--policy", metavar="P", help="Also what this policy protects at the first step.")
 @click.option("--epsilon", metavar="E", default="1", show_default=True, help="The promise of each release.")
 @plan_choices
+@click.option("--steps", type=int, metavar="T", help="Also what T releases lose together at the edges of the policy.")
 @click.option("--states", is_flag=True, help="Also list every state: number, name, answer, place.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-def inspect(model: str, policy: str | None, epsilon: str, states: bool, as_json: bool, **choices: Any) -> None:
+def inspect(
+    model: str, policy: str | None, epsilon: str, steps: int | None, states: bool, as_json: bool, **choices: Any
+) -> None:
     """Print what a model's states are and, with a policy, whom it protects at what error.
 
     Everything here is public: it depends on the model, the policy and the options alone. Errors are root mean
     squares in answer units (metres on a map); costs are largest losses between any two possible states.
     """
+    from dphmm.cli.horizon import horizon_facts
     from dphmm.cli.portrait import model_facts, space_facts, state_list
     from dphmm.cli.protection_facts import protection_facts
 
@@ -33,8 +37,11 @@ def inspect(model: str, policy: str | None, epsilon: str, states: bool, as_json:
     document: dict[str, Any] = {"space": space_facts(space), "model": model_facts(chain)}
     if policy is not None:
         given = {name: value for name, value in choices.items() if value is not None}
-        document |= protection_facts(chain, loaded_policy(policy, chain), space, epsilon, given)
-    elif any(choices[name] != default for name, default in _DEFAULTS.items()):
+        graph = loaded_policy(policy, chain)
+        document |= protection_facts(chain, graph, space, epsilon, given)
+        if steps is not None:
+            document["over_time"] = horizon_facts(chain, graph, space, epsilon, steps, given)
+    elif steps is not None or any(choices[name] != default for name, default in _DEFAULTS.items()):
         raise InvalidInput("--policy", "nothing", "a policy, which the other options are about")
     if states:
         document["states"] = state_list(chain, space)

@@ -41,7 +41,7 @@ class Dependence:
         """From the command line; a warning where nothing is said of it."""
         if text is None:
             console.warn(_ON_YOUR_WORD)
-            return cls("independent", "independent")
+            return cls("nothing; independent by default", "independent")
         kind, colon, rest = text.partition(":")
         whole = {"independent": not colon, "group": not colon or rest, "friends": rest, "markov": rest}
         if not whole.get(kind):

@@ -15,7 +15,9 @@ from dphmm.errors import InvalidInput
 @click.argument("trajectories", metavar="TRAJ")
 @click.option("--model", required=True, metavar="M", help="The model, as dphmm fit writes it.")
 @click.option("--policy", required=True, metavar="P", help="The policy, as dphmm policy writes it.")
-@click.option("--epsilon", required=True, metavar="E", help="The promise of each release given the past: 1, 0.5.")
+@click.option("--epsilon", metavar="E", help="The promise of each release given the past: 1, 0.5.")
+@click.option("--total-epsilon", metavar="E", help="Instead: what T steps together may lose at an edge of the policy.")
+@click.option("--steps", type=int, metavar="T", help="With --total-epsilon: how many steps a subject has at most.")
 @output("released.parquet", required=False)
 @click.option("--ledger", metavar="FILE", help="Where every release and its cost are stored before anyone sees it.")
 @plan_choices

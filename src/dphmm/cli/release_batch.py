@@ -23,17 +23,20 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.learned_words import both_rows
     from dphmm.cli.owner_view import drift_words, outside_words, rows_to_answer
     from dphmm.cli.public_warnings import first_step_warnings, model_warning
+    from dphmm.cli.release_horizon import check_horizon, horizon_rows
     from dphmm.cli.set_aside import by_reason, rejected_path, write_rejected
     from dphmm.storage.ledger import open_ledger
     from dphmm.storage.statement import Published, privacy_statement, write_statement
 
     check_outputs(given)
     loaded, rows, sha256 = read_rows(job, given)
+    check_horizon(job, rows, given["query"])
     published = Published()
     owners = people(job.model, sha256, given["model_people"])
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         batch = job.batch(ledger)
         check_resumed(given["output"], ledger, batch.query)
+        check_horizon(job, rows, batch.query, ledger)
         model_warning(job.model, owners, console)
         for warning in first_step_warnings(batch):
             console.warn(warning)
@@ -47,6 +50,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         options=batch.options,
         query=batch.query,
         model_people=owners,
+        horizon=None if job.horizon is None else job.horizon.document(),
     )
     write_statement(given["output"], statement)
     write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
@@ -54,7 +58,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     document = _document(batch, published, statement, set_aside, len(loaded.rejected))
     if given["as_json"]:
         print_json({**document, "output": given["output"]})
-    console.say([*_summary(document, given["output"]), *both_rows(statement["learning"])])
+    console.say([*_summary(document, given["output"]), *both_rows(statement["learning"]), *horizon_rows(job)])
     if statement["totals"]["cost_unbounded_because"]:
         # A later step may be the first whose cost has no bound.
         console.warn(f"the cost is unbounded: {statement['totals']['cost_unbounded_because']}")

@@ -15,6 +15,7 @@ from dphmm.errors import InvalidInput
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
     from dphmm.batch import Batch
+    from dphmm.cli.horizon import Horizon
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
@@ -33,20 +34,23 @@ class Job:
     space: StateSpace
     epsilon: str
     choices: Mapping[str, Any]
+    horizon: Horizon | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
+        from dphmm.cli.release_horizon import check_asked, with_horizon
         from dphmm.storage.learned import learning_event
 
+        check_asked(given)
         model, space = loaded_model(given["model"])
         policy = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
-        job = cls(model, policy, space, given["epsilon"], choices)
-        job.batch(None)
+        job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices)
+        options = job.batch(None).options
         # A record of learning that contradicts itself is refused now, not when the statement is written.
         learning_event(model.provenance)
-        return job
+        return job if given["epsilon"] else with_horizon(job, options, given)
 
     def batch(self, ledger: Ledger | None) -> Batch:
         """The releases of this job, kept in a ledger."""

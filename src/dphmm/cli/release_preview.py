@@ -26,6 +26,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.owner_view import outside_words
     from dphmm.cli.portrait import answer_unit
     from dphmm.cli.public_warnings import model_warning, plan_warnings, trapped_belief
+    from dphmm.cli.release_horizon import check_horizon, horizon_rows
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.states.observed import in_steps, true_states
 
@@ -34,6 +35,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     stepped, _ = in_steps(rows, job.model.step)
     visits, _ = stepped.visits()
     batch = job.batch(None)
+    check_horizon(job, rows, batch.query)
     plans = first_plans(batch)
     set_aside = by_reason(loaded.rejected)
     longest = max(len(visit.rows) for visit in visits)
@@ -46,6 +48,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         "plans": [plan_document(step, plan) for step, plan in enumerate(plans, start=1)],
         "largest_epsilon_sum": str(longest * batch.options.epsilon),
         "learning": learning_of(job.model),
+        "horizon": None if job.horizon is None else job.horizon.document(),
     }
     if given["as_json"]:
         print_json(document)
@@ -58,7 +61,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         lines.append(("epsilon sum", f"{document['largest_epsilon_sum']} for the subject with most rows"))
-        lines += coming_rows(job.model)
+        lines += [*coming_rows(job.model), *horizon_rows(job)]
         click.echo("\n".join(aligned(lines)))
     model_warning(job.model, people(job.model, sha256, given["model_people"]), console)
     for warning in (*plan_warnings(plans[0], batch.options), *trapped_belief(job.model, batch.options)):

@@ -3,9 +3,11 @@
 - who depends on whom: `Chain`, `Tree`, `Star`, `Friendship`, `JointTable`, `Coefficients`
 - what is asked: `Sum`, `AnyQuery`
 - how much noise: `calibrate`, `compare`, `coefficient`, `coefficients`, `sensitivity`
-- answers: `histogram`, `count`, `total`, `mean`, `kmeans`, `degree_distribution`, `classifier`; several: `together`
+- answers: `histogram`, `count`, `total`, `mean`, `kmeans`, `degree_distribution`, `classifier`
+- several answers: `together`; a question by its name: `query`
 """
 
+from dphmm.dependent._ask import QUESTIONS, query
 from dphmm.dependent._budget import Budget, together
 from dphmm.dependent._chain import Chain, stationary_law
 from dphmm.dependent._coefficients import coefficient, coefficients, sensitivity
@@ -23,6 +25,7 @@ from dphmm.dependent._tree import Star, Tree
 
 __all__ = [
     "MECHANISMS",
+    "QUESTIONS",
     "Answered",
     "AnyQuery",
     "Budget",
@@ -48,6 +51,7 @@ __all__ = [
     "histogram",
     "kmeans",
     "mean",
+    "query",
     "sensitivity",
     "stationary_law",
     "together",

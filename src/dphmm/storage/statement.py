@@ -102,12 +102,13 @@ def privacy_statement(
     options: Options,
     query: str = "state",
     model_people: str = "unknown",
+    horizon: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The statement of one released file, ready for JSON.
 
     ``published`` has counted every row of the file. ``model_people``: "others" where the data owner knows
     that the model was fitted on other people than those released, "same" where it was fitted on them. Raises
-    InvalidInput for another word.
+    InvalidInput for another word. ``horizon``: where epsilon was chosen for a number of steps, that choice.
     """
     one_of(model_people, MODEL_PEOPLE, "model_people")
     provenance = model.provenance
@@ -147,6 +148,7 @@ def privacy_statement(
             "public_constants": published.constants,
         },
         "totals": _totals(published, options),
+        "horizon": horizon,
         "randomness": {
             "secure": published.replayable == 0,
             "replayable_rows": published.replayable,

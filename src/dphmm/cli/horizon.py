@@ -1,0 +1,151 @@
+"""What a number of releases lose between the ends of a policy edge, from public data alone; and epsilon from that.
+
+Proof: docs/proofs/budget-split.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.errors import InvalidInput, Refused
+
+if TYPE_CHECKING:
+    from dphmm.accounting.policy_leakage import PolicyLeakage
+    from dphmm.markov.model import MarkovModel
+    from dphmm.policy.graph import PolicyGraph
+    from dphmm.session.options import Options
+    from dphmm.session.plan import Plan
+    from dphmm.states.space import StateSpace
+
+#: Steps that are looked at, at most, and numbers kept: steps times edges.
+MOST_STEPS = 10_000
+_MOST_NUMBERS = 2**26
+MEANING = (
+    "policy leakage: the two ends of a policy edge at any one of these steps are at most this far apart (log-ratio) "
+    "for an adversary who sees the answers of all of them and believes the model"
+)
+PROOF = "docs/proofs/policy-leakage.md"
+
+
+def checked_steps(steps: int) -> int:
+    """A number of steps that can be looked at."""
+    if not 1 <= steps <= MOST_STEPS:
+        raise InvalidInput("--steps", steps, f"a number of steps from 1 to {MOST_STEPS}")
+    return steps
+
+
+def coming_plans(
+    model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, steps: int
+) -> list[Plan]:
+    """The plans of the first steps; InvalidInput where they hang on what is released."""
+    from dphmm.session.course import Course
+    from dphmm.session.planner import Planner
+
+    if not Course.is_public(options):
+        came = f"--constraint {options.constraint}, --flat {options.flat}"
+        raise InvalidInput(
+            "--steps", came, "--constraint support, and not --flat allow: plans must not hang on answers"
+        )
+    course = Course(model, Planner(policy, space, options))
+    return [course.leg(number).plan for number in course.numbers(np.arange(1, steps + 1)).tolist()]
+
+
+def leakage_of(model: MarkovModel, start: str, steps: Sequence[Any], policy: PolicyGraph) -> PolicyLeakage:
+    """The policy leakage of steps under a model whose initial distribution is of before, or at, step 1."""
+    from dphmm.accounting import policy_leakage
+
+    edges = np.asarray(policy.edges())
+    if len(edges) * len(steps) > _MOST_NUMBERS:
+        came = f"{len(edges)} edges over {len(steps)} steps"
+        raise InvalidInput("--policy", came, f"fewer: {_MOST_NUMBERS} numbers at most")
+    return policy_leakage(started(model, start), steps, edges)
+
+
+def started(model: MarkovModel, start: str) -> MarkovModel:
+    """The model, its initial distribution taken as of before, or at, step 1."""
+    from dphmm.markov.model import MarkovModel
+
+    return model if model.start == start else MarkovModel(model.initial, model.transition, start=start)
+
+
+def horizon_facts(
+    model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: str, steps: int, choices: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a release at every one of these steps loses, in three ways."""
+    from dphmm.accounting.records import shown
+    from dphmm.session.options import Options
+
+    options = Options.checked(epsilon, dimension=space.dimension, **{"start": model.start, **choices})
+    plans = coming_plans(model, policy, space, options, checked_steps(steps))
+    found = leakage_of(model, options.start, plans, policy)
+    costs = [plan.cost for plan in plans]
+    return {
+        "steps": steps,
+        "epsilon_sum": shown(sum((plan.promised for plan in plans), Fraction(0))),
+        "cost_sum": None if math.inf in costs else float(sum(costs)),
+        "policy_leakage": bounded(found.worst),
+        "policy_leakage_of_first_and_last": [bounded(_worst(found.total[t])) for t in (0, -1)],
+        "exactly_solved": found.exact,
+        "meaning": f"{MEANING} ({PROOF})",
+    }
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """An epsilon per step, found so that ``steps`` releases of one subject lose at most ``total`` at a policy edge."""
+
+    total: Fraction
+    steps: int
+    epsilon: Fraction
+    worst: float
+
+    @classmethod
+    def allocated(
+        cls, model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, total: str, steps: int
+    ) -> Horizon:
+        """The largest epsilon of three digits; Refused where there is none. ``options.epsilon`` does not matter."""
+        from dphmm._checks import exact_epsilon
+        from dphmm.accounting import policy_allocation
+
+        target, count = exact_epsilon(total, "--total-epsilon"), checked_steps(steps)
+
+        def plans_of(epsilon: Fraction) -> list[Plan]:
+            return coming_plans(model, policy, space, replace(options, epsilon=epsilon), count)
+
+        limit = math.nextafter(float(target), 0.0) if Fraction(float(target)) > target else float(target)
+        chain, edges = started(model, options.start), np.asarray(policy.edges())
+        if len(edges) * count > _MOST_NUMBERS:
+            raise InvalidInput("--steps", f"{len(edges)} edges over {count} steps", f"{_MOST_NUMBERS} numbers at most")
+        epsilon = policy_allocation(chain, plans_of, edges, limit)
+        if epsilon is None:
+            raise Refused(f"--total-epsilon: no epsilon of 2**-20 or more keeps {count} steps at {total}")
+        worst = leakage_of(model, options.start, plans_of(epsilon), policy).worst
+        return cls(target, count, epsilon, worst)
+
+    def document(self) -> dict[str, Any]:
+        """For the privacy statement."""
+        from dphmm.accounting.records import shown
+
+        return {
+            "total_epsilon": shown(self.total),
+            "steps": self.steps,
+            "epsilon_per_step": shown(self.epsilon),
+            "policy_leakage": self.worst,
+            "meaning": f"{MEANING}. It is about steps 1 to {self.steps} of a subject, and about this query alone.",
+            "proved_in": PROOF,
+        }
+
+
+def bounded(value: float) -> float | None:
+    """A number for JSON; None where there is no bound, or no number."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _worst(totals: Any) -> float:
+    return float(np.max(totals, initial=0.0, where=~np.isnan(totals)))

@@ -1,0 +1,82 @@
+"""release --total-epsilon E --steps T: an epsilon for every step, and no step after the last that it was found for.
+
+Proof: docs/proofs/budget-split.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dphmm.cli.console import Row
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.accounting.ledger import Ledger
+    from dphmm.cli.release_job import Job
+    from dphmm.session.options import Options
+    from dphmm.states.trajectory import Trajectories
+
+
+def check_asked(given: Mapping[str, Any]) -> None:
+    """Either an epsilon for each step, or a total and for how many steps it is."""
+    total, steps = given["total_epsilon"], given["steps"]
+    if given["epsilon"] is not None:
+        if total is not None or steps is not None:
+            option, came = ("--total-epsilon", total) if total is not None else ("--steps", steps)
+            raise InvalidInput(option, f"{came}, and --epsilon", "--epsilon, or --total-epsilon and --steps")
+        return
+    if total is None:
+        raise InvalidInput("--epsilon", "nothing", "the promise of each release, or --total-epsilon and --steps")
+    if steps is None:
+        raise InvalidInput("--steps", "nothing", "how many steps a subject has at most, with --total-epsilon")
+    if given["trajectories"] == "-":
+        raise InvalidInput("--total-epsilon", total, "a file as TRAJ: a stream does not say where it ends")
+
+
+def with_horizon(job: Job, options: Options, given: Mapping[str, Any]) -> Job:
+    """The job with the largest epsilon that keeps the total."""
+    from dphmm.accounting.records import shown
+    from dphmm.cli.horizon import Horizon
+
+    parts = (job.model, job.policy, job.space, options)
+    horizon = Horizon.allocated(*parts, given["total_epsilon"], given["steps"])
+    return replace(job, epsilon=shown(horizon.epsilon), horizon=horizon)
+
+
+def check_horizon(job: Job, rows: Trajectories, query: str, ledger: Ledger | None = None) -> None:
+    """Refuse rows past the last step, and people who have answers to another query: both would lose more.
+
+    Without a ledger, by the rows alone: a ledger may know that people began before these rows do.
+    """
+    from dphmm.states.observed import in_steps
+
+    if job.horizon is None:
+        return
+    known = set() if ledger is None else set(ledger.sessions())
+    stepped, _ = in_steps(rows, job.model.step)
+    steps, (visits, _) = stepped.steps(), stepped.visits()
+    last = 0
+    for visit in visits:
+        begun = ledger is not None and (visit.user, query) in known
+        header = ledger.header(visit.user, query) if begun and ledger is not None else None
+        origin = steps[visit.rows[0]] if header is None else int(header.options["origin"].partition("@")[0])
+        last = max(last, int(steps[visit.rows].max()) - int(origin) + 1)
+    if last > job.horizon.steps:
+        raise InvalidInput("--steps", job.horizon.steps, f"at least {last}, the last step of some subject")
+    users = {visit.user for visit in visits}
+    others = sorted({other for user, other in known if other != query and user in users})
+    if others:
+        came = f"a ledger in which these people have answers to {others[0]!r}"
+        raise InvalidInput("--total-epsilon", came, "one query: the losses of several add up")
+
+
+def horizon_rows(job: Job) -> list[Row]:
+    """What was found, for people."""
+    found = job.horizon
+    if found is None:
+        return []
+    told = found.document()
+    said = f"{told['epsilon_per_step']} a step: {found.steps} steps lose at most {found.worst:.6g} of {found.total}"
+    return [("together", f"{said}; {told['meaning']}")]

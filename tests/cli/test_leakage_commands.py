@@ -1,0 +1,264 @@
+"""What whole sequences say, on the command line: account --temporal, inspect --steps, release --total-epsilon.
+
+Claims: `account` prints what the library computes from the costs, the skips, the queries and the plans of the very
+releases that a ledger holds, also where plans hang on answers; `inspect` and `release` do so for plans to come, and
+refuse where these hang on answers; the epsilon that `release` finds keeps the total, the next larger one of three
+digits does not, and no release is made at a step that it was not found for. Fails where a skip, a query, the start of
+the model or a plan is another one than was released, and where a later run goes on past the last step.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.accounting import losses_per_step, policy_leakage, temporal_leakage
+from dphmm.storage.statement import statement_schema
+
+
+@pytest.fixture(scope="module")
+def parts(town):
+    """Model, policy, space."""
+    model = dphmm.load_model(town / "model.npz")
+    return model, dphmm.load_policy(town / "radius.json", model=model), model.space
+
+
+def released(parts, path, subject="ann", states=(0, 1, None, 5, 6), query="state", **choices):
+    """Releases of one subject in a ledger file, None for a skipped step; their plans, None for a skip."""
+    with dphmm.open_ledger(path) as ledger:
+        session = dphmm.ReleaseSession(*parts, epsilon=0.5, subject=subject, query=query, ledger=ledger, **choices)
+        plans = []
+        for state in states:
+            plans.append(None if state is None else session.plan)
+            session.skip() if state is None else session.release(state)
+    return plans
+
+
+def told(run, town, path, *more, model="model.npz"):
+    command = ("account", path, "--temporal", "--model", town / model, "--json", *more)
+    return json.loads(run(*command).stdout)["leakage"]["subjects"]
+
+
+@pytest.mark.parametrize("choices", [{}, {"start": "at"}, {"constraint": "delta=0.2"}, {"flat": "allow"}], ids=str)
+def test_account_tells_what_the_library_computes_of_the_same_releases(parts, town, tmp_path, run, choices):
+    path = tmp_path / "ledger.db"
+    plans = released(parts, path, **choices)
+    (found,) = told(run, town, path, "--policy", town / "radius.json")
+    model, policy, _ = parts
+    model = dphmm.MarkovModel(model.initial, model.transition, start=choices.get("start", model.start))
+    with dphmm.open_ledger(path) as ledger:
+        losses = losses_per_step(ledger.entries("ann", "state"))
+    assert losses[2] == 0 and (losses[[0, 1, 3, 4]] > 0).all()
+    expected = temporal_leakage(model, losses)
+    for name in ("backward", "forward", "total"):
+        assert found["temporal"][name] == getattr(expected, name).tolist()
+    assert found["temporal"]["supremum"] == (expected.supremum if np.isfinite(expected.supremum) else None)
+    edges = policy_leakage(model, plans, policy)
+    assert found["policy"]["worst"] == edges.worst
+    assert found["policy"]["total"] == [float(np.nanmax(total)) for total in edges.total]
+
+
+def test_several_queries_of_a_step_add_up(parts, town, tmp_path, run):
+    path = tmp_path / "ledger.db"
+    once = tmp_path / "once.db"
+    for query in ("state", "again"):
+        released(parts, path, states=(0, 1, 2), query=query)
+    plans = released(parts, once, states=(0, 1, 2))
+    (found,) = told(run, town, path, "--policy", town / "radius.json")
+    with dphmm.open_ledger(once) as ledger:
+        losses = losses_per_step(ledger.entries("ann", "state"))
+    assert found["temporal"]["cost"] == pytest.approx(2 * losses, rel=1e-12)
+    n = parts[0].n_states
+    i, j = np.divmod(np.arange(n * n), n)
+    from dphmm.accounting.pairs import losses_between
+
+    doubled = [2 * losses_between(plan, i, j, n).reshape(n, n) for plan in plans]
+    assert found["policy"]["worst"] == pytest.approx(policy_leakage(parts[0], doubled, parts[1]).worst, rel=1e-9)
+
+
+def test_account_for_people_has_a_line_for_every_step_and_says_what_it_is(parts, town, tmp_path, run):
+    path = tmp_path / "ledger.db"
+    released(parts, path)
+    released(parts, path, subject="bob", states=(3,))
+    text = run("account", path, "--temporal", "--model", town / "model.npz", "--policy", town / "radius.json").stdout
+    for word in ("step 5", "backward", "forward", "total", "however long it goes on", "policy edges", "docs/proofs/"):
+        assert word in text
+    one = run("account", path, "--temporal", "--model", town / "model.npz", "--subject", "bob").stdout
+    assert "step 2" not in one and "policy edges" not in one
+
+
+def test_account_says_unbounded_and_not_a_number_that_is_not_one(parts, town, tmp_path, run):
+    """Neighbours in rows of cells: the noise stays on a row, and tells it for certain."""
+    model, _, space = parts
+    rows = tmp_path / "rows.csv"
+    rows.write_text("state,label\n" + "".join(f'"{name}",{k // 4}\n' for k, name in enumerate(space.names)))
+    run("policy", "categorical", town / "model.npz", "-o", tmp_path / "rows.json", "--labels", rows)
+    policy = dphmm.load_policy(tmp_path / "rows.json", model=model)
+    released((model, policy, space), tmp_path / "l.db", flat="allow")
+    (found,) = told(run, town, tmp_path / "l.db")
+    assert found["temporal"]["worst"] is None and found["temporal"]["supremum"] is None
+    assert "unbounded" in run("account", tmp_path / "l.db", "--temporal", "--model", town / "model.npz").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["l.db", "--temporal"], "--temporal: got no ledger, or no --model"),
+        (["--temporal", "--model", "model.npz"], "--temporal: got no ledger"),
+        (["l.db", "--model", "model.npz", "--policy", "radius.json"], "--temporal with it"),
+        (["l.db", "--temporal", "--model", "other.npz"], "--model: got another model"),
+        (["l.db", "--temporal", "--model", "model.npz", "--policy", "complete.json"], "--policy: got another policy"),
+    ],
+)
+def test_account_refuses_what_the_releases_were_not_made_with(parts, town, tmp_path, run, options, expected):
+    released(parts, tmp_path / "l.db", states=(0,))
+    model = dphmm.MarkovModel(parts[0].initial, np.eye(parts[0].n_states), space=parts[2])
+    dphmm.save_model(model, tmp_path / "other.npz")
+    places = {"l.db": tmp_path, "other.npz": tmp_path}
+    words = [str(places.get(word, town) / word) if "." in word else word for word in options]
+    told = run("account", *words, code=2)
+    assert told.stderr.count("\n") == 1 and told.stdout == ""
+    assert expected in told.stderr
+
+
+def test_inspect_tells_what_releases_to_come_lose(parts, town, run):
+    command = ("inspect", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "0.5", "--steps", "4")
+    found = json.loads(run(*command, "--json").stdout)["over_time"]
+    model, policy, space = parts
+    plans, session = [], dphmm.ReleaseSession(model, policy, space, epsilon=0.5)
+    for _ in range(4):
+        plans.append(session.plan)
+        session.skip()
+    assert found["policy_leakage"] == policy_leakage(model, plans, policy).worst
+    assert Fraction(found["epsilon_sum"]) == 2
+    assert found["cost_sum"] == float(sum(plan.cost for plan in plans))
+    text = run(*command).stdout
+    assert "over time" in text and "policy leakage" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--policy", "radius.json", "--steps", "0"], "--steps: got 0"),
+        (["--policy", "radius.json", "--steps", "3", "--constraint", "delta=0.1"], "must not hang on answers"),
+        (["--policy", "radius.json", "--steps", "3", "--flat", "allow"], "must not hang on answers"),
+        (["--steps", "3"], "--policy: got nothing"),
+    ],
+)
+def test_inspect_refuses_what_is_not_known_yet(town, run, options, expected):
+    words = [town / word if word.endswith(".json") else word for word in options]
+    told = run("inspect", town / "model.npz", *words, code=2)
+    assert told.stderr.count("\n") == 1
+    assert expected in told.stderr
+
+
+def total_release(town, folder, *more, steps=12, total="2", trajectories="walks.csv"):
+    public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--total-epsilon", total)
+    written = ("-o", folder / "out.csv", "--ledger", folder / "l.db")
+    return ("release", town / trajectories, *public, "--steps", steps, *written, *more)
+
+
+def test_release_finds_the_largest_epsilon_that_keeps_the_total(parts, town, tmp_path, run):
+    import jsonschema
+
+    document = json.loads(run(*total_release(town, tmp_path, "--json")).stdout)
+    statement = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    jsonschema.validate(statement, statement_schema())
+    horizon = statement["horizon"]
+    assert (horizon["total_epsilon"], horizon["steps"]) == ("2", 12)
+    assert statement["epsilon"] == str(Fraction(horizon["epsilon_per_step"])) == document["epsilon_per_release"]
+
+    def worst(epsilon):
+        session = dphmm.ReleaseSession(*parts, epsilon=epsilon)
+        plans = []
+        for _ in range(12):
+            plans.append(session.plan)
+            session.skip()
+        return policy_leakage(parts[0], plans, parts[1]).worst
+
+    found = Fraction(horizon["epsilon_per_step"])
+    assert worst(found) == horizon["policy_leakage"] <= 2
+    assert worst(found + Fraction(1, 1000)) > 2
+    # A release over time loses more at an edge than its epsilons add up to, or Σε would do.
+    assert horizon["policy_leakage"] > 12 * found
+
+
+def test_no_step_past_the_last_is_released_also_later(town, tmp_path, run):
+    short = run(*total_release(town, tmp_path, steps=11), code=2)
+    assert "at least 12" in short.stderr and short.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+    header, *rows = (town / "walks.csv").read_text().splitlines()
+    first = [row for row in rows if row.startswith("u1")]
+    (tmp_path / "early.csv").write_text("\n".join([header, *first[:6]]) + "\n")
+    (tmp_path / "late.csv").write_text("\n".join([header, *first[6:]]) + "\n")
+    run(*total_release(town, tmp_path, steps=8, trajectories=tmp_path / "early.csv"))
+    (tmp_path / "out.csv").unlink()
+    late = run(*total_release(town, tmp_path, "--resume", steps=8, trajectories=tmp_path / "late.csv"), code=2)
+    # Six rows, but from step 7 of the ledger's count.
+    assert "at least 12" in late.stderr
+    with dphmm.open_ledger(tmp_path / "l.db") as ledger:
+        assert len(ledger.entries("u1", "state")) == 6
+
+
+def test_another_query_about_the_same_people_is_refused(town, tmp_path, run):
+    run(*total_release(town, tmp_path))
+    (tmp_path / "out.csv").unlink()
+    told = run(*total_release(town, tmp_path, "--query", "again"), code=2)
+    assert "the losses of several add up" in told.stderr
+
+
+def test_resumed_with_the_same_total_the_answers_stay(town, tmp_path, run):
+    run(*total_release(town, tmp_path))
+    before = (tmp_path / "out.csv").read_bytes()
+    run(*total_release(town, tmp_path, "--resume"))
+    assert (tmp_path / "out.csv").read_bytes() == before
+    assert json.loads((tmp_path / "out.csv.privacy.json").read_text())["horizon"]["steps"] == 12
+    told = run(*total_release(town, tmp_path, "--resume", total="1"), code=2)
+    assert told.stderr.splitlines()[-1].startswith("error: ") and "epsilon" in told.stderr
+
+
+def test_a_dry_run_tells_the_epsilon_and_draws_nothing(town, tmp_path, run):
+    told = json.loads(run(*total_release(town, tmp_path, "--dry-run", "--json")).stdout)
+    assert told["horizon"]["steps"] == 12
+    assert told["plans"][0]["epsilon"] == str(Fraction(told["horizon"]["epsilon_per_step"]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_total_the_statement_has_no_horizon(town, tmp_path, run, release_of):
+    run(*release_of(town, tmp_path))
+    (path,) = tmp_path.glob("*.privacy.json")
+    assert json.loads(path.read_text())["horizon"] is None
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "expected"),
+    [
+        (["--epsilon", "1"], 2, "--epsilon, or --total-epsilon and --steps"),
+        (["--constraint", "delta=0.1"], 2, "must not hang on answers"),
+        (["--steps", "-3"], 2, "--steps: got -3"),
+        (["--total-epsilon", "-1"], 2, "got -1"),
+        (["--total-epsilon", "0.0000001"], 2, "2**-20"),
+        (["--total-epsilon", "0.000001"], 1, "no epsilon of 2**-20 or more keeps 12 steps"),
+    ],
+)
+def test_release_refuses_a_total_that_cannot_be_kept(town, tmp_path, run, more, code, expected):
+    told = run(*total_release(town, tmp_path, *more), code=code)
+    assert expected in told.stderr and told.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("-", "--epsilon: got nothing"),
+        ("- --total-epsilon 1", "--steps: got nothing"),
+        ("- --total-epsilon 1 --steps 3", "a stream does not say where it ends"),
+    ],
+)
+def test_a_total_needs_its_steps_and_a_file(town, run, words, expected):
+    told = run("release", *words.split(), "--model", town / "model.npz", "--policy", town / "radius.json", code=2)
+    assert expected in told.stderr and told.stderr.count("\n") == 1
