@@ -173,10 +173,14 @@ class TestTogether:
         assert "nothing is promised" in learned(event(secure=False)).statement
         assert "nothing is promised" not in together(event(), Fraction(1)).statement
 
-    @pytest.mark.parametrize("cost", [1.5, -1, "1", True, None])
-    def test_costs_are_exact_numbers(self, cost):
+    @pytest.mark.parametrize("cost", [-1, math.nan, -math.inf, True, None, "one"])
+    def test_costs_are_numbers_of_0_or_more(self, cost):
         with pytest.raises(InvalidInput):
             together(event(), cost)
+
+    @pytest.mark.parametrize("cost", [1.5, "1.5", Fraction(3, 2)])
+    def test_a_cost_is_the_decimal_that_it_prints_as(self, cost):
+        assert together(event(), cost).value == together(event(), 0).value + Fraction(3, 2)
 
     def test_it_is_reached_by_a_mechanism_that_can_be_enumerated(self):
         """Counts of a 2-cell vector with Laplace noise, then an answer whose law depends on the noisy counts.

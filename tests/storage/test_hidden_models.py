@@ -222,3 +222,11 @@ def test_any_cut_is_found(path):
     for length in range(0, len(whole), 41):
         path.write_bytes(whole[:length])
         assert refusal(path).startswith(f"{path}: got a file that cannot be read as a model")
+
+
+def test_each_kind_of_model_is_sent_to_its_own_function(tmp_path):
+    chain = dphmm.MarkovModel([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(InvalidInput, match=r"^hmm: got MarkovModel; .*save_model writes"):
+        dphmm.save_hidden_model(chain, tmp_path / "x.npz")
+    with pytest.raises(InvalidInput, match=r"^model: got CategoricalHMM; .*save_hidden_model writes"):
+        dphmm.save_model(dphmm.CategoricalHMM(2), tmp_path / "x.npz")

@@ -23,7 +23,7 @@ from dphmm.accounting.composition import Guarantee
 from dphmm.accounting.records import check_exact, shown
 from dphmm.accounting.zcdp import check_delta, epsilon_of
 from dphmm.errors import InvalidInput
-from dphmm.types import Loss
+from dphmm.types import Exact, Loss
 
 NEIGHBOURS = ("add-remove", "replace")
 NOISES = ("laplace", "gaussian")
@@ -170,7 +170,7 @@ def learned(events: LearningEvent | Iterable[LearningEvent]) -> Guarantee:
     return _guarantee(value, delta, given, statement, "docs/proofs/learning.md, 1")
 
 
-def together(event: LearningEvent, sum_cost: Loss) -> Guarantee:
+def together(event: LearningEvent, sum_cost: Exact | Loss) -> Guarantee:
     """What a privately learned model and one person's releases with it lose together.
 
     For any two lives of that person: the fit's loss for *replacing* their record (twice the epsilon of adding or
@@ -183,8 +183,10 @@ def together(event: LearningEvent, sum_cost: Loss) -> Guarantee:
     statement = f"bounds the loss of any two lives of {whose}, in the model and in that person's releases together"
     if isinstance(sum_cost, float) and sum_cost == math.inf:
         return Guarantee(math.inf, statement, "docs/proofs/learning.md, 4")
-    check_exact(sum_cost, "sum_cost")
-    total = replaced.epsilon + Fraction(sum_cost)
+    cost = exact_number(sum_cost, "sum_cost")
+    if cost < 0:
+        raise InvalidInput("sum_cost", sum_cost, "0 or more")
+    total = replaced.epsilon + cost
     return _guarantee(total, replaced.delta, [replaced], statement, "docs/proofs/learning.md, 4")
 
 

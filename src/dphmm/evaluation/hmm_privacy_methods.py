@@ -90,7 +90,7 @@ def true_total(nominal: Fraction, length: int) -> Fraction:
 
 def event_of(hmm: CategoricalHMM) -> object:
     """What a private fit cost."""
-    return vars(hmm)["privacy_"]
+    return hmm.privacy_
 
 
 def described(event: object) -> Row:

@@ -18,7 +18,7 @@ from scipy import sparse
 from dphmm.accounting.learning import LearningEvent, NotPrivateEvent, described
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.hmm import CategoricalHMM
-from dphmm.markov.hidden.memory import is_as_left, remember, was_fitted
+from dphmm.markov.hidden.memory import CHANGED, event_of, is_as_left, remember, was_fitted
 from dphmm.markov.hidden.starting import ATTRIBUTES
 from dphmm.states.naming import check_names
 from dphmm.storage.arrays import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
@@ -29,7 +29,6 @@ from dphmm.types import IntArray
 FORMAT = 1
 _ROWS = ("indptr", "indices", "data")
 WITHOUT_PRIVACY = "fitted without privacy: the model can show one person's sequence"
-_CHANGED = "parameters were set by hand after they were learned: nothing bounds what they show"
 
 
 def save_hidden_model(
@@ -44,6 +43,8 @@ def save_hidden_model(
     symbols : what the columns of ``emissionprob_`` stand for; by default ``hmm.symbols_`` if a loaded model has them.
     provenance : where the model is from, kept as JSON. What learning it cost is added from the model itself.
     """
+    if not isinstance(hmm, CategoricalHMM):
+        raise InvalidInput("hmm", type(hmm).__name__, "a CategoricalHMM; save_model writes Markov models")
     parameters = hmm.parameters
     names = getattr(hmm, "symbols_", None) if symbols is None else symbols
     arrays: Arrays = {"startprob": parameters.initial, "emissionprob": parameters.emission}
@@ -79,13 +80,11 @@ def load_hidden_model(path: str | os.PathLike[str]) -> CategoricalHMM:
     hmm: Any = _model(path, arrays)
     hmm.symbols_ = None if symbols is None else _names(path, symbols, hmm.emissionprob_.shape[1])
     hmm.provenance_ = provenance
-    if event is not None:
-        hmm.privacy_ = event
-        if isinstance(event, NotPrivateEvent):
-            # How many symbols there are may be what the data showed: no public number.
-            hmm.n_features = None
+    if isinstance(event, NotPrivateEvent):
+        # How many symbols there are may be what the data showed: no public number.
+        hmm.n_features = None
     # What was learned must not be taken for public start values of another fit.
-    remember(hmm, "".join(ATTRIBUTES))
+    remember(hmm, "".join(ATTRIBUTES), event)
     loaded: CategoricalHMM = hmm
     return loaded
 
@@ -100,8 +99,8 @@ def learning_of(hmm: CategoricalHMM) -> LearningEvent | NotPrivateEvent | None:
     if not was_fitted(hmm):
         return None
     if not all(is_as_left(hmm, name) for name in ATTRIBUTES.values()):
-        return NotPrivateEvent(_CHANGED)
-    known: LearningEvent | NotPrivateEvent | None = hmm.__dict__.get("privacy_")
+        return NotPrivateEvent(CHANGED)
+    known = event_of(hmm)
     if known is None and hasattr(hmm, "monitor_"):
         return NotPrivateEvent(WITHOUT_PRIVACY)
     return known

@@ -23,6 +23,8 @@ _MODEL = ("format", "meta", "initial", "indptr", "indices", "data")
 
 def save_model(model: MarkovModel, path: str | os.PathLike[str]) -> None:
     """Write the model to ``path``: at once or not at all, byte for byte the same for equal models."""
+    if not isinstance(model, MarkovModel):
+        raise InvalidInput("model", type(model).__name__, "a MarkovModel; save_hidden_model writes hidden ones")
     meta: dict[str, Any] = {
         "step": model.step,
         "start": model.start,

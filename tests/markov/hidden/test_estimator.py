@@ -22,6 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from dphmm import CategoricalHMM
+from dphmm.accounting.learning import NotPrivateEvent
 from dphmm.errors import InvalidInput
 
 X = np.random.default_rng(0).integers(0, 4, 120)
@@ -210,17 +211,76 @@ def test_other_wrong_arguments():
 
 
 def test_a_fit_without_privacy_carries_no_privacy():
-    model = fitted()
-    model.privacy_ = object()
-    assert not hasattr(model.fit(X), "privacy_")
+    model = CategoricalHMM(2, n_features=4, random_state=1).fit_private([[0, 1], [2, 3, 1]], epsilon=1, max_length=3)
+    assert model.privacy_.epsilon == 1
+    assert not hasattr(model.fit([[0, 1], [2, 3, 1]]), "privacy_")
+    with pytest.raises(AttributeError):
+        model.privacy_ = object()
 
 
-def test_the_page_s_example_runs(capsys):
+@pytest.mark.parametrize("name", ["startprob_", "transmat_", "emissionprob_"])
+def test_other_parameters_are_not_what_the_event_is_of(name):
+    """A guarantee must not outlive the parameters it came with, whether they are set anew or in place."""
+    for in_place in (False, True):
+        model = CategoricalHMM(2, n_features=4, random_state=1)
+        model.fit_private([[0, 1], [2, 3, 1]], epsilon=1, max_length=3)
+        other = np.full_like(getattr(model, name), 1 / getattr(model, name).shape[-1])
+        if in_place:
+            getattr(model, name)[:] = other
+        else:
+            setattr(model, name, other)
+        assert isinstance(model.privacy_, NotPrivateEvent)
+
+
+def test_tables_that_no_memory_holds_are_refused():
+    """A page number of a billion is a mistake: numbers are to be 0, 1, .. without gaps."""
+    with pytest.raises(
+        InvalidInput, match=r"^n_features: got more than that; expected at most 89478485 symbols"
+    ) as caught:
+        CategoricalHMM(3).fit([[0, 10**9]])
+    assert "1000000000" not in str(caught.value)
+    with pytest.raises(InvalidInput, match=r"^n_states: got 100000; expected at most 16384, or a sparse transmat_"):
+        CategoricalHMM(100_000).fit([[0, 1]])
+    with pytest.raises(InvalidInput, match=r"^n_features"):
+        CategoricalHMM(3, n_features=2**62).fit([[0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([[0, 1], [0, np.nan]], "X[1], position 1 (from 0): got NaN"),
+        ([[0, 1], [0.5, 1]], "X[1], position 0 (from 0): got a number that is not whole"),
+        ([[0.0, 1.0]], "these are whole numbers, .astype(int) makes them so"),
+        ([["a", "b"]], "symbols_ of a loaded model"),
+    ],
+)
+def test_what_is_no_integer_is_said_where(given, said):
+    with pytest.raises(InvalidInput) as caught:
+        CategoricalHMM(2).fit(given)
+    assert said in str(caught.value)
+
+
+def test_learning_runs_on_one_thread_of_blas_and_gives_the_others_back():
+    from threadpoolctl import threadpool_info
+
+    from dphmm.markov.hidden.threads import on_one_thread
+
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    assert before and set(on_one_thread(threads)()) == {1}
+    assert threads() == before
+
+
+def test_the_page_s_example_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[3] / "docs" / "learning.md").read_text()
     section = page.split("## Hidden Markov models")[1].split("\n## ")[0]
-    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    code = "".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
     names: dict[str, object] = {}
     exec(compile(code, "learning.md", "exec"), names)
     assert names["posteriors"].shape == (3000, 2)
     assert names["draws"].shape == (3, 3000)
+    assert len(names["path"]) == 3 and (tmp_path / "dice.npz").exists()
     assert len(capsys.readouterr().out.split()) == 3

@@ -67,7 +67,7 @@ def test_object_arrays_are_lists_of_sequences():
         ([[0, 1], []], None, "X[1]"),
         ([[0, 1], [77, -1]], None, "X, sequence 1, position 0 (from 0)"),
         ([[0, 1], [0, -99]], None, "X, sequence 1, position 1 (from 0)"),
-        ([[0, 1], [0.5, 77.0]], None, "X[1]"),
+        ([[0, 1], [0.5, 77.0]], None, "X[1], position 0 (from 0)"),
         ([[0, 1], "ab"], None, "X"),
         ([[0], [1]], None, "X"),
         ([77, 0, -1], [1, 2], "X, sequence 0, position 0 (from 0)"),

@@ -18,6 +18,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.counting import Counter, Counts, csr
 from dphmm.markov.hidden.observations import Observations
 from dphmm.markov.hidden.parameters import Parameters
+from dphmm.markov.hidden.threads import on_one_thread
 from dphmm.types import FloatArray
 
 #: How the initial distribution is come by: learned like the rest, or always the stationary one of the transitions.
@@ -54,12 +55,13 @@ class Monitor:
 
     def report(self, log_likelihood: float) -> None:
         """Note the log-likelihood of one more iteration."""
-        gain = log_likelihood - self.history[-1] if self.history else float("nan")
+        gain = f"{log_likelihood - self.history[-1]:>+16.8f}" if self.history else ""
         self.history.append(log_likelihood)
         if self.verbose:
-            print(f"{self.iter:>10d} {log_likelihood:>16.8f} {gain:>+16.8f}", file=sys.stderr)
+            print(f"{self.iter:>10d} {log_likelihood:>16.8f} {gain}".rstrip(), file=sys.stderr)
 
 
+@on_one_thread
 def expected_counts(
     parameters: Parameters, observed: Observations, weights: Any = None, *, checkpoint: bool | str = "auto"
 ) -> Counts:
@@ -70,6 +72,7 @@ def expected_counts(
     return Counter(observed, parameters.n_states, weights, checkpoint).count(parameters, parameters.initial)
 
 
+@on_one_thread
 def em(
     parameters: Parameters,
     observed: Observations,

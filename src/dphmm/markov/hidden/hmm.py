@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -9,17 +10,20 @@ import numpy as np
 
 from dphmm._checks import one_of
 from dphmm._kernels.hmm_paths import pick, simulate
+from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import inference
 from dphmm.markov.hidden.baum_welch import Monitor, Priors, em
 from dphmm.markov.hidden.estimator import Estimator
-from dphmm.markov.hidden.memory import is_as_left, remember
+from dphmm.markov.hidden.memory import event_of, is_as_left, remember
 from dphmm.markov.hidden.observations import Observations, observations
 from dphmm.markov.hidden.parameters import Parameters, checked
 from dphmm.markov.hidden.starting import ATTRIBUTES, drawn, letters, random_generator, whole
 from dphmm.types import Exact, FloatArray, IntArray
 
 _DECODERS = ("viterbi", "map")
+#: Most numbers in a table of parameters: two gigabytes.
+_MOST_NUMBERS = 2**28
 
 
 class CategoricalHMM(Estimator):
@@ -116,10 +120,23 @@ class CategoricalHMM(Estimator):
         n = np.shape(self.startprob_)[0] if self.n_states is None else self._size()
         return checked(self.startprob_, self.transmat_, self.emissionprob_, n, self._symbols())
 
+    @property
+    def privacy_(self) -> LearningEvent | NotPrivateEvent:
+        """What learning these very parameters cost: the event of a private fit, or one without an epsilon.
+
+        Parameters that were changed since have a NotPrivateEvent. AttributeError before a private fit, and after one
+        without privacy.
+        """
+        event = event_of(self)
+        if event is None:
+            raise AttributeError("privacy_: there is none before fit_private, or after fit")
+        return event
+
     def fit(self, X: Any, lengths: Any = None) -> CategoricalHMM:
         """Learn from sequences by Baum-Welch, without privacy."""
         observed = observations(X, lengths, self._symbols())
         n_symbols = self._symbols() or self._kept_symbols(observed)
+        self._check_size(n_symbols)
         learned, tol = letters(self.params, "params"), _tolerance(self.tol)
         n_iter, n_starts = whole(self.n_iter, "n_iter", 1), whole(self.n_starts, "n_starts", 1)
         kept = self._kept()
@@ -234,15 +251,24 @@ class CategoricalHMM(Estimator):
     def _learned(self, parameters: Parameters, monitor: Monitor) -> None:
         self.startprob_, self.transmat_ = parameters.initial, parameters.transition
         self.emissionprob_, self.monitor_ = parameters.emission, monitor
-        # What an earlier fit, or a file, said of the parameters before.
-        for name in ("privacy_", "provenance_"):
-            self.__dict__.pop(name, None)
+        # What a file said of the parameters before.
+        self.__dict__.pop("provenance_", None)
         remember(self, self.params)
 
     def _size(self) -> int:
         if self.n_states is None:
             raise InvalidInput("n_states", None, "a number of hidden states")
         return whole(self.n_states, "n_states", 1)
+
+    def _check_size(self, n_symbols: int) -> None:
+        """Refuse tables that no memory holds, before they are made."""
+        n = self._size()
+        if n * n_symbols > _MOST_NUMBERS:
+            expected = f"at most {_MOST_NUMBERS // n} symbols for {n} states; number them 0, 1, .. without gaps"
+            raise InvalidInput("n_features", "more than that" if self.n_features is None else n_symbols, expected)
+        if n * n > _MOST_NUMBERS and "t" in self.init_params:
+            expected = f"at most {math.isqrt(_MOST_NUMBERS)}, or a sparse transmat_ to start from"
+            raise InvalidInput("n_states", n, expected)
 
     def _symbols(self) -> int | None:
         return None if self.n_features is None else whole(self.n_features, "n_features", 1)

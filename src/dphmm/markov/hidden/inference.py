@@ -20,9 +20,11 @@ from dphmm.markov.hidden.lanes import BLOCK_NUMBERS, Batch, Block, batches, halv
 from dphmm.markov.hidden.observations import Observations
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.hidden.passes import Pass, Underflow, Workspace
+from dphmm.markov.hidden.threads import on_one_thread
 from dphmm.types import FloatArray, IntArray
 
 
+@on_one_thread
 def log_likelihoods(parameters: Parameters, observed: Observations) -> FloatArray:
     """log P(symbols) of every sequence (n,)."""
     found = np.empty(observed.n_sequences)
@@ -38,6 +40,7 @@ def log_likelihoods(parameters: Parameters, observed: Observations) -> FloatArra
     return found
 
 
+@on_one_thread
 def posteriors(
     parameters: Parameters, observed: Observations, *, checkpoint: bool | str = "auto"
 ) -> tuple[FloatArray, FloatArray]:
@@ -89,6 +92,7 @@ def viterbi(parameters: Parameters, observed: Observations) -> tuple[IntArray, F
     return path, found
 
 
+@on_one_thread
 def draw_paths(
     parameters: Parameters, observed: Observations, n_paths: int, random: Any, checkpoint: bool | str = "auto"
 ) -> NDArray[np.int64]:

@@ -6,20 +6,31 @@ Parameters that a fit learned are no public start of another one, and an event i
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
+from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
 from dphmm.markov.hidden.starting import ATTRIBUTES
 
+Event: TypeAlias = LearningEvent | NotPrivateEvent
+CHANGED = "parameters were set by hand after they were learned: nothing bounds what they show"
 _PLACE = "_last_fit"
 
 
-def remember(hmm: Any, letters: str) -> None:
-    """Note the three attributes as they are now, and which of them the fit has learned."""
-    learned = [name for letter, name in ATTRIBUTES.items() if letter in letters]
-    hmm.__dict__[_PLACE] = {name: (_digest(getattr(hmm, name)), name in learned) for name in ATTRIBUTES.values()}
+def remember(hmm: Any, letters: str, event: Event | None = None) -> None:
+    """Note the three attributes as they are now, which of them the fit has learned, and what that cost."""
+    digests = {name: _digest(getattr(hmm, name)) for name in ATTRIBUTES.values()}
+    hmm.__dict__[_PLACE] = (digests, [ATTRIBUTES[letter] for letter in letters], event)
+
+
+def event_of(hmm: Any) -> Event | None:
+    """What learning the parameters that are there now cost; None where no fit has said."""
+    event: Event | None = hmm.__dict__[_PLACE][2] if was_fitted(hmm) else None
+    if event is not None and not all(is_as_left(hmm, name) for name in ATTRIBUTES.values()):
+        return NotPrivateEvent(CHANGED)
+    return event
 
 
 def was_fitted(hmm: Any) -> bool:
@@ -29,13 +40,12 @@ def was_fitted(hmm: Any) -> bool:
 
 def is_as_left(hmm: Any, name: str) -> bool:
     """Whether an attribute has the value that the last fit left there."""
-    found = hmm.__dict__.get(_PLACE, {}).get(name)
-    return found is not None and hasattr(hmm, name) and found[0] == _digest(getattr(hmm, name))
+    return was_fitted(hmm) and hasattr(hmm, name) and hmm.__dict__[_PLACE][0][name] == _digest(getattr(hmm, name))
 
 
 def is_learned(hmm: Any, name: str) -> bool:
     """Whether an attribute has the value that the last fit learned."""
-    return is_as_left(hmm, name) and bool(hmm.__dict__[_PLACE][name][1])
+    return is_as_left(hmm, name) and name in hmm.__dict__[_PLACE][1]
 
 
 def _digest(value: Any) -> str:

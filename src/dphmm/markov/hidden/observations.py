@@ -94,11 +94,26 @@ def _flat(given: Any, field: str) -> IntArray:
         raise InvalidInput(field, f"shape {array.shape}", _EXPECTED)
     if len(array) == 0:
         raise InvalidInput(field, "no symbol", "at least one")
+    if array.dtype.kind == "f":
+        raise _no_integers(array, field)
     if array.dtype.kind not in "iu":
-        raise InvalidInput(field, f"dtype {array.dtype}", "integer symbols")
+        raise InvalidInput(
+            field, f"dtype {array.dtype}", "integer symbols (names have numbers: symbols_ of a loaded model)"
+        )
     if array.dtype == np.uint64 and array.max() > 2**62:
         raise InvalidInput(field, "a number too large", "symbols below 2**62")
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def _no_integers(array: NDArray[Any], field: str) -> InvalidInput:
+    wrong = ~(np.isfinite(array) & (np.floor(array) == array))
+    if not wrong.any():
+        return InvalidInput(
+            field, f"dtype {array.dtype}", "integer symbols: these are whole numbers, .astype(int) makes them so"
+        )
+    at = int(np.argmax(wrong))
+    came = "NaN" if np.isnan(array[at]) else "a number that is not whole"
+    return InvalidInput(f"{field}, position {at} (from 0)", came, "an integer symbol")
 
 
 def _ends(lengths: Any, m: int) -> IntArray:

@@ -20,7 +20,7 @@ from dphmm._checks import exact_epsilon, exact_number, finite_number, one_of
 from dphmm.accounting.learning import NOISES, LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.baum_welch import Monitor
-from dphmm.markov.hidden.memory import remember, was_fitted
+from dphmm.markov.hidden.memory import event_of, remember, was_fitted
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private import baselines, budgets, ngrams, sensitivity
 from dphmm.markov.private.caps import Kept, kept_records, split_sequences, unit_of
@@ -268,15 +268,14 @@ def _assign(hmm: Any, outcome: Outcome) -> None:
 
     Names of symbols stay if they were given, or came with a private model: others may be what a data set showed.
     """
+    if was_fitted(hmm) and not isinstance(event_of(hmm), LearningEvent):
+        hmm.__dict__.pop("symbols_", None)
     learned = outcome.parameters
     was_sparse = sparse.issparse(getattr(hmm, "transmat_", None)) and "t" not in hmm.init_params
     hmm.startprob_, hmm.emissionprob_ = learned.initial, learned.emission
     hmm.transmat_ = sparse.csr_array(learned.transition) if was_sparse else learned.transition
-    if was_fitted(hmm) and not isinstance(hmm.__dict__.get("privacy_"), LearningEvent):
-        hmm.__dict__.pop("symbols_", None)
     for name in ("monitor_", "provenance_"):
         hmm.__dict__.pop(name, None)
     if outcome.monitor is not None:
         hmm.monitor_ = outcome.monitor
-    remember(hmm, hmm.params)
-    hmm.privacy_ = outcome.event
+    remember(hmm, hmm.params, outcome.event)
