@@ -181,6 +181,9 @@ def test_coefficients_that_somebody_supplies():
     assert found["group"].scale == 3
     assert compare(Coefficients(given, parts_independent=True), AnyQuery(1), 1)["group"].scale == 2
     assert float(calibrate(Coefficients(given).scaled(0.8), AnyQuery(1), 1, "dpm").scale) == pytest.approx(1.4)
+    assert float(calibrate(Coefficients(given).scaled(1.5), AnyQuery(1), 1, "dpm").scale) == pytest.approx(1.75)
+    with pytest.raises(InvalidInput, match=r"coefficients\[0, 1\]"):
+        Coefficients(given).scaled(3)
 
 
 def test_friends_of_one_person():

@@ -108,7 +108,8 @@ class Coefficients:
 
     def scaled(self, factor: float) -> Coefficients:
         """The coefficients off the diagonal times ``factor``: those of somebody who under-estimates dependence."""
-        return Coefficients(self.matrix * factor, parts_independent=self.parts_independent)
+        between = self.matrix - sparse.eye_array(self.n)
+        return Coefficients(between * factor, parts_independent=self.parts_independent)
 
     def components(self) -> tuple[int, IntArray]:
         """How many connected parts there are, and which one each tuple is in (n,)."""

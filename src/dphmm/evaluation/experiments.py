@@ -7,7 +7,7 @@ from importlib import import_module
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.experiment import Experiment
 
-_MODULES: dict[str, str] = {"hmm-privacy": "hmm_privacy"}
+_MODULES: dict[str, str] = {"hmm-privacy": "hmm_privacy", "dependence": "dependence"}
 NAMES = tuple(_MODULES)
 
 

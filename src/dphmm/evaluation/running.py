@@ -84,8 +84,15 @@ def _claim(folder: Path, experiment: Experiment, settings: Settings) -> None:
         found = {}
     for name, value in own.items():
         if not isinstance(found, dict) or found.get(name) != value:
-            came = f"{folder}, which holds results with another {name}"
-            raise InvalidInput("-o", came, f"a new folder, or {name} as it was there")
+            raise _other_settings(folder, name, found)
+
+
+def _other_settings(folder: Path, name: str, found: Any) -> InvalidInput:
+    if name == "data" and isinstance(found, dict) and isinstance(found.get("data"), bool):
+        there, remedy = ("with", "--data as there") if found["data"] else ("without", "no --data and no DPHMM_DATA")
+        return InvalidInput("-o", f"{folder}, which holds results {there} data", f"a new folder, or {remedy}")
+    came = f"{folder}, which holds results with another {name}"
+    return InvalidInput("-o", came, f"a new folder, or {name} as it was there")
 
 
 def _measured(experiment: Experiment, settings: Settings, cells: Sequence[Cell], jobs: int) -> Iterator[dict[str, Any]]:
