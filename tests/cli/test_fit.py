@@ -146,3 +146,23 @@ def test_the_order_of_ordinal_answers_is_told(site, tmp_path, run):
     (tmp_path / "x.csv").write_text("user,state\n" + "".join(f"a,{n}\n" for n in (10, 9, 2.5, 100, 10)))
     result = run("fit", tmp_path / "x.csv", "-o", tmp_path / "n.npz", "--state-column", "state")
     assert "0 2.5, 1 9, 2 10, 3 100" in result.stderr
+
+
+@pytest.mark.parametrize("options", [("--state-column", "state"), ("--states", "2", "--symbols", "state")])
+@pytest.mark.parametrize("private", [False, True])
+def test_file_order_is_told(site, tmp_path, run, options, private):
+    """With a column that says the order nothing is warned of; the privacy of a fit does not hide the warning."""
+    more = ()
+    if private:
+        name = "symbol" if "--symbols" in options else "state"
+        (tmp_path / "names.csv").write_text(f"{name}\nalpha\nbeta\ngamma\ndelta\n")
+        listed = "--symbols-file" if "--symbols" in options else "--states-file"
+        more = (listed, tmp_path / "names.csv", "--epsilon", "1", "--max-length", "9")
+    told = "rows are taken in file order"
+    fit = ("-o", tmp_path / "m.npz", *options, *more, "--force", "-q")
+    assert told in run("fit", site / "visits.csv", *fit).stderr
+    rows = (site / "visits.csv").read_text().splitlines()
+    (tmp_path / "x.csv").write_text(
+        "\n".join(["user,state,step", *(f"{r},{k}" for k, r in enumerate(rows[1:]))]) + "\n"
+    )
+    assert told not in run("fit", tmp_path / "x.csv", *fit).stderr

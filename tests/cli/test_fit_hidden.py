@@ -59,7 +59,41 @@ def test_a_private_model_has_the_public_symbols_and_its_event(site, tmp_path, ru
     assert document["private"] is True and document["learning"]["epsilon"] == "1"
     assert "adding or removing all sequences of one person" in result.stderr
     assert "source_sha256" not in loaded.provenance_
-    assert "epsilon 1, delta 0" in run("account", "--model", tmp_path / "h.npz").stdout
+    # Five symbols and two hidden states: words of two, of which a record of 15 steps has 14.
+    published = [{"name": "2-grams", "noise": "laplace", "sensitivity": "14", "scale": "14"}]
+    assert (document["order"], document["starts"], document["published"]) == (2, 10, published)
+    account = run("account", "--model", tmp_path / "h.npz").stdout
+    for said in (result.stderr, account):
+        lines = [line.split(maxsplit=1) for line in said.splitlines()]
+        assert ["published", "2-grams: laplace noise, L1 sensitivity 14, scale 14"] in lines
+        assert ["order", "2"] in lines and ["starts", "10"] in lines
+    model = one_json(run("account", "--model", tmp_path / "h.npz", "--json"))["model"]
+    assert model["published"] == published and model["choices"] == {"order": 2, "starts": 10}
+    assert "epsilon 1, delta 0" in account
+
+
+def test_the_size_is_refused_before_a_row_is_read(tmp_path, run):
+    """A table that would be refused itself is not looked at."""
+    (tmp_path / "x.csv").write_text("no,columns\n")
+    result = run("fit", tmp_path / "x.csv", "-o", tmp_path / "h.npz", "--states", "100000", "--symbols", "page", code=2)
+    assert "--states: got 100000; expected at most 11585: " in result.stderr
+
+
+def test_emissions_have_a_limit_too(site, tmp_path, run, private, monkeypatch):
+    from dphmm.cli import fit_hidden
+
+    monkeypatch.setattr(fit_hidden, "MOST_NUMBERS", 9)
+    result = run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *private, code=2)
+    assert "--states: got 2; expected at most 1 for 5 symbols" in result.stderr
+    monkeypatch.setattr(fit_hidden, "MOST_NUMBERS", 10)
+    run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *private)
+
+
+def test_parts_with_equal_noise_are_one_line(site, tmp_path, run, private):
+    every = ("--method", "paper-every-iteration", "--iterations", "3")
+    said = run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *private, *every).stderr
+    lines = [line for line in said.splitlines() if line.startswith("published")]
+    assert len(lines) == 2 and all("3 parts, each: laplace noise" in line for line in lines)
 
 
 def test_every_iteration_with_gaussian_noise(site, tmp_path, run, private):
@@ -80,6 +114,9 @@ def test_the_papers_methods_are_told_by_what_they_really_lose(site, tmp_path, ru
     document = one_json(result)
     assert document["private"] is False and document["learning"] is None
     assert "NOT PRIVATE" in result.stderr and "NOT PRIVATE" in document["not_private_because"]
+    assert "has no noise" not in document["left_out"] and document["left_out"].startswith("rows that cannot be read")
+    aloud = run("fit", site / "visits.csv", "-o", tmp_path / "l.npz", *private, *last[:4], "--force")
+    assert "how many is not told" not in aloud.stderr
     loaded = dphmm.load_hidden_model(tmp_path / "l.npz")
     assert isinstance(loaded.privacy_, NotPrivateEvent) and loaded.provenance_["private"] is False
     assert "NO PRIVACY" in run("account", "--model", tmp_path / "l.npz").stdout
@@ -138,6 +175,8 @@ REFUSED = (
     ((*HIDDEN, "--method", "ngrams"), "--method: got ngrams; expected --epsilon with it"),
     ((*HIDDEN, "--epsilon", "1", "--max-length", "9"), "--symbols-file: got nothing"),
     (("--states", "0", "--symbols", "state"), "--states: got 0"),
+    (("--states", "100000", "--symbols", "state"), "--states: got 100000; expected at most 11585"),
+    (("--states", "11586", "--symbols", "state"), "--states: got 11586; expected at most 11585"),
     (("--states", "2", "--symbols", "page"), "--symbols: got page; expected one of user, state"),
     ((*HIDDEN, "--starts", "0"), "--starts: got 0"),
     ((*HIDDEN, "--iterations", "0"), "--iterations: got 0"),
@@ -146,11 +185,12 @@ REFUSED = (
 PRIVATE_REFUSED = (
     (("--delta", "1e-6"), "--delta: got 1/1000000; expected 0"),
     (("--noise", "gaussian"), "--noise: got gaussian; expected laplace for ngrams"),
-    (("--method", "every-iteration", "--noise", "gaussian"), "--delta: got 0"),
+    (("--method", "every-iteration", "--noise", "gaussian"), "--delta: got nothing"),
     (("--method", "every-iteration", "--starts", "3"), "--starts: got 3"),
     (("--method", "every-iteration", "--order", "2"), "--order: got 2; expected none"),
     (("--order", "40"), "--order: got 40"),
     (("--moves", "all"), "--moves: got all; expected none with --states"),
+    (("--states", "100000"), "--states: got 100000; expected at most 11585"),
 )
 
 

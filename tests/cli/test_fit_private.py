@@ -352,3 +352,90 @@ def test_a_record_that_contradicts_itself_is_refused_before_anything_is_drawn(le
     result = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), code=2)
     assert "what its parts give" in result.stderr
     assert not (tmp_path / "ledger.db").exists()
+
+
+def test_what_was_published_is_told(learned, tmp_path, run, one_json, by_name):
+    fit = run("fit", learned / "visits.csv", "-o", tmp_path / "m.npz", *by_name, "--json")
+    published = one_json(fit)["published"]
+    assert [(part["noise"], part["sensitivity"], part["scale"]) for part in published] == [("laplace", "19", "19")]
+    account = run("account", "--model", tmp_path / "m.npz").stdout
+    for said in (fit.stderr, account):
+        assert f"{published[0]['name']}: laplace noise, L1 sensitivity 19, scale 19" in said
+    model = one_json(run("account", "--model", tmp_path / "m.npz", "--json"))["model"]
+    assert model["published"] == published
+
+
+def test_account_tells_what_both_give_together(learned, tmp_path, run, release_of, one_json):
+    run(*release_of(learned, tmp_path, "visits.csv", "complete.json"), "-q")
+    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    account = ("account", tmp_path / "ledger.db", "--model", learned / "model.npz")
+    document = one_json(run(*account, "--json"))
+    both = document["model"]["learning"]["together"]
+    assert both["epsilon"] == statement["learning"]["together"]["epsilon"]
+    assert float(both["epsilon"]) == pytest.approx(2 + document["totals"]["largest_cost"]["value"])
+    said = run(*account).stdout
+    assert f"together     epsilon {both['epsilon']}, delta 0" in said and "largest total here" in said
+    assert "together  " not in run("account", "--model", learned / "model.npz").stdout
+
+
+def test_nothing_is_together_for_a_model_of_other_people(learned, tmp_path, run, release_of):
+    import jsonschema
+
+    from dphmm.storage.statement import statement_schema
+
+    arguments = (*release_of(learned, tmp_path, "visits.csv", "complete.json"), "--model-people", "others")
+    left_out = "together     left out: the model is declared to be of other people than those released"
+    dry = run(*arguments, "--dry-run")
+    assert left_out.split() == next(line.split() for line in dry.stdout.splitlines() if line.startswith("together"))
+    assert left_out in run(*arguments).stderr
+    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    jsonschema.validate(statement, statement_schema())
+    assert statement["learning"]["together"] is None
+    assert "other people than those released" in statement["learning"]["not_covered"][-1]
+
+
+def test_a_stream_tells_nothing_together_for_a_model_of_other_people(learned, tmp_path, run):
+    options = ("--model", learned / "model.npz", "--policy", learned / "complete.json", "--epsilon", "1")
+    more = ("--ledger", tmp_path / "l.db", "--model-people", "others")
+    said = run("release", "-", *options, *more, input='{"user": "a", "state": "alpha"}\n').stderr
+    assert "left out: the model is declared" in said and "the sum of a person's costs" not in said
+
+
+def test_a_record_of_an_older_format_names_the_file_and_the_remedy(learned, tmp_path, run, release_of, private_hidden):
+    privacy = dict(load_model(learned / "model.npz").provenance["privacy"])
+    del privacy["unit"]
+    folder = rewritten(learned, tmp_path, privacy=privacy)
+    model = folder / "model.npz"
+    commands = (
+        release_of(folder, tmp_path, "visits.csv", "complete.json"),
+        ("inspect", model),
+        ("account", "--model", model),
+        ("account", "--model", private_hidden),
+    )
+    for command in commands:
+        said = run(*command, code=2).stderr
+        assert said.startswith(f"error: {private_hidden if private_hidden in command else model}: got a record of its")
+        assert "fit the model again" in said and said.count("\n") == 1
+
+
+@pytest.fixture
+def private_hidden(site, tmp_path, run, monkeypatch):
+    """A hidden model with a record that has no unit, as older versions wrote it."""
+    from dphmm.storage import hidden_models
+
+    def older(event):
+        return {name: value for name, value in described(event).items() if name != "unit"}
+
+    (tmp_path / "symbols.csv").write_text("symbol\nalpha\nbeta\ngamma\ndelta\n")
+    symbols = ("--states", "2", "--symbols", "state", "--symbols-file", tmp_path / "symbols.csv")
+    with monkeypatch.context() as patch:
+        patch.setattr(hidden_models, "described", older)
+        run("fit", site / "visits.csv", "-o", tmp_path / "older.npz", *symbols, *PRIVATE)
+    return tmp_path / "older.npz"
+
+
+def test_inspect_says_that_people_are_not_told(learned, town, run, one_json):
+    said = run("inspect", learned / "model.npz").stdout
+    assert "fitted on people" in said and "not told (learned privately)" in said
+    assert one_json(run("inspect", learned / "model.npz", "--json"))["model"]["fitted_on_people"] is None
+    assert "not told" not in run("inspect", town / "model.npz").stdout

@@ -82,7 +82,8 @@ def test_files_are_the_same_twice(tmp_path):
     written = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        results = replace(run(toy.EXPERIMENT, Settings(), tmp_path / f"run-{name}"), seconds=1.0)
+        found = run(toy.EXPERIMENT, Settings(), tmp_path / f"run-{name}")
+        results = replace(found, seconds=1.0 if name == "one" else 2000.0)
         paths = write_results(toy.EXPERIMENT, Settings(), results, tmp_path / name)
         written.append({path.name: path.read_bytes() for path in paths})
     assert written[0] == written[1]
@@ -127,8 +128,38 @@ def test_the_command_runs_resumes_and_lists(tmp_path, toys, monkeypatch):
     assert stopped.exit_code == 130 and "the same command goes on" in stopped.output
     monkeypatch.setattr(toy, "STOP_AT", [])
     done = CliRunner().invoke(app, ["experiment", "toy", "-o", str(folder)])
-    assert done.exit_code == 0 and done.output.strip() == str(folder / "results.md")
+    assert done.exit_code == 0 and done.stdout.strip() == str(folder / "results.md")
+    assert "note: 24 rows measured in 0 s" in done.stderr
+    quiet = CliRunner().invoke(app, ["experiment", "toy", "-o", str(folder), "--quiet"])
+    assert quiet.stderr == ""
     assert (folder / "means.svg").exists()
+
+
+def test_what_is_not_in_the_folder_of_data_is_warned_of(tmp_path, toys, monkeypatch):
+    import pandas as pd
+
+    skipped = pd.DataFrame({"data": ["places", "pages"], "reason": ["no a.csv in the folder of data", "no b.csv"]})
+
+    def tables(rows):
+        return {**toy.tables(rows), "skipped": skipped}
+
+    monkeypatch.delenv("DPHMM_DATA", raising=False)
+    monkeypatch.setattr(toy, "EXPERIMENT", replace(toy.EXPERIMENT, tables=tables))
+    (tmp_path / "data").mkdir()
+    words = ["experiment", "toy", "--quick", "-q", "--data", str(tmp_path / "data")]
+    warned = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "a")])
+    assert warned.stderr == "warning: left out: places (no a.csv in the folder of data); pages (no b.csv)\n"
+    assert warned.stdout.count("\n") == 1
+    assert CliRunner().invoke(app, [*words[:-2], "-o", str(tmp_path / "b")]).stderr == ""
+    skipped = skipped.head(0)
+    assert CliRunner().invoke(app, [*words, "-o", str(tmp_path / "c")]).stderr == ""
+
+
+@pytest.mark.parametrize(("before", "word"), [(True, "with data"), (False, "without data")])
+def test_data_before_and_now_are_told_in_words(tmp_path, before, word):
+    run(toy.EXPERIMENT, Settings(data=tmp_path if before else None), tmp_path / "out")
+    with pytest.raises(InvalidInput, match=f"which holds results {word}; expected a new folder, or"):
+        run(toy.EXPERIMENT, Settings(data=None if before else tmp_path), tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,14 @@ def account(
 ) -> None:
     """Print what has been spent, per subject and query and at most, and which theorem each total is of.
 
-    With --model, also or only, the guarantee under which a model (hidden or not) was learned. With --temporal, M is the
+    With --model, also or only, the guarantee under which a model (hidden or not) was learned, and with a ledger
+    what both lose together. With --temporal, M is the
     model of the releases: also the temporal leakage of each subject's releases, and with --policy their policy leakage.
     Users' names are in a ledger; nobody's states are.
     """
     from dphmm.cli.account_leakage import leakage_documents, leakage_ending, leakage_lines
     from dphmm.cli.account_model import model_document, model_lines
+    from dphmm.storage.learned import LEDGER_COSTS, learning_document
 
     if ledger is None and (model is None or subject is not None):
         raise InvalidInput("LEDGER", "nothing", "a ledger file, or --model M alone")
@@ -47,8 +49,10 @@ def account(
     if policy is not None and not temporal:
         raise InvalidInput("--policy", policy, "--temporal with it")
     # A model that cannot be read is refused before anything is printed.
-    learned = None if model is None else model_document(model)
+    learned, event = (None, None) if model is None else model_document(model)
     subjects = [] if ledger is None else _summaries(ledger, subject)
+    if learned is not None and event is not None and subjects:
+        learned["learning"] = learning_document(event, _largest(subjects)[1].value, LEDGER_COSTS)
     leaks: list[dict[str, Any]] = []
     if temporal and ledger is not None and model is not None:
         leaks = leakage_documents(ledger, [summary.subject for summary in subjects], model, policy)
@@ -64,7 +68,7 @@ def account(
     lines = [] if ledger is None else [*(line for each in subjects for line in _lines(each)), *_ending(subjects)]
     if temporal:
         lines += [*(line for each in leaks for line in leakage_lines(each)), *leakage_ending(policy is not None)]
-    for line in (*lines, *model_lines(learned)):
+    for line in (*lines, *model_lines(learned, event)):
         click.echo(line)
 
 

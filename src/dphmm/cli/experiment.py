@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, messages
 from dphmm.cli.outcomes import Interrupted
 from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.evaluation.running import Results
 
 
 @click.command("experiment", context_settings=CONTEXT)
@@ -61,12 +65,23 @@ def experiment(
         paths = write_results(chosen, settings, results, folder)
     except KeyboardInterrupt as stop:
         raise Interrupted(f"interrupted: {folder} keeps what was measured; the same command goes on", stop) from None
+    console.note(f"{len(results.rows)} rows measured in {results.seconds:.0f} s of one core")
+    if settings.data is not None:
+        _warn_of_skipped(results, console)
     if chosen.figures and not can_draw():
         console.note("no figures: pip install 'dphmm[plot]' for them")
     if as_json:
         print_json({"experiment": name, "rows": len(results.rows), "files": [str(path) for path in paths]})
         return
     click.echo(folder / "results.md")
+
+
+def _warn_of_skipped(results: Results, console: Console) -> None:
+    """There is a folder of data, but not with all of it."""
+    skipped = results.tables.get("skipped")
+    if skipped is not None and len(skipped):
+        told = "; ".join(f"{name} ({reason})" for name, reason in zip(skipped["data"], skipped["reason"], strict=True))
+        console.warn(f"left out: {told}")
 
 
 def _data(given: str | None) -> Path | None:

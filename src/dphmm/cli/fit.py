@@ -64,7 +64,7 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
 
 def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     from dphmm.cli.fit_spaces import check_states, space_of
-    from dphmm.cli.fit_times import check_times, speed_limit, times
+    from dphmm.cli.fit_times import check_times, speed_limit, times, warn_of_order
     from dphmm.cli.portrait import by_name
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.storage.inputs import steady
@@ -93,6 +93,7 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     if set_aside:
         console.say([("", f"rows that cannot be read, set aside: {in_words(set_aside)}")])
     console.say([("", f"written to {given['output']}")])
+    warn_of_order(path, console)
     console.warn(NOT_PRIVATE)
     return SET_ASIDE if set_aside else 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from dphmm.cli.outcomes import SET_ASIDE
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
     from dphmm.markov.hidden.hmm import CategoricalHMM
     from dphmm.states.sequences import Sequences
     from dphmm.states.space import StateSpace
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _STARTS = 5
 _ITERATIONS = 100
+#: The numbers of a table of transitions or of emissions.
+MOST_NUMBERS = 2**27
 NOT_PRIVATE = (
     "fitted without privacy: the model can show what is in one person's sequence; keep it as you keep the data, or fit "
     "it with --epsilon"
@@ -33,6 +37,7 @@ def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.wording import named
 
     try:
+        check_size(given["states"], None)
         if given["epsilon"] is not None:
             return _fit_private(path, given, console)
         return _fit_plain(path, given, console)
@@ -41,7 +46,7 @@ def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 
 def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
-    from dphmm.cli.fit_times import check_times, times
+    from dphmm.cli.fit_times import check_times, times, warn_of_order
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.storage.hidden_models import save_hidden_model
     from dphmm.storage.inputs import steady
@@ -86,14 +91,15 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     if set_aside:
         said.append(f"rows that cannot be read, set aside: {in_words(set_aside)}")
     console.say([("", line) for line in (*said, f"written to {given['output']}")])
+    warn_of_order(path, console)
     console.warn(NOT_PRIVATE)
     return SET_ASIDE if set_aside else 0
 
 
 def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.accounting.learning import LearningEvent
-    from dphmm.cli.fit_private import LEFT_OUT, caps_of, promised, records_of, warn_replayable
-    from dphmm.cli.fit_times import times
+    from dphmm.cli.fit_private import LEFT_OUT, LEFT_OUT_PLAINLY, caps_of, promised, records_of, warn_replayable
+    from dphmm.cli.fit_times import times, warn_of_order
     from dphmm.storage.hidden_models import learning_of, save_hidden_model
 
     symbols, timing = _public_symbols(given), times(given)
@@ -110,27 +116,42 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             hmm.fit_private(records.sequences, owners=records.owners, method=method, **noise)
-        origin = {"method": method, "source": path.name, "step": timing["step"]}
+        event = learning_of(hmm)
+        choices = _choices(event, noise, method)
+        origin = {"method": method, "source": path.name, "step": timing["step"], **choices}
         save_hidden_model(hmm, given["output"], symbols=symbols.names, provenance=origin)
-    event = learning_of(hmm)
+    left_out = LEFT_OUT if isinstance(event, LearningEvent) else LEFT_OUT_PLAINLY
     if given["as_json"]:
-        print_json(_document(hmm, given, method, LEFT_OUT))
+        print_json({**_document(hmm, given, method, left_out), **choices})
     said = [("states", f"{given['states']} hidden, {symbols.n_states} public symbols"), ("method", method)]
-    console.say([*said, *(promised(event) if isinstance(event, LearningEvent) else [])])
+    console.say([*said, *(promised(event, choices) if isinstance(event, LearningEvent) else [])])
     if isinstance(event, LearningEvent):
         warn_replayable(event, console)
         if event.epsilon > noise["epsilon"]:
             console.warn(f"--epsilon {given['epsilon']} is the paper's figure: this method loses more, as said above")
     for told in dict.fromkeys(str(warning.message) for warning in warned):
         console.warn(told)
-    console.say([("", LEFT_OUT), ("", f"written to {given['output']}")])
+    console.say([("", left_out), ("", f"written to {given['output']}")])
+    warn_of_order(path, console)
     return 0
+
+
+def _choices(event: LearningEvent | NotPrivateEvent | None, noise: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """The length of the words and the number of starts, chosen or by default; other methods have neither."""
+    from dphmm.accounting.learning import LearningEvent
+    from dphmm.markov.private.hidden import N_STARTS
+
+    if method != "ngrams" or not isinstance(event, LearningEvent):
+        return {}
+    # The default is worked out where the noise is made, and the histogram is named after it.
+    order = int(event.parts[0].name.partition("-")[0])
+    return {"order": order, "starts": noise.get("n_starts", N_STARTS)}
 
 
 def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, left_out: str) -> dict[str, Any]:
     from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
     from dphmm.storage.hidden_models import learning_of
-    from dphmm.storage.learned import learning_document
+    from dphmm.storage.learned import learning_document, published_parts
 
     event = learning_of(hmm)
     private = isinstance(event, LearningEvent) and event.secure
@@ -141,6 +162,7 @@ def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, left_o
         "symbols": hmm.emissionprob_.shape[1],
         "method": method,
         "learning": learning_document(event) if isinstance(event, LearningEvent) else None,
+        "published": published_parts(event) if isinstance(event, LearningEvent) else [],
         "left_out": left_out,
         "output": given["output"],
     }
@@ -149,8 +171,7 @@ def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, left_o
 def _model(given: Mapping[str, Any], symbols: StateSpace, starts: int | None) -> CategoricalHMM:
     from dphmm.markov.hidden.hmm import CategoricalHMM
 
-    if given["states"] < 1:
-        raise InvalidInput("--states", given["states"], "a number of hidden states, at least 1")
+    check_size(given["states"], symbols.n_states)
     if starts is None:
         return CategoricalHMM(given["states"], n_features=symbols.n_states, random_state=given["seed"])
     return CategoricalHMM(
@@ -162,6 +183,18 @@ def _model(given: Mapping[str, Any], symbols: StateSpace, starts: int | None) ->
     )
 
 
+def check_size(states: int, symbols: int | None) -> None:
+    """Refuse tables that no memory holds: of moves, and where the symbols are known of emissions."""
+    if states < 1:
+        raise InvalidInput("--states", states, "a number of hidden states, at least 1")
+    if states * states > MOST_NUMBERS:
+        expected = f"at most {math.isqrt(MOST_NUMBERS)}: the moves between them are a table of at most {MOST_NUMBERS}"
+        raise InvalidInput("--states", states, expected)
+    if symbols is not None and states * symbols > MOST_NUMBERS:
+        expected = f"at most {MOST_NUMBERS // symbols} for {symbols} symbols: a table of at most {MOST_NUMBERS} numbers"
+        raise InvalidInput("--states", states, expected)
+
+
 def _method(given: Mapping[str, Any], method: str) -> dict[str, Any]:
     """The options that were given, under the names that this method has for them."""
     from dphmm._checks import exact_number
@@ -169,6 +202,8 @@ def _method(given: Mapping[str, Any], method: str) -> dict[str, Any]:
     one_start = method != "ngrams"
     if one_start and given["starts"] is not None:
         raise InvalidInput("--starts", given["starts"], f"none for {method}: several starts would each cost as much")
+    if method == "every-iteration" and given["noise"] == "gaussian" and given["delta"] is None:
+        raise InvalidInput("--delta", "nothing", "a number from 1e-300 to below 1, with --noise gaussian")
     named = {
         "delta": None if given["delta"] is None else exact_number(given["delta"], "--delta"),
         "noise": given["noise"],

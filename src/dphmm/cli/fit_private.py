@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from dphmm.states.trajectory import Trajectories
     from dphmm.types import Bits, IntArray
 
+LEFT_OUT_PLAINLY = (
+    "rows that cannot be read, and rows in no state, are left out (dphmm import lists the unreadable ones)"
+)
 LEFT_OUT = (
     "rows that cannot be read, and rows in no state, are left out: how many is not told, because that count has no "
     "noise (dphmm import lists the unreadable ones for you)"
@@ -39,7 +42,7 @@ class Records(NamedTuple):
 def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     """Learn, write and say what was promised; returns the exit code, which depends on no row."""
     from dphmm.cli.fit_spaces import check_states, public_space
-    from dphmm.cli.fit_times import times
+    from dphmm.cli.fit_times import times, warn_of_order
     from dphmm.storage.models import save_model
 
     check_states(given)
@@ -55,6 +58,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     if given["as_json"]:
         print_json(_document(model, event, given["output"]))
     _say(model, event, given, console)
+    warn_of_order(path, console)
     return 0
 
 
@@ -181,12 +185,12 @@ def _mask(given: Mapping[str, Any], space: StateSpace) -> str | None:
     return "neighbours" if many or given["moves"] == "neighbours" else None
 
 
-def promised(event: LearningEvent) -> list[Row]:
-    """The guarantee and its limits."""
-    from dphmm.cli.learned_words import guarantee_rows
-    from dphmm.storage.learned import learning_document
+def promised(event: LearningEvent, choices: Mapping[str, Any]) -> list[Row]:
+    """The guarantee, its limits, and what was published for it."""
+    from dphmm.cli.learned_words import guarantee_rows, published_rows
+    from dphmm.storage.learned import learning_document, published_words
 
-    return guarantee_rows(learning_document(event), covered=True)
+    return [*guarantee_rows(learning_document(event), covered=True), *published_rows(published_words(event), choices)]
 
 
 def warn_replayable(event: LearningEvent, console: Console) -> None:
@@ -201,7 +205,7 @@ def _say(model: MarkovModel, event: LearningEvent, given: Mapping[str, Any], con
     from dphmm.cli.fit import order_words
     from dphmm.cli.portrait import by_name
 
-    console.say([("states", f"{model.n_states}, all public"), ("moves", _moves(model)), *promised(event)])
+    console.say([("states", f"{model.n_states}, all public"), ("moves", _moves(model)), *promised(event, {})])
     if given["state_column"] is not None and given["answers"] in (None, "ordinal"):
         console.say([("", order_words(model))])
     notes = [by_name(note, model.space) for note in model.notes if "without privacy" not in note]
@@ -215,7 +219,7 @@ def _moves(model: MarkovModel) -> str:
 
 
 def _document(model: MarkovModel, event: LearningEvent, path: str) -> dict[str, Any]:
-    from dphmm.storage.learned import learning_document
+    from dphmm.storage.learned import learning_document, published_parts
 
     return {
         "private": event.secure,
@@ -223,6 +227,7 @@ def _document(model: MarkovModel, event: LearningEvent, path: str) -> dict[str, 
         "possible_transitions": model.n_transitions,
         "moves": model.provenance["mask"],
         "learning": learning_document(event),
+        "published": published_parts(event),
         "left_out": LEFT_OUT,
         "output": path,
     }

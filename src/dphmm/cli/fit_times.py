@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from dphmm.cli.console import Console
 from dphmm.cli.fit_options import DEFAULT_SPEED
 from dphmm.errors import InvalidInput
 
@@ -33,6 +35,16 @@ def check_times(step: str | None, timed: bool, columns: Sequence[str]) -> None:
     if step is not None and not timed and "step" not in columns:
         expected = "a column t of times (dphmm import csv with --time-column makes it), or no --step: every row is one"
         raise InvalidInput("--step", f"{step}, and columns {listed(list(columns))}", expected)
+
+
+def warn_of_order(path: Path, console: Console) -> None:
+    """Say so where no column tells in which order the rows of a user are."""
+    from dphmm.storage.tables import column_names
+
+    if not {"t", "step"} & set(column_names(path)):
+        console.warn(
+            "no column t or step: rows are taken in file order (dphmm import csv --time-column makes a column t)"
+        )
 
 
 def speed_limit(given: Mapping[str, Any], timed: bool, placed: bool) -> object:

@@ -34,7 +34,7 @@ def inspect(
     from dphmm.cli.protection_facts import protection_facts
 
     chain, space = loaded_model(model)
-    document: dict[str, Any] = {"space": space_facts(space), "model": model_facts(chain)}
+    document: dict[str, Any] = {"space": space_facts(space), "model": model_facts(chain, model)}
     if policy is not None:
         given = {name: value for name, value in choices.items() if value is not None}
         graph = loaded_policy(policy, chain)
@@ -75,6 +75,8 @@ def _text(document: Mapping[str, Any]) -> list[str]:
             lines += ["states", *aligned([_state(state) for state in facts])]
             continue
         unit = document["space"]["answer_unit"]
+        if facts.get("learning") is not None and facts["fitted_on_people"] is None:
+            facts = {**facts, "fitted_on_people": "not told (learned privately)"}
         rows = [_row(name, fact, unit) for name, fact in facts.items() if fact != []]
         lines += [section.replace("_", " "), *aligned(rows)]
     return lines

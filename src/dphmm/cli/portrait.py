@@ -32,13 +32,13 @@ def space_facts(space: StateSpace) -> dict[str, Any]:
     }
 
 
-def model_facts(model: MarkovModel) -> dict[str, Any]:
-    """Where subjects can go, and where the model is from."""
+def model_facts(model: MarkovModel, source: str = "privacy") -> dict[str, Any]:
+    """Where subjects can go, and where the model is from. ``source``: the file that an error names."""
     from dphmm.cli.learned_words import learning_of
     from dphmm.markov.notes import absorbing_states, closed_classes
 
     provenance = model.provenance
-    learning = learning_of(model)
+    learning = learning_of(model, source)
     if learning is not None:
         del learning["not_covered"]
     return {

@@ -49,7 +49,7 @@ class Job:
         job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices)
         options = job.batch(None).options
         # A record of learning that contradicts itself is refused now, not when the statement is written.
-        learning_event(model.provenance)
+        learning_event(model.provenance, given["model"])
         return job if given["epsilon"] else with_horizon(job, options, given)
 
     def batch(self, ledger: Ledger | None) -> Batch:

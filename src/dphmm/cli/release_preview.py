@@ -34,6 +34,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     loaded, rows, sha256 = read_rows(job, given)
     stepped, _ = in_steps(rows, job.model.step)
     visits, _ = stepped.visits()
+    owners = people(job.model, sha256, given["model_people"])
     batch = job.batch(None)
     check_horizon(job, rows, batch.query)
     plans = first_plans(batch)
@@ -61,9 +62,9 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         lines.append(("epsilon sum", f"{document['largest_epsilon_sum']} for the subject with most rows"))
-        lines += [*coming_rows(job.model), *horizon_rows(job)]
+        lines += [*coming_rows(job.model, owners), *horizon_rows(job)]
         click.echo("\n".join(aligned(lines)))
-    model_warning(job.model, people(job.model, sha256, given["model_people"]), console)
+    model_warning(job.model, owners, console)
     for warning in (*plan_warnings(plans[0], batch.options), *trapped_belief(job.model, batch.options)):
         console.warn(warning)
     if given["owner_view"]:

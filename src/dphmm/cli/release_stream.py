@@ -138,7 +138,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         stream = _Stream(job.batch(ledger), given["resume"])
         model_warning(job.model, given["model_people"], console)
-        if coming := coming_rows(job.model):
+        if coming := coming_rows(job.model, given["model_people"]):
             console.say(coming)
         for warning in first_step_warnings(stream.batch):
             console.warn(warning)

@@ -47,7 +47,7 @@ def _page(experiment: Experiment, settings: Settings, results: Results, figures:
     parts = [
         f"# {experiment.title}",
         f"{experiment.source}. `dphmm experiment {experiment.name}`, seed {settings.seed}{quick}; "
-        f"{len(results.rows)} rows measured in {results.seconds:.0f} s of one core.",
+        f"{len(results.rows)} rows measured.",
     ]
     for name, table in results.tables.items():
         parts += [f"## {name}", markdown_table(table)]

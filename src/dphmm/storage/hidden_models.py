@@ -76,7 +76,7 @@ def load_hidden_model(path: str | os.PathLike[str]) -> CategoricalHMM:
     symbols, provenance = description(path, arrays, ("symbols", "provenance"))
     if not isinstance(provenance, dict):
         raise InvalidInput(str(path), "a provenance that is none", "a model file")
-    event = learning_event(provenance)
+    event = learning_event(provenance, str(path))
     hmm: Any = _model(path, arrays)
     hmm.symbols_ = None if symbols is None else _names(path, symbols, hmm.emissionprob_.shape[1])
     hmm.provenance_ = provenance

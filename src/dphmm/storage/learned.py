@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dphmm.accounting.composition import Guarantee
-from dphmm.accounting.learning import LearningEvent, NotPrivateEvent, event_from, learned, together
+from dphmm.accounting.learning import LearningEvent, NoisyCounts, NotPrivateEvent, event_from, learned, together
 from dphmm.accounting.records import shown
 from dphmm.errors import InvalidInput
 from dphmm.types import Loss
@@ -25,25 +25,39 @@ NOT_COVERED = (
     "What holds of people in general: a model that is any good tells it, whether or not a person took part.",
 )
 COSTS = "those of the subject with the largest total in this file; the ledger has everyone's, over all files"
+LEDGER_COSTS = (
+    "those of the subject with the largest total here; for a person in both, and releases made with this model"
+)
+OTHER_PEOPLE = "left out: the model is declared to be of other people than those released"
 REPLAYABLE = "NOT PRIVATE: the noise can be replayed by whoever knows the seed. For tests and simulations only."
 
 
-def learning_event(provenance: Mapping[str, Any]) -> LearningEvent | NotPrivateEvent | None:
+def learning_event(provenance: Mapping[str, Any], field: str = "privacy") -> LearningEvent | NotPrivateEvent | None:
     """The record of a fit with noise, or of one that says it has no privacy; None where there is none.
+
+    ``field``: what an error names, such as the model's file.
 
     Raises InvalidInput for a record that contradicts itself, or what the provenance says beside it.
     """
     if provenance.get("privacy") is None:
         return None
-    event = event_from(provenance["privacy"])
+    try:
+        event = event_from(provenance["privacy"])
+    except InvalidInput as error:
+        came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
+        came = f"a record of its learning, perhaps of an older format, with {error.field} {came}"
+        raise InvalidInput(field, came, f"{expected}; fit the model again") from None
     private = isinstance(event, LearningEvent) and event.secure
     if provenance.get("private") is not private:
         raise InvalidInput("private", provenance.get("private"), f"{private}, as its own record of the fit says")
     return event
 
 
-def learning_document(event: LearningEvent, sum_cost: Loss | None = None) -> dict[str, Any]:
-    """The guarantee of a fit, for JSON; with the sum of one person's costs also what both lose together."""
+def learning_document(event: LearningEvent, sum_cost: Loss | None = None, costs: str = COSTS) -> dict[str, Any]:
+    """The guarantee of a fit, for JSON; with the sum of one person's costs also what both lose together.
+
+    ``costs``: whose costs they are.
+    """
     guarantee = learned(event)
     document: dict[str, Any] = {
         "private": event.secure,
@@ -57,8 +71,39 @@ def learning_document(event: LearningEvent, sum_cost: Loss | None = None) -> dic
         "not_covered": list(NOT_COVERED),
     }
     if sum_cost is not None:
-        document["together"] = _together(event, sum_cost)
+        document["together"] = _together(event, sum_cost, costs)
     return document
+
+
+def learning_of_others(event: LearningEvent) -> dict[str, Any]:
+    """The guarantee of a fit on other people than those released: nobody is in both, so there is no ``together``."""
+    document = learning_document(event)
+    left_out = f"What the model and the releases lose together, {OTHER_PEOPLE}."
+    return {**document, "not_covered": [*document["not_covered"], left_out], "together": None}
+
+
+def published_parts(event: LearningEvent) -> list[dict[str, str]]:
+    """What a fit published of the data: each vector of counts, and the noise in it."""
+    return [
+        {"name": p.name, "noise": p.noise, "sensitivity": str(p.sensitivity), "scale": str(p.scale)}
+        for p in event.parts
+    ]
+
+
+def published_words(event: LearningEvent) -> list[str]:
+    """The same in words, those with equal noise on one line."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for part in event.parts:
+        alike.setdefault((part.name.partition(",")[0], _noise_words(part)), []).append(part.name)
+    return [
+        f"{names[0]}: {noise}" if len(names) == 1 else f"{names[0]} to {names[-1]}, {len(names)} parts, each: {noise}"
+        for (_, noise), names in alike.items()
+    ]
+
+
+def _noise_words(part: NoisyCounts) -> str:
+    squared, scale = ("squared L2", "variance") if part.noise == "gaussian" else ("L1", "scale")
+    return f"{part.noise} noise, {squared} sensitivity {shown(part.sensitivity)}, {scale} {shown(part.scale)}"
 
 
 def meaning(event: LearningEvent) -> str:
@@ -82,11 +127,11 @@ def replacing_epsilon(event: LearningEvent) -> str:
     return shown(event.for_replacement().epsilon)
 
 
-def _together(event: LearningEvent, sum_cost: Loss) -> dict[str, Any]:
+def _together(event: LearningEvent, sum_cost: Loss, costs: str) -> dict[str, Any]:
     both: Guarantee = together(event, sum_cost)
     return {
         "epsilon": "unbounded" if both.value == math.inf else shown(both.value),
         "delta": shown(event.delta),
         "meaning": f"{both.statement} ({both.citation})",
-        "costs": COSTS,
+        "costs": costs,
     }

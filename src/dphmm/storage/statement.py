@@ -29,7 +29,7 @@ from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import Released, Releases
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
-from dphmm.storage.learned import learning_document, learning_event
+from dphmm.storage.learned import learning_document, learning_event, learning_of_others
 from dphmm.storage.promises import (
     UNIT,
     constraint_words,
@@ -140,7 +140,7 @@ def privacy_statement(
             "sha256": space.digest,
         },
         "model": _model(model, model_people),
-        "learning": _learning(model, published),
+        "learning": _learning(model, published, model_people),
         "plans": _plans(published.plans),
         "published": {
             "rows": published.rows,
@@ -228,11 +228,13 @@ def _model(model: MarkovModel, people: str) -> dict[str, Any]:
     }
 
 
-def _learning(model: MarkovModel, published: Published) -> dict[str, Any] | None:
+def _learning(model: MarkovModel, published: Published, people: str) -> dict[str, Any] | None:
     """The other guarantee: what a model learned with noise loses, by itself and with the releases of one person."""
     event = learning_event(model.provenance)
     if not isinstance(event, LearningEvent):
         return None
+    if people == "others":
+        return learning_of_others(event)
     return learning_document(event, published.largest.spent.cost)
 
 
