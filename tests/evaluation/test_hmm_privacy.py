@@ -243,7 +243,8 @@ def test_the_command_runs_quickly(tmp_path, monkeypatch):
     words = ["experiment", "hmm-privacy", "-o", str(folder), "--quick", "--json", "--data", str(_small_data(data))]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert json.loads(done.output)["experiment"] == "hmm-privacy"
+    assert json.loads(done.stdout)["experiment"] == "hmm-privacy"
+    assert "warning: left out: mvad" in done.stderr
     page = (folder / "results.md").read_text()
     assert "paper: last iteration, NOT PRIVATE" in page and "no mvad.csv.gz" in page
     assert (folder / "last.svg").exists() and (folder / "real.csv").exists()

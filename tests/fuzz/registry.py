@@ -206,12 +206,11 @@ def _hidden_models() -> list[bytes]:
     """A plain one, and one learned privately with sparse moves."""
     from tempfile import TemporaryDirectory
 
-    hmm = dphmm.CategoricalHMM(2, n_features=3, random_state=1)
     found = []
     with TemporaryDirectory() as folder:
         file = Path(folder) / "x.npz"
         for moves in (np.full((2, 2), 0.5), sparse.csr_array(np.eye(2))):
-            hmm.set_params(init_params="")
+            hmm = dphmm.CategoricalHMM(2, n_features=3, random_state=1, init_params="")
             hmm.startprob_, hmm.transmat_ = np.array([0.5, 0.5]), moves
             hmm.emissionprob_ = np.full((2, 3), 1 / 3)
             hmm.fit_private([[0, 1, 2]], epsilon=1, max_length=3, bits=dphmm.ReplayBits(1))

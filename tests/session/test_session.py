@@ -188,7 +188,8 @@ def test_an_impossible_argument_is_refused_without_being_repeated(parts, state):
     ongoing = session(parts)
     with pytest.raises(InvalidInput, match="state") as caught:
         ongoing.release(state)
-    assert str(caught.value) == "state: got a value that is no state; expected a number 0 to 5, a name, or -1 for elsewhere"
+    expected = "a number 0 to 5, a name, or -1 for elsewhere"
+    assert str(caught.value) == f"state: got a value that is no state; expected {expected}"
     assert ongoing.t == 1
     assert ongoing.spent.epsilon == 0
 
