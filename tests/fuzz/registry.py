@@ -203,7 +203,7 @@ def _load(path: Path) -> object:
 
 
 def _hidden_models() -> list[bytes]:
-    """A plain one, and one learned privately with sparse moves."""
+    """Learned privately, one with dense and one with sparse moves."""
     from tempfile import TemporaryDirectory
 
     found = []
