@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
 
 from dphmm.cli.outcomes import Terminated
 
@@ -37,14 +36,40 @@ def asked_to_stop() -> KeyboardInterrupt | None:
 
 
 _asked: list[KeyboardInterrupt] = []
+#: Seconds until a signal that came while LLVM was at work is looked at again.
+_MOMENT = 0.02
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if _in_compiler(frame):
+        _ask_again(number)
+        return
     _asked.append(KeyboardInterrupt())
     raise _asked[-1]
 
 
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
+def _stop(number: int, frame: FrameType | None) -> None:
+    if _in_compiler(frame):
+        _ask_again(number)
+        return
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _asked.append(Terminated())
     raise _asked[-1]
+
+
+def _in_compiler(frame: FrameType | None) -> bool:
+    """Whether LLVM waits for Python's answer: an exception there would be swallowed, and LLVM would read nothing."""
+    while frame is not None:
+        if "llvmlite" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _ask_again(number: int) -> None:
+    """The same signal to the main thread, a moment later."""
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(_MOMENT, signal.pthread_kill, (main, number))
+    timer.daemon = True
+    timer.start()
