@@ -56,6 +56,16 @@ def finite_number(value: object, field: str) -> float:
     return nearest
 
 
+def whole(value: object, field: str, least: int, most: int | None = None) -> int:
+    """A whole number, at least ``least`` and at most ``most``; InvalidInput for bools, floats, text and others."""
+    plain = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    number = int(value) if plain else least - 1  # type: ignore[call-overload]
+    if number < least or (most is not None and number > most):
+        expected = f"a whole number, at least {least}" if most is None else f"a whole number from {least} to {most}"
+        raise InvalidInput(field, value, expected)
+    return number
+
+
 def exact_epsilon(value: object, field: str = "epsilon") -> Fraction:
     """A privacy parameter, exactly; between 2**-20 and 2**10."""
     epsilon = exact_number(value, field)

@@ -17,8 +17,10 @@ from scipy.optimize import linprog
 
 import dphmm
 from dphmm import MarkovModel
-from dphmm._kernels import programs
-from dphmm._kernels.programs import STEP, bottleneck, largest_ratio
+from dphmm._kernels import programs, quotients
+from dphmm._kernels.couplings import bottleneck
+from dphmm._kernels.programs import STEP
+from dphmm._kernels.quotients import largest_ratio
 from dphmm.accounting import policy_allocation, policy_leakage, temporal_leakage
 from dphmm.accounting.pairs import NEVER, largest_loss, levels, losses_between
 from dphmm.errors import InvalidInput
@@ -105,9 +107,9 @@ def test_a_search_cut_short_is_still_a_bound(monkeypatch):
     """The readable twin of the kernel, given no time: what cannot be carried is paid for."""
     twins = {}
     for name in ("start_tree", "outward", "hang", "shares", "not_carried", "move", "price"):
-        twins[name] = getattr(programs, name).py_func
+        twins[name] = getattr(quotients, name).py_func
     for name, twin in twins.items():
-        monkeypatch.setattr(programs, name, twin)
+        monkeypatch.setattr(quotients, name, twin)
     looser = 0
     for seed in range(12):
         q, d, limits = program(seed, most=6)
@@ -116,7 +118,7 @@ def test_a_search_cut_short_is_still_a_bound(monkeypatch):
             log_q, log_d = np.log(q), np.log(d)
         assert largest_ratio.py_func(log_q, log_d, limits) == pytest.approx(expected, abs=1e-7)
         with monkeypatch.context() as patch:
-            patch.setattr(programs, "MOST_MOVES", 0)
+            patch.setattr(quotients, "MOST_MOVES", 0)
             rushed = largest_ratio.py_func(log_q, log_d, limits)
         assert rushed >= expected - 1e-9
         looser += rushed > expected + 1e-6

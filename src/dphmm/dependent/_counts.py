@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dphmm._checks import exact_number
+from dphmm._checks import exact_number, whole
 from dphmm.accounting.dependent import DependentEvent
 from dphmm.dependent._budget import Budget, add_integer_noise
-from dphmm.dependent._records import Records, whole, windows_of
+from dphmm.dependent._records import Records, windows_of
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from dphmm._checks import one_of
+from dphmm._checks import one_of, whole
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._counts import Answered, with_total
-from dphmm.dependent._records import whole
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.types import Bits, Exact, IntArray

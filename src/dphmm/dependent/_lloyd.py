@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from dphmm._checks import exact_number
+from dphmm._checks import exact_number, whole
 from dphmm.accounting.learning import NoisyCounts
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._counts import Answered
-from dphmm.dependent._records import whole
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.types import Bits, Exact, FloatArray, IntArray

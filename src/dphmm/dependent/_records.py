@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dphmm._checks import whole
 from dphmm.dependent._chain import Chain
 from dphmm.errors import InvalidInput
 from dphmm.types import IntArray
@@ -81,13 +82,6 @@ def windows_of(windows: Any, n_times: int) -> list[tuple[int, int]]:
             raise InvalidInput("windows", (first, end), "a first time before the end")
         found.append((first, end))
     return found
-
-
-def whole(value: object, field: str, least: int) -> int:
-    """A whole number of at least ``least``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InvalidInput(field, value, f"a whole number of at least {least}")
-    return int(value)
 
 
 def _of_a_frame(table: Any) -> tuple[IntArray, IntArray, IntArray]:

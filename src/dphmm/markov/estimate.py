@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from dphmm._checks import one_of
+from dphmm._checks import one_of, whole
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.notes import many, some
 from dphmm.markov.sequences import FlatSequences, flatten
-from dphmm.markov.smoothing import smoothing_pairs
+from dphmm.markov.smoothing import pseudo_count, smoothing_pairs
 from dphmm.markov.stochastic import canonical, divided, row_sums
 from dphmm.types import FloatArray, IntArray
 
@@ -99,11 +99,11 @@ def fit(
     Raises InvalidInput naming sequence and position, or the option that is wrong.
     """
     one_of(initial, ("occupancy", "first", "uniform"), "initial")
-    amount = _pseudo_count(smoothing)
-    _whole(n_states, "n_states", 2)
+    amount = pseudo_count(_number(smoothing), smoothing)
+    whole(n_states, "n_states", 2)
     flat = flatten(sequences, n_states)
     observed = count_transitions(flat, n_states)
-    kept = _frequent(observed, _whole(min_count, "min_count", 1))
+    kept = _frequent(observed, whole(min_count, "min_count", 1))
     if kept.nnz == 0 and amount == 0:
         raise InvalidInput(
             "sequences", f"{observed.nnz} pairs seen, none {min_count} times", "a transition to learn from"
@@ -118,7 +118,7 @@ def fit(
         "smoothing_support": _named(smoothing_support) if amount else None,
         "min_count": int(min_count),
         "initial": initial,
-        "n_users": None if n_users is None else _whole(n_users, "n_users", 1),
+        "n_users": None if n_users is None else whole(n_users, "n_users", 1),
         "source": source,
         "source_sha256": source_sha256,
         "counts": asdict(report) | {"never_left": len(report.never_left)},
@@ -189,17 +189,6 @@ def _named(smoothing_support: Any) -> str:
     return smoothing_support if isinstance(smoothing_support, str) else "a mask"
 
 
-def _pseudo_count(smoothing: object) -> float:
-    if isinstance(smoothing, (int, float, np.integer, np.floating)) and not isinstance(smoothing, bool):
-        amount = float(smoothing)
-        # Divided by any count a pseudo-count of 1e-12 is still far from underflow: what is smoothed stays
-        # possible.
-        if amount == 0 or 1e-12 <= amount <= 1e12:
-            return amount
-    raise InvalidInput("smoothing", smoothing, "a pseudo-count: 0, or from 1e-12 to 1e12")
-
-
-def _whole(value: object, field: str, least: int) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InvalidInput(field, value, f"a whole number, at least {least}")
-    return int(value)
+def _number(value: object) -> float | None:
+    plain = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return float(value) if plain else None  # type: ignore[arg-type]

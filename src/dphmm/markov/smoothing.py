@@ -14,6 +14,14 @@ from dphmm.types import BoolArray
 ALL_PAIRS_STATES = 3_000
 
 
+def pseudo_count(amount: float | None, given: object) -> float:
+    """An amount of smoothing in its range; InvalidInput names what was ``given`` where it is not, or is no number."""
+    # Divided by any count a pseudo-count of 1e-12 is still far from underflow: what is smoothed stays possible.
+    if amount is None or not (amount == 0 or 1e-12 <= amount <= 1e12):
+        raise InvalidInput("smoothing", given, "a pseudo-count: 0, or from 1e-12 to 1e12")
+    return amount
+
+
 def smoothing_pairs(chosen: Any, n: int, space: Any) -> Any:
     """The pairs to smooth over, as a csr_array (n, n) of ones.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm._checks import one_of
+from dphmm._checks import one_of, whole
 from dphmm._kernels.hmm_paths import pick, simulate
 from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
@@ -18,7 +18,7 @@ from dphmm.markov.hidden.estimator import Estimator
 from dphmm.markov.hidden.memory import event_of, is_as_left, remember
 from dphmm.markov.hidden.observations import Observations, observations
 from dphmm.markov.hidden.parameters import Parameters, checked
-from dphmm.markov.hidden.starting import ATTRIBUTES, drawn, letters, random_generator, whole
+from dphmm.markov.hidden.starting import ATTRIBUTES, drawn, letters, random_generator
 from dphmm.types import Exact, FloatArray, IntArray
 
 _DECODERS = ("viterbi", "map")

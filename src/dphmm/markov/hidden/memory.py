@@ -51,8 +51,22 @@ def is_learned(hmm: Any, name: str) -> bool:
 def _digest(value: Any) -> str:
     """The same for equal numbers, in whatever they are stored."""
     try:
-        dense = value.toarray() if sparse.issparse(value) else np.asarray(value, dtype=np.float64)
-        numbers = np.ascontiguousarray(dense, dtype=np.float64)
+        dimensions, rows = np.ndim(value), _non_zeros(value)
     except (TypeError, ValueError):
         return "no numbers"
-    return hashlib.sha256(repr(numbers.shape).encode() + (numbers + 0.0).tobytes()).hexdigest()
+    digest = hashlib.sha256(repr((dimensions, rows.shape)).encode())
+    for part in (rows.indptr, rows.indices):
+        digest.update(part.astype(np.int64).tobytes())
+    digest.update(rows.data.tobytes())
+    return digest.hexdigest()
+
+
+def _non_zeros(value: Any) -> Any:
+    """Numbers as the one csr_array that equal numbers have: a large sparse table is never made dense."""
+    if not sparse.issparse(value) or value.ndim == 1:
+        dense = value.toarray() if sparse.issparse(value) else value
+        value = np.atleast_2d(np.asarray(dense, dtype=np.float64))
+    rows = sparse.csr_array(value).astype(np.float64, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows

@@ -38,10 +38,3 @@ def letters(given: Any, field: str) -> str:
     if not isinstance(given, str) or set(given) - set(ATTRIBUTES):
         raise InvalidInput(field, given, 'some of the letters "ste"')
     return given
-
-
-def whole(given: Any, field: str, least: int) -> int:
-    """A whole number."""
-    if isinstance(given, (bool, np.bool_)) or not isinstance(given, (int, np.integer)) or given < least:
-        raise InvalidInput(field, given, f"a whole number, at least {least}")
-    return int(given)

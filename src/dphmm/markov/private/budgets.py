@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from dphmm._checks import exact_number
+from dphmm._checks import exact_number, whole
 from dphmm.accounting.learning import NoisyCounts
 from dphmm.accounting.zcdp import check_delta, rho_for
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.release import noise_for
-from dphmm.markov.private.sensitivity import Caps, expected_counts, l1, l2_squared, whole
+from dphmm.markov.private.sensitivity import Caps, expected_counts, l1, l2_squared
 
 #: Each iteration gets so many times the budget (rho; for Laplace its root, as an epsilon) of the one before: the last
 #: iterations are what is kept of all.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from dphmm._checks import exact_epsilon, finite_number, one_of
+from dphmm._checks import exact_epsilon, finite_number, one_of, whole
 from dphmm.accounting.learning import LearningEvent, described
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -23,7 +23,7 @@ from dphmm.markov.private.caps import Kept, kept_records, unit_of
 from dphmm.markov.private.projection import PROJECTIONS, nearest_counts, probabilities, row_totals, uniform_rows
 from dphmm.markov.private.release import NoisyTable, noise_for, release
 from dphmm.markov.private.sensitivity import Caps
-from dphmm.markov.smoothing import ALL_PAIRS_STATES, lattice_neighbours
+from dphmm.markov.smoothing import ALL_PAIRS_STATES, lattice_neighbours, pseudo_count
 from dphmm.samplers.entropy import default_bits
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
@@ -70,12 +70,12 @@ def fit_chain(
 
     Returns the model and the event; raises InvalidInput for public options and for malformed sequences.
     """
-    n = sensitivity.whole(n_states, "n_states", 2, 2**31 - 1)
+    n = whole(n_states, "n_states", 2, 2**31 - 1)
     total = exact_epsilon(epsilon)
     caps = Caps(max_length, max_sequences, neighbours)
     first = one_of(initial, INITIALS, "initial") == "first"
     one_of(projection, PROJECTIONS, "projection")
-    pseudo = _pseudo_count(smoothing)
+    pseudo = pseudo_count(finite_number(smoothing, "smoothing"), smoothing)
     pairs = _pairs(mask, n, space)
     words = default_bits(bits)
     size = sensitivity.l1(sensitivity.transitions(caps, first=first), caps)
@@ -179,10 +179,3 @@ def _named(mask: Any) -> str:
     if mask is None:
         return "all pairs"
     return mask if isinstance(mask, str) else "given"
-
-
-def _pseudo_count(smoothing: object) -> float:
-    amount = finite_number(smoothing, "smoothing")
-    if amount != 0 and not 1e-12 <= amount <= 1e12:
-        raise InvalidInput("smoothing", smoothing, "a pseudo-count: 0, or from 1e-12 to 1e12")
-    return amount

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from dphmm._checks import exact_epsilon, exact_number, finite_number, one_of
+from dphmm._checks import exact_epsilon, exact_number, finite_number, one_of, whole
 from dphmm.accounting.learning import NOISES, LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.baum_welch import Monitor
@@ -27,7 +27,7 @@ from dphmm.markov.private.caps import Kept, kept_records, split_sequences, unit_
 from dphmm.markov.private.iterations import Layout, NoisyAnswers, improve
 from dphmm.markov.private.projection import PROJECTIONS
 from dphmm.markov.private.release import noise_for, release
-from dphmm.markov.private.sensitivity import Caps, whole
+from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.starts import public_starts
 from dphmm.samplers.entropy import default_bits
 from dphmm.types import Bits, Exact

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dphmm._checks import one_of
+from dphmm._checks import one_of, whole
 from dphmm.accounting.learning import NEIGHBOURS
 from dphmm.errors import InvalidInput
 
@@ -70,16 +70,6 @@ def transitions(caps: Caps, *, first: bool) -> tuple[int, ...]:
     if caps.max_length < 2:
         raise InvalidInput("max_length", caps.max_length, "at least 2: shorter sequences have no transition")
     return (1, caps.max_length - 1) if first else (caps.max_length - 1,)
-
-
-def whole(value: object, field: str, least: int, most: int) -> int:
-    """A whole number in a range, or one line that says so."""
-    import numpy as np
-
-    plain = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
-    if not plain or not least <= int(value) <= most:  # type: ignore[call-overload]
-        raise InvalidInput(field, value, f"a whole number from {least} to {most}")
-    return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def _records(caps: Caps) -> int:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from dphmm._checks import whole
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.memory import is_learned
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.hidden.starting import ATTRIBUTES, drawn, letters, random_generator
-from dphmm.markov.private.sensitivity import whole
 
 MOST_STATES = 2**10
 MOST_SYMBOLS = 2**20
