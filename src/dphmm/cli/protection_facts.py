@@ -83,8 +83,10 @@ def _warnings(step: Mapping[str, Any], options: Options) -> list[str]:
 
 
 def _release(plan: Plan, space: StateSpace, options: Options) -> dict[str, Any]:
+    from dphmm.session.degrees import plan_degrees
+
     hulls = {hull.digest: hull for hull in plan.hulls}
-    degrees = _degrees(plan)
+    degrees = plan_degrees(plan)[plan.constraint.support]
     facts: dict[str, Any] = {"bodies": len(plan.hulls), "joined": len(plan.joins)}
     if len(hulls) == 1:
         facts |= _hull(plan.hulls[0])
@@ -111,19 +113,6 @@ def _hull(hull: SensitivityHull) -> dict[str, Any]:
         "vertices": [[float(x) for x in corner] for corner in hull.vertices] if listed else [],
         "facets": 2 * len(hull.normals),
     }
-
-
-def _degrees(plan: Plan) -> np.ndarray:
-    """How many possible states each possible state hides among, in the body that answers it."""
-    from dphmm.sensitivity.degree import degree_among
-
-    support = plan.constraint.support
-    found = []
-    for number, hull in enumerate(plan.hulls):
-        own = np.flatnonzero(support & (plan.body_of == number))
-        if len(own):
-            found.append(degree_among(hull, plan.image, own, own))
-    return np.concatenate(found)
 
 
 def _errors(hull: SensitivityHull, options: Options) -> dict[str, Any]:

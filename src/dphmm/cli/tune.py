@@ -1,0 +1,161 @@
+"""dphmm tune: which policy, epsilon and mechanism reach what a release is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dphmm.cli.console import Console, print_json
+from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, plan_choices
+from dphmm.errors import DphmmError, InvalidInput
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dphmm.evaluation.recommendation import Targets
+    from dphmm.markov.model import MarkovModel
+    from dphmm.policy.graph import PolicyGraph
+    from dphmm.states.space import StateSpace
+
+_EPSILONS = ("0.1", "0.25", "0.5", "1", "2")
+_MECHANISMS = ("discrete-knorm", "staircase")
+
+
+@click.command("tune", context_settings=CONTEXT)
+@click.argument("model", metavar="MODEL")
+@click.option("--target-error", metavar="LENGTH", help="Root mean square error of the estimate to stay within.")
+@click.option("--target-dop", type=int, metavar="N", help="Every possible state hides among at least N.")
+@click.option("-o", "--output", metavar="policy.json", help="Write the recommended policy.")
+@click.option("--epsilon", multiple=True, metavar="E", help=f"Try this one; again and again  [{', '.join(_EPSILONS)}]")
+@click.option("--radius", multiple=True, metavar="LENGTH", help="Try this radius policy; again and again  [a few]")
+@click.option("--policy", multiple=True, metavar="P", help="Try this policy file too; again and again.")
+@click.option("--steps", type=int, default=20, show_default=True, help="Releases of each simulated walk.")
+@click.option("--runs", type=int, default=20, show_default=True, help="Simulated walks for each setting.")
+@click.option("--seed", type=int, default=1, show_default=True, help="The same walks and the same noise again.")
+@click.option("--table", metavar="FILE", help="Write every setting that was tried (.parquet, .csv).")
+@click.option("--figures", metavar="DIR", help="Draw the trade-off into this folder (.svg and .png).")
+@plan_choices
+@force
+@messages
+def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Try policies, epsilons and mechanisms on walks of the model itself, and recommend a setting.
+
+    Nothing but public information is used: the model, the policies and the options. Errors are those of people who
+    move as the model says. With --mechanism auto (as without) both exact mechanisms are tried.
+    """
+    from dphmm.cli.tune_table import document, headline, told
+    from dphmm.cli.wording import named
+    from dphmm.evaluation.tuning import Trial, sweep
+
+    chain, space = loaded_model(model)
+    targets = _targets(given["target_error"], given["target_dop"], space)
+    _check_outputs(model, given, targets)
+    policies = _policies(chain, space, given)
+    console = Console(quiet=quiet or as_json)
+    mechanisms = _MECHANISMS if given["mechanism"] == "auto" else (given["mechanism"],)
+    options = {name: given[name] for name in ("constraint", "scope", "flat", "start") if given[name] is not None}
+    try:
+        trial = Trial(given["runs"], given["steps"], given["seed"])
+    except InvalidInput as wrong:
+        raise named(wrong, {name: f"--{name}" for name in ("runs", "steps", "seed")}) from None
+    with console.progress("settings") as progress:
+        epsilons = given["epsilon"] or _EPSILONS
+        table = sweep(chain, space, policies, epsilons, mechanisms, trial=trial, progress=progress, **options)
+    best = None if targets is None else targets.best(table)
+    _write(table, given)
+    if best is not None and given["output"] is not None:
+        _save_policy(policies[str(table["policy"][best])], given["output"], space, chain)
+    if as_json:
+        print_json(document(table, targets, best, space, given))
+    else:
+        click.echo("\n".join(told(table, best, space)))
+        console.say([("", line) for line in headline(table, targets, best, space, given)])
+    if targets is not None and best is None:
+        raise DphmmError(_out_of_reach(table, targets, space))
+
+
+def _targets(error: str | None, dop: int | None, space: StateSpace) -> Targets | None:
+    from dphmm.cli.wording import named
+    from dphmm.evaluation.recommendation import Targets
+
+    if error is None and dop is None:
+        return None
+    try:
+        return Targets(None if error is None else float(_length(error, "--target-error", space)), dop)
+    except InvalidInput as wrong:
+        raise named(wrong, {"error": "--target-error", "dop": "--target-dop"}) from None
+
+
+def _length(text: str, option: str, space: StateSpace) -> Any:
+    """Metres on a map, answer units elsewhere."""
+    from dphmm._checks import exact_number
+    from dphmm.cli.quantities import length
+
+    return length(text, option) if hasattr(space, "locate") else exact_number(text, option)
+
+
+def _policies(model: MarkovModel, space: StateSpace, given: Mapping[str, Any]) -> dict[str, PolicyGraph]:
+    from dphmm.evaluation.candidates import candidate_policies
+
+    radii = tuple(_length(text, "--radius", space) for text in given["radius"]) or None
+    if radii is not None and min(radii) <= 0:
+        raise InvalidInput("--radius", given["radius"][radii.index(min(radii))], "a length greater than 0")
+    unit = " m" if hasattr(space, "locate") else ""
+    found = candidate_policies(model, space, radii, unit)
+    for path in given["policy"]:
+        found[Path(path).name] = loaded_policy(path, model)
+    return found
+
+
+def _check_outputs(model: str, given: Mapping[str, Any], targets: Targets | None) -> None:
+    from dphmm.report.figures import can_draw
+    from dphmm.storage.inputs import checked_output
+    from dphmm.storage.tables import table_format
+
+    inputs: Sequence[str] = (model, *given["policy"])
+    if given["output"] is not None:
+        if targets is None:
+            raise InvalidInput("-o", given["output"], "--target-error or --target-dop: without one nothing is chosen")
+        new_output(given["output"], inputs, given["force"])
+    if given["table"] is not None:
+        table_format(given["table"], "--table")
+        if checked_output(given["table"], inputs, "--table").exists() and not given["force"]:
+            raise InvalidInput("--table", f"{given['table']}, which exists", "another name, or --force to replace it")
+    if given["figures"] is not None and not can_draw():
+        raise InvalidInput("--figures", "no matplotlib", "it installed: pip install 'dphmm[plot]'")
+
+
+def _write(table: pd.DataFrame, given: Mapping[str, Any]) -> None:
+    from dphmm.cli.tune_table import FIGURE
+    from dphmm.storage.tables import write_table
+
+    if given["table"] is not None:
+        import pyarrow as pa
+
+        write_table(given["table"], pa.Table.from_pandas(table, preserve_index=False))
+    if given["figures"] is not None:
+        from dphmm.report.figures import save
+
+        folder = Path(given["figures"])
+        folder.mkdir(parents=True, exist_ok=True)
+        save(FIGURE, table[table["refused"].isna()], folder)
+
+
+def _save_policy(policy: PolicyGraph, path: str, space: StateSpace, model: MarkovModel) -> None:
+    from dphmm.storage.policies import save_policy
+
+    save_policy(policy, path, space, model)
+
+
+def _out_of_reach(table: pd.DataFrame, targets: Targets, space: StateSpace) -> str:
+    from dphmm.cli.tune_table import wanted, words
+
+    nearest = targets.nearest(table)
+    if nearest is None:
+        return f"every setting is refused: {table['refused'].iloc[0]}"
+    return (
+        f"no setting tried reaches {wanted(targets, space)}; nearest: {words(table.to_dict('records')[nearest], space)}"
+    )

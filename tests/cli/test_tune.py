@@ -1,0 +1,108 @@
+"""dphmm tune: the table, the recommended policy as a file that a release takes, every wrong argument in one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from dphmm.storage.models import load_model
+from dphmm.storage.policies import load_policy
+
+QUICK = ("--runs", 3, "--steps", 3)
+
+
+def test_the_recommended_policy_is_one_that_a_release_takes(town, tmp_path, run):
+    out = tmp_path / "p.json"
+    told = run("tune", town / "model.npz", "--target-dop", 4, "-o", out, "--radius", "1.5km", *QUICK)
+    assert "recommended" in told.stdout and "rule: " in told.stderr
+    command = next(line for line in told.stderr.splitlines() if "release with" in line).split("release with ")[1]
+    result = run("release", town / "walks.csv", "--model", town / "model.npz", *command.split(), "--dry-run")
+    assert result.exit_code == 0
+
+
+def test_json_is_the_table_and_what_was_chosen(town, tmp_path, run, one_json):
+    out, table = tmp_path / "p.json", tmp_path / "t.csv"
+    arguments = ("--epsilon", 1, "--epsilon", "0.5", "--target-error", "5km", "--table", table, "-o", out)
+    document = one_json(run("tune", town / "model.npz", *arguments, "--policy", town / "radius.json", "--json", *QUICK))
+    names = [row["policy"] for row in document["settings"]]
+    assert {"complete", "transition", "radius.json"} <= set(names)
+    assert len(names) == 2 * 2 * len(set(names))
+    assert document["unit"] == "m" and document["policy"] == str(out)
+    assert document["recommended"] in document["settings"]
+    with table.open() as file:
+        assert len(list(csv.DictReader(file))) == len(names)
+    chosen = load_policy(out, model=load_model(town / "model.npz"))
+    assert chosen.kind == document["recommended"]["policy"].split()[0].removesuffix(".json")
+
+
+def test_the_same_command_prints_the_same(site, run):
+    first, second = (run("tune", site / "model.npz", *QUICK).stdout for _ in range(2))
+    assert first == second
+    assert "answer units" in first
+
+
+def test_out_of_reach_is_said_and_nothing_is_written(town, tmp_path, run):
+    out = tmp_path / "p.json"
+    told = run("tune", town / "model.npz", "--target-error", "1m", "-o", out, "--epsilon", "0.1", *QUICK, code=1)
+    assert "no setting tried reaches an error of 1 m; nearest: policy" in told.stderr
+    assert not out.exists()
+
+
+def test_without_targets_nothing_is_recommended(site, run):
+    told = run("tune", site / "model.npz", *QUICK)
+    assert "no targets" in told.stderr and "recommended" not in told.stdout
+
+
+def test_an_unbounded_cost_is_said(town, run, one_json):
+    document = one_json(run("tune", town / "model.npz", "--radius", "1km", "--scope", "component", "--json", *QUICK))
+    assert json.dumps(document, allow_nan=False)
+
+
+def test_the_picture(town, tmp_path, run):
+    pytest.importorskip("matplotlib")
+    run("tune", town / "model.npz", "--figures", tmp_path / "f", "--epsilon", 1, *QUICK)
+    assert (tmp_path / "f" / "trade-off.svg").stat().st_size > 1000
+    assert (tmp_path / "f" / "trade-off.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--target-error", "500"), "--target-error: got 500; expected a unit"),
+        (("--target-error", "-5m"), "--target-error"),
+        (("--target-dop", "1"), "--target-dop: got 1; expected a whole number, at least 2"),
+        (("--radius", "0m"), "--radius: got 0m; expected"),
+        (("--epsilon", "0"), "--epsilon: got 0; expected a number greater than 0"),
+        (("--epsilon", "nan"), "--epsilon: got nan; expected"),
+        (("--mechanism", "laplace"), "--mechanism: got laplace; expected one of"),
+        (("--constraint", "delta=2"), "--constraint delta"),
+        (("--runs", "1"), "--runs: got 1; expected a whole number, at least 2"),
+        (("--steps", "0"), "--steps: got 0; expected a whole number, at least 1"),
+        (("--seed", "-1"), "--seed: got -1; expected a whole number, at least 0"),
+        (("--policy", "missing.json"), "missing.json"),
+        (("--table", "t.txt"), "--table: got t.txt; expected"),
+        (("-o", "p.json"), "--target-error or --target-dop"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(town, run, arguments, told, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    result = run("tune", town / "model.npz", *arguments, code=2)
+    assert result.stderr.count("\n") == 1
+    assert told in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_exists_stays(town, tmp_path, run):
+    out = tmp_path / "p.json"
+    out.write_text("mine")
+    run("tune", town / "model.npz", "--target-dop", 2, "-o", out, *QUICK, code=2)
+    run("tune", town / "model.npz", "--table", out.with_suffix(".csv"), *QUICK)
+    run("tune", town / "model.npz", "--table", out.with_suffix(".csv"), *QUICK, code=2)
+    assert out.read_text() == "mine"
+
+
+def test_a_number_of_answer_units_elsewhere(site, run):
+    told = run("tune", site / "model.npz", "--target-error", "1km", code=2)
+    assert "--target-error: got 1km" in told.stderr
