@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from benchmarks.speed import delta, draws, growth, hmm, learning, ledgers, many, noise, starting, step
+from benchmarks.speed import (
+    audits,
+    delta,
+    dependence,
+    draws,
+    growth,
+    hmm,
+    learning,
+    ledgers,
+    many,
+    noise,
+    starting,
+    step,
+)
 from benchmarks.speed.effort import Effort
 from benchmarks.speed.figures import Figure
 
@@ -17,6 +30,8 @@ CASES: dict[str, Callable[[Effort], Iterator[Figure]]] = {
     "growth": growth.figures,
     "learning": learning.figures,
     "hmm": hmm.figures,
+    "dependence": dependence.figures,
+    "audit": audits.figures,
     "import": starting.figures,
     "noise": noise.figures,
 }
