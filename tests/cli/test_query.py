@@ -253,7 +253,10 @@ CASES = {
     "a chain without a model": (HISTOGRAM + " --dependence markov", "markov:MODEL"),
     "a chain of a missing model": (HISTOGRAM + " --dependence markov:none.npz", "none.npz"),
     "a group of none": (HISTOGRAM + " --dependence group:0", "group:3"),
-    "friends who are unknown": (HISTOGRAM + " --dependence friends:named2.csv", "row 1: got nobody"),
+    "friends who are unknown": (
+        HISTOGRAM + " --dependence friends:named2.csv",
+        "named2.csv, line 2: got nobody",
+    ),
     "a mechanism without a chain": (HISTOGRAM + " --mechanism dpm", "markov:MODEL with it"),
     "a chain for points": (KMEANS + " --dependence markov:m.npz", "says nothing of these records"),
     "an unbounded attribute": (KMEANS.replace(" --box 0:10,0:10", ""), "unbounded numbers cannot be protected"),
@@ -265,16 +268,38 @@ CASES = {
     "no rounds": (KMEANS + " --iterations 0", "--iterations: got 0"),
     "a column that is not there": (KMEANS.replace("--columns x,y", "--columns x,z"), "--columns: got z"),
     "people that nobody counted": (DEGREE.replace(" --people 5", ""), "--people: got nothing"),
-    "edges of unknown people": (DEGREE.replace("--people 5", "--people 2"), "DATA, row 2"),
+    "edges of unknown people": (DEGREE.replace("--people 5", "--people 2"), "DATA, line 3"),
     "no level": (DEGREE.replace(" --level edge", ""), "--level: got nothing"),
     "no cap": (DEGREE.replace(" --cap 3", ""), "--cap: got nothing"),
     "friends of edges": (DEGREE + " --dependence friends:friends.csv", "not in a list of friends"),
     "a text that is not edges": (DEGREE.replace("edges.csv", "bad.txt"), "not two names"),
-    "a loop": (DEGREE.replace("edges.csv", "loop.csv"), "a loop"),
+    "a loop": (DEGREE.replace("edges.csv", "loop.csv"), "DATA, line 2: got a loop"),
+    "edges in two of three columns": (
+        DEGREE.replace("edges", "three"),
+        "three.csv: id, a, b; expected two",
+    ),
+    "friends in two of three columns": (
+        HISTOGRAM + " --dependence friends:three.csv",
+        "three.csv: id, a, b; expected two",
+    ),
+    "an end in no column": (DEGREE + " --columns a,z", "--columns: got z; expected a column of edges.csv: a, b"),
+    "an end alone": (DEGREE + " --columns a", "--columns: got a; expected two columns"),
+    "people who are no number": (DEGREE.replace("--people 5", "--people 1e3"), "--people: got 1e3; expected a number"),
+    "a missing table of people": (DEGREE.replace("--people 5", "--people none.csv"), "--people: got none.csv"),
     "classes that nobody named": (SVM.replace(" --classes no,yes", ""), "--classes: got nothing"),
     "a class that is not public": (SVM.replace("no,yes", "no,maybe"), "c, line 4"),
     "no regularisation": (SVM + " --regularisation 0", "--regularisation: got 0"),
-    "a label among the features": (SVM.replace("--label c", "--label x"), "--label that is no feature"),
+    "a label among the features": (SVM.replace("--label c", "--label x"), "--label: got x; expected a column that"),
+    "three classes": (SVM.replace("no,yes", "no,yes,maybe"), "--classes: got no,yes,maybe; expected two"),
+    "a missing table of points": (SVM.replace("points", "none"), "DATA: got none.csv"),
+    "data of another suffix": (KMEANS.replace("points.csv", "edges.txt"), "DATA: got edges.txt"),
+    "a missing start": (KMEANS.replace("1,1;9,9", "none.csv"), "--start: got none.csv"),
+    "a start that is the data": (KMEANS.replace("1,1;9,9", "points.csv"), "--start: got points.csv"),
+    "a start outside the box": (KMEANS.replace("9,9", "9,11"), "--start: got 1,1;9,11; expected centroids within"),
+    "a missing table of states": (HISTOGRAM.replace("home,work,gym", "none.csv"), "--states: got none.csv"),
+    "a folder of states": (HISTOGRAM.replace("home,work,gym", "."), "--states: got ., a file or a folder"),
+    "a state that is not public": (HISTOGRAM.replace("work,", ""), "state, line 3: got a name that is not public"),
+    "bins for rows that are numbered": (HISTOGRAM + " --step 5min", "--step: got 5min; expected no --step"),
     "another format": (HISTOGRAM + " -o out.xlsx", "-o: got out.xlsx"),
     "onto its own data": (HISTOGRAM + " -o visits.csv --force", "another file than the input"),
     "a missing table": (HISTOGRAM.replace("visits", "none"), "DATA: got none.csv"),
@@ -287,12 +312,47 @@ def test_bad_input_is_one_line_and_no_file(place, run, name):
     (place / "named2.csv").write_text("a,b\nann,zoe\n")
     (place / "bad.txt").write_text(f"1 2\n{CANARY} 3 4\n")
     (place / "loop.csv").write_text("a,b\n1,1\n")
+    (place / "three.csv").write_text("id,a,b\n0,1,2\n1,3,4\n")
     before = {path: path.read_bytes() for path in place.iterdir()}
     told = run("query", *line.split(), *(() if " -o " in line else OUT), *quiet_dependence(line), code=2)
     assert told.stderr.count("\n") == 1, told.stderr
     assert expected in told.stderr
     assert "zoe" not in told.stderr and CANARY not in told.stderr
     assert {path: path.read_bytes() for path in place.iterdir()} == before
+
+
+@pytest.mark.parametrize("first", ["bob,cid", " bob , cid", "bob,zoe"])
+def test_a_first_edge_is_not_taken_for_a_header(place, ask, first):
+    """It would be lost without a word, and with it a friend of somebody's: the noise would be too small."""
+    (place / "bare.csv").write_text(f"{first}\nann,bob\n")
+    expected = "line 1: got people; expected a header that names nobody"
+    told = ask(HISTOGRAM, "--dependence", "friends:bare.csv", code=2).stderr
+    assert f"--dependence friends:bare.csv, {expected}" in told and "bob" not in told
+    line = DEGREE.replace("edges", "bare").replace("--people 5", "--people people.csv")
+    assert f"DATA, {expected}" in ask(line, "--dependence", "independent", code=2).stderr
+    (place / "bare.csv").write_text("0,3\n1,2\n")
+    assert "DATA, line 1" in ask(DEGREE.replace("edges", "bare"), "--dependence", "independent", code=2).stderr
+
+
+def test_named_columns_are_a_header_whatever_they_are_called(place, ask, noiseless):
+    (place / "bare.csv").write_text("1,0,2\n3,7,1\n")
+    ask(DEGREE.replace("edges", "bare"), "--columns", "0,2", "--raw", "--dependence", "independent", code=2)
+    (place / "bare.csv").write_text("1,0,2\n3,7,1\n".replace("7", "4"))
+    ask(DEGREE.replace("edges", "bare"), "--columns", "2,0", "--raw", "--dependence", "independent")
+    assert table()["count"].tolist() == [3, 2, 0, 0]
+
+
+def test_lines_of_edges_are_those_of_an_editor(place, ask):
+    (place / "edges.csv").write_text("a,b\n\n0,1\n\n1,9\n")
+    assert "DATA, line 5: got nobody" in ask(DEGREE, "--dependence", "independent", code=2).stderr
+
+
+@pytest.mark.parametrize("name", ["correlated", "wasserstein", "optimum", "foo"])
+def test_mechanisms_for_one_sum_are_not_offered_for_a_histogram(site, tmp_path, run, name):
+    told = run("query", "histogram", site / "visits.csv", "--epsilon", "1", "--times", "20", "-o", tmp_path / "o.csv",
+               "--dependence", f"markov:{site / 'model.npz'}", "--mechanism", name, code=2)  # fmt: skip
+    assert f"--mechanism: got {name}; expected one of markov, dpm" in told.stderr
+    assert name not in told.stderr.partition("expected")[2]
 
 
 def quiet_dependence(line):
@@ -346,6 +406,23 @@ def test_an_output_is_replaced_only_by_force_which_says_what_it_costs(ask):
     ask(HISTOGRAM)
     assert "--force" in ask(HISTOGRAM, "--dependence", "independent", code=2).stderr
     assert "both are paid for" in ask(HISTOGRAM, "--force").stderr
+    # Nothing was drawn where nothing was answered, and a first answer replaces none.
+    bad = ask(HISTOGRAM.replace("work,", ""), "--force", "--dependence", "independent", code=2).stderr
+    assert bad.count("\n") == 1
+    Path("out.csv").unlink()
+    assert "paid for" not in ask(HISTOGRAM, "--force").stderr
+
+
+def test_where_it_is_proved_is_said_once(site, tmp_path, run, ask):
+    told = run("query", "histogram", site / "visits.csv", "--epsilon", "1", "--times", "20", "-o", tmp_path / "o.csv",
+               "--dependence", f"markov:{site / 'model.npz'}")  # fmt: skip
+    proved = next(line for line in told.stderr.splitlines() if line.startswith("proved"))
+    assert proved.count("docs/proofs/") == 1
+    assert "docs/proofs/" in ask(HISTOGRAM).stderr
+
+
+def test_noise_is_told_part_by_part(ask):
+    assert "scale 42 on the counts" in ask(KMEANS).stderr
 
 
 def test_noise_that_can_be_replayed_is_stated_as_none(place):

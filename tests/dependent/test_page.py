@@ -1,4 +1,4 @@
-"""docs/dependent.md: its example runs, and its table says what `compare` says."""
+"""docs/dependent.md: its examples run, and its table says what `compare` says."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from dphmm.dependent import MECHANISMS, Sum, compare
 PAGE = (Path(__file__).parents[2] / "docs" / "dependent.md").read_text()
 
 
-def test_the_example_runs(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(compile(code, "dependent.md", "exec"), {})
+def test_the_examples_run(capsys):
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        exec(compile(code, "dependent.md", "exec"), names)
     told = capsys.readouterr().out
     assert "violated" in told and "under stationary Markov chain of 100 tuples" in told
 

@@ -119,9 +119,9 @@ def test_only_what_is_proved_has_a_guarantee():
     assert {spent[name].guarantee for name in (*UNDER, DPM, "independent", "correlated")} == {NONE}
 
 
-def test_a_mechanism_that_is_proved_says_so():
-    """Two friends: "dpm" has a theorem, so "none" is a judgement of the model and not of the name."""
-    assert _people([(0, 1)], 2).spending(DPM, "1").guarantee == KEPT
+def test_even_two_friends_have_no_joint_law():
+    """Only the law of each given the other is said: "dpm" with a claim of 5 can lose 5.44 (test_attacks.py)."""
+    assert _people([(0, 1)], 2).spending(DPM, "1").guarantee == NONE
 
 
 def test_the_forest_spans_what_is_connected():

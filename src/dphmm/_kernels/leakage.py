@@ -19,6 +19,17 @@ from dphmm._kernels.compiled import kernel
 
 #: How many times a set of columns may be improved; each time strictly, so this is never reached in practice.
 MOST_IMPROVEMENTS = 10_000
+#: Columns whose quotient is not beyond 1 + rho by this factor may be there through rounding.
+CLEAR = 1 + 2.0**-48
+
+
+@kernel
+def _quotient(more: float, less: float, s: float, e: float) -> float:
+    """The rho of a set of columns, 0 of none."""
+    bottom = s * less + e
+    if more == 0.0:
+        return 0.0
+    return s * more / bottom if bottom > 0 else math.inf
 
 
 @kernel
@@ -30,17 +41,20 @@ def improve(
     """
     gain = below = 0.0
     for _ in range(MOST_IMPROVEMENTS):
-        more = less = 0.0
+        more = less = clear_more = clear_less = 0.0
         for k in range(len(columns)):
-            difference = q[k] - d[columns[k]]
-            if difference > rho * d[columns[k]]:
+            difference, limit = q[k] - d[columns[k]], rho * d[columns[k]]
+            if difference > limit:
                 more += difference
                 less += d[columns[k]]
-        bottom = s * less + e
-        # No column left: rounding alone said that the pair beats rho.
-        if more == 0:
-            break
-        found = s * more / bottom if bottom > 0 else math.inf
+            if difference > limit * CLEAR:
+                clear_more += difference
+                clear_less += d[columns[k]]
+        found = _quotient(more, less, s, e)
+        # A column that rounding alone has let in can hide a small one that is worth far more.
+        if not found > rho:
+            more, less = clear_more, clear_less
+            found = _quotient(more, less, s, e)
         if not found > rho:
             break
         rho, gain, below = found, more, less

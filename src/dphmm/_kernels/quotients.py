@@ -189,38 +189,101 @@ def move(
 
 
 @kernel
-def price(
-    limits: NDArray[np.float64],
-    u: NDArray[np.float64],
-    a: NDArray[np.float64],
-    b: NDArray[np.float64],
+def added(a: float, b: float) -> float:
+    """log (e^a + e^b)."""
+    high, low = max(a, b), min(a, b)
+    return high if low == -math.inf else high + math.log1p(math.exp(low - high))
+
+
+@kernel
+def lessened(a: float, b: float) -> float:
+    """log (e^a - e^b), a > b."""
+    return a if b == -math.inf else a + math.log(-math.expm1(b - a))
+
+
+@kernel
+def log_shares(logs: NDArray[np.float64], u: NDArray[np.float64], found: NDArray[np.float64]) -> None:
+    """The logs of the shares that a distribution has at u: where those are too small for floats, too."""
+    top, total = -math.inf, 0.0
+    for k in range(len(u)):
+        found[k] = logs[k] + u[k]
+        top = max(top, found[k])
+    for k in range(len(u)):
+        total += math.exp(found[k] - top)
+    for k in range(len(u)):
+        found[k] -= top + math.log(total)
+
+
+@kernel
+def surely_not_carried(
+    more: NDArray[np.float64],
+    less: NDArray[np.float64],
     parent: NDArray[np.int64],
     up: NDArray[np.bool_],
     order: NDArray[np.int64],
-    below: NDArray[np.float64],
-) -> Any:
-    """By how much the best quotient can exceed that of ``u``, as a factor less 1: what is not carried along the tree
-    goes straight to the state of the largest share of d.
+    margin: float,
+) -> int:
+    """The limit that is worst by what would have to cross it in the wrong direction, or -1, on logs of shares.
+
+    Nothing is too small to count, but sums that differ by less than a factor e^margin, which rounding could do.
+    """
+    worst, most = -1, -math.inf
+    for place in range(len(more) - 1, 0, -1):
+        k = order[place]
+        one, other = (less[k], more[k]) if up[k] else (more[k], less[k])
+        if one > other + margin:
+            wrong = lessened(one, other)
+            if wrong > most:
+                worst, most = k, wrong
+        more[parent[k]] = added(more[parent[k]], more[k])
+        less[parent[k]] = added(less[parent[k]], less[k])
+    return worst
+
+
+@kernel
+def price(
+    limits: NDArray[np.float64],
+    u: NDArray[np.float64],
+    more: NDArray[np.float64],
+    less: NDArray[np.float64],
+    parent: NDArray[np.int64],
+    up: NDArray[np.bool_],
+    order: NDArray[np.int64],
+    margin: float,
+) -> float:
+    """By how much the log of the best quotient can exceed that of ``u``, whose shares have the logs ``more`` (of q) and
+    ``less`` (of d).
+
+    What is not carried along the tree goes straight to the state of the largest share of d. All in logs, and with
+    every share of d larger by e^margin, paid for in the end: no share is lost for being small, or by cancellation.
     """
     n = len(u)
     root = 0
     for k in range(n):
-        if b[k] > b[root]:
+        if less[k] > less[root]:
             root = k
     hang(parent, up, root)
     outward(parent, order)
-    extra = 0.0
+    room = less[root]
     for k in range(n):
-        below[k] = a[k] - b[k]
+        less[k] += margin
+    extra = -math.inf
     for place in range(n - 1, 0, -1):
         k = order[place]
-        if up[k]:
-            below[parent[k]] += max(below[k], 0.0)
-        elif below[k] <= 0.0:
-            below[parent[k]] += below[k]
-        else:
-            extra += below[k] * math.exp(min(700.0, max(0.0, limits[k, root] - (u[k] - u[root]))))
-    return max(0.0, (below[root] + extra) / b[root])
+        above = parent[k]
+        if more[k] > less[k]:
+            surplus = lessened(more[k], less[k])
+            if up[k]:
+                more[above] = added(more[above], surplus + max(0.0, limits[k, above] - (u[k] - u[above])))
+            else:
+                extra = added(extra, surplus + max(0.0, limits[k, root] - (u[k] - u[root])))
+        elif less[k] > more[k] and not up[k]:
+            less[above] = added(
+                less[above], lessened(less[k], more[k]) - max(0.0, limits[above, k] - (u[above] - u[k]))
+            )
+    if more[root] > less[root]:
+        extra = added(extra, lessened(more[root], less[root]))
+    return 2 * margin + added(0.0, extra + (n + 1) * margin - room)
 
 
 @kernel
@@ -245,21 +308,28 @@ def largest_ratio(log_q: NDArray[np.float64], log_d: NDArray[np.float64], limits
             apart[k, m] = limits[k, m] + unit * (state / 2147483647)
     start_tree(apart, log_q, log_d, u, parent, up)
 
-    bound, least = math.inf, n * SHARE
-    for _ in range(2):
+    bound, margin = math.inf, (largest + 4 * n + 64) * 2.0**-46
+    for careful in (False, True):
         for _ in range(MOST_MOVES * n):
             outward(parent, order)
-            shares(log_q, log_d, u, a, b)
-            cut, wrong = not_carried(a, b, parent, up, order, below)
-            if wrong <= least:
+            if careful:
+                log_shares(log_q, u, a)
+                log_shares(log_d, u, b)
+                cut = surely_not_carried(a, b, parent, up, order, margin)
+            else:
+                shares(log_q, log_d, u, a, b)
+                cut, wrong = not_carried(a, b, parent, up, order, below)
+                if wrong <= n * SHARE:
+                    break
+            if cut < 0:
                 break
             move(apart, u, parent, up, order, cut, part)
         value = shares(log_q, log_d, u, a, b)
-        excess = price(limits, u, a, b, parent, up, order, below)
-        bound = min(bound, value + math.log1p(excess))
+        log_shares(log_q, u, a)
+        log_shares(log_d, u, b)
+        excess = price(limits, u, a, b, parent, up, order, margin)
+        bound = min(bound, value + excess)
         if excess <= 1e-9:
             break
         # A small share in the wrong place may be worth much far away: now none is too small.
-        least = 0.0
-    rounding = (largest + 4 * n + 64) * 2.0**-46
-    return min(max(bound, 0.0) + rounding, largest)
+    return min(max(bound, 0.0) + margin, largest)

@@ -72,6 +72,8 @@ def per_record_total(events: DependentEvent | Iterable[DependentEvent]) -> Guara
     given = [events] if isinstance(events, DependentEvent) else list(events)
     if not all(isinstance(event, DependentEvent) for event in given):
         raise InvalidInput("events", [type(event).__name__ for event in given], "events of dependent queries")
+    if not all(event.secure for event in given):
+        raise Refused("nothing is promised of noise that can be replayed")
     return Guarantee(
         sum((event.per_record for event in given), Fraction(0)),
         "bounds the loss of replacing one record, all others as they are, over all queries",

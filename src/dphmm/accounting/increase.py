@@ -17,6 +17,10 @@ from dphmm.types import FloatArray, IntArray, States
 
 #: Beyond this a: L(a) <= min(L(FAR) + a - FAR, L(inf)), as L rises by no more than a does.
 FAR = 600.0
+#: Entries below this are taken as too small for floats.
+SMALLEST = 1e-300
+#: Sums of rows that are further from 1 are divided out.
+_ROUNDING = 2.0**-44
 #: Memory for what is known of pairs of rows from one call to the next, in numbers.
 MOST_BOUNDS = 2**23
 _UNIT = 2.0**-53
@@ -40,6 +44,8 @@ class Increase:
         self._width = int(matrix.shape[1])
         mask = state_mask(rows, int(matrix.shape[0]), "rows") & (np.diff(matrix.indptr) > 0)
         self._rows: IntArray = np.flatnonzero(mask)
+        # Smaller entries may stand for others that no float can say: nothing is then concluded from their quotients.
+        self._whole = float(matrix.data.min(initial=1.0)) >= SMALLEST
         # Sums of n terms that are all positive, a quotient, products, a logarithm.
         self._slack = (4 * int(np.diff(matrix.indptr).max(initial=0)) + 64) * _UNIT
         # Where (from rho to rho) a corner is known to be the best.
@@ -52,6 +58,8 @@ class Increase:
         a = loss(alpha, "alpha")
         if a == 0:
             return 0.0
+        if a > FAR and not self._whole:
+            return min(a, self(FAR) + (a - FAR))
         if FAR < a < math.inf:
             return min(a, self(FAR) + (a - FAR), self(math.inf))
         rho, _ = self._worst(a)
@@ -147,6 +155,9 @@ def compressed(transition: Any) -> Any:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InvalidInput("transition", f"row {row} with sum {sums[row]:.12g}", "rows that sum to 1 within 1e-9")
+    if (np.abs(sums[sums > 0] - 1) > _ROUNDING).any():
+        data = matrix.data / np.repeat(sums, np.diff(matrix.indptr))
+        matrix = sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
     return matrix
 
 

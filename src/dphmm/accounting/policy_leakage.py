@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm._checks import EPSILON_MIN
-from dphmm.accounting.increase import loss
+from dphmm.accounting.increase import FAR, SMALLEST, loss
 from dphmm.accounting.marginals import Course, Marginal
 from dphmm.accounting.pairs import NEVER, largest_loss, levels, losses_between
 from dphmm.accounting.rounding import sum_above
@@ -201,6 +201,10 @@ class _Sweep:
         metric = needed < exact
         solved, coupled = onward(indptr, columns, logs, finite, first, second, self._most_states, metric, result)
         result[near & (result > beyond / 2)] = np.inf
+        if float(kernel.data.min(initial=1.0)) < SMALLEST and limits[level <= needed + 1].max(initial=0.0) > FAR:
+            # Entries that are too small for floats may matter beyond such limits.
+            result[near & (result > 0.0)] = np.inf
+            self._bounded += 1
         np.minimum(result, cost, out=result, where=near)
         if needed > exact:
             self._by_way(result, near, wanted & (level == exact + 1), cost)

@@ -41,7 +41,7 @@ _user = click.option("--user-column", metavar="COL", help="The column of users, 
 @query.command("histogram", context_settings=CONTEXT)
 @_common
 @_dependence("markov:MODEL, friends:EDGES, group, group:K or independent.")
-@click.option("--mechanism", metavar="NAME", help="With markov: another mechanism, refused where it is not proved.")
+@click.option("--mechanism", metavar="NAME", help="With markov: group or markov-quilt; others where they are proved.")
 @click.option("--states", metavar="S", help="The public states: a,b,c, or a table of names, or a model (.npz).")
 @click.option("--user-column", metavar="COL", help="The column of users  [default: user]")
 @click.option("--time-column", metavar="COL", help="The column of times  [default: t]")
@@ -63,7 +63,7 @@ def histogram(**given: Any) -> int:
 @_dependence("friends:EDGES, group, group:K or independent.")
 @click.option("--columns", metavar="X,Y", help="The columns of coordinates.")
 @click.option("--box", metavar="BOX", help="The public box, LOW:HIGH for each column; points outside move to it.")
-@click.option("--start", metavar="S", help="The public start: 0,0;1,1 or a table with the columns.")
+@click.option("--start", metavar="S", help="The public start, in the box: 0,0;1,1 or a table with the columns.")
 @click.option("--iterations", type=int, default=7, show_default=True, help="How often centroids move: a public number.")
 @_user
 def kmeans(**given: Any) -> int:
@@ -79,7 +79,7 @@ def kmeans(**given: Any) -> int:
 @click.option("--people", metavar="N", help="The public people: a number N (named 0 to N-1), or a table of names.")
 @click.option("--level", metavar="WORD", help="edge hides one edge; node hides all edges of one person.")
 @click.option("--cap", type=int, metavar="K", help="Degrees are counted up to this public number.")
-@click.option("--columns", metavar="A,B", help="The columns of the two ends  [default: the first two]")
+@click.option("--columns", metavar="A,B", help="The columns of the two ends, unless DATA has two.")
 @click.option("--consistent/--raw", default=True, help="No counts below 0, and all people counted  [default: so]")
 def degree(**given: Any) -> int:
     """How many people have 0, 1, 2, ... edges. DATA has an edge a row (a table, or SNAP's .txt, .txt.gz)."""

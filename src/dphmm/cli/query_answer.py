@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _SHOWN = ("query", "private", "unit_of_privacy", "epsilon", "per_record", "promise", "proved", "not_protected")
 
 
-def check_output(given: Mapping[str, Any], inputs: Sequence[str], console: Console) -> None:
-    """Refuse an output that cannot be written before any data is read; an answer drawn again is another answer."""
+def check_output(given: Mapping[str, Any], inputs: Sequence[str]) -> None:
+    """Refuse an output that cannot be written before any data is read."""
     from dphmm.cli.set_aside import rejected_path
     from dphmm.storage.inputs import checked_output
     from dphmm.storage.statement import statement_path
@@ -29,10 +29,6 @@ def check_output(given: Mapping[str, Any], inputs: Sequence[str], console: Conso
     for path in (output, statement_path(output)):
         new_output(path, inputs, given["force"])
     checked_output(rejected_path(output), inputs, "-o")
-    if given["force"] and Path(output).exists():
-        console.warn(
-            "a new answer is drawn: whoever has seen the one that it replaces knows both, and both are paid for"
-        )
 
 
 def write_answer(
@@ -53,6 +49,10 @@ def write_answer(
     from dphmm.storage.statement import statement_path, write_statement
     from dphmm.storage.tables import write_table
 
+    if Path(given["output"]).exists():
+        console.warn(
+            "a new answer was drawn: whoever has seen the one that it replaces knows both, and both are paid for"
+        )
     same = _same_model(dependence, given["data"], console)
     statement = query_statement(
         answered.event,
@@ -91,15 +91,15 @@ def _same_model(dependence: Dependence, data: str, console: Console) -> bool:
 
 
 def _summary(document: Mapping[str, Any], event: Any) -> list[Row]:
-    scales = sorted({float(part.scale) for part in event.parts})
-    noise = ", ".join(f"{scale:.6g}" for scale in scales)
+    scales = sorted({f"scale {float(part.scale):.6g} on the {part.name}" for part in event.parts})
+    by, where = document["proved"]["by"], document["proved"]["where"]
     return [
         ("answered", f"{document['query']}, {document['rows']} rows"),
         ("promise", document["promise"]),
         ("one record is", event.record),
-        ("noise", f"discrete Laplace of scale {noise} on every number"),
+        ("noise", f"discrete Laplace on whole numbers: {', '.join(scales)}"),
         ("depends", str(document["dependence"].get("meaning", event.dependence))),
-        ("proved", f"{document['proved']['by']} ({document['proved']['where']})"),
+        ("proved", by if where in by else f"{by} ({where})"),
         ("written", f"{document['output']}, and what is not protected in {Path(document['statement']).name}"),
     ]
 

@@ -108,11 +108,10 @@ class Dependence:
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
-        from dphmm.storage.edges import numbered, read_edges
+        from dphmm.cli.query_edges import edges_between
 
         assert self.path is not None
-        field = f"--dependence friends:{Path(self.path).name}"
-        pairs = numbered(read_edges(self.path, field=field), users, field)
+        pairs = edges_between(self.path, users, f"--dependence friends:{Path(self.path).name}")
         graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(users), len(users)))
         _, circle = connected_components(graph, directed=False)
         self._told["meaning"] = (

@@ -12,6 +12,7 @@ from dphmm.cli.console import Console
 from dphmm.cli.query_answer import check_output, write_answer
 from dphmm.cli.query_dependence import Dependence, asked
 from dphmm.cli.query_options import counting, epsilon, names
+from dphmm.cli.query_tables import place
 from dphmm.errors import InvalidInput
 from dphmm.types import IntArray
 
@@ -22,7 +23,7 @@ _EDGE_ONLY = "A person: epsilon is about one edge, and a person may have many."
 def degrees_of(given: Mapping[str, Any]) -> int:
     """The degree distribution of the edges in DATA."""
     from dphmm import dependent
-    from dphmm.storage.edges import read_edges
+    from dphmm.cli.query_edges import edges_between
 
     console = Console(given["quiet"])
     promised = epsilon(given["epsilon"])
@@ -38,9 +39,10 @@ def degrees_of(given: Mapping[str, Any]) -> int:
     columns = None if given["columns"] is None else names(given["columns"], "--columns", "two columns: a,b")
     tables = [given["people"]] if not isinstance(people, int) else []
     inputs = [given["data"], *dependence.inputs, *tables]
-    check_output(given, inputs, console)
+    check_output(given, inputs)
     n = people if isinstance(people, int) else len(people)
-    pairs = _numbered(read_edges(given["data"], columns, "DATA"), people)
+    pairs = edges_between(given["data"], people, "DATA", columns)
+    _refuse_loops(pairs, given["data"])
     called = people if not isinstance(people, int) or dependence.kind != "friends" else [str(i) for i in range(people)]
     between = dependence.between(called if not isinstance(called, int) else (), np.ones(n, dtype=np.int64))
     answered = asked(
@@ -55,31 +57,25 @@ def degrees_of(given: Mapping[str, Any]) -> int:
     return 0
 
 
+def _refuse_loops(pairs: IntArray, path: str) -> None:
+    loops = pairs[:, 0] == pairs[:, 1]
+    if loops.any():
+        raise InvalidInput(f"DATA, {place(path, int(np.argmax(loops)))}", "a loop", "pairs of different people")
+
+
 def _people(text: str | None) -> int | list[str]:
     """How many there are, or their names: public, or edges would tell who is there."""
     if text is None:
         raise InvalidInput("--people", "nothing", "the public people: a number, or a table of names")
     if re.fullmatch(r"[1-9][0-9]{0,8}", text):
         return int(text)
-    from dphmm.cli.query_tables import labels
-    from dphmm.storage.tables import column_names
+    from dphmm.cli.query_tables import columns_of, labels
+    from dphmm.storage.tables import SUFFIXES
 
-    found = labels(text, column_names(text)[0], "--people").tolist()
+    if not text.lower().endswith(tuple(SUFFIXES)):
+        expected = "a number from 1 to 999999999, or a table of names (.parquet, .csv, .csv.gz)"
+        raise InvalidInput("--people", text, expected)
+    found = labels(text, columns_of(text, "--people")[0], "--people", "--people").tolist()
     if len(set(found)) < len(found):
         raise InvalidInput("--people", f"{text}, with a name twice", "different people")
     return [str(name) for name in found]
-
-
-def _numbered(edges: Any, people: int | list[str]) -> IntArray:
-    from dphmm.storage.columns import integers
-    from dphmm.storage.edges import numbered
-
-    if not isinstance(people, int):
-        return numbered(edges, people, "DATA")
-    ends = [integers(edges.column(side), "DATA") for side in ("a", "b")]
-    wrong = np.logical_or.reduce([bad | (values < 0) | (values >= people) for values, bad in ends])
-    if wrong.any():
-        raise InvalidInput(
-            f"DATA, row {int(np.argmax(wrong)) + 1}", "nobody's number", f"people from 0 to {people - 1}"
-        )
-    return np.stack([values for values, _ in ends], axis=1)

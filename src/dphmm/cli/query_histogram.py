@@ -10,6 +10,8 @@ from dphmm.cli.outcomes import SET_ASIDE
 from dphmm.errors import InvalidInput
 
 _KINDS = ("markov", "friends", "group", "independent")
+#: Mechanisms whose noise is calculated for the values of one sum.
+_FOR_ONE_SUM = ("correlated", "wasserstein", "optimum")
 _COLUMNS = {f"{role}_column": f"--{role}-column" for role in ("user", "time", "state")}
 _PERSON = (
     "All of one person's records together: epsilon is about one of them, with what the dependence makes follow from it."
@@ -29,15 +31,16 @@ def histogram_of(given: Mapping[str, Any]) -> int:
     promised = epsilon(given["epsilon"])
     dependence = Dependence.of(given["dependence"], console, _KINDS)
     chained = dependence.kind == "markov"
-    if given["mechanism"] is not None and not chained:
-        raise InvalidInput("--mechanism", given["mechanism"], "--dependence markov:MODEL with it")
+    _check_mechanism(given["mechanism"], chained)
     inputs = [given["data"], *dependence.inputs]
-    check_output(given, inputs, console)
+    check_output(given, inputs)
     space, seconds = public_states(given["states"], dependence.model if chained else None)
     clock = Clock.of(given, seconds, needed=chained or given["windows"] is not None)
     spans = windows(given["windows"], clock.times) if given["times"] is not None else None
     loaded = _rows(given)
-    records = records_of(loaded.trajectories, clock, space, given["data"])
+    if given["step"] is not None and loaded.trajectories.step is not None:
+        raise InvalidInput("--step", given["step"], "no --step: DATA have a column step, which numbers the steps")
+    records = records_of(loaded.trajectories, clock, space, given["data"], given["state_column"] or "state")
     between = dependence.chain(clock.times) if chained else dependence.between(records.users, records.per_user)
     options = {"n_states": space.n_states, "windows": spans, "consistent": given["consistent"]}
     answered = asked(
@@ -67,12 +70,27 @@ def histogram_of(given: Mapping[str, Any]) -> int:
     return SET_ASIDE if set_aside else 0
 
 
+def _check_mechanism(name: str | None, chained: bool) -> None:
+    """A mechanism is for chains; those that are calculated for one sum say nothing of a histogram."""
+    from dphmm.dependent import MECHANISMS
+
+    if name is None:
+        return
+    if not chained:
+        raise InvalidInput("--mechanism", name, "--dependence markov:MODEL with it")
+    allowed = [other for other in MECHANISMS if other not in _FOR_ONE_SUM]
+    if name not in allowed:
+        raise InvalidInput("--mechanism", name, f"one of {', '.join(allowed)}")
+
+
 def _rows(given: Mapping[str, Any]) -> Any:
     from dphmm.cli.query_dependence import asked
     from dphmm.storage.inputs import checked_input, steady
+    from dphmm.storage.tables import table_format
     from dphmm.storage.trajectories import load_trajectories
 
     path = checked_input(given["data"], "DATA")
+    table_format(path, "DATA")
     columns = {name: given[name] for name in _COLUMNS}
     with steady(path):
         return asked(lambda: load_trajectories(path, **columns), _COLUMNS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,10 @@ def kmeans_of(given: Mapping[str, Any]) -> int:
     columns = feature_columns(given["columns"], "--columns")
     low, high = box(_given(given, "box", _BOX), columns)
     start = centroids(_given(given, "start", "public centroids: 0,0;1,1 or a table with the columns"), columns)
+    _check_start(given, start, low, high)
     rounds = counting(given["iterations"], "--iterations", "a public number of rounds, 1 to 1000", 1, 1000)
     inputs = [given["data"], *dependence.inputs]
-    check_output(given, inputs, console)
+    check_output(given, inputs)
     points = numbers(given["data"], columns, "--columns")
     between = _between(dependence, given, len(points))
     answered = asked(
@@ -45,6 +47,14 @@ def kmeans_of(given: Mapping[str, Any]) -> int:
     domain = {"columns": columns, "box": {"low": low, "high": high}, "start": start, "iterations": rounds}
     write_answer(answered, given, inputs, dependence, {**domain, "records": len(points)}, console)
     return 0
+
+
+def _check_start(given: Mapping[str, Any], start: list[list[float]], low: list[float], high: list[float]) -> None:
+    """The start is public: in the public box, and not the very points."""
+    if Path(given["start"]).exists() and Path(given["start"]).samefile(given["data"]):
+        raise InvalidInput("--start", given["start"], "public centroids, not DATA: they are private")
+    if not all(a <= x <= b for row in start for a, x, b in zip(low, row, high, strict=True)):
+        raise InvalidInput("--start", given["start"], "centroids within --box")
 
 
 def classifier_of(given: Mapping[str, Any]) -> int:
@@ -61,11 +71,13 @@ def classifier_of(given: Mapping[str, Any]) -> int:
     low, high = (np.array(side) for side in box(_given(given, "box", _BOX), columns))
     label = _given(given, "label", "the column of classes")
     classes = names(_given(given, "classes", "the two public classes: no,yes"), "--classes", "two classes: no,yes")
-    if len(classes) != 2 or label in columns:
-        raise InvalidInput("--classes", given["classes"], "two classes, and a --label that is no feature")
+    if len(classes) != 2:
+        raise InvalidInput("--classes", given["classes"], "two classes: no,yes")
+    if label in columns:
+        raise InvalidInput("--label", label, "a column that is not among the --features")
     strength = number(given["regularisation"], "--regularisation")
     inputs = [given["data"], *dependence.inputs]
-    check_output(given, inputs, console)
+    check_output(given, inputs)
     rows = 2 * (np.clip(numbers(given["data"], columns, "--features"), low, high) - low) / (high - low) - 1
     truth = labels(given["data"], label, "--label")
     _check_classes(given["data"], label, truth, classes)

@@ -90,11 +90,11 @@ class Records:
         return np.bincount(self.user, minlength=len(self.users))
 
 
-def records_of(rows: Trajectories, clock: Clock, space: StateSpace, path: str) -> Records:
+def records_of(rows: Trajectories, clock: Clock, space: StateSpace, path: str, column: str = "state") -> Records:
     """The records of the public steps.
 
-    A place outside all states counts in the nearest. InvalidInput, without the name, where a row's state is none of
-    the public ones.
+    A place outside all states counts in the nearest. InvalidInput, with its line and without the name, where a row's
+    state, in ``column`` of the file, is none of the public ones.
     """
     from dphmm.states.observed import true_states
 
@@ -109,8 +109,20 @@ def records_of(rows: Trajectories, clock: Clock, space: StateSpace, path: str) -
     state, _ = true_states(kept, space)
     if (state < 0).any():
         expected = f"one of the {space.n_states} public states: --states must name all that can occur"
-        raise InvalidInput("state", "a row with a name that is not public", expected)
+        raise InvalidInput(_first_unknown(path, column, space), "a name that is not public", expected)
     return Records(kept.user.astype(np.int64), steps, state, kept.users, outside)
+
+
+def _first_unknown(path: str, column: str, space: StateSpace) -> str:
+    """Where the file has its first name that is no state."""
+    from dphmm.cli.query_tables import place
+    from dphmm.storage.columns import as_text
+    from dphmm.storage.tables import read_table
+
+    cells = as_text(read_table(path, columns=[column], text=[column]).column(column), column).to_pylist()
+    known = {None, "", *space.names}
+    row = next((number for number, cell in enumerate(cells) if cell not in known), None)
+    return column if row is None else f"{column}, {place(path, row)}"
 
 
 def public_states(text: str | None, model: tuple[Any, StateSpace] | None) -> tuple[StateSpace, int | None]:
@@ -131,16 +143,19 @@ def public_states(text: str | None, model: tuple[Any, StateSpace] | None) -> tup
         return StateSpace.categories(_listed(text)), None
     from dphmm.cli.query_options import names
 
+    if Path(text).exists():
+        expected = "names a,b,c, a table of them (.parquet, .csv, .csv.gz) or a model (.npz)"
+        raise InvalidInput("--states", f"{text}, a file or a folder", expected)
     return StateSpace.categories(names(text, "--states", "different names of states: a,b,c")), None
 
 
 def _listed(path: str) -> list[str]:
     """The names in column state of a public table, or in its first."""
-    from dphmm.cli.query_tables import labels
-    from dphmm.storage.tables import column_names
+    from dphmm.cli.query_tables import columns_of, labels
 
-    columns = column_names(path)
-    found: list[str] = labels(path, "state" if "state" in columns else columns[0], "--states").tolist()
+    columns = columns_of(path, "--states")
+    name = "state" if "state" in columns else columns[0]
+    found: list[str] = labels(path, name, "--states", "--states").tolist()
     if len(set(found)) < len(found):
         raise InvalidInput("--states", f"{Path(path).name}, with a name twice", "different names of states")
     return found

@@ -15,11 +15,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def numbers(path: str, columns: Sequence[str], option: str) -> FloatArray:
+def columns_of(path: str, field: str) -> list[str]:
+    """Names of the columns of a table that ``field`` names."""
+    from dphmm.storage.inputs import checked_input
+    from dphmm.storage.tables import column_names, table_format
+
+    table_format(checked_input(path, field), field)
+    return column_names(path)
+
+
+def numbers(path: str, columns: Sequence[str], option: str, field: str = "DATA") -> FloatArray:
     """The columns (n, d) as finite numbers."""
     from dphmm.storage.columns import decimals
 
-    table = _read(path, columns, option)
+    table = _read(path, columns, option, field)
     found = []
     for name in columns:
         values, bad = decimals(table.column(name), name)
@@ -28,11 +37,11 @@ def numbers(path: str, columns: Sequence[str], option: str) -> FloatArray:
     return np.stack(found, axis=1)
 
 
-def labels(path: str, column: str, option: str) -> NDArray[Any]:
+def labels(path: str, column: str, option: str, field: str = "DATA") -> NDArray[Any]:
     """A column of text (n,), no cell empty."""
     from dphmm.storage.columns import as_text
 
-    cells = as_text(_read(path, [column], option).column(column), column).to_pylist()
+    cells = as_text(_read(path, [column], option, field).column(column), column).to_pylist()
     found = np.array(cells, dtype=object)
     refuse(
         path, column, np.array([cell is None or cell == "" for cell in cells], dtype=np.bool_), "a value in every row"
@@ -45,7 +54,7 @@ def owners(path: str, column: str) -> tuple[tuple[str, ...], IntArray]:
     from dphmm.storage.columns import Numbering
 
     known = Numbering()
-    codes, bad = known.add(_read(path, [column], "--user-column").column(column), column)
+    codes, bad = known.add(_read(path, [column], "--user-column", "DATA").column(column), column)
     refuse(path, column, bad, "a user in every row")
     return known.labels, codes
 
@@ -66,11 +75,11 @@ def place(path: str, row: int) -> str:
     return f"row {row + 1}"
 
 
-def _read(path: str, columns: Sequence[str], option: str) -> Any:
+def _read(path: str, columns: Sequence[str], option: str, field: str) -> Any:
     from dphmm.storage.headers import listed
-    from dphmm.storage.tables import column_names, read_table
+    from dphmm.storage.tables import read_table
 
-    there = column_names(path)
+    there = columns_of(path, field)
     missing = next((name for name in columns if name not in there), None)
     if missing is not None:
         raise InvalidInput(option, missing, f"a column of {Path(path).name}: {listed(there)}")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dphmm._checks import exact_epsilon
 from dphmm.cli.console import Row
 from dphmm.errors import InvalidInput
 
@@ -29,6 +30,7 @@ def check_asked(given: Mapping[str, Any]) -> None:
         return
     if total is None:
         raise InvalidInput("--epsilon", "nothing", "the promise of each release, or --total-epsilon and --steps")
+    exact_epsilon(total, "--total-epsilon")
     if steps is None:
         raise InvalidInput("--steps", "nothing", "how many steps a subject has at most, with --total-epsilon")
     if given["trajectories"] == "-":

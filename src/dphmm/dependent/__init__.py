@@ -4,8 +4,11 @@
 - what is asked: `Sum`, `AnyQuery`
 - how much noise: `calibrate`, `compare`, `coefficient`, `coefficients`, `sensitivity`
 - answers: `histogram`, `count`, `total`, `mean`, `kmeans`, `degree_distribution`, `classifier`
+- a scikit-learn estimator, each of whose fits is an answer: `PrivateClassifier`
 - several answers: `together`; a question by its name: `query`
 """
+
+from typing import TYPE_CHECKING, Any
 
 from dphmm.dependent._ask import QUESTIONS, query
 from dphmm.dependent._budget import Budget, together
@@ -23,6 +26,9 @@ from dphmm.dependent._queries import AnyQuery, Sum
 from dphmm.dependent._scales import MECHANISMS, Calibration, calibrate
 from dphmm.dependent._tree import Star, Tree
 
+if TYPE_CHECKING:
+    from dphmm.dependent._estimator import PrivateClassifier
+
 __all__ = [
     "MECHANISMS",
     "QUESTIONS",
@@ -37,6 +43,7 @@ __all__ = [
     "ExactLoss",
     "Friendship",
     "JointTable",
+    "PrivateClassifier",
     "Star",
     "Sum",
     "Tree",
@@ -57,3 +64,14 @@ __all__ = [
     "together",
     "total",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # It needs scikit-learn, which nothing else here does before it is used.
+    if name != "PrivateClassifier":
+        raise AttributeError(f"module 'dphmm.dependent' has no attribute {name!r}")
+    try:
+        from dphmm.dependent._estimator import PrivateClassifier
+    except ImportError as error:
+        raise ImportError("PrivateClassifier needs scikit-learn 1.6 or newer: pip install 'dphmm[learn]'") from error
+    return PrivateClassifier

@@ -1,7 +1,7 @@
 """From what is promised under dependence to what one record alone may lose: the budget that every query spends.
 
-``dependence`` is a model, or "independent" (taken on the caller's word), or ("group", k): no record depends on more
-than k − 1 others.
+``dependence`` is a model, or "independent" (taken on the caller's word), or ("group", k): records come in groups of at
+most k, and different groups are independent of each other.
 
 Proof: docs/proofs/dependent-markov.md.
 """
@@ -24,7 +24,7 @@ from dphmm.dependent._queries import AnyQuery
 from dphmm.dependent._recursion import largest_loss
 from dphmm.dependent._scales import calibrate
 from dphmm.dependent._tree import Tree
-from dphmm.errors import InvalidInput, Refused
+from dphmm.errors import InvalidInput
 from dphmm.samplers.discrete import DiscreteLaplace
 from dphmm.samplers.entropy import default_bits
 from dphmm.types import Bits, Exact, IntArray
@@ -97,10 +97,7 @@ def together(model: Any, events: Iterable[DependentEvent]) -> Guarantee:
     """
     if not isinstance(model, (Chain, Tree)):
         raise InvalidInput("model", type(model).__name__, "a chain or a tree")
-    given = list(events)
-    if not all(event.secure for event in given):
-        raise Refused("nothing is promised of noise that can be replayed")
-    total = per_record_total(given).value
+    total = per_record_total(events).value
     single = np.full(model.n_tuples, float(total) * (1 + 2.0**-51))
     return Guarantee(
         Fraction(largest_loss(model, single)),

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from dphmm.dependent._kernel import Kernel, law, stochastic
+from dphmm.dependent._kernel import LEAST, Kernel, law, stochastic, too_rare
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.types import BoolArray, FloatArray
@@ -22,8 +22,6 @@ from dphmm.types import BoolArray, FloatArray
 _UNIT = 2.0**-53
 #: A reversed kernel is used again while the marginals it is made of move by less than this (its error is counted).
 _SETTLED = 1e-10
-#: Marginals below this are too near to underflow for their quotients to mean anything.
-_LEAST = 1e-280
 #: A kernel that is used so often gets its whole curve computed.
 _OFTEN = 64
 
@@ -42,8 +40,8 @@ class Chain:
         self._matrices, self.n = _matrices(transition, length)
         self.n_values = len(self._matrices[0])
         self.homogeneous = len(self._matrices) == 1
-        first, self.stationary = self._first(transition, start)
-        self._marginals, self._supports = self._walk(first)
+        first, possible, self.stationary = self._first(transition, start)
+        self._marginals, self._supports = self._walk(first, possible)
         self._forward: dict[tuple[int, bytes], Kernel] = {}
         self._backward: list[Kernel] = []
 
@@ -110,7 +108,8 @@ class Chain:
                 made.append(made[-1])
                 continue
             since = t
-            made.append(self._one_reversed(t, drift * (self.n if self.stationary else t + 1)))
+            # A kernel of a homogeneous chain may be used again, as late as the last step.
+            made.append(self._one_reversed(t, drift * (self.n if self.homogeneous else t + 1)))
         uses = Counter(map(id, made))
         often = {id(kernel): replace(kernel, often=self.stationary or uses[id(kernel)] >= _OFTEN) for kernel in made}
         return [often[id(kernel)] for kernel in made]
@@ -118,13 +117,14 @@ class Chain:
     def _one_reversed(self, t: int, error: float) -> Kernel:
         before, after = self.marginal(t), self.marginal(min(t + 1, self.n - 1))
         possible = self.possible(min(t + 1, self.n - 1))
-        if before[self.possible(t)].min() < _LEAST or after[possible].min() < _LEAST:
+        together = before[:, None] * self.matrix(t)
+        if too_rare(together, self.matrix(t), self.possible(t), after[possible]):
             # Nothing can be said of such quotients, so nothing is: disjoint rows let a loss pass whole.
             return Kernel(np.eye(self.n_values), possible, stand_in=True)
         if _equal_rows(self.matrix(t)[self.possible(t)]):
             return Kernel(np.tile(before, (self.n_values, 1)), possible)
         back = np.zeros((self.n_values, self.n_values))
-        back[possible] = (before[:, None] * self.matrix(t)).T[possible] / after[possible, None]
+        back[possible] = together.T[possible] / after[possible, None]
         return Kernel(back, possible, error + 4 * _SETTLED * self.homogeneous * (not self.stationary))
 
     def _drift(self) -> float:
@@ -143,28 +143,32 @@ class Chain:
             if not np.array_equal(self.possible(a), self.possible(b)):
                 return np.inf
             used = self.possible(a)
-            if min(self.marginal(a)[used].min(), self.marginal(b)[used].min()) < _LEAST:
+            if min(self.marginal(a)[used].min(), self.marginal(b)[used].min()) < LEAST:
                 return np.inf
             worst = max(worst, float(np.abs(self.marginal(b)[used] / self.marginal(a)[used] - 1.0).max()))
         return worst
 
-    def _first(self, transition: Any, start: Any) -> tuple[FloatArray, bool]:
+    def _first(self, transition: Any, start: Any) -> tuple[FloatArray, BoolArray, bool]:
+        """The law of D_1, which values it can have, and whether all tuples have that law."""
         if start is None and isinstance(transition, MarkovModel):
             own = transition.initial
-            return (own @ self._matrices[0] if transition.start == "before" else own), False
+            if transition.start == "before":
+                return own @ self._matrices[0], np.asarray((self._matrices[0][own > 0] > 0).any(axis=0)), False
+            return own, own > 0, False
         if start is None or (isinstance(start, str) and start == "stationary"):
             if not self.homogeneous:
                 raise InvalidInput("start", start, "the law of the first tuple: there are several matrices")
-            return stationary_law(self._matrices[0]), True
+            return stationary_law(self._matrices[0]), closed_class(self._matrices[0]), True
         if isinstance(start, str):
             raise InvalidInput("start", start, '"stationary", or a probability for each value')
-        return law(start, self.n_values, "start"), False
+        given = law(start, self.n_values, "start")
+        return given, given > 0, False
 
-    def _walk(self, first: FloatArray) -> tuple[FloatArray, BoolArray]:
+    def _walk(self, first: FloatArray, possible: BoolArray) -> tuple[FloatArray, BoolArray]:
         steps = 1 if self.stationary else self.n
         marginals = np.empty((steps, self.n_values))
         supports = np.empty((steps, self.n_values), dtype=np.bool_)
-        marginals[0], supports[0] = first, first > 0
+        marginals[0], supports[0] = first, possible
         for t in range(1, steps):
             marginals[t] = marginals[t - 1] @ self.matrix(t - 1)
             supports[t] = (self.matrix(t - 1)[supports[t - 1]] > 0).any(axis=0)
@@ -178,30 +182,39 @@ def _equal_rows(rows: FloatArray) -> bool:
 def stationary_law(matrix: FloatArray) -> FloatArray:
     """The one stationary law, by the elimination of Grassmann, Taksar and Heyman: no subtractions, exact entrywise.
 
-    Raises InvalidInput where there are several.
+    Raises InvalidInput where there are several. What is too rare for floats is 0 here, and in `closed_class` all the
+    same.
     """
+    states = np.flatnonzero(closed_class(matrix))
+    found = np.zeros(len(matrix))
+    found[states] = _eliminated(matrix[np.ix_(states, states)].copy())
+    if not np.isfinite(found).all():
+        raise InvalidInput("start", "stationary", "a law that floats can hold: say the law of the first tuple")
+    return found
+
+
+def closed_class(matrix: FloatArray) -> BoolArray:
+    """The values that a stationary chain can have (k,): those of the one class that no move leaves."""
     structure = sparse.csr_array(matrix > 0)
     _, component = csgraph.connected_components(structure, directed=True, connection="strong")
     leaves = {int(component[i]) for i, j in zip(*structure.nonzero(), strict=True) if component[i] != component[j]}
     closed = sorted(set(component.tolist()) - leaves)
     if len(closed) != 1:
         raise InvalidInput("start", "stationary", f"a law: the chain has {len(closed)} closed classes")
-    states = np.flatnonzero(component == closed[0])
-    found = np.zeros(len(matrix))
-    found[states] = _eliminated(matrix[np.ix_(states, states)].copy())
-    return found
+    return np.asarray(component == closed[0])
 
 
 def _eliminated(block: FloatArray) -> FloatArray:
     n = len(block)
-    for k in range(n - 1, 0, -1):
-        block[:k, k] /= block[k, :k].sum()
-        block[:k, :k] += np.outer(block[:k, k], block[k, :k])
-    weights = np.zeros(n)
-    weights[0] = 1.0
-    for k in range(1, n):
-        weights[k] = weights[:k] @ block[:k, k]
-    settled: FloatArray = weights / weights.sum()
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        for k in range(n - 1, 0, -1):
+            block[:k, k] /= block[k, :k].sum()
+            block[:k, :k] += np.outer(block[:k, k], block[k, :k])
+        weights = np.zeros(n)
+        weights[0] = 1.0
+        for k in range(1, n):
+            weights[k] = weights[:k] @ block[:k, k]
+        settled: FloatArray = weights / weights.sum()
     return settled
 
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Steps that a bounded value is divided into, unless a pitch is given.
 STEPS = 2**16
+#: Numbers of a range, and their differences, are kept away from the ends of what floats can say.
+_HUGE = Fraction(10) ** 250
+_MOST_VALUE = 2**48
 RECORD = "one person's state at one time"
 
 
@@ -119,9 +122,7 @@ def total(
     """The sum of an integer value of each state over the records of each window: columns first, end, sum."""
     import pandas as pd
 
-    f = np.asarray(values)
-    if f.ndim != 1 or not np.issubdtype(f.dtype, np.integer) or len(f) == 0 or np.ptp(f) == 0:
-        raise InvalidInput("values", f"shape {f.shape}, {f.dtype}", "integers (k,), one for each state, not all equal")
+    f = _integers_of_states(values)
     records = Records.of(table, len(f))
     records.check_against(dependence)
     spans = windows_of(windows, records.n_times)
@@ -200,12 +201,29 @@ def in_steps(values: FloatArray, low: Fraction, step: Fraction, high: Fraction) 
     return found
 
 
+def resolved(low: Fraction, high: Fraction, field: str) -> None:
+    """InvalidInput for a range whose steps floats cannot tell apart: what is then rounded need not be in the range."""
+    if max(abs(low), abs(high)) > _HUGE or high - low < 1 / _HUGE:
+        raise InvalidInput(field, "a range that floats cannot divide", "bounds within 1e250 of 0, 1e-250 apart")
+
+
+def _integers_of_states(values: Any) -> IntArray:
+    f = np.asarray(values)
+    if f.ndim != 1 or not np.issubdtype(f.dtype, np.integer) or len(f) == 0:
+        raise InvalidInput("values", f"shape {f.shape}, {f.dtype}", "integers (k,), one for each state, not all equal")
+    if f.min() == f.max() or max(abs(int(f.min())), abs(int(f.max()))) > _MOST_VALUE:
+        came = f"from {int(f.min())} to {int(f.max())}"
+        raise InvalidInput("values", came, "integers within 2**48 of 0, not all equal")
+    return f.astype(np.int64)
+
+
 def _box(bounds: Any, pitch: Exact | None) -> tuple[Fraction, Fraction, Fraction]:
     if bounds is None or not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         raise InvalidInput("bounds", bounds, "public bounds (low, high): unbounded values cannot be protected")
     low, high = exact_number(bounds[0], "bounds"), exact_number(bounds[1], "bounds")
     if not low < high:
         raise InvalidInput("bounds", (bounds[0], bounds[1]), "low < high")
+    resolved(low, high, "bounds")
     step = (high - low) / STEPS if pitch is None else exact_number(pitch, "pitch")
     if not 0 < step <= high - low or (high - low) / step > 2**40:
         raise InvalidInput("pitch", pitch, "a step that divides the bounds into 1 to 2**40 parts")

@@ -23,6 +23,9 @@ from dphmm.types import FloatArray
 
 #: Multiplications that an exact loss may take.
 MOST_WORK = 10**9
+#: Sums less likely than floats can say (10**-308) are lost; noise that reaches over all sums with more than
+#: e**-FARTHEST of its height hides them by far.
+FARTHEST = 600.0
 #: laws[i] (k_i, S): the law of the sum given each possible value of tuple i.
 Laws: TypeAlias = list[FloatArray]
 
@@ -32,6 +35,16 @@ class ExactLoss:
     """The losses of a sum as functions of the noise scale."""
 
     laws: Laws
+
+    @property
+    def most(self) -> float:
+        """The largest rate for which losses are known."""
+        widest = max(int(law.shape[1]) - 1 for law in self.laws)
+        return FARTHEST / max(1, widest)
+
+    def known(self, rate: float) -> bool:
+        """Whether the loss at noise of scale 1/rate is right: no sum too rare for floats can matter."""
+        return rate <= self.most
 
     def at(self, scale: float) -> float:
         """The largest loss of any tuple under Laplace noise of this scale."""
@@ -70,16 +83,15 @@ class _Messages:
         self._model = model
         self._values = [query.of(i) - query.of(i).min() for i in range(model.n)]
         self._branch: dict[tuple[int, int], FloatArray] = {}
-        self.known = True
 
     def laws(self) -> Laws | None:
         order = _outward(self._model)
+        if any(self._model.kernel(j, parent).stand_in for j, parent in order if parent >= 0):
+            return None
         for j, parent in reversed(order):
             self._send(j, parent)
         for j, parent in order:
             self._send(parent, j)
-        if not self.known:
-            return None
         laws = [self._gathered(i, None)[self._model.possible(i)] for i in range(self._model.n)]
         return laws if isinstance(self._model, Chain) else self._with_the_other_trees(laws)
 
@@ -102,9 +114,7 @@ class _Messages:
         """The law of everything on j's side of the edge, given D_i (k_i, S)."""
         if i < 0 or j < 0:
             return
-        kernel = self._model.kernel(i, j)
-        self.known = self.known and not kernel.stand_in
-        self._branch[j, i] = kernel.matrix @ self._gathered(j, i)
+        self._branch[j, i] = self._model.kernel(i, j).matrix @ self._gathered(j, i)
 
     def _gathered(self, j: int, without: int | None) -> FloatArray:
         """The law of f(D_j) and of all branches at j but one, given D_j (k_j, S)."""

@@ -4,7 +4,7 @@ L(α) = sup log (q·x / d·x) over ordered pairs of rows q, d of a kernel and we
 (Cao, Yoshikawa, Xiao and Xiong, ICDE 2017). For two rows the best weights are e^α on a prefix of the values sorted by
 falling q/d, so L(α) is the largest log [(1 + q E) / (1 + d E)], E = e^α − 1, over the points (d, q) of all prefixes.
 The lines on which that is constant all pass through (−1/E, −1/E): for every α the maximum is at a corner of the upper
-left hull of the points. The hull is computed once; an evaluation is a search on it.
+left hull of the points. The hull is computed once; an evaluation looks at its corners.
 
 Proof: docs/proofs/dependent-markov.md.
 """
@@ -25,9 +25,9 @@ _FAR = 600.0
 
 @dataclass(frozen=True, eq=False)
 class IncreaseCurve:
-    """L of one kernel. ``shares`` (h, 2): corners (d, q); ``error``: a bound on relative errors of d and q."""
+    """L of one kernel. ``shares`` (2, h): d and q − d of the corners; ``error`` bounds relative errors of d and q."""
 
-    shares: tuple[tuple[float, float], ...]
+    shares: FloatArray
     error: float
 
     @classmethod
@@ -35,7 +35,7 @@ class IncreaseCurve:
         """The curve of a kernel (k, m), rows outside ``possible`` left out; ``error``: relative, of its entries."""
         rows = np.unique(kernel if possible is None else kernel[possible], axis=0)
         if len(rows) < 2:
-            return cls(((0.0, 0.0),), 0.0)
+            return cls(np.zeros((2, 1)), error)
         points = np.zeros((1, 2))
         for row in rows:
             if len(points) == 1 and points[0, 1] == 1.0:
@@ -43,7 +43,7 @@ class IncreaseCurve:
             points = _front(np.concatenate([points, _prefixes(row, rows)]))
         corners, excess = _hull(points)
         summed = (kernel.shape[1] + 2) * _UNIT
-        return cls(tuple(map(tuple, corners.tolist())), summed + 2 * error + excess)
+        return cls(np.array([corners[:, 0], corners[:, 1] - corners[:, 0]]), summed + 2 * error + excess)
 
     def __call__(self, alpha: float) -> float:
         """L(alpha), as computed; alpha may be infinite."""
@@ -64,15 +64,13 @@ class IncreaseCurve:
         return min(alpha, found * (1.0 + 16 * _UNIT) + _slack(self.error, alpha))
 
     def _steepest(self, weight: float, heavy: float) -> float:
-        """The largest quotient minus 1, found where the tangent from (−1/E, −1/E) touches."""
-        low, high = 0, len(self.shares) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if _gain(self.shares[middle], weight, heavy) < _gain(self.shares[middle + 1], weight, heavy):
-                low = middle + 1
-            else:
-                high = middle
-        return _gain(self.shares[low], weight, heavy)
+        """The largest quotient minus 1. Corners a rounding apart would lead a search astray: all are looked at."""
+        d, more = self.shares
+        if weight > 0.0:
+            return max(0.0, float((more / (d * heavy + weight)).max()) * heavy)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # 0/0 is the empty set of values.
+            return float(np.nanmax(more / d, initial=0.0))
 
 
 class Scan:
@@ -86,22 +84,15 @@ class Scan:
 
     def above(self, alpha: float) -> float:
         """As of an `IncreaseCurve`."""
-        if alpha <= 0.0 or self._same:
+        if alpha <= 0.0:
             return 0.0
-        return min(alpha, self._increase(alpha) + _slack(self._error, alpha))
+        found = 0.0 if self._same else self._increase(alpha)
+        return min(alpha, found + _slack(self._error, alpha))
 
 
 def _slack(error: float, alpha: float) -> float:
     """By how much L(alpha) moves at most when all entries move by a relative ``error``."""
     return 2 * error * (math.expm1(alpha) if alpha < 0.69 else 1.0)
-
-
-def _gain(share: tuple[float, float], weight: float, heavy: float) -> float:
-    d, q = share
-    below = d * heavy + weight
-    if below > 0.0:
-        return (q - d) * heavy / below
-    return math.inf if q > 0.0 else 0.0
 
 
 def _prefixes(row: FloatArray, others: FloatArray) -> FloatArray:

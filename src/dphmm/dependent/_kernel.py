@@ -16,6 +16,8 @@ from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, FloatArray
 
 _TOLERANCE = 1e-9
+#: Probabilities below this are too near to underflow for their quotients to mean anything.
+LEAST = 1e-280
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,16 @@ class Kernel:
         if self.often:
             return IncreaseCurve.of(self.matrix, self.possible, self.error)
         return Scan(self.matrix, self.possible, self.error)
+
+
+def too_rare(together: FloatArray, kernel: FloatArray, before: BoolArray, after: FloatArray) -> bool:
+    """Whether a reversed kernel would be made of numbers near underflow.
+
+    ``together`` (k, m): P(D_i, D_j), of a ``kernel`` and a law with values possible as in ``before`` (k,). ``after``:
+    the probabilities of what is possible for D_j.
+    """
+    happens = before[:, None] & (kernel > 0)
+    return bool(min(together[happens].min(), after.min()) < LEAST)
 
 
 def stochastic(given: Any, field_name: str) -> FloatArray:

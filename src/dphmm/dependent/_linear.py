@@ -2,8 +2,9 @@
 
 With rows of length at most 1, a loss that is convex and 1-Lipschitz in the margin, and J(w) = mean loss + Λ/2·‖w‖², the
 minimiser moves by at most 2/(nΛ) when one record is replaced. What is computed is not the minimiser: the gradient at
-what is returned is at most Λτ, so it is within τ of it, and 2τ is added. Rounded to a lattice, the L1 distance of two
-neighbouring results is at most √d·(2/(nΛ) + 2τ)/pitch + d steps; discrete Laplace noise of that sensitivity is added.
+what is returned is at most Λτ, its own rounding included, so it is within τ of it, and 2τ is added. Rounded to a
+lattice, the L1 distance of two neighbouring results is at most √d·(2/(nΛ) + 2τ)/pitch + d steps; discrete Laplace noise
+of that sensitivity is added.
 
 scikit-learn's estimators find the minimiser (gradient steps bring it to the accuracy that is certified) and predict.
 
@@ -37,11 +38,18 @@ _SHARE = 2.0**-16
 LEAST_STRENGTH = 1e-6
 _MOST_STEPS = 200_000
 _BETWEEN_LOOKS = 10
+#: Rows that are summed up in one go where a gradient is certified, so that rounding does not grow with n.
+_BLOCK = 1024
+#: Public lengths whose squares floats can hold.
+_LENGTHS = (1e-100, 1e100)
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A published classifier: ``estimator`` (scikit-learn's, ready to predict), its numbers, and what it cost."""
+    """A published classifier: ``estimator`` (a `PrivateClassifier`, ready to predict), its numbers, and what it cost.
+
+    Fitted again, by a cross-validation for one, the estimator is as private as it was, and each fit is paid for.
+    """
 
     estimator: Any
     table: pd.DataFrame
@@ -85,10 +93,14 @@ def classifier(
     whole = np.rint(weights / pitch).astype(np.int64)
     noisy, part = add_integer_noise(whole, Fraction(steps), budget.per_record, f"{kind} weights", source)
     published = _in_the_units_of(noisy.astype(np.float64) * pitch, finite_number(norm, "norm"), intercept)
-    _give(estimator, published, labels, intercept)
+    options = {
+        "dependence": dependence, "classes": classes, "kind": kind, "regularization": regularization, "norm": norm,
+        "intercept": intercept, "mechanism": mechanism, "accept_unproved": accept_unproved,
+    }  # fmt: skip
+    fitted = _fitted(published, labels, intercept, epsilon, options)
     names = [f"x{axis}" for axis in range(rows.shape[1] - intercept)] + ["intercept"] * intercept
     frame = pd.DataFrame({"feature": names, "weight": published})
-    return Classifier(estimator, frame, budget.event(f"linear {kind}", "one row and its label", (part,), source))
+    return Classifier(fitted, frame, budget.event(f"linear {kind}", "one row and its label", (part,), source))
 
 
 def _in_the_units_of(weights: FloatArray, norm: float, intercept: bool) -> FloatArray:
@@ -110,12 +122,28 @@ def minimiser(
 ) -> tuple[FloatArray, float]:
     """Weights within τ of the minimiser of J, and τ: scikit-learn's, brought to where a gradient certifies it."""
     problem = _Problem(rows * signs[:, None], kind, strength)
-    tau = _SHARE * 2.0 / (len(rows) * strength)
+    n, d = rows.shape
+    tau = accuracy(n, d, strength)
     goal = 0.5 * strength * tau
     w = _started(estimator, rows, signs)
     if problem.slant(w) > problem.slant(np.zeros_like(w)):
         w = np.zeros_like(w)
     return problem.stepwise(problem.newton(w, goal), goal), tau
+
+
+def accuracy(n: int, d: int, strength: float) -> float:
+    """τ: public, and wide enough for the rounding of a gradient (`_Problem.sure_slant`) to fit in a quarter of Λτ."""
+    return max(_SHARE * 2.0 / (n * strength), 4.0 * _rounding(d, strength) / strength)
+
+
+def _farthest(strength: float) -> float:
+    """Twice as long as any minimiser: Λ/2·‖w‖² <= J(w) <= J(0) <= 1."""
+    return 2.0 * math.sqrt(2.0 / strength)
+
+
+def _rounding(d: int, strength: float) -> float:
+    """How far a certified gradient can be from the true one: sums of a block, margins and what slopes make of them."""
+    return (_BLOCK + 16 + (d + 8) * (2.0 + _farthest(strength))) * 2.0**-52
 
 
 class _Problem:
@@ -137,6 +165,16 @@ class _Problem:
         """The length of the gradient."""
         return float(np.linalg.norm(self.gradient(w)))
 
+    def sure_slant(self, w: FloatArray) -> float:
+        """The length of the gradient, summed so that rounding is within `_rounding`; infinite too far out."""
+        if not float(np.linalg.norm(w)) <= _farthest(self._strength):
+            return math.inf
+        slopes = self._slope(self._signed @ w)
+        starts = range(0, len(slopes), _BLOCK)
+        sums = [self._signed[at : at + _BLOCK].T @ slopes[at : at + _BLOCK] for at in starts]
+        total = np.array([math.fsum(column) for column in np.array(sums).T])
+        return float(np.linalg.norm(total / len(slopes) + self._strength * w))
+
     def newton(self, w: FloatArray, goal: float) -> FloatArray:
         """Newton's steps, as long as each makes the gradient shorter."""
         slant = self.slant(w)
@@ -157,7 +195,7 @@ class _Problem:
         fast, slow = math.sqrt(smooth), math.sqrt(self._strength)
         ahead = w
         for step in range(_MOST_STEPS):
-            if step % _BETWEEN_LOOKS == 0 and self.slant(w) <= goal:
+            if step % _BETWEEN_LOOKS == 0 and self.sure_slant(w) <= goal:
                 return w
             after = ahead - self.gradient(ahead) / smooth
             ahead = after + (fast - slow) / (fast + slow) * (after - w)
@@ -210,14 +248,16 @@ def _estimator(kind: str, n: int, strength: float) -> Any:
     return made(C=1.0 / (n * strength), fit_intercept=False, tol=1e-6, max_iter=1000, random_state=0)
 
 
-def _give(estimator: Any, weights: FloatArray, labels: Any, intercept: bool) -> None:
-    """Put the published numbers into the estimator, and nothing else of what it fitted."""
-    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
-        delattr(estimator, name)
-    estimator.classes_ = labels
-    estimator.coef_ = weights[None, : len(weights) - intercept]
-    estimator.intercept_ = np.array([weights[-1] if intercept else 0.0])
-    estimator.n_features_in_ = len(weights) - intercept
+def _fitted(weights: FloatArray, labels: Any, intercept: bool, epsilon: Exact, options: dict[str, Any]) -> Any:
+    """An estimator that knows the published numbers, and nothing else of what was fitted."""
+    from dphmm.dependent._estimator import PrivateClassifier
+
+    made = PrivateClassifier(epsilon, **options)
+    made.classes_ = labels
+    made.coef_ = weights[None, : len(weights) - intercept]
+    made.intercept_ = np.array([weights[-1] if intercept else 0.0])
+    made.n_features_in_ = len(weights) - intercept
+    return made
 
 
 def _checked(X: Any, y: Any, classes: Any, norm: float, intercept: bool) -> tuple[FloatArray, FloatArray, Any]:
@@ -233,11 +273,11 @@ def _checked(X: Any, y: Any, classes: Any, norm: float, intercept: bool) -> tupl
     unknown = ~np.isin(given, labels)
     if unknown.any():
         raise InvalidInput(f"y, row {int(np.argmax(unknown))}", "an unknown label", "one of the two classes")
-    if norm <= 0:
-        raise InvalidInput("norm", norm, "a length greater than 0")
+    if not _LENGTHS[0] <= norm <= _LENGTHS[1]:
+        raise InvalidInput("norm", norm, "a length from 1e-100 to 1e100")
     # A little shorter than 1, so that rounding makes no row longer.
-    lengths = np.maximum(np.linalg.norm(rows, axis=1) / norm, 1.0) * (1 + 1e-12)
-    rows = rows / norm / lengths[:, None]
+    lengths = np.maximum(np.linalg.norm(rows, axis=1), norm) * (1 + 1e-12)
+    rows = rows / lengths[:, None]
     if intercept:
         rows = np.hstack([rows, np.full((len(rows), 1), 1 - 1e-12)]) * math.sqrt(0.5)
     return rows, np.where(given == labels[1], 1.0, -1.0), labels

@@ -17,7 +17,7 @@ import numpy as np
 from dphmm._checks import exact_number, whole
 from dphmm.accounting.learning import NoisyCounts
 from dphmm.dependent._budget import Budget, add_integer_noise
-from dphmm.dependent._counts import Answered
+from dphmm.dependent._counts import Answered, resolved
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.types import Bits, Exact, FloatArray, IntArray
@@ -126,10 +126,15 @@ def _points(points: Any) -> FloatArray:
 def _checked_box(box: Any, d: int) -> _Box:
     if box is None or not isinstance(box, (tuple, list)) or len(box) != 2:
         raise InvalidInput("box", box, "a public box (low, high): unbounded points cannot be protected")
-    low, high = (np.array([float(exact_number(x, "box")) for x in np.ravel(side).tolist()]) for side in box)
-    if low.size not in (1, d) or high.size not in (1, d) or not (low < high).all():
-        raise InvalidInput("box", (low.tolist(), high.tolist()), f"low < high on each of {d} axes")
-    return _Box(np.broadcast_to(low, (d,)), np.broadcast_to(high, (d,)))
+    low, high = ([exact_number(x, "box") for x in np.ravel(side).tolist()] for side in box)
+    if len(low) not in (1, d) or len(high) not in (1, d):
+        raise InvalidInput("box", f"{len(low)} and {len(high)} numbers", f"low < high on each of {d} axes")
+    for a, b in zip(low * (d // len(low)), high * (d // len(high)), strict=True):
+        if not a < b:
+            raise InvalidInput("box", f"{a} and {b}", f"low < high on each of {d} axes")
+        resolved(a, b, "box")
+    least, most = np.array([float(x) for x in low]), np.array([float(x) for x in high])
+    return _Box(np.broadcast_to(least, (d,)), np.broadcast_to(most, (d,)))
 
 
 def _centres(start: Any, limits: _Box) -> FloatArray:

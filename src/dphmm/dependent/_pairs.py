@@ -21,8 +21,10 @@ from dphmm.dependent._chain import Chain
 from dphmm.dependent._friendship import Friendship
 from dphmm.dependent._increase import IncreaseCurve
 from dphmm.dependent._joint import Coefficients, JointTable
+from dphmm.dependent._kernel import Kernel
 from dphmm.dependent._queries import Query, Sum, checked_sensitivities
 from dphmm.dependent._tree import Tree
+from dphmm.errors import InvalidInput
 from dphmm.types import FloatArray
 
 Model: TypeAlias = Chain | Tree | Friendship | JointTable | Coefficients
@@ -168,7 +170,7 @@ def _by_lag(chain: Chain, measure: Measure) -> FloatArray:
     """A stationary chain: one number for each lag and direction, and prefix sums of them."""
     possible = chain.possible(0)
     onward = np.where(possible[:, None], chain.matrix(0), 0.0)
-    back = chain.kernel(1, 0).matrix if chain.n > 1 else onward
+    back = _known(chain.kernel(1, 0)) if chain.n > 1 else onward
     total = np.full(chain.n, measure.own(0))
     for matrix, turned in ((onward, True), (back, False)):
         sums = np.r_[0.0, np.cumsum(_lags(matrix, possible, measure, chain.n, measure.own(0)))]
@@ -192,6 +194,13 @@ def _lags(matrix: FloatArray, possible: Any, measure: Measure, n: int, own: floa
     return found
 
 
+def _known(kernel: Kernel) -> FloatArray:
+    """The law itself: what stands in for one bounds losses of all values, and not those that a query sees."""
+    if kernel.stand_in:
+        raise InvalidInput("model", "chances below 1e-280", "a model whose chances floats can hold")
+    return kernel.matrix
+
+
 def _seen_from(model: Any, j: int, start: FloatArray) -> Iterator[tuple[int, FloatArray]]:
     """(i, means of ``start`` given each possible value of D_i) for every other tuple i."""
     if isinstance(model, JointTable):
@@ -202,7 +211,7 @@ def _seen_from(model: Any, j: int, start: FloatArray) -> Iterator[tuple[int, Flo
     waiting = [(i, j, start) for i in model.neighbours(j)]
     while waiting:
         i, before, rows = waiting.pop()
-        here = model.kernel(i, before).matrix @ rows
+        here = _known(model.kernel(i, before)) @ rows
         yield i, here[model.possible(i)]
         waiting += [(k, i, here) for k in model.neighbours(i) if k != before]
 

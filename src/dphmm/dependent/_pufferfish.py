@@ -86,11 +86,16 @@ def _influence(chain: Chain, i: int, step: int) -> FloatArray:
     possible = chain.possible(i)
     k = int(possible.sum())
     found: list[FloatArray] = []
-    at = i
+    at, error = i, 0.0
     while 0 <= at + step < chain.n and len(found) < _FARTHEST:
-        here = here @ chain.kernel(at, at + step).matrix
+        kernel = chain.kernel(at, at + step)
+        if kernel.stand_in:
+            # What is behind it is not known: quilts end here.
+            break
+        here = here @ kernel.matrix
+        error += 2 * kernel.error + (chain.n_values + 2) * 2.0**-52
         at += step
-        found.append(_log_ratios(here[possible]))
+        found.append(_log_ratios(here[possible]) + error)
     return np.array([*found, np.zeros((k, k))])
 
 

@@ -12,6 +12,7 @@ Proof: docs/proofs/dependent-markov.md, docs/proofs/dependent-dpm.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +23,7 @@ import numpy as np
 
 from dphmm._checks import exact_epsilon, one_of
 from dphmm.dependent._chain import Chain
-from dphmm.dependent._exact import ExactLoss, exact_loss
+from dphmm.dependent._exact import FARTHEST, ExactLoss, exact_loss
 from dphmm.dependent._friendship import Friendship
 from dphmm.dependent._joint import Coefficients, JointTable
 from dphmm.dependent._pairs import Model, correlation_sums, laplace_losses, size_of, variation_sums
@@ -155,7 +156,7 @@ class Case:
         """The rate with all that is known about it."""
         bound = self.bound(float(rate))
         losses = self.losses
-        true = None if losses is None else losses.at(float(1 / rate))
+        true = losses.at(float(1 / rate)) if losses is not None and losses.known(float(rate)) else None
         proved, why = self._verdict(mechanism, rate, bound, true)
         per_record = self.largest * rate
         return Calibration(mechanism, repr(self.model), self.epsilon, rate, per_record, true, bound, proved, why)
@@ -165,7 +166,8 @@ class Case:
             return True, _THEOREMS[mechanism]
         if self.independent and rate <= self.rate_alone:
             return True, "the tuples are independent in this model"
-        if mechanism == "dpm" and self.model.n_tuples == 2 and not isinstance(self.model, Coefficients):
+        # Of friends, only the law of each given the other is said, and there need not be a joint law with both.
+        if mechanism == "dpm" and self.model.n_tuples == 2 and isinstance(self.model, (Chain, Tree, JointTable)):
             return True, "two tuples: the coefficient of the pair is all there is"
         if bound is not None and bound <= self.goal:
             return True, f"the recursion for chains and trees gives {bound:.6g} at this scale, for every query"
@@ -245,7 +247,9 @@ def _wasserstein(case: Case) -> Fraction:
     distance = wasserstein_distance(case.model, case.query)
     if distance is None:
         raise InvalidInput("mechanism", "wasserstein", "a sum over a chain, a tree or a joint table that is not large")
-    return case.epsilon / max(distance, 1)
+    # Sums that are too rare for floats have no part in the distance: the noise must be such that they do not matter.
+    furthest = sum(case.query.sensitivities(case.model.n_tuples), Fraction(0))
+    return min(case.epsilon / max(distance, 1), short(Fraction(FARTHEST) / furthest))
 
 
 def _optimum(case: Case) -> Fraction:
@@ -254,10 +258,14 @@ def _optimum(case: Case) -> Fraction:
         raise InvalidInput("mechanism", "optimum", "a sum over a chain, a tree or a joint table that is not large")
     highest = float(case.rate_alone) * 1e4
 
-    def loss(rate: float) -> float:
-        return losses.at(1.0 / rate) * (1 + MARGIN)
+    lowest = float(case.group_rate()) * 0.999
+    if not losses.known(lowest):
+        raise InvalidInput("mechanism", "optimum", f"a promise of at most {FARTHEST:g}")
 
-    return largest_rate(loss, case.epsilon, float(case.group_rate()) * 0.999, highest)
+    def loss(rate: float) -> float:
+        return losses.at(1.0 / rate) * (1 + MARGIN) if losses.known(rate) else math.inf
+
+    return largest_rate(loss, case.epsilon, lowest, min(highest, losses.most))
 
 
 _RATES: dict[str, Callable[[Case], Fraction]] = {

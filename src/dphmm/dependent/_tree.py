@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dphmm.dependent._kernel import Kernel, law, stochastic
+from dphmm.dependent._kernel import Kernel, law, stochastic, too_rare
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, FloatArray
 
 _UNIT = 2.0**-53
-_LEAST = 1e-280
 
 
 class Tree:
@@ -36,7 +35,7 @@ class Tree:
         self._depth = np.zeros(self.n, dtype=np.int64)
         self._neighbours: list[list[int]] = [[] for _ in range(self.n)]
         self._walk(root)
-        self._made: dict[tuple[int, bytes, bytes], Kernel] = {}
+        self._made: dict[tuple[int, bytes, bytes, bytes], Kernel] = {}
 
     @property
     def n_tuples(self) -> int:
@@ -63,10 +62,10 @@ class Tree:
     def kernel(self, i: int, j: int) -> Kernel:
         """The law of D_j given D_i, for j next to i."""
         if self.parents[j] == i:
-            return self._shared(self._down[j], self.marginal(i), self.possible(i), up=False, depth=0)
+            return self._shared(self._down[j], i, i, up=False)
         if self.parents[i] != j:
             raise InvalidInput("j", j, f"a neighbour of tuple {i}")
-        return self._shared(self._down[i], self.marginal(j), self.possible(i), up=True, depth=int(self._depth[i]))
+        return self._shared(self._down[i], i, j, up=True)
 
     def trees(self) -> list[list[int]]:
         """The tuples of each tree: different trees are independent."""
@@ -81,10 +80,13 @@ class Tree:
     def __repr__(self) -> str:
         return f"tree of {self.n} tuples"
 
-    def _shared(self, down: FloatArray, before: FloatArray, possible: BoolArray, up: bool, depth: int) -> Kernel:
-        key = (id(down), before.tobytes() if up else b"", possible.tobytes())
+    def _shared(self, down: FloatArray, i: int, parent: int, up: bool) -> Kernel:
+        """The kernel from tuple i along ``down``, or back to its ``parent``: one for equal ones."""
+        possible, before, here = self.possible(i), self.marginal(parent), self.possible(parent)
+        key = (id(down), before.tobytes() if up else b"", here.tobytes(), possible.tobytes())
         if key not in self._made:
-            self._made[key] = _upward(down, before, possible, depth) if up else Kernel(down, possible)
+            depth = int(self._depth[i])
+            self._made[key] = _upward(down, before, here, possible, depth) if up else Kernel(down, possible)
         return self._made[key]
 
     def _read_kernels(self, kernels: Any) -> list[FloatArray]:
@@ -134,11 +136,11 @@ class Star(Tree):
         return f"star of {self.n - 1} leaves"
 
 
-def _upward(down: FloatArray, before: FloatArray, possible: BoolArray, depth: int) -> Kernel:
-    """From a child to its parent, whose law is ``before``."""
-    here = before > 0
+def _upward(down: FloatArray, before: FloatArray, here: BoolArray, possible: BoolArray, depth: int) -> Kernel:
+    """From a child to its parent, whose law is ``before`` and whose possible values are ``here``."""
     after = before @ down
-    if before[here].min() < _LEAST or after[possible].min() < _LEAST:
+    together = before[:, None] * down
+    if too_rare(together, down, here, after[possible]):
         # Disjoint rows let a loss pass whole: nothing is claimed of quotients that underflow.
         wide = np.zeros((len(after), max(len(after), len(before))))
         wide[:, : len(after)] = np.eye(len(after))
@@ -147,7 +149,7 @@ def _upward(down: FloatArray, before: FloatArray, possible: BoolArray, depth: in
     if (rows == rows[0]).all():
         return Kernel(np.tile(before, (len(after), 1)), possible)
     back = np.zeros((len(after), len(before)))
-    back[possible] = (before[:, None] * down).T[possible] / after[possible, None]
+    back[possible] = together.T[possible] / after[possible, None]
     return Kernel(back, possible, 2 * (depth + 1) * (len(before) + len(after) + 4) * _UNIT)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TEXT = (".txt", ".txt.gz")
+
+
+def _row(number: int) -> str:
+    return f"row {number + 1}"
 
 
 def read_edges(path: PathLike, columns: Sequence[str] | None = None, field: str = "edges") -> pa.Table:
@@ -45,8 +49,10 @@ def read_edges(path: PathLike, columns: Sequence[str] | None = None, field: str 
     return pa.table([as_text(table.column(name), name) for name in chosen], names=["a", "b"])
 
 
-def numbered(edges: pa.Table, names: Sequence[str], field: str) -> IntArray:
-    """Edges as numbers (m, 2) of people; InvalidInput, with the row, for a missing name and for an unknown one."""
+def numbered(edges: pa.Table, names: Sequence[str], field: str, place: Callable[[int], str] = _row) -> IntArray:
+    """Edges as numbers (m, 2) of people; InvalidInput, with the ``place`` of a row (from 0), for a missing name and for
+    an unknown one.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -56,7 +62,7 @@ def numbered(edges: pa.Table, names: Sequence[str], field: str) -> IntArray:
     unknown = (found < 0).any(axis=1)
     if unknown.any():
         came = "nobody, or somebody who is not among the people"
-        raise InvalidInput(f"{field}, row {int(np.argmax(unknown)) + 1}", came, f"two of the {len(names)} people")
+        raise InvalidInput(f"{field}, {place(int(np.argmax(unknown)))}", came, f"two of the {len(names)} people")
     return found
 
 
