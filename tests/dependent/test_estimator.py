@@ -156,3 +156,11 @@ def test_it_is_loaded_when_it_is_used():
     assert dphmm.dependent.PrivateClassifier is PrivateClassifier
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = dphmm.dependent.Nothing
+
+
+def test_classes_that_were_looked_up_are_said_to_be():
+    """Which labels occur is then told by the answer, so its event says so."""
+    rows, labels = np.array([[0.1, 0.2], [0.3, -0.4], [0.2, 0.2], [0.0, 0.1]]), np.array([0, 1, 0, 1])
+    named = PrivateClassifier(1, dependence="independent", classes=(0, 1)).fit(rows, labels)
+    observed = PrivateClassifier(1, dependence="independent", classes="observed").fit(rows, labels)
+    assert observed.event_.query == f"{named.event_.query}, classes as they occur in the records"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dphmm import MarkovModel
-from dphmm.dependent import Chain, Coefficients, Friendship, JointTable, Star, Tree
+from dphmm.dependent import Chain, Coefficients, Friendship, JointTable, Star, Tree, sensitivity
 from dphmm.errors import InvalidInput
 
 FAIR = [[0.5, 0.5], [0.5, 0.5]]
@@ -84,3 +84,30 @@ def test_a_tree_of_friends():
     friends = Friendship([[0.0], [1000.0]], [(2, 0), (1, 2), (3, 4)], 5)
     tree = friends.tree(root=2)
     assert tree.parents == [2, 2, -1, -1, 3] and sorted(map(sorted, tree.trees())) == [[0, 1, 2], [3, 4]]
+
+
+def test_tuples_in_order_fall_into_runs_of_one_kernel():
+    """Every tuple but the first is in one run, with the very kernel that it has by itself."""
+    moves = np.array([[0.6, 0.4, 0.0], [0.0, 0.7, 0.3], [0.2, 0.0, 0.8]])
+    for start in ("stationary", [1.0, 0.0, 0.0]):
+        chain = Chain(moves, 40, start=start)
+        for step in (1, -1):
+            runs = chain.stretches(step)
+            seen = [(i, kernel) for kernel, first, last in runs for i in range(first, last + step, step)]
+            assert [i for i, _ in seen] == (list(range(1, 40)) if step > 0 else list(range(38, -1, -1)))
+            assert all(chain.kernel(i, i - step) is kernel for i, kernel in seen)
+
+
+def test_more_laws_than_memory_holds_are_refused(monkeypatch):
+    from dphmm.dependent import _chain
+
+    monkeypatch.setattr(_chain, "LARGEST", 100)
+    moves = [[0.5, 0.5], [0.2, 0.8]]
+    with pytest.raises(InvalidInput, match="length: got 51 tuples of 2 values"):
+        Chain(moves, 51, start=[1.0, 0.0])
+    assert Chain(moves, 10**6).n == 10**6
+
+
+def test_a_model_is_no_matrix_of_coefficients():
+    with pytest.raises(InvalidInput, match="coefficients: got Chain"):
+        sensitivity(Chain([[0.5, 0.5], [0.2, 0.8]], 3))

@@ -399,3 +399,17 @@ class TestClassifiers:
         options = {"epsilon": 1, "classes": ("no", "yes")} | change
         with pytest.raises(InvalidInput, match=told):
             classifier(rows, labels, "independent", options.pop("epsilon"), **options)
+
+
+def test_an_arrow_table_is_a_table_and_no_cell_of_it_is_told():
+    """Its ``columns`` are the cells: a message once listed them, names of people included."""
+    import pyarrow as pa
+
+    table = pa.table({"user": ["canary-a", "canary-b"], "t": [0, 0], "state": [0, 1]})
+    answered = histogram(table, "independent", 1, n_states=2, bits=ReplayBits(1))
+    frame = histogram(table.to_pandas(), "independent", 1, n_states=2, bits=ReplayBits(1))
+    assert answered.table.equals(frame.table)
+    with pytest.raises(InvalidInput) as refused:
+        histogram(table.rename_columns(["user", "t", "place"]), "independent", 1, n_states=2)
+    assert "columns ['user', 't', 'place']" in str(refused.value)
+    assert "canary" not in str(refused.value)

@@ -111,7 +111,7 @@ class Dependence:
         from dphmm.cli.query_edges import edges_between
 
         assert self.path is not None
-        pairs = edges_between(self.path, users, f"--dependence friends:{Path(self.path).name}")
+        pairs = edges_between(self.path, users, f"--dependence friends:{Path(self.path).name}", remedy=_WITHOUT_RECORDS)
         graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(users), len(users)))
         _, circle = connected_components(graph, directed=False)
         self._told["meaning"] = (
@@ -121,6 +121,8 @@ class Dependence:
         return int(np.bincount(circle, weights=records).max())
 
 
+#: Without those lines the two would count as independent.
+_WITHOUT_RECORDS = " of DATA; where somebody without records joins two of them, write these two as a line instead"
 _INSTEAD = {
     "markov": "independent, group, group:K or friends:EDGES: a model of states says nothing of these records",
     "friends": "independent or group:K: what one edge of a graph depends on is not in a list of friends",

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 People = int | Sequence[str]
 
 
-def edges_between(path: str, people: People, field: str, columns: Sequence[str] | None = None) -> IntArray:
+def edges_between(
+    path: str, people: People, field: str, columns: Sequence[str] | None = None, remedy: str = ""
+) -> IntArray:
     """The edges (m, 2) of a file as numbers of people.
 
     InvalidInput, without a name, for a table of more than two columns if none are named, for a first line that is an
@@ -35,7 +37,7 @@ def edges_between(path: str, people: People, field: str, columns: Sequence[str] 
     edges = read_edges(path, columns, field)
     where = partial(place, path)
     if not isinstance(people, int):
-        return numbered(edges, people, field, where)
+        return numbered(edges, people, field, where, remedy)
     return _numbers(edges, people, field, where)
 
 

@@ -93,7 +93,8 @@ def words(row: Mapping[Hashable, Any], space: StateSpace) -> str:
     """One setting in a line."""
     return (
         f"policy {row['policy']}, {row['mechanism']}, epsilon {_written(row['epsilon'])}: error "
-        f"{row['estimate_error']:.4g} {answer_unit(space)} (at most {row['estimate_error_high']:.4g} at 95 %), least DoP {int(row['least_dop'])}"
+        f"{row['estimate_error']:.4g} {answer_unit(space)} (at most {row['estimate_error_high']:.4g} at 95 %), "
+        f"least DoP {int(row['least_dop'])}"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -24,6 +25,8 @@ _UNIT = 2.0**-53
 _SETTLED = 1e-10
 #: A kernel that is used so often gets its whole curve computed.
 _OFTEN = 64
+#: Probabilities that the laws of all tuples may have together: a gigabyte.
+LARGEST = 2**27
 
 
 class Chain:
@@ -44,6 +47,7 @@ class Chain:
         self._marginals, self._supports = self._walk(first, possible)
         self._forward: dict[tuple[int, bytes], Kernel] = {}
         self._backward: list[Kernel] = []
+        self._stretches: dict[int, list[tuple[Kernel, int, int]]] = {}
 
     @property
     def n_tuples(self) -> int:
@@ -77,6 +81,17 @@ class Chain:
             raise InvalidInput("j", j, f"a neighbour of tuple {i}")
         return self._reversed(j)
 
+    def stretches(self, step: int) -> list[tuple[Kernel, int, int]]:
+        """The tuples in order, ``step`` 1 or -1, all but the first: runs (kernel, first, last) of those that depend
+        through one kernel on the tuple before them.
+        """
+        if step not in self._stretches:
+            order = range(1, self.n) if step > 0 else range(self.n - 2, -1, -1)
+            kernels = ((i, self.kernel(i, i - step)) for i in order)
+            runs = [[*run] for _, run in groupby(kernels, key=lambda one: id(one[1]))]
+            self._stretches[step] = [(run[0][1], run[0][0], run[-1][0]) for run in runs]
+        return self._stretches[step]
+
     def matrix(self, t: int) -> FloatArray:
         """The matrix from D_t to D_{t+1}, t from 0."""
         return self._matrices[0 if self.homogeneous else t]
@@ -100,18 +115,16 @@ class Chain:
 
     def _all_reversed(self) -> list[Kernel]:
         made: list[Kernel] = []
-        since = 0
         drift = self._drift()
-        for t in range(1 if self.stationary else self.n - 1):
-            moved = self._moved(since, t) if made and self.homogeneous else np.inf
-            if moved <= _SETTLED:
-                made.append(made[-1])
-                continue
-            since = t
+        steps = 1 if self.stationary else self.n - 1
+        while len(made) < steps:
+            t = len(made)
             # A kernel of a homogeneous chain may be used again, as late as the last step.
-            made.append(self._one_reversed(t, drift * (self.n if self.homogeneous else t + 1)))
+            kernel = self._one_reversed(t, drift * (self.n if self.homogeneous else t + 1))
+            made += [kernel] * (1 + (self._settled_after(t, steps) if self.homogeneous else 0))
         uses = Counter(map(id, made))
-        often = {id(kernel): replace(kernel, often=self.stationary or uses[id(kernel)] >= _OFTEN) for kernel in made}
+        each = {id(kernel): kernel for kernel in made}
+        often = {key: replace(one, often=self.stationary or uses[key] >= _OFTEN) for key, one in each.items()}
         return [often[id(kernel)] for kernel in made]
 
     def _one_reversed(self, t: int, error: float) -> Kernel:
@@ -136,17 +149,29 @@ class Chain:
         used = here > 0
         return float(np.abs(there[used] / here[used] - 1.0).max()) + 2 * (self.n_values + 2) * _UNIT
 
-    def _moved(self, since: int, t: int) -> float:
-        """The largest relative change of the marginals that a reversed kernel is made of."""
-        worst = 0.0
-        for a, b in ((since, t), (since + 1, t + 1)):
-            if not np.array_equal(self.possible(a), self.possible(b)):
-                return np.inf
-            used = self.possible(a)
-            if min(self.marginal(a)[used].min(), self.marginal(b)[used].min()) < LEAST:
-                return np.inf
-            worst = max(worst, float(np.abs(self.marginal(b)[used] / self.marginal(a)[used] - 1.0).max()))
-        return worst
+    def _settled_after(self, since: int, steps: int) -> int:
+        """For how many tuples after ``since`` the marginals that a reversed kernel is made of stay as they are."""
+        found, at_once = 0, 1
+        while since + found + 1 < steps:
+            end = min(since + found + 1 + at_once, steps)
+            moved = self._moved(since, since + found + 1, end)
+            if moved.any():
+                return found + int(np.argmax(moved))
+            found, at_once = found + len(moved), 2 * at_once
+        return found
+
+    def _moved(self, since: int, first: int, end: int) -> BoolArray:
+        """Where a marginal from ``first`` to before ``end``, or the one after it, is not that of ``since`` any more."""
+        moved = np.zeros(end - first, dtype=np.bool_)
+        for after in (0, 1):
+            used, law = self.possible(since + after), self.marginal(since + after)
+            there = slice(first + after, end + after)
+            laws = self._marginals[there][:, used]
+            moved |= (self._supports[there] != used).any(axis=1)
+            moved |= (laws < LEAST).any(axis=1) | bool((law[used] < LEAST).any())
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                moved |= ~(np.abs(laws / law[used] - 1.0) <= _SETTLED).all(axis=1)
+        return moved
 
     def _first(self, transition: Any, start: Any) -> tuple[FloatArray, BoolArray, bool]:
         """The law of D_1, which values it can have, and whether all tuples have that law."""
@@ -166,12 +191,16 @@ class Chain:
 
     def _walk(self, first: FloatArray, possible: BoolArray) -> tuple[FloatArray, BoolArray]:
         steps = 1 if self.stationary else self.n
+        if steps * self.n_values > LARGEST:
+            came = f"{steps} tuples of {self.n_values} values"
+            raise InvalidInput("length", came, f"a stationary start, or at most {LARGEST} probabilities in all")
         marginals = np.empty((steps, self.n_values))
         supports = np.empty((steps, self.n_values), dtype=np.bool_)
         marginals[0], supports[0] = first, possible
         for t in range(1, steps):
             marginals[t] = marginals[t - 1] @ self.matrix(t - 1)
-            supports[t] = (self.matrix(t - 1)[supports[t - 1]] > 0).any(axis=0)
+            stays = self.homogeneous and t > 1 and np.array_equal(supports[t - 1], supports[t - 2])
+            supports[t] = supports[t - 1] if stays else (self.matrix(t - 1)[supports[t - 1]] > 0).any(axis=0)
         return marginals, supports
 
 

@@ -7,6 +7,7 @@ Proof: docs/proofs/dependent-markov.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         published = found.estimator
         self.classes_, self.coef_, self.intercept_ = published.classes_, published.coef_, published.intercept_
         self.event_ = found.event
+        if self._observed:
+            self.event_ = replace(found.event, query=f"{found.event.query}, classes as they occur in the records")
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -125,8 +128,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if getattr(self, name) is None:
                 raise InvalidInput(name, None, expected)
 
+    @property
+    def _observed(self) -> bool:
+        return isinstance(self.classes, str) and self.classes == OBSERVED
+
     def _public_classes(self, labels: Any) -> Any:
-        if not (isinstance(self.classes, str) and self.classes == OBSERVED):
+        if not self._observed:
             return self.classes
         kind, found = type_of_target(labels), np.unique(labels)
         if kind != "binary":

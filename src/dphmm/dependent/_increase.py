@@ -20,7 +20,6 @@ from dphmm.accounting.increase import Increase
 from dphmm.types import BoolArray, FloatArray
 
 _UNIT = 2.0**-53
-_FAR = 600.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,30 +46,17 @@ class IncreaseCurve:
 
     def __call__(self, alpha: float) -> float:
         """L(alpha), as computed; alpha may be infinite."""
-        if alpha <= 0.0:
-            return 0.0
-        if _FAR < alpha < math.inf:
-            # L rises by no more than alpha does, and weights further apart than this underflow.
-            return min(self(_FAR) + (alpha - _FAR), self(math.inf))
-        weight = math.exp(-alpha)
-        heavy = -math.expm1(-alpha)
-        return math.log1p(self._steepest(weight, heavy))
+        from dphmm._kernels.recursion import increase
+
+        d, more = self.shares
+        return float(increase(d, more, alpha))
 
     def above(self, alpha: float) -> float:
         """A number that is not below L(alpha), rounding and the error of the kernel included; at most alpha."""
-        if alpha <= 0.0:
-            return 0.0
-        found = self(alpha)
-        return min(alpha, found * (1.0 + 16 * _UNIT) + _slack(self.error, alpha))
+        from dphmm._kernels.recursion import increase_above
 
-    def _steepest(self, weight: float, heavy: float) -> float:
-        """The largest quotient minus 1. Corners a rounding apart would lead a search astray: all are looked at."""
         d, more = self.shares
-        if weight > 0.0:
-            return max(0.0, float((more / (d * heavy + weight)).max()) * heavy)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # 0/0 is the empty set of values.
-            return float(np.nanmax(more / d, initial=0.0))
+        return float(increase_above(d, more, self.error, alpha))
 
 
 class Scan:

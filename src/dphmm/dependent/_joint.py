@@ -86,7 +86,10 @@ class Coefficients:
 
     def __init__(self, matrix: Any, *, parts_independent: bool = False) -> None:
         self.parts_independent = parts_independent
-        given = sparse.csr_array(matrix, dtype=np.float64)
+        try:
+            given = sparse.csr_array(matrix, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput("coefficients", type(matrix).__name__, "a square matrix, tuples × tuples") from None
         given.sum_duplicates()
         if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] == 0:
             raise InvalidInput("coefficients", f"shape {given.shape}", "a square matrix, tuples × tuples")

@@ -85,9 +85,11 @@ def windows_of(windows: Any, n_times: int) -> list[tuple[int, int]]:
 
 
 def _of_a_frame(table: Any) -> tuple[IntArray, IntArray, IntArray]:
+    # Of an Arrow table ``columns`` are the cells.
+    names = list(table.column_names if hasattr(table, "column_names") else table.columns)
     for column in ("user", "t", "state"):
-        if column not in table.columns:
-            raise InvalidInput("table", f"columns {list(table.columns)}", "columns user, t, state")
+        if column not in names:
+            raise InvalidInput("table", f"columns {names}", "columns user, t, state")
     user = np.unique(np.asarray(table["user"]).astype(str), return_inverse=True)[1]
     return user.astype(np.int64), _integers(table["t"], "t"), _integers(table["state"], "state")
 

@@ -10,17 +10,17 @@ Proof: docs/proofs/dependent-markov.md.
 
 from __future__ import annotations
 
-import math
 from typing import TypeAlias
 
 import numpy as np
 
 from dphmm.dependent._chain import Chain
-from dphmm.dependent._kernel import Kernel
+from dphmm.dependent._increase import IncreaseCurve
 from dphmm.dependent._tree import Tree
 from dphmm.types import FloatArray
 
 Forest: TypeAlias = Chain | Tree
+#: A rounding, outwards: as in the kernel of chains.
 _OUTWARD = 1.0 + 2.0**-50
 
 
@@ -43,16 +43,19 @@ def _on_a_chain(model: Chain, single: FloatArray) -> FloatArray:
 
 def _along(model: Chain, single: FloatArray, order: range) -> FloatArray:
     """What each tuple loses through those before it in ``order``."""
+    from dphmm._kernels.recursion import OUTWARD, carry
+
     carried = np.zeros(model.n)
-    last: tuple[Kernel | None, float, float] = (None, math.nan, math.nan)
-    before = order[0]
-    for i in order[1:]:
-        kernel = model.kernel(i, before)
-        message = float(single[before] + carried[before])
-        if last[0] is not kernel or last[1] != message:
-            last = (kernel, message, kernel.curve.above(message * _OUTWARD if carried[before] else message))
-        carried[i] = last[2]
-        before = i
+    for kernel, first, last in model.stretches(order.step):
+        curve = kernel.curve
+        if isinstance(curve, IncreaseCurve):
+            d, more = curve.shares
+            carry(d, more, curve.error, single, carried, first, last, order.step)
+            continue
+        for i in range(first, last + order.step, order.step):
+            before = i - order.step
+            message = float(single[before] + carried[before])
+            carried[i] = curve.above(message * OUTWARD if carried[before] else message)
     return carried
 
 

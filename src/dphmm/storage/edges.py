@@ -49,9 +49,11 @@ def read_edges(path: PathLike, columns: Sequence[str] | None = None, field: str 
     return pa.table([as_text(table.column(name), name) for name in chosen], names=["a", "b"])
 
 
-def numbered(edges: pa.Table, names: Sequence[str], field: str, place: Callable[[int], str] = _row) -> IntArray:
-    """Edges as numbers (m, 2) of people; InvalidInput, with the ``place`` of a row (from 0), for a missing name and for
-    an unknown one.
+def numbered(
+    edges: pa.Table, names: Sequence[str], field: str, place: Callable[[int], str] = _row, remedy: str = ""
+) -> IntArray:
+    """Edges as numbers (m, 2) of people; InvalidInput, with the ``place`` of a row (from 0) and a ``remedy``, for a
+    missing name and for an unknown one.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -62,7 +64,9 @@ def numbered(edges: pa.Table, names: Sequence[str], field: str, place: Callable[
     unknown = (found < 0).any(axis=1)
     if unknown.any():
         came = "nobody, or somebody who is not among the people"
-        raise InvalidInput(f"{field}, {place(int(np.argmax(unknown)))}", came, f"two of the {len(names)} people")
+        raise InvalidInput(
+            f"{field}, {place(int(np.argmax(unknown)))}", came, f"two of the {len(names)} people{remedy}"
+        )
     return found
 
 
