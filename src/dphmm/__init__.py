@@ -10,8 +10,9 @@ the Markov model, the policy, the mechanism and everything published before.
 - learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
 - releases: `ReleaseSession`, `release_many`, `decode`, `accounting`
-- audits: `audit`
+- audits: `audit`; what a release is worth: `evaluation`
 - queries over records that depend on each other: `dependent`
+- pictures: `plot`
 - files: `load_trajectories`, `convert_frame`, `save_model`, `load_model`, `save_hidden_model`, `load_hidden_model`,
   `save_policy`, `load_policy`, `open_ledger`
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from dphmm import accounting as accounting
     from dphmm import audit as audit
     from dphmm import dependent as dependent
+    from dphmm import evaluation as evaluation
     from dphmm import mechanisms as mechanisms
+    from dphmm import plot as plot
     from dphmm import policy as policy
     from dphmm.batch import release_many as release_many
     from dphmm.decoding import decode as decode
@@ -71,8 +74,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "accounting": "dphmm.accounting",
     "dependent": "dphmm.dependent",
+    "evaluation": "dphmm.evaluation",
     "audit": "dphmm.audit",
     "mechanisms": "dphmm.mechanisms",
+    "plot": "dphmm.plot",
     "policy": "dphmm.policy",
     "release_many": "dphmm.batch",
     "decode": "dphmm.decoding",

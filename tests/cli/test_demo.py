@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -94,8 +95,13 @@ def test_nobody_released_was_fitted_on(made: tuple[Path, subprocess.CompletedPro
 
 def test_the_page_shows_the_demo(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     text = (made[0] / "report.html").read_text()
-    assert "Port Markov" in text and "simulated" in text and "<script" not in text
-    assert text.count("<svg") == 3 and "Not private" not in text
+    assert "Port Markov" in text and "simulated" in text and "Not private" not in text
+    assert "For the data owner alone" not in text
+    data = json.loads(re.search(r'id="release-data">(.*?)</script>', text)[1])
+    assert len(data["subjects"]) == 2 and data["truth"] == "Truth (simulated)"
+    assert data["timeline"]["plans"] and data["water"] and data["subjects"][0]["smoothed"]
+    for heading in ("Step by step", "One subject", "How far off", "Whom a state hides among"):
+        assert heading in text
 
 
 def test_a_second_demo_in_the_same_folder_is_refused(

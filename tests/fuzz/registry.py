@@ -18,6 +18,7 @@ import dphmm
 from dphmm.cli.answers import labels_by_state, space_of_answers
 from dphmm.cli.release_stream import BadLine, parse_line
 from dphmm.errors import DphmmError
+from dphmm.report.companions import smoothed_answers
 from dphmm.storage.edges import read_edges
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.journal import Journal
@@ -160,6 +161,7 @@ _ROWS = (
 ).encode()
 _VISITS = f"user,step,state\nv1,1,{STATE}_a\nv1,2,{STATE}_b\nv2,1,{STATE}_a\n".encode()
 _RELEASED = b"user,t,step,z_0,estimate,epsilon,cost,plan\nu1,2024-05-06T08:05:00Z,1,-3,alpha,1,inf,ab\n"
+_SMOOTHED = b"user,step,smoothed_0,smoothed_1,smoothed\nu1,1,0.25,-1e-3,alpha\nu1,2,1,2,beta\n"
 _PLT = plt(f"{DIGITS},116.1,0,492,39744.1,2008-10-23,02:53:04", f"{DIGITS},116.2,0,492,39744.1,2008-10-23,02:53:09")
 _GOWALLA = (
     f"0\t2010-10-19T23:55:27Z\t{DIGITS}\t-97.795\t22847\n1\t2010-10-18T22:17:43Z\t{DIGITS}\t-97.764\t420\n".encode()
@@ -192,6 +194,13 @@ def _table_seed() -> list[bytes]:
     )
     visits = pa.table({"user": [1, 2], "step": [1, 2], "state": [f"{STATE}_a", f"{STATE}_b"]})
     return [parquet(places), parquet(visits)]
+
+
+def _of_these_rows() -> Any:
+    """As much of a released file as smoothed rows are compared with."""
+    from types import SimpleNamespace
+
+    return SimpleNamespace(users=["u1", "u1"], step=np.array([2, 1]))
 
 
 def _gowalla(path: Path) -> object:
@@ -280,6 +289,13 @@ READERS: dict[str, Reader] = {
     "edges csv": Reader(read_edges, ".csv", lambda: [_VISITS], _CSV, True),
     "released table": Reader(read_table, ".csv", lambda: [_RELEASED], _CSV, covers=("read_table",)),
     "released parquet": Reader(read_table, ".parquet", _table_seed, (parquet_file, bytes_anywhere), True),
+    "smoothed table": Reader(
+        lambda path: smoothed_answers(path, _of_these_rows(), chain().space),
+        ".csv",
+        lambda: [_SMOOTHED],
+        _CSV,
+        covers=("smoothed_answers",),
+    ),
     "import csv": Reader(IMPORTERS["csv"], ".csv", lambda: [_ROWS, _VISITS], _CSV, True, covers=("csv",)),
     "geolife file": Reader(
         lambda path: IMPORTERS["geolife"](path.parents[3]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -73,6 +74,7 @@ def on_a_map() -> Callable[..., ReleaseReport]:
             "hull": dphmm.sensitivity_hull(policy, GRID),
             "weights": np.linspace(0, 1, GRID.n_states),
             "truth": truth,
+            "simulated": True,
             "scenery": Scenery(water=(GRID.answers[[0, 1, 12]],), roads=(GRID.answers[[0, 5]],)),
         }
         return ReleaseReport(**{**parts, **changes})
@@ -178,7 +180,7 @@ def test_state_names_are_text_too(on_a_map: Callable[..., ReleaseReport]) -> Non
 
 def test_every_picture_says_in_words_what_it_shows(on_a_map: Callable[..., ReleaseReport]) -> None:
     pictures = re.findall(r"<svg.*?</svg>", page(on_a_map()), re.DOTALL)
-    assert len(pictures) == 3
+    assert len(pictures) == 5
     identifiers: list[str] = []
     for picture in pictures:
         root = ElementTree.fromstring(picture)
@@ -188,6 +190,35 @@ def test_every_picture_says_in_words_what_it_shows(on_a_map: Callable[..., Relea
         assert all(text and len(text) > 5 for text in named.values())
         identifiers += [str(name) for name in named]
     assert len(set(identifiers)) == len(identifiers)
+
+
+def test_the_truth_of_real_people_is_marked_for_their_owner(on_a_map: Callable[..., ReleaseReport]) -> None:
+    simulated, real = on_a_map(), on_a_map(simulated=False)
+    assert not simulated.owner_only and real.owner_only
+    assert "owner alone" not in _Reader(page(simulated)).said
+    text = page(real)
+    assert "For the data owner alone." in _Reader(text).said and "<title>OWNER ONLY: " in text
+
+
+def test_a_page_of_the_owner_can_be_read_by_nobody_else(on_a_map: Callable[..., ReleaseReport], tmp_path: Path) -> None:
+    modes = [write_report(tmp_path / f"{real}.html", on_a_map(simulated=not real)).stat().st_mode for real in (0, 1)]
+    assert [mode & 0o077 for mode in modes] == [0o044 & ~_umask(), 0]
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_a_row_without_a_true_state_counts_in_no_error(on_a_map: Callable[..., ReleaseReport]) -> None:
+    report = on_a_map()
+    truth = report.truth.copy()
+    truth[1::2] = np.nan
+    holed = on_a_map(truth=truth)
+    assert holed.mean_error(holed.z) == pytest.approx(np.hypot(40.0, 80.0))
+    assert "nan" not in _Reader(page(holed)).said.lower()
+    assert "nan" not in _Reader(page(on_a_map(truth=np.full_like(truth, np.nan)))).said.lower()
 
 
 def test_a_real_release_shows_no_truth(on_a_map: Callable[..., ReleaseReport]) -> None:

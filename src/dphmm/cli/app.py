@@ -29,6 +29,7 @@ COMMANDS = {
     "query": ("dphmm.cli.query:query", "Counts, centroids, degrees, classifiers over dependent records."),
     "experiment": ("dphmm.cli.experiment:experiment", "Measure what the papers measured, again."),
     "smooth": ("dphmm.cli.smooth:smooth", "What all answers of a release together say of each step."),
+    "report": ("dphmm.cli.report:report", "A page to look at: map, hulls, errors, what was spent."),
     "audit": ("dphmm.cli.audit:audit", "Does a plan, a sampler or a release keep its promise?"),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
 }

@@ -58,7 +58,7 @@ def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> 
     save_trajectories(folder / "trajectories.parquet", city.released_people)
     batch = _public_parts(folder, city, bits)
     rows = _released(folder, city, batch, console)
-    results = _written(folder, city, batch, rows)
+    results = _written(folder, city, batch, rows, console)
     write_report(folder / "report.html", results.report)
     return results
 
@@ -106,8 +106,9 @@ def _released(folder: Path, city: City, batch: Batch, console: Console) -> list[
     return rows
 
 
-def _written(folder: Path, city: City, batch: Batch, rows: list[Released]) -> Results:
+def _written(folder: Path, city: City, batch: Batch, rows: list[Released], console: Console) -> Results:
     """The privacy statement, on disk, and what the page is made of."""
+    from dphmm.cli.demo_report import demo_report
     from dphmm.storage.statement import Published, load_statement, privacy_statement, write_statement
 
     statement = privacy_statement(
@@ -121,63 +122,11 @@ def _written(folder: Path, city: City, batch: Batch, rows: list[Released]) -> Re
     )
     write_statement(folder / "released.parquet", statement)
     statement = load_statement(folder / "released.parquet")
-    return Results(batch, rows, statement, _report(city, batch, rows, statement))
-
-
-def _report(city: City, batch: Batch, rows: list[Released], statement: dict[str, Any]) -> ReleaseReport:
-    import numpy as np
-
-    from dphmm.report import ReleaseReport, Scenery
-    from dphmm.storage.released import released_table
-
-    truth = _truth(city, rows)
-    everywhere = np.ones(city.grid.n_states, dtype=np.bool_)
-    return ReleaseReport(
-        title=f"{city.name}: a simulated city, released",
-        released=released_table(rows, city.grid),
-        space=city.grid,
-        statement=statement,
-        policy=batch.policy,
-        hull=batch.planner.plan(everywhere, everywhere).hulls[0],
-        weights=batch.model.initial,
-        truth=truth,
-        pictured=_widest_day(rows, truth),
-        scenery=Scenery((city.river,), tuple(city.bridges)),
-        notes=[
-            f"{city.name} and its people are simulated: that is why this page may show the truth, and how "
-            "often releases and estimates miss it. A page about real people never could.",
-            "The model was fitted to one half of the people; the other half was released.",
-        ],
-    )
-
-
-def _truth(city: City, rows: list[Released]) -> Any:
-    """The true answers (n, 2) of released rows: known only because the people are simulated."""
-    people = city.released_people
-    states = _states(city, people)
-    assert people.time is not None
-    moments = people.time.tolist()
-    at = {(people.users[u], t): s for u, t, s in zip(people.user.tolist(), moments, states.tolist(), strict=True)}
-    return city.grid.answers[[at[row.user, row.time] for row in rows]]
+    report = demo_report(folder / "released.parquet", city, batch, statement, console)
+    return Results(batch, rows, statement, report)
 
 
 def _states(city: City, people: Trajectories) -> Any:
     """The cell (n,) of every row."""
     assert people.lat is not None and people.lon is not None
     return city.grid.locate(people.lat, people.lon)
-
-
-def _widest_day(rows: list[Released], truth: Any) -> Any:
-    """The rows of the person and day whose way encloses the most land: there is most to be seen."""
-    import numpy as np
-
-    day = 86_400_000_000
-    days = [(row.user, 0 if row.time is None else row.time // day) for row in rows]
-    starts = [i for i in range(len(days)) if i == 0 or days[i] != days[i - 1]]
-    parts = np.split(np.arange(len(rows)), starts[1:])
-
-    def enclosed(part: Any) -> float:
-        x, y = truth[part].T
-        return abs(float(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))))
-
-    return max(parts, key=enclosed)

@@ -1,4 +1,4 @@
-"""Line charts: error over time, and one-dimensional answers over time."""
+"""Line charts: error and degree of protection over time, and one-dimensional answers over time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dphmm.report.content import ReleaseReport
 from dphmm.report.svg import Drawing
 from dphmm.types import FloatArray
 
-_WIDTH, _HEIGHT = 760.0, 250.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 130.0, 30.0, 38.0
+_WIDTH, _HEIGHT = 480.0, 250.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 16.0, 50.0, 40.0
 _BINS = 72
 
 
@@ -27,17 +27,33 @@ class Series:
 
 def error_figure(report: ReleaseReport) -> Drawing | None:
     """Mean distance to the truth over time, of all subjects; None without the truth."""
-    if report.truth is None or len(report.released) == 0:
+    if report.truth is None or not report.known.any():
         return None
     hours, label = _clock(report)
-    z, estimate = report.errors(report.z), report.errors(report.estimate)
-    lines = [_binned("released", "released", hours, z), _binned("estimate", "estimate", hours, estimate)]
-    words = (
-        f"Mean error over all subjects: {report.shown(z.mean())} of the released answers, "
-        f"{report.shown(estimate.mean())} of the Bayes estimates."
-    )
+    answers = [("released", report.z), ("estimate", report.estimate)]
+    if report.smoothed is not None:
+        answers.append(("smoothed", report.smoothed))
+    known = report.known
+    lines = [_binned(kind, kind, hours[known], report.errors(of)[known]) for kind, of in answers]
+    means = [f"{report.shown(report.mean_error(of))} ({kind})" for kind, of in answers]
+    words = f"Mean error over all subjects: {', '.join(means)}."
     y_label = "mean error, m" if report.on_map else "mean error"
     return _chart("error", "Mean error over time", words, lines, label, y_label)
+
+
+def degree_figure(report: ReleaseReport) -> Drawing | None:
+    """Least, mean and largest degree of protection over the pictured subject's steps; None without plans."""
+    if report.timeline is None or not set(report.rows.tolist()) <= report.timeline.plan_of.keys():
+        return None
+    steps = report.released.column("step").to_numpy()[report.rows].astype(np.float64)
+    degrees = np.array(report.timeline.degree_rows(report.rows), dtype=np.float64)
+    lines = [
+        Series(name, style, steps, degrees[:, j])
+        for j, (name, style) in enumerate((("least", "least"), ("mean", "degree"), ("most", "most")))
+    ]
+    low, high = degrees[:, 0].min(), degrees[:, 2].max()
+    words = f"Over {len(steps)} time steps every state is hidden among {low:g} to {high:g} states, itself counted."
+    return _chart("degree", "Degree of protection", words, lines, "time step", "states that hide a state")
 
 
 def trace_figure(report: ReleaseReport) -> Drawing:
@@ -48,8 +64,11 @@ def trace_figure(report: ReleaseReport) -> Drawing:
         Series("released", "released", x, report.z[rows, 0]),
         Series("estimate", "estimate", x, report.estimate[rows, 0]),
     ]
-    if report.truth is not None:
-        lines.insert(0, Series("truth", "truth", x, report.truth[rows, 0]))
+    if report.smoothed is not None:
+        lines.append(Series("smoothed", "smoothed", x, report.smoothed[rows, 0]))
+    known = np.zeros(0, dtype=np.bool_) if report.truth is None else report.known[rows]
+    if report.truth is not None and known.any():
+        lines.insert(0, Series("truth", "truth", x[known], report.truth[rows, 0][known]))
     words = f"The first coordinate of the answers at {len(rows)} time steps: " + ", ".join(s.name for s in lines) + "."
     return _chart("day", f"One subject, {report.subject}", words, lines, label, "answer")
 
@@ -110,9 +129,12 @@ def _chart(name: str, title: str, words: str, lines: list[Series], x_label: str,
     drawing = Drawing(name, _WIDTH, _HEIGHT, title, words)
     axes = _Axes.of(lines, hours=x_label.startswith("hours"))
     axes.draw(drawing, x_label, y_label)
-    for series, at in zip(lines, _apart([float(axes.up(s.y)[-1]) for s in lines]), strict=True):
-        drawing.line(np.stack([axes.across(series.x), axes.up(series.y)], axis=1), series.style)
-        drawing.text(_WIDTH - _RIGHT + 8, at + 4, series.name, f"label name-{series.style}")
+    at = _LEFT
+    for series in lines:
+        drawing.line(np.stack([axes.across(series.x), axes.up(series.y)], axis=1), f"{series.style} line")
+        drawing.line([[at, 32], [at + 22, 32]], f"{series.style} line")
+        drawing.text(at + 28, 36, series.name, f"label name-{series.style}")
+        at += 50 + 7.5 * len(series.name)
     return drawing
 
 
@@ -128,11 +150,3 @@ def _hours(low: float, high: float) -> FloatArray:
     """Parts of a day, or whole days, at most 9 of them."""
     step = next((h for h in (1.0, 3.0, 6.0, 12.0, 24.0) if (high - low) / h <= 8), 24.0 * np.ceil((high - low) / 192))
     return np.asarray(np.arange(np.floor(low / step), np.ceil(high / step - 1e-9) + 1) * step)
-
-
-def _apart(heights: list[float], least: float = 14.0) -> list[float]:
-    """The same heights, pushed down where two labels would overlap."""
-    placed = list(heights)
-    for before, now in zip(np.argsort(heights), np.argsort(heights)[1:], strict=False):
-        placed[now] = max(placed[now], placed[before] + least)
-    return placed

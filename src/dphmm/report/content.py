@@ -1,23 +1,32 @@
-"""What a report is about: a released table, what was promised, and, for simulations only, the truth."""
+"""What a report is about: a released table, what was promised, and, for its owner or of simulations, the truth."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.policy.graph import PolicyGraph
+from dphmm.report.timeline import Timeline
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Rows of one subject that are pictured unless others are chosen.
 _PICTURED = 150
+
+
+class Total(NamedTuple):
+    """Something that was spent: of what, how much, and the sentence that says what the number is."""
+
+    name: str
+    value: str
+    meaning: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +43,12 @@ class ReleaseReport:
 
     ``released``: Arrow table with the columns of released.parquet. ``statement``: its privacy statement.
     ``policy`` and ``hull``: of a typical step, for the picture of who hides among whom. ``weights`` (N,): how
-    much the public model expects each state; shades the map. ``truth`` (n, d): the true answers, row by row;
-    only ever for simulated people, since a page with it is not private. ``pictured``: the rows of one subject
-    that are drawn. ``notes``: sentences for the top of the page.
+    much the public model expects each state; shades the map. ``truth`` (n, d): the true answers, row by row, NaN
+    where a row's true state has none; a page with the truth of real people, who are not ``simulated``, is for the
+    data owner alone and says so. ``smoothed`` (n, d): what all answers together say of each row. ``pictured``:
+    the rows of one subject that are drawn. ``explored``: the rows of each subject, by step, that can be looked at
+    step by step, and ``timeline``: their plans. ``totals``: what was spent, beside the statement's own totals.
+    ``notes``: sentences for the top of the page.
 
     Raises InvalidInput where the parts do not fit together.
     """
@@ -49,7 +61,12 @@ class ReleaseReport:
     hull: SensitivityHull | None = None
     weights: FloatArray | None = None
     truth: FloatArray | None = None
+    simulated: bool = False
+    smoothed: FloatArray | None = None
     pictured: IntArray | None = None
+    explored: Sequence[IntArray] = ()
+    timeline: Timeline | None = None
+    totals: Sequence[Total] = ()
     scenery: Scenery = field(default_factory=Scenery)
     notes: Sequence[str] = ()
 
@@ -58,8 +75,9 @@ class ReleaseReport:
         if missing:
             raise InvalidInput("released", f"no column {min(missing)}", "a table as dphmm release writes it")
         shape = (len(self.released), self.space.dimension)
-        if self.truth is not None and self.truth.shape != shape:
-            raise InvalidInput("truth", f"an array of shape {self.truth.shape}", f"shape {shape}")
+        for name, given in (("truth", self.truth), ("smoothed", self.smoothed)):
+            if given is not None and given.shape != shape:
+                raise InvalidInput(name, f"an array of shape {given.shape}", f"shape {shape}")
 
     @cached_property
     def z(self) -> FloatArray:
@@ -89,6 +107,16 @@ class ReleaseReport:
         return first[:_PICTURED].astype(np.int64)
 
     @property
+    def owner_only(self) -> bool:
+        """Whether the page shows where real people truly were."""
+        return self.truth is not None and not self.simulated
+
+    @cached_property
+    def known(self) -> BoolArray:
+        """The rows (n,) whose true answer is known; needs the truth."""
+        return np.asarray(~np.isnan(self._true()).any(axis=1))
+
+    @property
     def on_map(self) -> bool:
         """Whether answers are metres on a map."""
         return isinstance(self.space, MapSpace)
@@ -103,10 +131,18 @@ class ReleaseReport:
         return str(self.released.column("user")[int(self.rows[0])]) if len(self.rows) else ""
 
     def errors(self, answers: FloatArray) -> FloatArray:
-        """Distance (n,) of answers to the truth, answer units. Needs the truth."""
+        """Distance (n,) of answers to the truth, answer units; NaN where it is not known. Needs the truth."""
+        return np.asarray(np.linalg.norm(answers - self._true(), axis=1))
+
+    def mean_error(self, answers: FloatArray) -> float:
+        """The mean of the errors that are known; NaN where none is."""
+        errors = self.errors(answers)[self.known]
+        return float(errors.mean()) if len(errors) else float("nan")
+
+    def _true(self) -> FloatArray:
         if self.truth is None:
-            raise InvalidInput("truth", None, "the true answers, of simulated people")
-        return np.asarray(np.linalg.norm(answers - self.truth, axis=1))
+            raise InvalidInput("truth", None, "the true answers")
+        return self.truth
 
     def _answers(self, name: str) -> FloatArray:
         axes = range(self.space.dimension)

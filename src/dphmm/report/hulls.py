@@ -27,7 +27,7 @@ def hull_figure(report: ReleaseReport) -> Drawing | None:
         f"Cell {space.names[state]} {joined}; {len(inside)} cells, itself included, lie inside the "
         "sensitivity hull around it."
     )
-    drawing = Drawing("hull", PANEL + 350, PANEL, "Whom one state hides among", words)
+    drawing = Drawing("hull", PANEL, PANEL, "Whom one state hides among", words)
     view = View.around(centre + np.array([[-reach, -reach], [reach, reach]]), 0.0, 0.0, PANEL, 0.0)
     for states, style in (
         (near, "cell"),
@@ -37,26 +37,9 @@ def hull_figure(report: ReleaseReport) -> Drawing | None:
     ):
         draw_cells(drawing, view, space.answers[states], side * view.scale, style)
     drawing.line(view(centre + hull.vertices), "hull", close=True)
-    _key(drawing, f"cell {space.names[state]}", covers_more=len(np.setdiff1d(inside, neighbors)) > 1)
     return drawing
 
 
 def _central(space: StateSpace) -> int:
     middle = (space.answers.min(axis=0) + space.answers.max(axis=0)) / 2
     return int(np.argmin(np.linalg.norm(space.answers - middle, axis=1)))
-
-
-def _key(drawing: Drawing, state: str, covers_more: bool) -> None:
-    entries = [
-        ("cell self", state),
-        ("cell neighbor", "policy neighbours: not to be told apart from it"),
-    ]
-    if covers_more:
-        entries.append(("cell covered", "as well hidden, for free"))
-    x, y = PANEL + 22, 40.0
-    for style, words in entries:
-        drawing.squares([[x, y]], 14, style)
-        drawing.text(x + 22, y + 11, words)
-        y += 28
-    drawing.line([[x, y + 7], [x + 14, y + 7]], "hull")
-    drawing.text(x + 22, y + 11, "the sensitivity hull: the shape of the noise")

@@ -1,4 +1,4 @@
-"""Maps of one subject: truth (of simulated people), releases and estimates."""
+"""Maps of one subject: truth (where it is there), releases and estimates."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import numpy as np
 
 from dphmm.report.content import ReleaseReport
 from dphmm.report.svg import Drawing
-from dphmm.report.view import PANEL, View, draw_cells, outline, spacing
+from dphmm.report.view import PANEL, SHADES, View, draw_cells, outline, shades, spacing
 from dphmm.types import FloatArray, IntArray
 
-_GAP = 18.0
 _TOP = 26.0
 _BOTTOM = 30.0
-_SHADES = 4
 #: Margin around the cells, as a share of their extent.
 _MARGIN = 0.12
 _MANY = 4000
@@ -23,38 +21,67 @@ _LONG_STAY = 6
 _LABELLED_STAYS = 3
 
 
-def day_figure(report: ReleaseReport) -> Drawing:
-    """Side by side: the truth (simulations only), what was released, and what the estimate makes of it."""
-    kinds = ["released", "estimate"] if report.truth is None else ["truth", "released", "estimate"]
-    width = len(kinds) * (PANEL + _GAP) - _GAP
-    words = _day_words(report)
-    drawing = Drawing("day", width, _TOP + PANEL + _BOTTOM, f"One subject, {report.subject}", words)
-    for place, kind in enumerate(kinds):
-        view = View.around(outline(report.space), place * (PANEL + _GAP), _TOP, PANEL, _MARGIN)
-        _panel(drawing, view, report, kind)
-    return drawing
+def day_figures(report: ReleaseReport) -> list[Drawing]:
+    """One after the other: the truth (where it is there), what was released, and what estimates make of it."""
+    kinds = ["released", "estimate"] if report.smoothed is None else ["released", "estimate", "smoothed"]
+    if report.truth is not None:
+        kinds.insert(0, "truth")
+    return [_panel(report, kind) for kind in kinds]
 
 
-def _panel(drawing: Drawing, view: View, report: ReleaseReport, kind: str) -> None:
+def _panel(report: ReleaseReport, kind: str) -> Drawing:
+    title = _title(report, kind)
+    drawing = Drawing(f"day-{kind}", PANEL, _TOP + PANEL + _BOTTOM, title, _words(report, kind))
+    view = View.around(outline(report.space), 0.0, _TOP, PANEL, _MARGIN)
     _ground(drawing, view, report)
-    rows = report.rows
-    if kind != "truth" and report.truth is not None:
-        drawing.line(view(report.truth[rows]), "truth faint")
-    if kind == "truth" and report.truth is not None:
-        _stays(drawing, view, report, report.truth[rows])
+    rows, truth = report.rows, report.truth
+    path = None if truth is None else truth[rows][report.known[rows]]
+    if kind != "truth" and path is not None:
+        drawing.line(view(path), "truth faint")
+    if kind == "truth" and path is not None:
+        _stays(drawing, view, report, path, rows[report.known[rows]])
     elif kind == "released":
         points, outside = _kept_inside(view(report.z[rows]), view)
         drawing.crosses(points[~outside], 4.4, "released")
         drawing.circles(points[outside], 2.2, "released outside")
     else:
-        points = view(report.estimate[rows])
-        drawing.line(points, "estimate")
-        drawing.circles(points, 1.8, "estimate dot")
+        points = view((report.estimate if kind == "estimate" else _smoothed(report))[rows])
+        drawing.line(points, kind)
+        drawing.circles(points, 1.8, f"{kind} dot")
     drawing.frame(view.left, view.top, PANEL, PANEL, "frame")
-    title = {"truth": "Truth (simulated)", "released": "Released", "estimate": "Bayes estimate"}[kind]
     drawing.text(view.left, view.top - 9, title, "heading")
     if report.on_map:
         _scale_bar(drawing, view)
+    return drawing
+
+
+def _title(report: ReleaseReport, kind: str) -> str:
+    truth = "Truth (simulated)" if report.simulated else "Truth"
+    return {"truth": truth, "released": "Released", "estimate": "Bayes estimate", "smoothed": "With later answers"}[
+        kind
+    ]
+
+
+def _words(report: ReleaseReport, kind: str) -> str:
+    steps = f"{len(report.rows)} time steps of {report.subject}"
+    if kind == "truth":
+        return f"Map of {steps}: the true path with a circle at each stay."
+    said = {
+        "released": "the released answers as crosses",
+        "estimate": "the Bayes estimate as a line with dots",
+        "smoothed": "the estimate from all answers, later ones too, as a line with dots",
+    }[kind]
+    known = None if report.truth is None else report.known[report.rows]
+    if known is None or not known.any():
+        return f"Map of {steps}: {said}."
+    answers = {"released": report.z, "estimate": report.estimate}.get(kind)
+    errors = report.errors(_smoothed(report) if answers is None else answers)[report.rows][known]
+    return f"Map of {steps}: {said} (mean error {report.shown(float(errors.mean()))}), the true path behind."
+
+
+def _smoothed(report: ReleaseReport) -> FloatArray:
+    assert report.smoothed is not None
+    return report.smoothed
 
 
 def _ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
@@ -64,19 +91,11 @@ def _ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
     space = report.space
     if space.n_states <= _MANY:
         side = spacing(space) * view.scale
-        shade = _shades(report.weights, space.n_states)
-        for level in range(_SHADES + 1):
+        shade = shades(report.weights, space.n_states)
+        for level in range(SHADES + 1):
             draw_cells(drawing, view, space.answers[shade == level], side, f"cell shade{level}")
     for road in report.scenery.roads:
         drawing.line(view(road), "road")
-
-
-def _shades(weights: FloatArray | None, n_states: int) -> IntArray:
-    """How dark each cell is drawn, 0.._SHADES: by the logarithm of what the public model expects."""
-    if weights is None or not np.any(weights > 0):
-        return np.zeros(n_states, dtype=np.int64)
-    logs = np.log(np.maximum(weights, weights.max() * 1e-3) / weights.max()) / np.log(1e-3)
-    return np.asarray(np.ceil((1 - logs) * _SHADES).astype(np.int64))
 
 
 def _kept_inside(points: FloatArray, view: View) -> tuple[FloatArray, Any]:
@@ -86,14 +105,14 @@ def _kept_inside(points: FloatArray, view: View) -> tuple[FloatArray, Any]:
     return moved, np.any(moved != points, axis=1)
 
 
-def _stays(drawing: Drawing, view: View, report: ReleaseReport, truth: FloatArray) -> None:
+def _stays(drawing: Drawing, view: View, report: ReleaseReport, truth: FloatArray, rows: IntArray) -> None:
     """The path, a circle per place as large as the time spent there, and the hours of the longest stays."""
     drawing.line(view(truth), "truth")
     places, counts = np.unique(truth, axis=0, return_counts=True)
     drawing.circles(view(places), 1.6 + 0.75 * np.sqrt(counts), "truth dot")
     if report.time is None:
         return
-    clock, left = report.time[report.rows], np.ones(len(truth), dtype=np.bool_)
+    clock, left = report.time[rows], np.ones(len(truth), dtype=np.bool_)
     for _ in range(_LABELLED_STAYS):
         places, counts = np.unique(truth[left], axis=0, return_counts=True)
         if len(counts) == 0 or counts.max() < _LONG_STAY:
@@ -135,13 +154,3 @@ def _scale_bar(drawing: Drawing, view: View) -> None:
     drawing.line([[view.left, y], [view.left + length * view.scale, y]], "scale")
     shown = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"
     drawing.text(view.left + length * view.scale + 6, y + 4, shown, "label")
-
-
-def _day_words(report: ReleaseReport) -> str:
-    parts = ["the released answers as crosses", "the Bayes estimate as a line with dots"]
-    if report.truth is not None:
-        errors = [report.shown(report.errors(of)[report.rows].mean()) for of in (report.z, report.estimate)]
-        parts.insert(0, "the true path with a circle at each stay")
-        parts[1] += f" (mean error {errors[0]})"
-        parts[2] += f" (mean error {errors[1]})"
-    return f"Maps of the same {len(report.rows)} time steps: " + "; ".join(parts) + "."

@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from html import escape
-from typing import Any
 
 import numpy as np
 
-from dphmm.report.charts import error_figure, trace_figure
+from dphmm.report.charts import degree_figure, error_figure, trace_figure
 from dphmm.report.content import ReleaseReport
 from dphmm.report.hulls import hull_figure
-from dphmm.report.maps import day_figure
+from dphmm.report.maps import day_figures
 from dphmm.report.svg import Drawing
+from dphmm.types import FloatArray
 
 Cells = Sequence[object]
 
@@ -22,28 +22,39 @@ Cells = Sequence[object]
 def head(report: ReleaseReport) -> str:
     """Title, what was promised in two sentences, and what the reader must know first."""
     statement = report.statement
+    owner = f'<p class="owner" role="alert"><strong>{_OWNER[0]}</strong> {_OWNER[1]}</p>' if report.owner_only else ""
     loud = "".join(
         f'<p class="loud"><strong>Not private:</strong> {escape(why)}.</p>' for why in statement["not_private_because"]
     )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
     promise = "".join(f"<p>{escape(sentence)}</p>" for sentence in statement["promise"]["meaning"])
-    return f"<header><h1>{escape(report.title)}</h1>{loud}{notes}</header>" + section(
+    return f"<header>{owner}<h1>{escape(report.title)}</h1>{loud}{notes}</header>" + section(
         "promise", "What was promised", promise + _tiles(report)
     )
 
 
+_OWNER = (
+    "For the data owner alone.",
+    "This page shows where real people truly were. It is no release: nothing protects them from whoever reads it.",
+)
+
+
 def pictures(report: ReleaseReport) -> str:
-    """The day of one subject, the error over time, and the hull."""
+    """The day of one subject, the error and the protection over time, and the hull."""
     parts = []
     if len(report.rows):
-        day = day_figure(report) if report.space.dimension == 2 else trace_figure(report)
-        parts.append(section("day", "One subject", figure(day, _day_caption(report))))
+        drawings = day_figures(report) if report.space.dimension > 1 else [trace_figure(report)]
+        name = f"One subject: {report.subject}"
+        parts.append(section("day", name, figure(drawings, _day_caption(report))))
     error = error_figure(report)
     if error is not None:
-        parts.append(section("error", "How far off", figure(error, "") + _error_table(report)))
+        parts.append(section("error", "How far off", figure([error], "") + _error_table(report)))
+    degree = degree_figure(report)
+    if degree is not None:
+        parts.append(section("degree", "Among how many a state hides", figure([degree], _DEGREE_CAPTION)))
     hull = hull_figure(report)
     if hull is not None:
-        parts.append(section("hidden", "Whom a state hides among", figure(hull, _HULL_CAPTION)))
+        parts.append(section("hidden", "Whom a state hides among", figure([hull], _HULL_CAPTION, _KEY)))
     return "".join(parts)
 
 
@@ -66,7 +77,8 @@ def costs(report: ReleaseReport) -> str:
     ]
     heading = ("", "value", "what it means")
     after = f"<p>The sums are of {escape(totals['of'])}.</p>"
-    return section("costs", "What it cost", table(heading, rows) + after)
+    more = "<h3>Over time</h3>" + table(heading, report.totals, "wordy") if report.totals else ""
+    return section("costs", "What it cost", table(heading, rows, "wordy") + after + more)
 
 
 def limits(report: ReleaseReport) -> str:
@@ -105,7 +117,7 @@ def parameters(report: ReleaseReport) -> str:
     ]
     if "file" in s:
         rows.append((f"hash of {s['file']['name']}", s["file"]["sha256"]))
-    return section("parameters", "Parameters and hashes", table(("", ""), rows, style="parameters"))
+    return section("parameters", "Parameters and hashes", table(("", ""), rows, style="parameters wordy"))
 
 
 def section(name: str, title: str, content: str) -> str:
@@ -113,10 +125,10 @@ def section(name: str, title: str, content: str) -> str:
     return f'<section aria-labelledby="{name}-h"><h2 id="{name}-h">{escape(title)}</h2>{content}</section>'
 
 
-def figure(drawing: Drawing, caption: str) -> str:
-    """A picture and what to see in it."""
+def figure(drawings: Sequence[Drawing], caption: str, key: str = "") -> str:
+    """Pictures side by side, and what to see in them; ``key`` is HTML."""
     told = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return f"<figure>{drawing}{told}</figure>"
+    return f'<figure><div class="panels">{"".join(map(str, drawings))}{key}</div>{told}</figure>'
 
 
 def table(heading: Cells, rows: Iterable[Cells], style: str = "") -> str:
@@ -147,21 +159,23 @@ def _tiles(report: ReleaseReport) -> str:
         (f"{published['subjects']:,}", "subjects"),
         (short(report.statement["epsilon"]), "epsilon of each"),
     ]
-    if report.truth is not None and len(report.released):
-        tiles.append((report.shown(report.errors(report.z).mean()), "mean error as released"))
-        tiles.append((report.shown(report.errors(report.estimate).mean()), "mean error of the estimate"))
+    if report.truth is not None and report.known.any():
+        tiles.append((report.shown(report.mean_error(report.z)), "mean error as released"))
+        tiles.append((report.shown(report.mean_error(report.estimate)), "mean error of the estimate"))
+        if report.smoothed is not None:
+            tiles.append((report.shown(report.mean_error(report.smoothed)), "mean error with later answers"))
     inside = "".join(f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>" for value, what in tiles)
     return f'<dl class="tiles">{inside}</dl>'
 
 
 def _error_table(report: ReleaseReport) -> str:
-    def row(name: str, errors: Any) -> Cells:
+    def row(name: str, answers: FloatArray) -> Cells:
+        errors = report.errors(answers)[report.known]
         return name, *(report.shown(value) for value in (errors.mean(), *np.quantile(errors, (0.5, 0.9))))
 
-    rows = [
-        row("as released", report.errors(report.z)),
-        row("Bayes estimate", report.errors(report.estimate)),
-    ]
+    rows = [row("as released", report.z), row("Bayes estimate", report.estimate)]
+    if report.smoothed is not None:
+        rows.append(row("with later answers", report.smoothed))
     return table(("distance to the truth", "mean", "median", "9 in 10 below"), rows, style="numbers")
 
 
@@ -181,10 +195,14 @@ def _brief(value: object) -> bool:
 def _day_caption(report: ReleaseReport) -> str:
     said = (
         "The estimate is computed from the released answers and the public model alone: anybody can do it, "
-        "and it costs no privacy. Rings at the border are releases that lie farther out."
+        "and it costs no privacy."
     )
-    if report.space.dimension != 2:
-        said = said.partition(" Rings")[0]
+    if report.smoothed is not None:
+        said += " With later answers means: from all answers of the subject, those after a step too."
+    if report.space.dimension > 1:
+        said += " Rings at the border are releases that lie farther out."
+    if report.space.dimension > 2:
+        said += f" Of the {report.space.dimension} numbers of an answer the first two are drawn."
     if report.truth is None:
         return said
     return (
@@ -198,4 +216,14 @@ def _day_caption(report: ReleaseReport) -> str:
 _HULL_CAPTION = (
     "The noise of a release has the shape of the sensitivity hull: wherever a policy neighbour is, moving "
     "the true cell there changes the probability of every answer by at most the factor exp(epsilon)."
+)
+_DEGREE_CAPTION = (
+    "The degree of protection of a state is the number of states, itself counted, that no answer tells from it by more "
+    "than the factor exp(epsilon). It is counted for every state of a step; the pictured subject's steps are shown."
+)
+_KEY = (
+    '<ul class="key"><li><span class="swatch self"></span>one state</li>'
+    '<li><span class="swatch neighbor"></span>its policy neighbours: not to be told apart from it</li>'
+    '<li><span class="swatch covered"></span>as well hidden, for free</li>'
+    '<li><span class="swatch hullline"></span>the sensitivity hull: the shape of the noise</li></ul>'
 )

@@ -56,7 +56,8 @@ class Drawing:
         self._parts.append(f'<rect class="{style}" {place}/>')
 
     def __str__(self) -> str:
-        size = f'viewBox="0 0 {number(self.width)} {number(self.height)}" style="max-width:{self.width:.0f}px"'
+        width, height = number(self.width), number(self.height)
+        size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
         names = f'role="img" aria-labelledby="{self.name}-title {self.name}-words"'
         return f"<svg {size} {names}>{self._head}{''.join(self._parts)}</svg>"
 

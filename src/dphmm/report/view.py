@@ -10,10 +10,12 @@ import numpy as np
 from dphmm.report.svg import Drawing
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
-from dphmm.types import FloatArray
+from dphmm.types import FloatArray, IntArray
 
 #: Side of a square map in picture units.
 PANEL = 300.0
+#: Shades of a map, from least to most expected.
+SHADES = 4
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,20 @@ def spacing(space: StateSpace) -> float:
 
 
 def outline(space: StateSpace) -> FloatArray:
-    """The south-west and north-east corner (2, 2) of all cells."""
+    """The south-west and north-east corner (2, 2) of all cells, by the first two numbers of their answers."""
     half = spacing(space) / 2
     low, high = space.answers.min(axis=0) - half, space.answers.max(axis=0) + half
-    return np.stack([low, high])
+    return np.stack([low, high])[:, :2]
 
 
 def draw_cells(drawing: Drawing, view: View, centres: FloatArray, side: float, style: str) -> None:
     """Squares of ``side`` picture units around centres (n, 2) in answer units, a hair apart."""
     drawing.squares(view(centres) - side / 2 + 0.4, side - 0.8, style)
+
+
+def shades(weights: FloatArray | None, n_states: int) -> IntArray:
+    """How dark each cell is drawn, 0..SHADES: by the logarithm of what the public model expects."""
+    if weights is None or not np.any(weights > 0):
+        return np.zeros(n_states, dtype=np.int64)
+    logs = np.log(np.maximum(weights, weights.max() * 1e-3) / weights.max()) / np.log(1e-3)
+    return np.asarray(np.ceil((1 - logs) * SHADES).astype(np.int64))

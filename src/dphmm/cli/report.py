@@ -1,0 +1,90 @@
+"""dphmm report: one released file as a page to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dphmm.cli.console import Console, Row, print_json
+from dphmm.cli.options import CONTEXT, force, messages, new_output, output
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.report.content import ReleaseReport
+
+
+@click.command("report", context_settings=CONTEXT)
+@click.argument("released", metavar="RELEASED")
+@click.option("--model", required=True, metavar="M", help="The model that the release was made with.")
+@click.option("--policy", metavar="P", help="Its policy  [default: as the privacy statement describes it]")
+@output("report.html")
+@click.option("--ledger", metavar="L", help="The ledger it is stored in: totals over all its files, rows compared.")
+@click.option("--smoothed", metavar="S", help="Its rows smoothed (dphmm smooth), to be shown beside the estimates.")
+@click.option("--truth", metavar="T", help="The trajectories, which only you have: the page is then for you alone.")
+@click.option("--user", "users", metavar="U", multiple=True, help="Whom to show step by step; may be repeated.")
+@click.option("--title", metavar="TEXT", help="The heading of the page.")
+@click.option("--figures", metavar="DIR", help="Also write the pictures, as SVG and PNG, to this folder.")
+@force
+@messages
+def report(**given: Any) -> int:
+    """Make one HTML page of a released file: to look at, to keep beside it, to give away with it.
+
+    A map with every step of some subjects, what hid them, the guarantee in plain words, what it does not promise, and
+    what was spent. The page loads nothing and opens from disk. The plans of its steps are made again from public data
+    and must be those of the release. With --truth it also shows the errors, and is no longer a release.
+    """
+    from dphmm.cli.report_figures import check_figures, write_figures
+    from dphmm.cli.report_inputs import gathered
+    from dphmm.report import write_report
+
+    console = Console(given["quiet"])
+    inputs = [given[name] for name in ("released", "model", "policy", "ledger", "smoothed", "truth") if given[name]]
+    new_output(given["output"], inputs, given["force"])
+    if Path(given["output"]).suffix.lower() not in (".html", ".htm"):
+        raise InvalidInput("-o", given["output"], "a name ending in .html")
+    check_figures(given["figures"])
+    with console.progress("report") as progress:
+        made = gathered(given, console, progress)
+    path = write_report(given["output"], made)
+    figures = [] if given["figures"] is None else write_figures(Path(given["figures"]), made)
+    if made.owner_only:
+        console.warn(_owner_words(path))
+    document = _document(made, path, figures)
+    if given["as_json"]:
+        print_json(document)
+    console.say(_summary(document))
+    return 0
+
+
+def _owner_words(path: Path) -> str:
+    hint = "" if "owner" in path.name else f"; a name such as {path.stem}.owner.html would say so"
+    return f"{path.name} shows where people truly were: for the data owner alone, readable by you only{hint}"
+
+
+def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str, Any]:
+    return {
+        "output": str(path),
+        "bytes": path.stat().st_size,
+        "rows": len(made.released),
+        "subjects": made.statement["published"]["subjects"],
+        "subjects_step_by_step": len(made.explored),
+        "rows_step_by_step": sum(len(rows) for rows in made.explored),
+        "plans": None if made.timeline is None else len(made.timeline.plans),
+        "owner_only": made.owner_only,
+        "private": made.statement["private"] is True and not made.owner_only,
+        "figures": [str(figure) for figure in figures],
+    }
+
+
+def _summary(document: Mapping[str, Any]) -> list[Row]:
+    plans = "not shown: no policy was given" if document["plans"] is None else f"{document['plans']}, made again"
+    rows = [
+        ("rows", f"{document['rows']:,} of {document['subjects']:,} subjects"),
+        ("step by step", f"{document['rows_step_by_step']:,} rows of {document['subjects_step_by_step']:,} subjects"),
+        ("plans", plans),
+        ("written", f"{document['output']} ({document['bytes'] / 1e6:.1f} MB)"),
+    ]
+    return rows + ([("figures", str(len(document["figures"])))] if document["figures"] else [])

@@ -1,0 +1,174 @@
+"""What a page is made of, read from files; each that does not belong to the release is refused in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dphmm.cli.options import loaded_model, loaded_policy
+from dphmm.cli.wording import named
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.audit.released_file import ReleasedFile
+    from dphmm.batch import Progress
+    from dphmm.cli.console import Console
+    from dphmm.markov.model import MarkovModel
+    from dphmm.policy.graph import PolicyGraph
+    from dphmm.report.assembling import Made
+    from dphmm.report.content import ReleaseReport
+    from dphmm.session.options import Options
+    from dphmm.states.space import StateSpace
+    from dphmm.types import IntArray
+
+_NOTHING_ELSE = dict.fromkeys(("epsilon", "constraint", "mechanism", "scope", "flat", "start"))
+_OPTIONS = {
+    "user": "--user",
+    "ledger": "--ledger",
+    "smoothed": "--smoothed",
+    "truth": "--truth",
+    "released": "RELEASED",
+}
+_NO_POLICY = (
+    "The policy was not given, and the privacy statement has only its hash: what hides a state at each step is not "
+    "shown."
+)
+
+
+def gathered(given: Mapping[str, Any], console: Console, progress: Progress | None) -> ReleaseReport:
+    """The report that the command line asks for. Raises InvalidInput."""
+    from dphmm.storage.inputs import checked_input, steady
+
+    path = checked_input(given["released"], "RELEASED")
+    model, space = loaded_model(given["model"])
+    try:
+        with steady(path) as sha256:
+            file = _released(path, space)
+        return _report(given, path, sha256, file, (model, space), console, progress)
+    except InvalidInput as error:
+        raise named(error, _OPTIONS) from None
+
+
+def _report(
+    given: Mapping[str, Any],
+    path: Path,
+    sha256: str,
+    file: ReleasedFile,
+    public: tuple[MarkovModel, StateSpace],
+    console: Console,
+    progress: Progress | None,
+) -> ReleaseReport:
+    from contextlib import ExitStack
+    from dataclasses import replace
+
+    from dphmm.audit.released import opened
+    from dphmm.cli.report_totals import totals
+    from dphmm.report.assembling import release_report
+
+    made, notes = _made(given, path, sha256, file, public, console)
+    parts = _beside(given, file, public)
+    if parts.get("truth") is not None:
+        notes.append("This page was made with the true trajectories; leave out --truth for one that can be published.")
+    title = given["title"] or f"What was released: {path.name}"
+    with ExitStack() as held:
+        ledger = None if given["ledger"] is None else held.enter_context(opened(given["ledger"]))
+        report, plans = release_report(
+            title, file, made, users=given["users"], ledger=ledger, progress=progress, notes=notes, **parts
+        )
+        spent = totals(report, ledger, made, plans)
+    return replace(report, totals=spent, pictured=_pictured(report))
+
+
+def _pictured(report: ReleaseReport) -> IntArray:
+    """The first day of the first explored subject; where there are no times, some steps."""
+    rows = report.explored[0][:_PICTURED]
+    if report.time is None:
+        return rows
+    days = report.time[rows] // 86_400
+    first: IntArray = rows[days == days[0]]
+    return first
+
+
+#: Steps of a picture at most: those of a day, one a minute.
+_PICTURED = 1440
+
+
+def _released(path: Path, space: StateSpace) -> ReleasedFile:
+    """The released file; what an audit would convict it for is refused here."""
+    from dphmm.audit.findings import Findings
+    from dphmm.audit.released_file import ReleasedFile
+
+    findings = Findings()
+    file = ReleasedFile.read(path, space, findings)
+    if findings.sentences:
+        raise InvalidInput("RELEASED", findings.sentences[0], "a file as dphmm release wrote it; dphmm audit says more")
+    return file
+
+
+def _made(
+    given: Mapping[str, Any],
+    path: Path,
+    sha256: str,
+    file: ReleasedFile,
+    public: tuple[MarkovModel, StateSpace],
+    console: Console,
+) -> tuple[Made, list[str]]:
+    """What the release was made with, as its statement says and the files confirm; and notes for the page."""
+    from dphmm.report.assembling import Made
+    from dphmm.report.stated import checked_statement
+    from dphmm.storage.statement import load_statement, statement_path
+
+    model, space = public
+    name = statement_path(path).name
+    statement = checked_statement(load_statement(path), name)
+    if statement["model"]["sha256"] != model.digest:
+        raise InvalidInput("--model", f"another model than {name} names", "the model of the release")
+    policy = _policy(given, statement, model, space)
+    notes = []
+    if statement.get("file", {}).get("sha256") != sha256:
+        notes.append(f"{path.name} was changed since its privacy statement was written.")
+        console.warn(f"{path.name} was changed since {name} was written")
+    if policy is None:
+        return Made(model, space, statement), [*notes, _NO_POLICY]
+    return Made(model, space, statement, policy, _options(path, sha256, file, (model, policy, space), console)), notes
+
+
+def _policy(
+    given: Mapping[str, Any], statement: Mapping[str, Any], model: MarkovModel, space: StateSpace
+) -> PolicyGraph | None:
+    """The policy that was given, or the one that the statement describes, where it does."""
+    from dphmm.policy._kinds import from_description
+
+    if given["policy"] is not None:
+        return loaded_policy(given["policy"], model)
+    described = statement["policy"]
+    if described["parameters"] is None:
+        return None
+    try:
+        policy = from_description({**described["parameters"], "kind": described["kind"]}, space, model)
+    except InvalidInput:
+        policy = None
+    return policy if policy is not None and policy.digest == described["sha256"] else None
+
+
+def _options(path: Path, sha256: str, file: ReleasedFile, public: Any, console: Console) -> Options:
+    from dphmm.cli.smooth_options import release_options
+    from dphmm.storage.smoothed import ReleasedRows
+
+    rows = ReleasedRows(file.users, None, file.step, file.lattice, file.epsilon, file.plans)
+    return release_options(path, sha256, rows, public, _NOTHING_ELSE, console)[0]
+
+
+def _beside(given: Mapping[str, Any], file: ReleasedFile, public: tuple[MarkovModel, StateSpace]) -> dict[str, Any]:
+    """The smoothed rows and the truth, where they were given."""
+    from dphmm.audit.attacks.truth import truth_of
+    from dphmm.report.companions import smoothed_answers, true_answers
+
+    model, space = public
+    parts: dict[str, Any] = {}
+    if given["smoothed"] is not None:
+        parts["smoothed"] = smoothed_answers(given["smoothed"], file, space)
+    if given["truth"] is not None:
+        parts["truth"] = true_answers(truth_of(file, given["truth"], model, space), space)
+    return parts

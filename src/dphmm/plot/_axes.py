@@ -1,0 +1,76 @@
+"""Axes to draw on, and how each kind of answer looks in every picture."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.report.figures import COLOURS
+from dphmm.states.space import StateSpace
+from dphmm.types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, VERMILION, GREEN, PURPLE, BLACK = COLOURS[:5]
+GREY = "#8a94a3"
+
+
+class Look(NamedTuple):
+    """Colour, mark and line of one kind of answer."""
+
+    colour: str
+    mark: str
+    line: str
+
+
+LOOKS = {
+    "truth": Look(BLACK, "s", "-"),
+    "released": Look(VERMILION, "x", ":"),
+    "estimate": Look(BLUE, "o", "--"),
+    "smoothed": Look(GREEN, "^", "-."),
+}
+
+
+def axes(ax: Axes | None) -> Axes:
+    """The axes that were given, or those of a new figure. Raises InvalidInput where matplotlib is missing."""
+    if ax is not None:
+        return ax
+    if find_spec("matplotlib") is None:
+        raise InvalidInput("matplotlib", "a Python without it", "pip install 'dphmm[plot]'")
+    from matplotlib import pyplot
+
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def plain(ax: Axes) -> Axes:
+    """Axes with a light grid."""
+    ax.grid(color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def in_plane(space: StateSpace, points: Any) -> FloatArray:
+    """The first two numbers of answers (n, d); 0 for the second where there is but one."""
+    given = np.asarray(points, dtype=np.float64)
+    given = given.reshape(-1, space.dimension)
+    return given[:, :2] if space.dimension > 1 else np.stack([given[:, 0], np.zeros(len(given))], axis=1)
+
+
+def ground(space: StateSpace, ax: Axes) -> Axes:
+    """The states as small grey dots, with one scale on maps."""
+    from dphmm.states.maps import MapSpace
+
+    points = in_plane(space, space.answers)
+    ax.plot(points[:, 0], points[:, 1], ".", color="#c9d0da", markersize=3, zorder=0, rasterized=len(points) > 5000)
+    if isinstance(space, MapSpace):
+        ax.set_aspect("equal")
+        ax.set(xlabel="metres east", ylabel="metres north")
+    elif space.dimension == 1:
+        ax.set(xlabel="answer", yticks=[])
+    else:
+        ax.set(xlabel="answer, first number", ylabel="second number")
+    return ax

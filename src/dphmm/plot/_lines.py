@@ -1,0 +1,90 @@
+"""Numbers over time, and mechanisms side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.plot._axes import BLACK, BLUE, LOOKS, axes, plain
+from dphmm.plot._columns import Columns
+from dphmm.states.space import StateSpace
+from dphmm.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def error_over_time(
+    released: Any,
+    truth: Any,
+    space: StateSpace,
+    *,
+    user: str | None = None,
+    smoothed: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The distance of answers to the truth, step by step: the mean over subjects, or of one ``user``.
+
+    ``truth``, ``smoothed``: answers (n, d) or states (n,) of every row of the table. For simulations, and for the data
+    owner alone.
+    """
+    columns = Columns.of(released, user)
+    true = columns.given(truth, "truth", space)
+    answers = {"released": columns.answers("z", space), "estimate": columns.answers("estimate", space)}
+    if smoothed is not None:
+        answers["smoothed"] = columns.given(smoothed, "smoothed", space)
+    known = ~np.isnan(true).any(axis=1)
+    if not known.any():
+        raise InvalidInput("truth", "no row with a true state", "at least one")
+    ax = plain(axes(ax))
+    for kind, values in answers.items():
+        look = LOOKS[kind]
+        steps, means = _by_step(columns.step[known], np.linalg.norm(values - true, axis=1)[known])
+        ax.plot(steps, means, color=look.colour, linestyle=look.line, label=kind)
+    unit = ", m" if hasattr(space, "projection") else ""
+    ax.set(xlabel="time step", ylabel=f"mean error{unit}", title="Error over time")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return ax
+
+
+def spent(released: Any, *, user: str | None = None, ax: Axes | None = None) -> Axes:
+    """The sums of costs and of epsilons over one subject's steps; ``user`` is the first row's by default.
+
+    The sum of costs bounds the loss over time (Theorem 7.2); the sum of epsilons is no bound. A cost without bound ends
+    its line.
+    """
+    columns = Columns.of(released, user if user is not None else Columns.of(released, None).first_user)
+    ax = plain(axes(ax))
+    with np.errstate(invalid="ignore"):
+        cost = np.cumsum(columns.numbers("cost"))
+    ax.plot(columns.step, np.where(np.isfinite(cost), cost, np.nan), color=BLACK, label="sum of costs")
+    ax.plot(
+        columns.step,
+        np.cumsum(columns.numbers("epsilon")),
+        color=BLUE,
+        linestyle="--",
+        label="sum of epsilons: no bound",
+    )
+    ax.set(xlabel="time step", ylabel="spent", title="What was spent")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return ax
+
+
+def scales(comparison: Any, *, ax: Axes | None = None) -> Axes:
+    """The noise scales of `dphmm.dependent.compare` side by side, with the true epsilon where it is known."""
+    from dphmm.dependent import Comparison
+
+    if not isinstance(comparison, Comparison):
+        raise InvalidInput("comparison", type(comparison).__name__, "what dphmm.dependent.compare gives")
+    drawn: Axes = comparison.plot(axes(ax))
+    return drawn
+
+
+def _by_step(steps: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The mean at each step."""
+    distinct, number, counts = np.unique(steps, return_inverse=True, return_counts=True)
+    return distinct, np.bincount(number, weights=values) / counts

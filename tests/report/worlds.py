@@ -1,0 +1,205 @@
+"""Small releases of every kind of states, made by the commands: what a page must be able to show."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from click.testing import CliRunner, Result
+
+from dphmm.cli.app import app
+from dphmm.samplers.entropy import ReplayBits
+
+BBOX = "10.0,50.0,10.056,50.036"
+EVIL = "<img src=x onerror=alert(1)>&\"'"
+TRAP = "</script><script>alert(2)</script>"
+
+
+def run(*arguments: object, code: int = 0) -> Result:
+    """A command, its exit code checked."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.stderr
+    return result
+
+
+def table(path: Path, header: list[str], rows: list[list[Any]]) -> Path:
+    """A CSV file."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerows([header, *rows])
+    return path
+
+
+def walks(users: list[str], steps: int, seed: int, side: int = 4) -> list[list[Any]]:
+    """Rows user, t, lat, lon of walkers on a square of 1 km cells, one every five minutes."""
+    rng = np.random.default_rng(seed)
+    rows: list[list[Any]] = []
+    for user in users:
+        cell = rng.integers(0, side, 2)
+        for step in range(steps):
+            cell = np.clip(cell + rng.integers(-1, 2, 2), 0, side - 1)
+            lat, lon = 50.0 + (cell[1] + 0.5) * 0.0089, 10.0 + (cell[0] + 0.5) * 0.0139
+            clock = f"2024-05-06T{8 + step // 12:02d}:{5 * (step % 12):02d}:00Z"
+            rows.append([user, clock, f"{lat:.6f}", f"{lon:.6f}"])
+    return rows
+
+
+class Fixed(ReplayBits):
+    """The same noise every time, of pages that look as if it were secure: for tests of pages alone."""
+
+    secure = True
+
+
+def released(folder: Path, *options: object, rows: str = "walks.csv") -> Path:
+    """Release a folder's rows under its model and policy, with fixed noise; the folder."""
+    bits = Fixed(11)
+    with patch("dphmm.samplers.entropy._process_bits", lambda: bits):
+        run(
+            "release", folder / rows, "--model", folder / "model.npz", "--policy", folder / "policy.json", "--epsilon",
+            1, "-o", folder / "released.parquet", "--ledger", folder / "ledger.db", *options,
+        )  # fmt: skip
+    run(
+        "smooth", folder / "released.parquet", "--model", folder / "model.npz", "--policy", folder / "policy.json",
+        "-o", folder / "smoothed.parquet",
+    )  # fmt: skip
+    return folder
+
+
+def grid(folder: Path, *options: object, users: tuple[str, ...] = ("u1", "u2", "u3")) -> Path:
+    """Walkers on a grid, under a radius policy."""
+    table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
+    table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(list(users), 12, 7))
+    run("fit", folder / "people.csv", "-o", folder / "model.npz", "--grid", "1km", "--bbox", BBOX, "--step", "5min")
+    run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "1.5km")
+    return released(folder, *options)
+
+
+def delta(folder: Path) -> Path:
+    """The same on delta-sets: every step of every subject has a plan of its own."""
+    return grid(folder, "--constraint", "delta=0.2")
+
+
+def components(folder: Path) -> Path:
+    """Two groups of cells that need not be hidden among each other, each with noise of its own."""
+    table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
+    table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1"], 12, 7))
+    run("fit", folder / "people.csv", "-o", folder / "model.npz", "--grid", "1km", "--bbox", BBOX, "--step", "5min")
+    import dphmm
+
+    names = dphmm.load_model(folder / "model.npz").space.names
+    table(folder / "labels.csv", ["state", "label"], [[n, "west" if n[1] in "01" else "east"] for n in names])
+    labels = ("--labels", folder / "labels.csv")
+    run("policy", "categorical", folder / "model.npz", "-o", folder / "policy.json", *labels)
+    return released(folder, "--scope", "component")
+
+
+def lonely(folder: Path) -> Path:
+    """One policy edge: all other states are joined to a partner by protection, and hulls may stay flat."""
+    table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
+    table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1", "u2"], 12, 7))
+    run("fit", folder / "people.csv", "-o", folder / "model.npz", "--grid", "1km", "--bbox", BBOX, "--step", "5min")
+    table(folder / "edges.csv", ["source", "target"], [["x0y0", "x1y0"]])
+    run("policy", "edges", folder / "model.npz", "-o", folder / "policy.json", "--graph", folder / "edges.csv")
+    return released(folder, "--flat", "allow")
+
+
+def constant(folder: Path) -> Path:
+    """Everybody begins in one known state: the first answer is a public constant."""
+    names = ("home", "street", "work", "shop")
+    visits = [[f"v{user}", name] for user in range(3) for name in ("home", "street", names[user + 1], "street", "home")]
+    table(folder / "walks.csv", ["user", "state"], visits)
+    given = ("--state-column", "state", "--initial", "first")
+    run("fit", folder / "walks.csv", "-o", folder / "model.npz", *given)
+    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
+    return released(folder, "--start", "at")
+
+
+def hexagons(folder: Path) -> Path:
+    """H3 cells."""
+    table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
+    table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1", "u2"], 12, 7))
+    run("fit", folder / "people.csv", "-o", folder / "model.npz", "--h3", 8, "--step", "5min")
+    run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "2km")
+    return released(folder)
+
+
+def pages(folder: Path, names: tuple[str, ...] = ("alpha", "beta", "gamma", "delta")) -> Path:
+    """Pages of a site without times, numbered in order: answers of one number."""
+    rng = np.random.default_rng(5)
+    visits = [[f"v{user}", names[page]] for user in range(6) for page in rng.integers(0, len(names), 15)]
+    table(folder / "walks.csv", ["user", "state"], visits)
+    run("fit", folder / "walks.csv", "-o", folder / "model.npz", "--state-column", "state")
+    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
+    return released(folder)
+
+
+def hostile(folder: Path) -> Path:
+    """Names of states and people that would be markup, or code, where a page let them."""
+    names = (EVIL, TRAP, "{{7*7}}", "javascript:alert(3)")
+    rng = np.random.default_rng(5)
+    users = (EVIL, TRAP, "$x^2$", "'+alert(4)+'")
+    visits = [[user, names[page]] for user in users for page in rng.integers(0, len(names), 15)]
+    table(folder / "walks.csv", ["user", "state"], visits)
+    run("fit", folder / "walks.csv", "-o", folder / "model.npz", "--state-column", "state")
+    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
+    return released(folder)
+
+
+def solid(folder: Path) -> Path:
+    """Answers of three numbers."""
+    rng = np.random.default_rng(6)
+    names = [f"job {i}" for i in range(9)]
+    answers = [[name, *rng.integers(0, 6, 3).tolist()] for name in names]
+    table(folder / "answers.csv", ["state", "pay", "hours", "rank"], answers)
+    visits = [[f"v{user}", names[job]] for user in range(3) for job in rng.integers(0, len(names), 15)]
+    table(folder / "walks.csv", ["user", "state"], visits)
+    given = ("--state-column", "state", "--answers", folder / "answers.csv")
+    run("fit", folder / "walks.csv", "-o", folder / "model.npz", *given)
+    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
+    return released(folder)
+
+
+WORLDS: dict[str, Callable[[Path], Path]] = {
+    "grid": grid,
+    "delta": delta,
+    "components": components,
+    "lonely": lonely,
+    "constant": constant,
+    "hexagons": hexagons,
+    "pages": pages,
+    "hostile": hostile,
+    "solid": solid,
+}
+
+
+def report(folder: Path, out: Path, *options: object, code: int = 0) -> Result:
+    """dphmm report of a world."""
+    return run("report", folder / "released.parquet", "--model", folder / "model.npz", "-o", out, *options, code=code)
+
+
+def wide(folder: Path) -> Path:
+    """30,000 cells: too many to be drawn one by one."""
+    import pandas as pd
+    from scipy import sparse
+
+    import dphmm
+
+    grid = dphmm.Grid.from_bounds(10.0, 50.0, 10.0 + 200 * 0.00279, 50.0 + 150 * 0.001798, 200.0)
+    n, across = grid.n_states, grid.columns
+    assert n > 20_000
+    ring = [sparse.eye_array(n, k=k) for k in (-across - 1, -across, -1, 0, 1, across, across + 1)]
+    moves = sparse.csr_array(sum(ring))
+    moves = sparse.csr_array(moves.multiply(1 / moves.sum(axis=1)[:, None]))
+    initial = np.zeros(n)
+    initial[n // 2 + across // 2] = 1
+    dphmm.save_model(dphmm.MarkovModel(initial, moves, space=grid), folder / "model.npz")
+    lat, lon = grid.to_latlon(grid.answers[n // 2 + across // 2 + np.arange(6)])
+    pd.DataFrame({"user": "u1", "step": np.arange(6), "lat": lat, "lon": lon}).to_csv(folder / "walks.csv", index=False)
+    run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "500m")
+    return released(folder)
