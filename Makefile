@@ -61,7 +61,7 @@ coverage: $(READY)
 
 docs: $(READY)
 	$(BIN)/pdoc --output-directory docs-out $(addprefix dphmm.,errors states markov policy sensitivity mechanisms \
-	  samplers session dependent accounting storage batch decoding audit report evaluation)
+	  samplers session dependent accounting storage batch decoding audit report evaluation plot)
 
 clean:
 	rm -rf $(VENV) demo-out docs-out

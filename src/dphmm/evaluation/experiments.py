@@ -7,7 +7,13 @@ from importlib import import_module
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.experiment import Experiment
 
-_MODULES: dict[str, str] = {"hmm-privacy": "hmm_privacy", "dependence": "dependence"}
+_MODULES: dict[str, str] = {
+    "hmm-privacy": "hmm_privacy",
+    "dependence": "dependence",
+    "dphmm": "dphmm_figures",
+    "location-sets": "location_sets",
+    "optimum": "optimum",
+}
 NAMES = tuple(_MODULES)
 
 

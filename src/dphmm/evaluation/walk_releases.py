@@ -1,0 +1,207 @@
+"""Walks released by simulation, and what is known of every step: to the public, and to whoever knows the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dphmm.evaluation.walk_laws import Law, law_of, planned_with
+from dphmm.evaluation.walk_studies import OTHERS, Fold, Study
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.retrospect import Rows, likeliest_path, marginals
+from dphmm.policy import complete, radius, transition
+from dphmm.policy.constraint import DeltaSet, Support
+from dphmm.policy.graph import PolicyGraph
+from dphmm.sensitivity.degree import degree_among
+from dphmm.session.options import Options
+from dphmm.session.plan import Plan
+from dphmm.session.planner import Planner
+from dphmm.session.step import Position, estimate
+from dphmm.types import Bits, BoolArray, FloatArray, IntArray
+
+#: Policies by the papers' names; DPLS is differential privacy on location sets (CCS 2015).
+UTIL, TRANS, COMPLETE = "Gutil", "Gtrs", "complete"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How walks are released. ``delta`` None: the plan set is the support. ``radius`` in metres, for Gutil alone."""
+
+    policy: str
+    mechanism: str
+    epsilon: str = "1"
+    delta: str | None = None
+    radius: float | None = None
+    scope: str = "global"
+    fit: str = OTHERS
+
+    def graph(self, fold: Fold) -> PolicyGraph:
+        """The policy over the states of a fold."""
+        if self.policy == UTIL:
+            return radius(fold.space, self.radius)
+        return transition(fold.model) if self.policy == TRANS else complete(fold.model.n_states)
+
+    def planner(self, fold: Fold) -> Planner:
+        """What makes the plans of a fold."""
+        constraint = Support() if self.delta is None else DeltaSet(float(self.delta))
+        mechanism = planned_with(self.mechanism)
+        options = Options.checked(
+            self.epsilon, dimension=2, constraint=constraint, mechanism=mechanism, scope=self.scope
+        )
+        return Planner(self.graph(fold), fold.space, options)
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Steps (n,) of walks, one walk after another.
+
+    Places (n, 2) in metres: ``truth``, ``z``, ``estimate`` (posterior mean), ``smoothed`` (the mean given the whole
+    release), ``blind`` (the mean by start and model alone, as if nothing were released). Cells (n,) of the whole grid:
+    ``cell`` is the true one, ``estimate_cell`` the likeliest now, ``smoothed_cell`` in hindsight, ``path_cell`` on the
+    likeliest path. ``degree``: how many plan states the true one, or its surrogate, hides among; ``degree_possible``:
+    how many possible states. ``drift``: the true state was outside the plan set.
+    """
+
+    walk: IntArray
+    t: IntArray
+    truth: FloatArray
+    z: FloatArray
+    estimate: FloatArray
+    smoothed: FloatArray
+    blind: FloatArray
+    cell: IntArray
+    estimate_cell: IntArray
+    smoothed_cell: IntArray
+    path_cell: IntArray
+    degree: IntArray
+    degree_possible: IntArray
+    plan_size: IntArray
+    support_size: IntArray
+    drift: BoolArray
+    constant: BoolArray
+    cost: FloatArray
+
+    @classmethod
+    def joined(cls, parts: Sequence[Released]) -> Released:
+        """The steps of several releases."""
+        return cls(
+            **{field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)}
+        )
+
+
+def release(study: Study, choices: Choices, bits: Sequence[Bits]) -> Released:
+    """Release every walk of a study, each with bits of its own."""
+    planners: dict[int, Planner] = {}
+    parts = []
+    for number in range(len(study.walks)):
+        place = study.fold_of(number, choices.fit)
+        fold = study.fold(place, choices.fit)
+        planner = planners.setdefault(place, choices.planner(fold))
+        parts.append(release_walk(study, fold, planner, choices.mechanism, number, bits[number]))
+    return Released.joined(parts)
+
+
+def release_walk(study: Study, fold: Fold, planner: Planner, mechanism: str, number: int, bits: Bits) -> Released:
+    """Release one walk, its first cell known to everybody."""
+    walk = study.walks[number]
+    model = fold.known_start(int(walk.cells[0]))
+    states = fold.state_of[walk.cells[1:]]
+    position = start = Position.first(model, planner.options)
+    seen = _Seen(fold, len(states), mechanism)
+    for at, state in enumerate(states.tolist()):
+        plan = planner.plan(position.prior.support, position.plan_set(planner.options))
+        position = seen.step(at, model, plan, position, state, bits)
+    return seen.released(number, study.truth(walk), walk.cells[1:], model, start)
+
+
+class _Seen:
+    """The steps of one walk as they come."""
+
+    def __init__(self, fold: Fold, steps: int, mechanism: str) -> None:
+        self._fold, self._steps, self._mechanism = fold, steps, mechanism
+        self._z, self._estimate = np.empty((steps, 2)), np.empty((steps, 2))
+        self._rows, self._logged = np.empty((steps, fold.model.n_states)), np.empty(steps, dtype=np.bool_)
+        self._counts = np.empty((6, steps), dtype=np.int64)
+        self._constant, self._cost = np.empty(steps, dtype=np.bool_), np.empty(steps)
+        self._law: tuple[Plan, Law] | None = None
+
+    def step(self, at: int, model: MarkovModel, plan: Plan, position: Position, state: int, bits: Bits) -> Position:
+        """Release one step; the position of the next."""
+        if self._law is None or self._law[0] is not plan:
+            self._law = plan, law_of(self._mechanism, plan, self._fold.space.frame)
+        answer = self._law[1].answer(position, state, bits)
+        said = estimate(answer.posterior, self._fold.space.answers)
+        self._z[at], self._estimate[at] = answer.z, said.answer
+        self._rows[at], self._logged[at] = answer.row, answer.logged
+        constraint = plan.constraint
+        degrees = [degree(plan, state, among) for among in (constraint.plan, constraint.support)]
+        sizes = [int(constraint.plan.sum()), int(constraint.support.sum()), not constraint.plan[state]]
+        self._counts[:, at] = [said.state, *degrees, *sizes]
+        self._constant[at], self._cost[at] = plan.constant, float(plan.cost)
+        return position.following(model, answer.posterior)
+
+    def released(
+        self, number: int, truth: FloatArray, cells: IntArray, model: MarkovModel, start: Position
+    ) -> Released:
+        """All of it, with what the whole says of every step."""
+        seen, cell_of = _Observed(self._rows, self._logged), self._fold.cell_of
+        belief, path = marginals(model, start.prior, seen), likeliest_path(model, start.prior, seen)
+        likeliest, degree_, possible, plan_size, support_size, drift = self._counts
+        return Released(
+            walk=np.full(self._steps, number),
+            t=np.arange(1, self._steps + 1),
+            truth=truth,
+            z=self._z,
+            estimate=self._estimate,
+            smoothed=belief @ self._fold.space.answers,
+            blind=_unseen(model, start, self._steps) @ self._fold.space.answers,
+            cell=cells,
+            estimate_cell=cell_of[likeliest],
+            smoothed_cell=cell_of[np.argmax(belief >= belief.max(axis=1, keepdims=True) * (1 - 1e-12), axis=1)],
+            path_cell=cell_of[path],
+            degree=degree_,
+            degree_possible=possible,
+            plan_size=plan_size,
+            support_size=support_size,
+            drift=drift.astype(np.bool_),
+            constant=self._constant,
+            cost=self._cost,
+        )
+
+
+def _unseen(model: MarkovModel, start: Position, steps: int) -> FloatArray:
+    """The beliefs (T, N) of somebody who sees no answer."""
+    belief, rows = start.prior, np.empty((steps, model.n_states))
+    for at in range(steps):
+        rows[at] = belief.probability
+        belief = belief.predict(model, t=at + 2)
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Observed:
+    """Answers one move apart, as `dphmm.markov.retrospect` takes them."""
+
+    values: FloatArray
+    logged: BoolArray
+
+    @property
+    def moves(self) -> IntArray:
+        found = np.ones(len(self.values), dtype=np.int64)
+        found[:1] = 0
+        return found
+
+    def rows(self, first: int, last: int) -> Rows:
+        return Rows(self.values[first:last], self.logged[first:last], np.arange(last - first))
+
+
+def degree(plan: Plan, state: int, among: BoolArray) -> int:
+    """How many states of a set a state hides among (Def. 5.2), by the body that answers it.
+
+    The state itself, or its surrogate, counts. States that another body answers hide nobody.
+    """
+    body = int(plan.body_of[state])
+    others = np.flatnonzero(among & (plan.body_of == body))
+    return int(degree_among(plan.hulls[body], plan.image, np.array([state]), others)[0])
