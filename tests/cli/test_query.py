@@ -129,6 +129,14 @@ def test_each_dependence_leaves_a_record_its_share(ask, noiseless, dependence, p
     assert statement()["epsilon"] == "1"
 
 
+def test_friends_of_friends_of_friends_share_a_budget(ask, place, noiseless):
+    """Along ann - bob - cid - dan all four records may depend on each other; nobody has more than two friends."""
+    (place / "visits.csv").write_text("user,step,state\nann,3,home\nbob,3,home\ncid,3,gym\ndan,4,work\n")
+    (place / "friends.csv").write_text("a,b\nann,bob\nbob,cid\ncid,dan\n")
+    ask(HISTOGRAM, "--dependence", "friends:friends.csv")
+    assert noiseless == [Fraction(2) * 4]
+
+
 def test_a_chain_leaves_a_record_what_the_library_says(site, tmp_path, run, noiseless):
     chain = dphmm.dependent.Chain(dphmm.load_model(site / "model.npz"), 20)
     wanted = dphmm.dependent.calibrate(chain, dphmm.dependent.AnyQuery(1), 1, exact=False)

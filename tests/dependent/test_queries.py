@@ -222,6 +222,9 @@ class TestKMeans:
                 sums[side, _nearest(point[None], centres)[0]] += point
             worst = max(worst, np.abs(sums[0] - sums[1]).sum())
         assert worst == 2 * 2 * HALF
+        found = kmeans([[0.1, 0.1]], "independent", 1, box=(0, 1), start=[[0, 0], [1, 1]], iterations=3, bits=bits())
+        sensitivities = {part.name: part.sensitivity for part in found.event.parts}
+        assert sensitivities == {"counts": 2, "sums": worst}
 
     def test_an_empty_cluster_stays(self, silent):
         found = kmeans([[0.1], [0.2]], "independent", 1, box=(0, 1), start=[[0.1], [0.9]], iterations=2)
@@ -363,6 +366,15 @@ class TestClassifiers:
             pitch, steps = lattice_sensitivity(n, 2, strength, off)
             assert np.abs(np.rint(one / pitch) - np.rint(two / pitch)).sum() <= steps
         assert 0.2 * 2 / (n * strength) < worst <= 2 / (n * strength) + 2 * off
+
+    def test_what_the_solver_is_off_by_is_paid_for(self):
+        """Neighbours' minimisers are 2/(nΛ) apart; what is found is off by up to τ on either side of that."""
+        n, d, strength = 50, 3, 0.1
+        for off in (0.0, 0.01, 0.4, 2.0):
+            pitch, steps = lattice_sensitivity(n, d, strength, off)
+            apart = (2 / (n * strength) + 2 * off) * np.sqrt(d) / pitch
+            # Each coordinate is rounded, on both sides by half a step.
+            assert apart + d <= steps <= apart + d + 1
 
     def test_the_minimiser_is_one(self):
         """The gradient certificate is honest: a general optimiser finds the same point."""

@@ -4,6 +4,7 @@ A body gives lattice vectors a rational norm N. On answer + (lattice of the span
 to exp(-E(z - answer)), with E(x) = ε·N(x) for the K-norm mechanism and ε·max(0, ⌈N(x) - g⌉) for the staircase of offset
 g. The normaliser sums over the same differences for every answer, so two answers that differ by v lose the largest
 E(x + v) - E(x): ε·N(v), and ε·⌈N(v)⌉ (docs/theory.md 5). `enumerated` finds it again by looking at every x of a window.
+Noise with weights of its own loses at most ε·⌈N(v)⌉ where `faults` finds none in its weights (`dphmm.audit.additive`).
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm.audit.additive import Weights
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, IntArray, Loss
 
-KNORM, STAIRCASE, CONSTANT = "discrete-knorm", "staircase", "constant"
+KNORM, STAIRCASE, CONSTANT, ADDITIVE = "discrete-knorm", "staircase", "constant", "optimal-additive"
 #: Partial sums of products stay below this in 64 bits.
 _ROOM = 2**62
 #: Largest common denominator of the facets that an enumeration works with.
 _MOST_COMMON = 2**31
+#: Points whose quotients are looked at in fractions are so many times fewer.
+_DEARER = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +46,21 @@ class Law:
     coordinates: IntArray
     normals: IntArray
     offsets: IntArray
+    weights: Weights | None = None
 
     @classmethod
     def of(cls, mechanism: Any) -> Law:
         """Read off a mechanism. Raises InvalidInput for one whose law is not known here."""
         kind = getattr(mechanism, "name", type(mechanism).__name__)
-        if kind not in (KNORM, STAIRCASE, CONSTANT):
-            raise InvalidInput("mechanism", kind, "discrete-knorm, staircase or constant: others are judged by samples")
+        if kind not in (KNORM, STAIRCASE, CONSTANT, ADDITIVE):
+            known = "discrete-knorm, staircase, optimal-additive or constant: others are judged by samples"
+            raise InvalidInput("mechanism", kind, known)
         hull = mechanism.hull
         offset = mechanism.offset if kind == STAIRCASE else Fraction(0)
         parts = (hull.basis, hull.coordinates, hull.normals, hull.offsets)
-        return cls(kind, mechanism.epsilon, offset, *(np.asarray(part, dtype=np.int64) for part in parts))
+        weights = Weights.of(mechanism) if kind == ADDITIVE else None
+        basis, coordinates, normals, offsets = (np.asarray(part, dtype=np.int64) for part in parts)
+        return cls(kind, mechanism.epsilon, offset, basis, coordinates, normals, offsets, weights)
 
     @property
     def rank(self) -> int:
@@ -64,7 +72,8 @@ class Law:
         """Equal for equal laws, whatever the order of their facets and the sign of a normal."""
         rows = [tuple(row) for row in self.normals.tolist()]
         facets = {(max(row, tuple(-x for x in row)), b) for row, b in zip(rows, self.offsets.tolist(), strict=True)}
-        return self.kind, self.epsilon, self.offset, str(self.basis.tolist()), frozenset(facets)
+        own = None if self.weights is None else self.weights.key
+        return self.kind, self.epsilon, self.offset, str(self.basis.tolist()), frozenset(facets), own
 
     def faults(self) -> list[str]:
         """What is wrong with the body itself."""
@@ -76,7 +85,7 @@ class Law:
             found.append("a facet without room: the body has no inside")
         if self.rank and np.linalg.matrix_rank(self.normals.astype(np.float64)) < self.rank:
             found.append("the facets leave a direction unbounded")
-        return found
+        return found if found or self.weights is None else list(self.weights.faults())
 
     def on_span(self, v: IntArray) -> BoolArray:
         """Which vectors (n, d) noise of this body can be."""
@@ -123,16 +132,23 @@ class Law:
             norm = self.norm(row)
             if isinstance(norm, float):
                 found.append(norm)
+            elif self.weights is not None:
+                found.append(self.weights.exponent(self._point(row)))
             else:
                 found.append(self.epsilon * (norm if self.kind == KNORM else max(0, math.ceil(norm - self.offset))))
         return found
 
     def enumerated(self, v: IntArray, most: int) -> Fraction | None:
-        """The largest E(x + v) - E(x), E(x) - E(x + v) over every lattice point x of a window around 0.
+        """The largest E(x + v) - E(x), E(x) - E(x + v) over every lattice point x of a window around 0; in whole steps
+        of the shells, rounded up, for noise with weights of its own.
 
         None where the window would have more than ``most`` points, or fractions do not fit 64 bits.
         """
-        y = [int(c) for c in self.y_of(np.asarray(v, dtype=np.int64)[None])[0]]
+        y = self._point(v)
+        if self.weights is not None:
+            # A window may be too small for the last step of a bound, and never shows one that is not there.
+            steps = self.weights.steps(y, most // _DEARER)
+            return None if steps is None or self.epsilon * steps < self.loss(self.norm(v)) else self.epsilon * steps
         common = math.lcm(*self.offsets.tolist()) if len(self.offsets) else 1
         if not self.rank or common * self.offset.denominator > _MOST_COMMON:
             return None
@@ -149,6 +165,10 @@ class Law:
         here, there = (self._levels(points, common) for points in (x, x + np.array(y, dtype=np.int64)))
         scale = common if self.kind == KNORM else 1
         return self.epsilon * Fraction(int(np.abs(there - here).max()), scale)
+
+    def _point(self, v: IntArray) -> tuple[int, ...]:
+        """Coordinates of one vector of the span."""
+        return tuple(int(c) for c in self.y_of(np.asarray(v, dtype=np.int64)[None])[0])
 
     def _levels(self, y: IntArray, common: int) -> IntArray:
         """E/ε of coordinates (n, k): times the common denominator for the K-norm mechanism, else in steps."""

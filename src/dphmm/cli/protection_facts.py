@@ -116,12 +116,15 @@ def _hull(hull: SensitivityHull) -> dict[str, Any]:
 
 
 def _errors(hull: SensitivityHull, options: Options) -> dict[str, Any]:
-    """Root mean square error of every mechanism on this hull, answer units; null where it cannot be used."""
-    from dphmm.mechanisms import MECHANISMS, Constant, mechanism
+    """Root mean square error of every mechanism on this hull, answer units; null where it cannot be used.
+
+    The optimal additive one only where it was asked for: its program takes seconds.
+    """
+    from dphmm.mechanisms import MECHANISMS, Constant, OptimalAdditive, mechanism
 
     errors: dict[str, Any] = {}
     for name, kind in MECHANISMS.items():
-        if kind is Constant:
+        if kind is Constant or (kind is OptimalAdditive and options.mechanism != name):
             continue
         try:
             error = math.sqrt(mechanism(name, hull, options.epsilon).expected_error)

@@ -1,7 +1,7 @@
 """Mechanisms: what is added to an answer, and how likely that was.
 
 - for release, exact on the lattice: `DiscreteKNorm`, `Staircase`, `Constant`; `choose` takes the better
-("auto")
+("auto"); `OptimalAdditive`, the best noise that a linear program finds, where it is asked for
 - continuous floats, for the papers and for simulation: `Laplace`, `KNorm`, `PlanarIsotropic`
 - by name: `MECHANISMS`, `mechanism`, `from_description`
 """
@@ -12,6 +12,7 @@ from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.knorm import KNorm
 from dphmm.mechanisms.laplace import Laplace
 from dphmm.mechanisms.lattice import DiscreteKNorm
+from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.planar import PlanarIsotropic
 from dphmm.mechanisms.registry import MECHANISMS, RELEASE_MECHANISMS, from_description, mechanism
 from dphmm.mechanisms.selection import MECHANISM_CHOICES, mechanism_for
@@ -27,6 +28,7 @@ __all__ = [
     "Laplace",
     "LatticeMechanism",
     "Mechanism",
+    "OptimalAdditive",
     "PlanarIsotropic",
     "Staircase",
     "choose",

@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,8 +27,16 @@ from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss
 _INT64_ROOM = 2.0**62
 
 
+class Sampler(Protocol):
+    """Draws m independent noises (m, d), within ±2**62 per axis."""
+
+    def prepare(self) -> None: ...
+
+    def draw(self, m: int, bits: Bits) -> IntArray: ...
+
+
 class BodyMechanism(LatticeMechanism):
-    """A lattice mechanism whose law is a function of the norm of a hull of rank 1 or more."""
+    """A lattice mechanism on a hull of rank 1 or more, whose noise is on the lattice of its span."""
 
     def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
         super().__init__(epsilon)
@@ -45,7 +53,7 @@ class BodyMechanism(LatticeMechanism):
         return lattice_body(self._hull)
 
     @cached_property
-    def _sampler(self) -> LatticeSampler:
+    def _sampler(self) -> Sampler:
         return self._make_sampler()
 
     @cached_property
@@ -73,7 +81,7 @@ class BodyMechanism(LatticeMechanism):
     def _make_sums(self) -> LawSums: ...
 
     @abstractmethod
-    def _make_sampler(self) -> LatticeSampler: ...
+    def _make_sampler(self) -> Sampler: ...
 
     @abstractmethod
     def _log_weights(self, y: IntArray) -> FloatArray:

@@ -13,13 +13,14 @@ from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.knorm import KNorm
 from dphmm.mechanisms.laplace import Laplace
 from dphmm.mechanisms.lattice import DiscreteKNorm
+from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.planar import PlanarIsotropic
 from dphmm.mechanisms.staircase import Staircase
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Exact
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    cls.name: cls for cls in (DiscreteKNorm, Staircase, Constant, KNorm, PlanarIsotropic, Laplace)
+    cls.name: cls for cls in (DiscreteKNorm, Staircase, OptimalAdditive, Constant, KNorm, PlanarIsotropic, Laplace)
 }
 #: The exact ones, fit for release.
 RELEASE_MECHANISMS: tuple[str, ...] = tuple(name for name, cls in MECHANISMS.items() if cls.exact)
@@ -35,18 +36,30 @@ def mechanism(name: str, K: SensitivityHull, epsilon: Exact) -> Mechanism:
 def from_description(K: SensitivityHull, description: Mapping[str, str]) -> LatticeMechanism:
     """The release mechanism that described itself so, on the same hull.
 
-    Raises InvalidInput for a description that is not of a release mechanism.
+    Raises InvalidInput for a description that is not of a release mechanism, or of optimal weights that another
+    machine found and this one does not.
     """
     name = one_of(description.get("name"), RELEASE_MECHANISMS, "mechanism")
     try:
         epsilon = description["epsilon"]
         if name == Staircase.name:
             return Staircase(K, _fraction(epsilon), _fraction(description["offset"]))
+        if name == OptimalAdditive.name:
+            return _solved_again(K, epsilon, description["loss"], description["weights"])
     except KeyError as missing:
         raise InvalidInput("mechanism", description, f"a description with {missing.args[0]}") from None
     built = mechanism(name, K, _fraction(epsilon))
     assert isinstance(built, LatticeMechanism)
     return built
+
+
+def _solved_again(K: SensitivityHull, epsilon: str, loss: str, weights: str) -> OptimalAdditive:
+    """The optimal additive mechanism, if its program has the solution here that it had where it was described."""
+    made = OptimalAdditive(K, _fraction(epsilon), loss)
+    if made.law.digest != weights:
+        came = f"weights {weights[:12]}"
+        raise InvalidInput("mechanism", came, f"{made.law.digest[:12]}, as the linear program is solved here")
+    return made
 
 
 def _fraction(text: str) -> Exact:

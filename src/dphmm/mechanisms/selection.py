@@ -11,12 +11,14 @@ from dphmm.mechanisms.base import LatticeMechanism
 from dphmm.mechanisms.choice import choose
 from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.lattice import DiscreteKNorm
+from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.staircase import Staircase
 from dphmm.sensitivity.hull import SensitivityHull
 
 AUTO = "auto"
 #: What a release may ask for; the continuous mechanisms leak through the low digits of floats.
-MECHANISM_CHOICES = (AUTO, DiscreteKNorm.name, Staircase.name)
+MECHANISM_CHOICES = (AUTO, DiscreteKNorm.name, Staircase.name, OptimalAdditive.name)
+_BY_NAME = {kind.name: kind for kind in (DiscreteKNorm, Staircase, OptimalAdditive)}
 
 
 def mechanism_for(hull: SensitivityHull, epsilon: Fraction, chosen: str) -> LatticeMechanism:
@@ -28,4 +30,4 @@ def mechanism_for(hull: SensitivityHull, epsilon: Fraction, chosen: str) -> Latt
         return Constant(hull, epsilon)
     if chosen == AUTO:
         return choose(hull, epsilon)
-    return DiscreteKNorm(hull, epsilon) if chosen == DiscreteKNorm.name else Staircase(hull, epsilon)
+    return _BY_NAME[chosen](hull, epsilon)

@@ -1,0 +1,96 @@
+"""Experiment "optimum": how far every mechanism is from the best that any mechanism could be.
+
+On small grids the best mechanism for a prior and a policy is the solution of a linear program over all mechanisms
+(`optimum_program`). Beside it stand the mean distances of the papers' continuous mechanisms and of ours, of what comes
+out and after naming the best cell (the Bayes estimate for distance). All is computed, nothing is drawn: the seed has no
+part in it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from dphmm.evaluation.experiment import Cell, Experiment, Figure, Row, Settings
+from dphmm.evaluation.optimum_mechanisms import OPTIMAL, TABLE, measured, tabled
+from dphmm.evaluation.optimum_program import optimum
+from dphmm.evaluation.optimum_risk import Noise, named
+from dphmm.evaluation.optimum_tables import tables
+from dphmm.evaluation.optimum_worlds import PRIORS, world
+from dphmm.mechanisms import OptimalAdditive
+from dphmm.policy import radius as within
+from dphmm.sensitivity import sensitivity_hull
+
+EPSILONS = ("0.5", "1", "2", "3", "4")
+#: Sides and radii, in cells.
+GRIDS = ((6, "1.5"), (7, "2.3"), (8, "1.5"), (8, "2.3"), (8, "3.2"))
+#: Sides on which the influence of the edge is followed, for one radius, prior and ε.
+SIDES = (4, 6, 8, 10, 12, 14)
+_EDGE = ("1.5", "uniform", "4")
+
+
+def cells(settings: Settings) -> list[Cell]:
+    """Every grid, prior and ε; then grids of growing size."""
+    if settings.quick:
+        small = [_cell("grid", 5, "1.5", prior, epsilon) for prior in PRIORS for epsilon in ("1", "3")]
+        known = [_cell("grid", 6, "1.5", "peak", epsilon) for epsilon in ("1", "2", "4")]
+        return [*small, *known, *(_cell("edge", side, *_EDGE) for side in SIDES[:3])]
+    all_of = product(GRIDS, PRIORS, EPSILONS)
+    found = [_cell("grid", side, radius, prior, epsilon) for (side, radius), prior, epsilon in all_of]
+    return [*found, *(_cell("edge", side, *_EDGE) for side in SIDES)]
+
+
+def _cell(part: str, side: int, radius: str, prior: str, epsilon: str) -> Cell:
+    return {"part": part, "side": side, "radius": radius, "prior": prior, "epsilon": epsilon}
+
+
+def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> list[Row]:
+    """The optimum, and the mean distances of every mechanism."""
+    side, radius, epsilon = int(cell["side"] or 0), float(str(cell["radius"])), Fraction(str(cell["epsilon"]))
+    place = world(side, str(cell["prior"]))
+    policy = within(place.cells, radius)
+    hull = sensitivity_hull(policy, place.cells)
+    best = optimum(place.cells, place.prior, policy.edges(None), float(epsilon))
+    if cell["part"] == "edge":
+        noise = Noise.on_lattice(OptimalAdditive(hull, epsilon, "euclidean"), hull)
+        found = [(OPTIMAL, noise.raw, named(noise, place))]
+    else:
+        even = optimum(place.cells, world(side, "uniform").prior, policy.edges(None), float(epsilon))
+        found = [*measured(hull, radius, epsilon, place), (TABLE, *tabled(even.law, place))]
+    program: Row = {"optimum": best.value, "bound": best.bound, "unknowns": best.unknowns}
+    return [{"method": method, "raw": raw, "estimate": value, **program} for method, raw, value in found]
+
+
+EXPERIMENT = Experiment(
+    name="optimum",
+    title="Mechanisms beside the best that any linear program finds",
+    source="no paper's: the question that their comparisons leave open",
+    cells=cells,
+    measure=measure,
+    tables=tables,
+    figures=(
+        Figure(
+            "ratios",
+            "Mean distance after the estimate over the optimum: the worst of all priors",
+            "lines",
+            x="epsilon",
+            y="ratio",
+            by="method",
+            x_label="ε",
+            y_label="distance over the optimum",
+            panels="grid",
+        ),
+        Figure(
+            "edge",
+            "The edge of the grid: radius 1.5, uniform prior, ε = 4",
+            "edge",
+            x="side",
+            y="ratio",
+            by="method",
+            x_label="cells on a side",
+            y_label="distance over the optimum",
+        ),
+    ),
+)

@@ -1,0 +1,138 @@
+"""Releases with the optimal additive mechanism: chosen by name alone, and only ever under the weights of the plan.
+
+Its weights come from a float solver, so two machines may find two. Claims: the plan's hash and the ledger's record are
+of the integers; where a session is resumed and the program has another solution, or a description is read back there,
+it is refused and nothing is drawn. It would fail for a hash of ε and name alone, which would follow and judge old
+answers by weights that they were not drawn from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.errors import InvalidInput
+from dphmm.mechanisms import OptimalAdditive, from_description, mechanism_for, optimal
+from naive_mechanisms import shape
+from running_example import ANSWERS, EDGES_3B
+
+MODEL = dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6))
+POLICY = dphmm.policy.from_edges(EDGES_3B, 6)
+SPACE = dphmm.StateSpace(ANSWERS)
+
+
+def session(**options):
+    options = {"bits": dphmm.ReplayBits(1), "mechanism": "optimal-additive", **options}
+    return dphmm.ReleaseSession(MODEL, POLICY, SPACE, 2, subject="s", **options)
+
+
+@pytest.fixture
+def another_solver(monkeypatch):
+    """As on another machine: the program ends elsewhere, here at a staircase whose first level is half as heavy."""
+
+    def become():
+        optimal._cache.clear()
+        monkeypatch.setattr(optimal, "proposed", lambda window, *rest: 1.0 - 0.5 * (window.levels == 0))
+
+    yield become
+    optimal._cache.clear()
+
+
+def test_it_is_chosen_by_name_and_never_by_auto():
+    plan = session().plan
+    assert plan.mechanism == "optimal-additive" and plan.mechanisms[0].epsilon == 2
+    assert session(mechanism="auto").plan.mechanism != "optimal-additive"
+    assert session(mechanism="auto").plan.expected_error > plan.expected_error
+    hull = plan.hulls[0]
+    assert mechanism_for(hull, plan.epsilon, "optimal-additive").law.digest == plan.mechanisms[0].law.digest
+
+
+def test_a_release_is_an_answer_with_cost_and_estimate():
+    own = session()
+    release = own.release(3)
+    assert release.mechanism == "optimal-additive" and release.epsilon == 2 and release.cost == 4
+    assert own.release(5, t=1).z.tolist() == release.z.tolist()
+    again = session()
+    assert again.release(3).z_lattice.tolist() == release.z_lattice.tolist()
+    assert np.isfinite(release.estimate).all() and own.posterior.support.all()
+
+
+def test_many_draws_are_as_many_single_ones():
+    from dphmm.session.drawing import draw_many
+
+    plan = session().plan
+    states = np.arange(40) % 6
+    one, many = dphmm.ReplayBits(4), dphmm.ReplayBits(4)
+    singly = [plan.draw(int(s), one) for s in states]
+    assert draw_many(plan, states, many).tolist() == [list(z) for z in singly]
+    assert one.uint64(3).tolist() == many.uint64(3).tolist()
+
+
+def test_the_plan_is_hashed_over_the_weights(another_solver):
+    first = session().plan
+    described = first.mechanisms[0].describe()
+    assert described["weights"] == first.mechanisms[0].law.digest and len(described["weights"]) == 64
+    another_solver()
+    second = session().plan
+    assert second.mechanisms[0].epsilon == first.mechanisms[0].epsilon
+    assert second.hash != first.hash
+
+
+def test_a_session_is_resumed_under_its_own_weights_or_not_at_all(tmp_path, another_solver):
+    path = tmp_path / "ledger.db"
+    with dphmm.open_ledger(path) as ledger:
+        own = session(ledger=ledger)
+        kept = [own.release(state).z_lattice.tolist() for state in (3, 1)]
+        record = json.loads(ledger.plan(own.release(0, t=2).plan_hash).description)
+        assert record["mechanisms"][0]["weights"] == own.plan.mechanisms[0].law.digest
+    optimal._cache.clear()
+    with dphmm.open_ledger(path) as ledger:
+        resumed = dphmm.ReleaseSession.resume(ledger, "s", MODEL, POLICY, SPACE)
+        assert resumed.t == 3 and resumed.release(0, t=1).z_lattice.tolist() == kept[0]
+    another_solver()
+    with dphmm.open_ledger(path) as ledger:
+        with pytest.raises(InvalidInput, match="made from the record"):
+            dphmm.ReleaseSession.resume(ledger, "s", MODEL, POLICY, SPACE)
+        assert len(ledger.entries("s", "state")) == 2
+
+
+def test_a_description_is_of_the_weights_that_are_found_here_or_refused(another_solver):
+    made = OptimalAdditive(shape("square"), 2, "euclidean")
+    assert from_description(shape("square"), made.describe()).law.digest == made.law.digest
+    with pytest.raises(InvalidInput, match="loss: got custom"):
+        from_description(shape("square"), {**made.describe(), "loss": "custom"})
+    with pytest.raises(InvalidInput, match="weights"):
+        from_description(shape("square"), {k: v for k, v in made.describe().items() if k != "weights"})
+    another_solver()
+    with pytest.raises(InvalidInput, match="solved here"):
+        from_description(shape("square"), made.describe())
+
+
+_DIGESTS = """
+from dphmm.mechanisms import OptimalAdditive
+from naive_mechanisms import shape
+print(*(OptimalAdditive(shape(name), 2).law.digest for name in ("running", "square")))
+"""
+
+
+def test_the_weights_are_the_same_in_every_process_of_a_machine():
+    places = [str(Path(__file__).parents[1]), str(Path(dphmm.__file__).parents[1])]
+    settings = {"PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(places)}
+    words = [sys.executable, "-c", _DIGESTS]
+    done = subprocess.run(words, env={**os.environ, **settings}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [OptimalAdditive(shape(name), 2).law.digest for name in ("running", "square")]
+
+
+def test_components_and_delta_sets_take_it_too():
+    for options in ({"scope": "component"}, {"constraint": "delta=0.1"}, {"flat": "allow", "constraint": "support"}):
+        made = session(**options)
+        release = made.release(3)
+        assert "optimal-additive" in release.mechanism
+        assert not dphmm.audit.verify(made).convicted
