@@ -45,7 +45,7 @@ PACKAGES = (
     "dependent",
 )
 MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/markov", "_kernels/policy", "_kernels/points", "batch")
-MODULES += ("_kernels/hmm_records",)
+MODULES += ("_kernels/hmm_records", "_kernels/lanes", "_kernels/runs", "_kernels/polygon", "_kernels/masses")
 MODULES += ("cli/horizon", "cli/release_horizon")
 MODULES += ("audit/black_box", "audit/intervals", "audit/verify", "audit/released")
 #: Modules of those packages on which no statement of a page rests, and why.

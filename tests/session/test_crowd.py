@@ -52,6 +52,11 @@ def world(name):
     near = np.abs(points[:, None] - points).max(axis=2) <= 1
     weights = near * np.random.default_rng(1).uniform(0.2, 1, near.shape)
     model = dphmm.MarkovModel(np.eye(side**2)[24], weights / weights.sum(axis=1, keepdims=True))
+    if name == "faint":
+        # All but one state so unlikely at first that the belief begins in logs.
+        faint = np.full(side**2, 1e-300)
+        faint[24] = 1 - faint[:24].sum() - faint[25:].sum()
+        model = dphmm.MarkovModel(faint, model.transition)
     space = dphmm.StateSpace(points)
     policy = dphmm.policy.radius(space, 2)
     chosen = {
@@ -61,13 +66,14 @@ def world(name):
         "median": {"estimate_loss": "euclidean"},
         "state": {"estimate_loss": "state"},
         "at": {"start": "at"},
+        "faint": {"start": "at"},
     }[name]
     if name == "components":
         policy = dphmm.policy.categorical(np.arange(side**2) // 25)
     return model, policy, space, 1, chosen
 
 
-WORLDS = ("grid", "graded", "components", "median", "state", "at", "tails", "two phases")
+WORLDS = ("grid", "graded", "components", "median", "state", "at", "faint", "tails", "two phases")
 
 
 def rows_of(n_states, users=7, seed=3):
@@ -176,8 +182,9 @@ def test_which_worlds_the_compiled_loop_leaves_to_positions(name, monkeypatch):
     rows = rows_of(world(name)[2].n_states)
     run(batch_of(name, MemoryLedger()), rows)
     left = len(taken) / len(rows)
-    first = 7 / len(rows)  # of each user: a public constant, where it begins in a known state
-    expected = {"components": left > 0.8, "median": left >= 1, "tails": 0.1 < left < 1.2, "at": left == first}
+    first = 7 / len(rows)  # of each user: a public constant where it begins in a known state
+    expected = {"components": left > 0.8, "median": left >= 1, "tails": 0.1 < left < 1.2}
+    expected |= {"at": left == first, "faint": first < left < 0.5}
     assert expected.get(name, left == 0), left
 
 

@@ -1,4 +1,4 @@
-"""Loops over lattice points: bounds, planar hulls, points in runs, nearest points.
+"""Loops over lattice points: bounds, planar hulls, nearest points.
 
 Proof: docs/proofs/hull.md.
 """
@@ -15,11 +15,23 @@ from dphmm.types import BoolArray, IntArray
 def bounds(points: IntArray) -> tuple[IntArray, IntArray]:
     """The least and the largest of each column of points (n, d), n > 0."""
     low, high = points[0].copy(), points[0].copy()
-    for i in range(points.shape[0]):
-        for j in range(points.shape[1]):
-            low[j] = min(low[j], points[i, j])
-            high[j] = max(high[j], points[i, j])
+    for j in range(points.shape[1]):
+        least, most = low[j], high[j]
+        for i in range(points.shape[0]):
+            least = min(least, points[i, j])
+            most = max(most, points[i, j])
+        low[j], high[j] = least, most
     return low, high
+
+
+@kernel
+def all_equal(points: IntArray, some: IntArray) -> bool:
+    """Whether the points (n, d) numbered ``some`` are all the same."""
+    for i in some:
+        for j in range(points.shape[1]):
+            if points[i, j] != points[some[0], j]:
+                return False
+    return True
 
 
 @kernel
@@ -88,28 +100,44 @@ def row_difference_polygons(ptr: IntArray, members: IntArray, x: IntArray, y: In
 
 
 @kernel
-def count_in_runs(
-    points: IntArray, wanted: IntArray, low: IntArray, width: int, height: int, runs: IntArray
-) -> IntArray:
-    """For each wanted point how many of ``points`` lie within the runs around it.
-
-    ``runs`` (2r + 1, 2): first and last dx of the rows dy = -r..r. The box of the points begins at ``low``.
-    """
-    table = np.zeros((height, width + 1), np.int64)
+def outermost(points: IntArray, left: int, width: int) -> IntArray:
+    """The lowest and the highest of planar points (n, 2) in each column x = left .. left + width - 1 that has any."""
+    low = np.full(width, 2**62)
+    high = np.full(width, -(2**62))
     for i in range(points.shape[0]):
-        table[points[i, 1] - low[1], points[i, 0] - low[0] + 1] += 1
-    for y in range(height):
-        for x in range(width):
-            table[y, x + 1] += table[y, x]
-    reach = runs.shape[0] // 2
-    out = np.zeros(wanted.shape[0], np.int64)
-    for i in range(wanted.shape[0]):
-        x = wanted[i, 0] - low[0]
-        y = wanted[i, 1] - low[1]
-        for row in range(max(0, y - reach), min(height - 1, y + reach) + 1):
-            first = min(max(x + runs[row - y + reach, 0], 0), width)
-            last = min(max(x + runs[row - y + reach, 1] + 1, 0), width)
-            out[i] += table[row, last] - table[row, first]
+        at = points[i, 0] - left
+        low[at] = min(low[at], points[i, 1])
+        high[at] = max(high[at], points[i, 1])
+    return column_ends(low, high, left)
+
+
+@kernel
+def column_ends(low: IntArray, high: IntArray, left: int) -> IntArray:
+    """(x, y) of the lowest and the highest of every column that has any; the first column is x = left."""
+    ends = np.empty((2 * low.size, 2), np.int64)
+    size = 0
+    for x in range(low.size):
+        if low[x] <= high[x]:
+            ends[size] = (left + x, low[x])
+            ends[size + 1] = (left + x, high[x])
+            size += 2
+    return ends[:size].copy()
+
+
+@kernel
+def extents(points: IntArray, directions: IntArray) -> IntArray:
+    """Largest minus smallest of points·direction (n, d) for each direction (m, d)."""
+    out = np.empty(directions.shape[0], np.int64)
+    values = np.empty(points.shape[0], np.int64)
+    for i in range(directions.shape[0]):
+        values[:] = 0
+        for j in range(points.shape[1]):
+            for s in range(points.shape[0]):
+                values[s] += points[s, j] * directions[i, j]
+        low, high = values[0], values[0]
+        for s in range(points.shape[0]):
+            low, high = min(low, values[s]), max(high, values[s])
+        out[i] = high - low
     return out
 
 

@@ -18,13 +18,13 @@ _PAIRS_AT_ONCE = 2**22
 
 def images(lattice: IntArray, constraint: Constraint) -> IntArray:
     """f(g(s)) (N, d): where each state is answered from; rows of states without a surrogate are meaningless."""
-    return lattice[constraint.surrogate]
+    return lattice.take(constraint.surrogate, axis=0)
 
 
 def degree_among(hull: SensitivityHull, image: IntArray, targets: IntArray, among: IntArray) -> IntArray:
     """For each target state, the number of states of ``among`` whose image lies within the hull of its own."""
     if hull.rank == hull.dimension == 2 and len(among) > 0:
-        degrees = _by_rows(hull, image[among], image[targets])
+        degrees = _by_rows(hull, image, targets, among)
         if degrees is not None:
             return degrees
     points, counts = np.unique(image[among], axis=0, return_counts=True)
@@ -32,35 +32,20 @@ def degree_among(hull: SensitivityHull, image: IntArray, targets: IntArray, amon
     return _by_pairs(hull, points, counts, wanted)[back.reshape(-1)]
 
 
-def _by_rows(hull: SensitivityHull, points: IntArray, wanted: IntArray) -> IntArray | None:
+def _by_rows(hull: SensitivityHull, image: IntArray, targets: IntArray, among: IntArray) -> IntArray | None:
     """Rows of the hull are runs of lattice points, and a run's count is a difference of two running sums.
 
-    None where a picture of the points' box would be mostly empty.
+    None where a picture of the box of all these points would be mostly empty, or numbers are too large.
     """
-    from dphmm._kernels.points import bounds, count_in_runs
+    from dphmm._kernels.runs import box_of, count_in_runs, runs_of_body
 
-    low, high = bounds(points)
-    width, height = (int(s) + 1 for s in high - low)
-    if width * height > _CELLS_PER_POINT * len(points) + 4096:
+    box = box_of(image, targets, among)
+    left, bottom, right, top = box.tolist()
+    width, height = right - left + 1, top - bottom + 1
+    if width * height > _CELLS_PER_POINT * len(among) + 4096:
         return None
-    tallest = min(int(hull.widths[1]), 2 * height)
-    runs = np.array([_row(hull, dy) for dy in range(-tallest, tallest + 1)], dtype=np.int64)
-    return count_in_runs(points, wanted, low, width, height, runs)
-
-
-def _row(hull: SensitivityHull, dy: int) -> tuple[int, int]:
-    """The first and last dx with (dx, dy) in the hull, exactly; (0, -1) where the row is empty."""
-    first, last = -int(hull.widths[0]), int(hull.widths[0])
-    for (a, c), b in zip(hull.normals.tolist(), hull.offsets.tolist(), strict=True):
-        if a == 0:
-            if abs(c * dy) > b:
-                return 0, -1
-            continue
-        low, high = -b - c * dy, b - c * dy
-        if a < 0:
-            a, low, high = -a, -high, -low
-        first, last = max(first, -(-low // a)), min(last, high // a)
-    return (first, last) if first <= last else (0, -1)
+    runs = runs_of_body(hull.normals, hull.offsets, width, height)
+    return count_in_runs(image, targets, among, box, runs) if len(runs) else None
 
 
 def _by_pairs(hull: SensitivityHull, points: IntArray, counts: IntArray, wanted: IntArray) -> IntArray:

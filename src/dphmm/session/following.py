@@ -1,7 +1,7 @@
 """Public beliefs of many subjects, moved through their releases and skips: what sessions compute, bit by bit.
 
-The loops are compiled and run on every core, a few subjects to a piece of work. Where floats do not serve (a
-belief far in its tails, several bodies in a plan) a `Position` takes the step, as in a session.
+The loops are compiled and run on every core, on several subjects side by side. Where floats do not serve (a belief far
+in its tails, several bodies in a plan) a `Position` takes the step, as in a session.
 
 Proof: docs/proofs/support.md.
 """
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,11 +25,19 @@ from dphmm.session.step import Position, estimate
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from dphmm._kernels.lanes import Lanes, Laws
+
 #: Pieces of work for each core, and what is too little to divide (steps times states).
-_PIECES = 4
+_PIECES = 2
 _LITTLE = 2**15
 #: Numbers that a stack may hold; legs beyond are left to a `Position`.
 _MOST_STACKED = 2**25
+
+
+#: Stands for a belief before the first step that is in logs.
+_NO_ROW: FloatArray = np.zeros(0)
+_NO_ROW.setflags(write=False)
 
 
 class Script(NamedTuple):
@@ -84,42 +92,47 @@ class Follower:
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """Legs as the compiled loop reads them: what each has many of stands in one array, one leg after another.
+    """Legs as the compiled loop reads them; ``rooms`` says how far answers may be.
 
-    A last leg, of no number, stands for what the loop leaves to a `Position`. ``rooms`` says how far answers may be.
+    A last leg, of no number, stands for what the loop leaves to a `Position`.
     """
 
     numbers: IntArray
     released: set[int]
     rooms: FloatArray
-    arrays: tuple[Any, ...]
+    laws: Laws
 
     @classmethod
     def of(cls, course: Course, numbers: IntArray, released: set[int], compiled: bool) -> _Stack:
         """The legs of these numbers; a plan is needed only where something is ``released``."""
-        laws: list[Likelihood | None] = []
+        found: list[Likelihood | None] = []
         left = _MOST_STACKED
         for number in numbers.tolist():
             law = course.leg(number).likelihood if compiled and number in released else None
             left -= 0 if law is None else law.projected.size
-            laws.append(law if left >= 0 else None)
-        known = [law for law in laws if law is not None]
-        n = course.start.prior.n_states
+            # A law of plan states alone is not of every state: no plan of a course has one.
+            found.append(law if left >= 0 and law is not None and law.places is None else None)
         supports = [course.supports[number] for number in numbers.tolist()]
-        arrays = (
-            _ends([0 if law is None else len(law.inverses) for law in laws]),
-            np.vstack([law.projected for law in known] or [np.zeros((0, n))]),
-            np.concatenate([law.inverses for law in known] or [np.zeros(0)]),
-            np.concatenate([law.shifts for law in known] or [np.zeros(0)]),
-            np.vstack([law.normals for law in known] or [np.zeros((0, 1))]),
-            np.array([*(-1 if law is None else law.kind for law in laws), -1], dtype=np.int64),
-            np.array([*(0.0 if law is None else law.rate for law in laws), 0.0]),
-            _ends([0 if law is None else len(law.table) for law in laws]),
-            np.concatenate([law.table for law in known] or [np.zeros(0)]),
-            np.array([*supports, np.ones(n, dtype=np.bool_)]),
-        )
-        rooms = np.array([np.inf if law is None else law.room for law in laws])
-        return cls(numbers, released, rooms, arrays)
+        rooms = np.array([np.inf if law is None else law.room for law in found])
+        return cls(numbers, released, rooms, _laws(found, supports))
+
+
+def _laws(found: list[Likelihood | None], supports: list[BoolArray]) -> Laws:
+    from dphmm._kernels.lanes import Laws
+
+    known, n = [law for law in found if law is not None], len(supports[0])
+    return Laws(
+        first_facets=_ends([0 if law is None else len(law.inverses) for law in found]),
+        projected=np.vstack([law.projected for law in known] or [np.zeros((0, n))]),
+        inverses=np.concatenate([law.inverses for law in known] or [np.zeros(0)]),
+        shifts=np.concatenate([law.shifts for law in known] or [np.zeros(0)]),
+        normals=np.vstack([law.normals for law in known] or [np.zeros((0, 1))]),
+        kinds=np.array([*(-1 if law is None else law.kind for law in found), -1], dtype=np.int64),
+        rates=np.array([*(0.0 if law is None else law.rate for law in found), 0.0]),
+        first_tables=_ends([0 if law is None else len(law.table) for law in found]),
+        tables=np.concatenate([law.table for law in known] or [np.zeros(0)]),
+        supports=np.array([*supports, np.ones(n, dtype=np.bool_)]),
+    )
 
 
 def _ends(sizes: list[int]) -> IntArray:
@@ -154,43 +167,49 @@ class _Work:
 
     def run(self, first: int, last: int, carried: Position | None) -> Position:
         """The steps first..last; the position after them."""
-        at, position = first, self._before(first, carried)
-        while at < last:
-            if position.prior.row is not None:
-                at, position = self._compiled(at, last, position)
-            if at < last:
-                position = self._one(at, position)
-                at += 1
-                position = self._before(at, position) if at < last else position
-        return position
+        from dphmm._kernels.lanes import Columns, Found, Steps, empty_lanes, follow
 
-    def _before(self, at: int, position: Position | None) -> Position:
-        return self._start if position is None or self._script.begins[at] else position
+        own, script, n = self._own, self._script, self._start.prior.n_states
+        begins, start = _subjects(script.begins, first, last), self._start.prior.row
+        lanes, position = empty_lanes(n, len(begins) - 1), None
+        if not script.begins[first]:
+            lanes.at[0], lanes.end[0], lanes.queue[0] = begins[0], begins[1], 1
+            position = self._placed(lanes, 0, carried or self._start, last)
+        matrix = own.model.predecessors_at(1)
+        columns = Columns(matrix.indptr, matrix.indices, matrix.data, SETTLED)
+        steps = Steps(self._compiled_legs, script.skipped, self._z)
+        found = Found(self.estimates, self.states, np.empty(n))
+        while True:
+            follow(
+                columns, self._stack.laws, own.axes, steps, begins, _NO_ROW if start is None else start, lanes, found
+            )
+            stopped = np.flatnonzero(lanes.stopped).tolist()
+            if not stopped:
+                t = int(script.t[last - 1]) + max(1, int(script.skipped[last - 1]))
+                return position or self._standing(t, found.after)
+            for lane in stopped:
+                position = self._placed(lanes, lane, self._passed(lanes, lane), last) or position
 
-    def _compiled(self, first: int, last: int, position: Position) -> tuple[int, Position]:
-        """As far as the compiled loop goes, and the position there."""
-        from dphmm._kernels.belief import follow
+    def _passed(self, lanes: Lanes, lane: int) -> Position:
+        """After the one step at which a lane was stopped."""
+        at = int(lanes.at[lane])
+        lanes.at[lane] += 1
+        if self._script.begins[at]:
+            return self._one(at, self._start)
+        return self._one(at, self._standing(int(self._script.t[at]), lanes.row(lane)))
 
-        assert position.prior.row is not None
-        own, script = self._own, self._script
-        row, start = position.prior.row.copy(), self._start.prior.row
-        if start is None:
-            start, last = position.prior.row, self._end_of_subject(first, last)
-        columns = own.model.predecessors_at(1)
-        arguments = [columns.indptr, columns.indices, columns.data, SETTLED, *self._stack.arrays, start]
-        arguments += [script.begins, self._compiled_legs, script.skipped, self._z, own.axes]
-        arguments += [first, last, row, self.estimates, self.states]
-        at = follow(*arguments)
-        if at == first:
-            return at, position
-        t = int(script.t[at - 1]) + max(1, int(script.skipped[at - 1]))
-        if at < last and script.begins[at]:
-            return at, self._start
-        return at, Position(t, Belief.of_row(row, own.course.support(t)))
+    def _placed(self, lanes: Lanes, lane: int, position: Position, last: int) -> Position | None:
+        """Put a lane at a position, or where floats serve again after it; the position, if that is after ``last``."""
+        while position.prior.row is None and lanes.at[lane] < lanes.end[lane]:
+            position = self._one(int(lanes.at[lane]), position)
+            lanes.at[lane] += 1
+        lanes.stopped[lane] = False
+        if position.prior.row is not None:
+            lanes.row(lane)[:] = position.prior.row
+        return position if lanes.at[lane] == last else None
 
-    def _end_of_subject(self, first: int, last: int) -> int:
-        after = np.flatnonzero(self._script.begins[first + 1 : last])
-        return first + 1 + int(after[0]) if len(after) else last
+    def _standing(self, t: int, row: FloatArray) -> Position:
+        return Position(t, Belief.of_row(row.copy(), self._own.course.support(t)))
 
     def _one(self, at: int, position: Position) -> Position:
         """One step as a session takes it."""
@@ -206,6 +225,11 @@ class _Work:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _subjects(begins: BoolArray, first: int, last: int) -> IntArray:
+    """Where the subjects of the steps first..last begin, and ``last``."""
+    return np.concatenate([[first], first + 1 + np.flatnonzero(begins[first + 1 : last]), [last]])
 
 
 def _cuts(begins: BoolArray, pieces: int) -> list[int]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from dphmm.accounting.budget import Account
 from dphmm.accounting.ledger import Entry, PlanRecord, Request
@@ -56,40 +58,35 @@ def release_row(session: int, request: Request, z: tuple[int, ...] | None, plan:
 
 
 def release_rows(
-    requests: Requests, rows: IntArray, sessions: IntArray, plans: Mapping[int, int], answers: Mapping[int, str]
+    requests: Requests, rows: IntArray, sessions: IntArray, plans: Mapping[int, int], answers: Sequence[str | None]
 ) -> list[Row]:
-    """`release_row` of many rows; ``sessions`` by subject, ``plans`` by term, ``answers`` by row, as text."""
-    ends = [
-        (
-            term.kind,
-            number_text(term.epsilon),
-            number_text(term.cost),
-            plans.get(number),
-            int(term.secure),
-            int(term.constant),
-        )
-        for number, term in enumerate(requests.terms)
-    ]
+    """`release_row` of many rows; ``sessions`` by subject, ``plans`` by term, ``answers`` as text, one for each row."""
+    terms, number = requests.terms, requests.term[rows]
+    t = requests.t[rows]
     columns = (
-        rows,
-        sessions[requests.subject[rows]],
-        requests.t[rows],
-        requests.t[rows] + requests.steps[rows] - 1,
-        requests.term[rows],
+        sessions[requests.subject[rows]].tolist(),
+        t.tolist(),
+        (t + requests.steps[rows] - 1).tolist(),
+        _of_each([term.kind for term in terms], number),
+        answers,
+        _of_each([number_text(term.epsilon) for term in terms], number),
+        _of_each([number_text(term.cost) for term in terms], number),
+        _of_each([plans.get(place) for place in range(len(terms))], number),
+        _of_each([int(term.secure) for term in terms], number),
+        _of_each([int(term.constant) for term in terms], number),
     )
-    made: list[Row] = []
-    for row, session, t, through, number in zip(*(column.tolist() for column in columns), strict=True):
-        kind, epsilon, cost, plan, secure, constant = ends[number]
-        made.append((session, t, through, kind, answers.get(row), epsilon, cost, plan, secure, constant))
-    return made
+    return list(zip(*columns, strict=True))
 
 
-def answer_texts(z: IntArray | None) -> list[str]:
+def _of_each(values: Sequence[Any], numbers: IntArray) -> list[Any]:
+    column: list[Any] = np.array(values, dtype=np.object_)[numbers].tolist()
+    return column
+
+
+def answer_texts(z: IntArray) -> list[str]:
     """The text of each of many answers (k, d)."""
-    if z is None:
-        return []
     template = ",".join(["%d"] * z.shape[1])
-    return [template % tuple(answer) for answer in z.tolist()]
+    return list(map(template.__mod__, zip(*z.T.tolist(), strict=True)))
 
 
 def entry_from(subject: str, query: str, row: Row, plan_hash: str | None) -> Entry:

@@ -61,6 +61,8 @@ _PUT_ACCOUNT = (
     "INSERT INTO account VALUES (?, ?, ?, ?) ON CONFLICT (subject) DO UPDATE SET "
     "epsilon = excluded.epsilon, cost_nanos = excluded.cost_nanos, unbounded = excluded.unbounded"
 )
+#: Of a row that is added, what is read back of it.
+_T_AND_Z = itemgetter(1, 4)
 
 
 class _Session:
@@ -232,7 +234,10 @@ class SqliteTransaction(BaseTransaction):
         }
         sessions = [self._session(subject, requests.query) for subject in requests.subjects]
         ids = np.array([0 if session is None else session.id for session in sessions], dtype=np.int64)
-        rows = release_rows(requests, fresh, ids, plans, dict(zip(drawn_for.tolist(), answer_texts(z), strict=True)))
+        answers = np.full(len(requests), None, dtype=np.object_)
+        if z is not None:
+            answers[drawn_for] = answer_texts(z)
+        rows = release_rows(requests, fresh, ids, plans, answers[fresh].tolist())
         # Rows without their accounts must not be committed, whatever stops this half way.
         self._failed = True
         self._connection.executemany(_ADD_RELEASE, rows)
@@ -248,7 +253,7 @@ class SqliteTransaction(BaseTransaction):
     def _require_recorded(self, rows: list[Row]) -> None:
         """What is shown is what the rows hold: read them back, session by session."""
         for session, added in groupby(rows, key=itemgetter(0)):
-            expected = [(row[1], row[4]) for row in added]
+            expected = list(map(_T_AND_Z, added))
             first, last = expected[0][0], expected[-1][0]
             if self._connection.execute(_READ_BACK_MANY, (session, first, last)).fetchall() != expected:
                 raise DphmmError(f"ledger {self._path.name}: a row does not hold what was written; nothing was stored")
