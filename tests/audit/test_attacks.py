@@ -21,7 +21,7 @@ from audit.small import MODEL, POLICY, SPACE, FixedBits, everywhere, session
 from audit.test_released import walks
 from dphmm.audit import Adversary, LocalHulls, attack, exposure
 from dphmm.audit.attacks.adversary import METHODS, Seen
-from dphmm.audit.attacks.measures import Scores
+from dphmm.audit.attacks.measures import Measured, Scores
 from dphmm.errors import InvalidInput
 from dphmm.samplers import ReplayBits
 from running_example import ANSWERS, TRANSITION
@@ -289,3 +289,16 @@ class TestExposure:
 
 def test_everywhere_is_what_it_says():
     assert everywhere(3).transition.toarray().tolist() == np.full((3, 3), 1 / 3).tolist()
+
+
+def test_intervals_resample_subjects_and_not_their_answers():
+    """Two subjects, one always right and one never: between 0 and 1 lies everything, however many answers they have."""
+    n = 50
+    zeros, right = np.zeros(2 * n), np.repeat([1.0, 0.0], n)
+    users, t = ("a",) * n + ("b",) * n, np.tile(np.arange(1, n + 1), 2)
+    measured = Measured("x", users, t, zeros, zeros, right, right, zeros, zeros)
+    found = measured.intervals()
+    assert found["success"] == (0.5, 0.0, 1.0)
+    assert found["entropy"] == (0.0, 0.0, 0.0)
+    alone = Measured("x", ("a",) * n, t[:n], *(zeros[:n],) * 6).intervals()["success"]
+    assert alone.value == 0 and np.isnan(alone.low) and np.isnan(alone.high)

@@ -19,8 +19,9 @@ from scipy.stats import wasserstein_distance
 
 import dphmm
 from dphmm import evaluation
+from dphmm.audit import resampling
 from dphmm.errors import InvalidInput
-from dphmm.evaluation import intervals, nearest_places
+from dphmm.evaluation import nearest_places
 
 N_STATES = 12
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,7 @@ def rows_of(subjects) -> list[list[int]]:
 def resampled(measure, subjects, *columns):
     """The measure of every resample, its rows put together and measured again."""
     groups = rows_of(subjects)
-    chosen = np.random.default_rng(len(groups)).integers(len(groups), size=(intervals.RESAMPLES, len(groups)))
+    chosen = np.random.default_rng(len(groups)).integers(len(groups), size=(resampling.RESAMPLES, len(groups)))
     values = []
     for resample in chosen:
         rows = [row for k in resample for row in groups[k]]
@@ -255,7 +256,7 @@ def test_resamples_are_the_same_in_blocks(monkeypatch, people):
     given = people["truth"], people["released"], N_STATES, people["subjects"]
     whole = evaluation.density_error(*given)
     for at_once in (1, 2**10):
-        monkeypatch.setattr(intervals, "_AT_ONCE", at_once)
+        monkeypatch.setattr(resampling, "_AT_ONCE", at_once)
         assert evaluation.density_error(*given) == pytest.approx(whole)
 
 

@@ -58,6 +58,40 @@ def likelihood(
 
 
 @kernel
+def projections(normals: FloatArray, points: IntArray) -> tuple[FloatArray, float, float]:
+    """normals·points (m, n) in floats, the largest |normal|₁, and the largest |coordinate| of the points."""
+    n = points.shape[0]
+    columns = np.empty((points.shape[1], n))
+    farthest = 0.0
+    for j in range(points.shape[1]):
+        for s in range(n):
+            columns[j, s] = points[s, j]
+            farthest = max(farthest, abs(columns[j, s]))
+    out = np.zeros((normals.shape[0], n))
+    longest = 0.0
+    for i in range(normals.shape[0]):
+        length = 0.0
+        for j in range(normals.shape[1]):
+            factor = normals[i, j]
+            length += abs(factor)
+            for s in range(n):
+                out[i, s] += factor * columns[j, s]
+        longest = max(longest, length)
+    return out, longest, farthest
+
+
+@kernel
+def places_of(plan: BoolArray, surrogate: IntArray) -> IntArray:
+    """For each state (N,) how many plan states come before its surrogate."""
+    before = np.empty(plan.size, np.int64)
+    count = 0
+    for state in range(plan.size):
+        before[state] = count
+        count += plan[state]
+    return before[surrogate]
+
+
+@kernel
 def condition(prior: FloatArray, weights: FloatArray, support: BoolArray, posterior: FloatArray) -> bool:
     """Bayes' rule on the states of ``support``, 0 elsewhere; False if a product there is too small to trust."""
     n = len(prior)
@@ -182,72 +216,3 @@ def move_many(
         if most <= settled:
             return steps
     return steps
-
-
-@kernel
-def follow(
-    indptr: Any,
-    indices: Any,
-    data: FloatArray,
-    settled: float,
-    first_facets: IntArray,
-    projected: FloatArray,
-    inverses: FloatArray,
-    shifts: FloatArray,
-    normals: FloatArray,
-    kinds: IntArray,
-    rates: FloatArray,
-    first_tables: IntArray,
-    tables: FloatArray,
-    supports: BoolArray,
-    start: FloatArray,
-    begins: BoolArray,
-    legs: IntArray,
-    skipped: IntArray,
-    z: FloatArray,
-    answers: FloatArray,
-    first: int,
-    last: int,
-    row: FloatArray,
-    estimates: FloatArray,
-    states: IntArray,
-) -> int:
-    """Releases and skips first..last of subject after subject, through `likelihood`, `condition` and `move`.
-
-    ``row`` (N,) is the belief before the first and, at the end, after the last; where ``begins`` it is ``start``.
-    ``skipped`` is 0 for a release. Facets and tables of all legs stand in one array each, a leg's from its first on.
-    Returns where it had to stop: ``last``, or one that floats do not serve, with the belief before it.
-    """
-    n = len(row)
-    weights, posterior, spare = np.empty(n), np.empty(n), np.empty(n)
-    support, reached = np.empty(n, dtype=np.bool_), np.empty(n, dtype=np.bool_)
-    for at in range(first, last):
-        leg = legs[at]
-        if begins[at]:
-            row[:] = start
-        if skipped[at] > 0:
-            posterior[:] = row
-            support[:] = supports[leg]
-            done = move_many(indptr, indices, data, posterior, support, skipped[at] - 1, settled, spare, reached)
-            if done < skipped[at] - 1 or not move(indptr, indices, data, posterior, support, spare, reached):
-                return at
-            row[:] = spare
-            continue
-        if kinds[leg] < 0:
-            return at
-        a, b = first_facets[leg], first_facets[leg + 1]
-        centre = np.zeros(b - a)
-        for i in range(b - a):
-            for j in range(z.shape[1]):
-                centre[i] += normals[a + i, j] * z[at, j]
-        law = tables[first_tables[leg] : first_tables[leg + 1]]
-        likelihood(projected[a:b], inverses[a:b], shifts[a:b], centre, kinds[leg], rates[leg], law, weights)
-        if not condition(row, weights, supports[leg], posterior):
-            return at
-        if not move(indptr, indices, data, posterior, supports[leg], spare, reached):
-            return at
-        states[at] = likeliest(posterior)
-        for j in range(answers.shape[0]):
-            estimates[at, j] = expectation(posterior, answers[j])
-        row[:] = spare
-    return last

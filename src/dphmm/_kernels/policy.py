@@ -15,6 +15,9 @@ from dphmm.types import BoolArray, IntArray
 def misplaced(support: BoolArray, plan: BoolArray, surrogate: IntArray) -> str:
     """What keeps support, plan set and surrogate map from fitting together; "" where they do."""
     for state in range(support.size):
+        if plan[state] and not support[state]:
+            return "impossible"
+    for state in range(support.size):
         image = surrogate[state]
         if image < (0 if support[state] else -1) or image >= support.size:
             return "missing"
@@ -51,6 +54,15 @@ def contract_cliques(
         else:
             end = begin
     return ptr[: kept + 1].copy(), members[:end].copy()
+
+
+@kernel
+def marked(members: IntArray, n_states: int) -> BoolArray:
+    """The mask (n_states,) of some states."""
+    mask = np.zeros(n_states, np.bool_)
+    for member in members:
+        mask[member] = True
+    return mask
 
 
 @kernel
@@ -199,70 +211,135 @@ def widest_pair(
 
 
 @kernel
-def widen_by_cells(
-    linear: IntArray,
-    active: BoolArray,
-    deltas: IntArray,
-    table: IntArray,
-    image: IntArray,
-    x: IntArray,
-    y: IntArray,
-    low: IntArray,
-    high: IntArray,
-) -> None:
-    """Take into the columns the differences between the images of adjacent active cells."""
-    dense = table.size > 0
-    for k in range(deltas.size):
-        for cell in range(linear.size):
-            if active[cell]:
-                target = linear[cell] + deltas[k]
-                other = table[target] if dense else cell_at(target, linear, table)
-                if other >= 0 and active[other] and image[other] != image[cell]:
-                    dx = x[image[other]] - x[image[cell]]
-                    dy = y[image[other]] - y[image[cell]]
-                    if dx < 0 or (dx == 0 and dy < 0):
-                        dx = -dx
-                        dy = -dy
-                    if dy < low[dx]:
-                        low[dx] = dy
-                    if dy > high[dx]:
-                        high[dx] = dy
+def segments(
+    linear: IntArray, order: IntArray, support: BoolArray, surrogate: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Cells of successive indices whose states (one each) have one surrogate: first and last index, and surrogate.
+
+    Cells of impossible states are in no segment.
+    """
+    first = np.empty(linear.size, np.int64)
+    last = np.empty(linear.size, np.int64)
+    image = np.empty(linear.size, np.int64)
+    size = 0
+    for cell in range(linear.size):
+        state = order[cell]
+        if support[state]:
+            if size > 0 and last[size - 1] == linear[cell] - 1 and image[size - 1] == surrogate[state]:
+                last[size - 1] = linear[cell]
+            else:
+                first[size] = linear[cell]
+                last[size] = linear[cell]
+                image[size] = surrogate[state]
+                size += 1
+    return first[:size], last[:size], image[:size]
 
 
 @kernel
-def widen_by_cliques(ptr: IntArray, members: IntArray, x: IntArray, y: IntArray, low: IntArray, high: IntArray) -> bool:
+def widen_by_segments(
+    first: IntArray,
+    last: IntArray,
+    image: IntArray,
+    bands: IntArray,
+    lattice: IntArray,
+    low: IntArray,
+    high: IntArray,
+) -> None:
+    """Take into the columns the differences between the images of segments that a step of some band leads between.
+
+    A band (b, 2) is all steps from its first to its last; a segment's cells together reach an interval of indices.
+    """
+    x, y = lattice[:, 0][image], lattice[:, 1][image]
+    middle = low.size - 1
+    least = np.full(2 * low.size - 1, 2**62)
+    most = np.full(2 * low.size - 1, -(2**62))
+    for k in range(bands.shape[0]):
+        reached = 0
+        for here in range(first.size):
+            while reached < first.size and last[reached] < first[here] + bands[k, 0]:
+                reached += 1
+            there = reached
+            while there < first.size and first[there] <= last[here] + bands[k, 1]:
+                at = middle + x[there] - x[here]
+                dy = y[there] - y[here]
+                least[at] = min(least[at], dy)
+                most[at] = max(most[at], dy)
+                there += 1
+    fold(least, most, low, high)
+
+
+@kernel
+def fold(least: IntArray, most: IntArray, low: IntArray, high: IntArray) -> None:
+    """Take columns of differences of either sign, x = 0 in the middle, into those of one of each ± pair."""
+    middle = low.size - 1
+    for dx in range(1, low.size):
+        low[dx] = min(low[dx], least[middle + dx], -most[middle - dx])
+        high[dx] = max(high[dx], most[middle + dx], -least[middle - dx])
+    tallest = max(most[middle], -least[middle])
+    if tallest > 0:
+        low[0] = min(low[0], tallest)
+        high[0] = max(high[0], tallest)
+
+
+@kernel
+def widen(a: int, b: int, lattice: IntArray, low: IntArray, high: IntArray) -> None:
+    """Take into the columns the difference between two states, if they are two."""
+    if a == b:
+        return
+    dx = lattice[b, 0] - lattice[a, 0]
+    dy = lattice[b, 1] - lattice[a, 1]
+    if dx < 0 or (dx == 0 and dy < 0):
+        dx = -dx
+        dy = -dy
+    if dy < low[dx]:
+        low[dx] = dy
+    if dy > high[dx]:
+        high[dx] = dy
+
+
+@kernel
+def moved(a: IntArray, b: IntArray, lattice: IntArray) -> bool:
+    """Whether one list of states is the other, one by one, moved by one vector."""
+    if a.size != b.size:
+        return False
+    dx = lattice[b[0], 0] - lattice[a[0], 0]
+    dy = lattice[b[0], 1] - lattice[a[0], 1]
+    for i in range(1, a.size):
+        if lattice[b[i], 0] - lattice[a[i], 0] != dx or lattice[b[i], 1] - lattice[a[i], 1] != dy:
+            return False
+    return True
+
+
+@kernel
+def widen_by_cliques(
+    ptr: IntArray, members: IntArray, lattice: IntArray, left: int, low: IntArray, high: IntArray
+) -> bool:
     """Take into the columns the differences within every row; False where a row has too many columns of its own."""
     bottom = np.empty(low.size, np.int64)
     top = np.empty(low.size, np.int64)
     for row in range(ptr.size - 1):
         begin, end = ptr[row], ptr[row + 1]
+        if row > 0 and moved(members[ptr[row - 1] : begin], members[begin:end], lattice):
+            continue
         if end - begin <= 16:
             for i in range(begin, end):
                 for j in range(begin, i):
-                    dx = x[members[j]] - x[members[i]]
-                    dy = y[members[j]] - y[members[i]]
-                    if dx < 0 or (dx == 0 and dy < 0):
-                        dx = -dx
-                        dy = -dy
-                    if dy < low[dx]:
-                        low[dx] = dy
-                    if dy > high[dx]:
-                        high[dx] = dy
+                    widen(members[i], members[j], lattice, low, high)
             continue
         bottom[:] = 2**62
         top[:] = -(2**62)
         for i in range(begin, end):
-            at = x[members[i]]
-            bottom[at] = min(bottom[at], y[members[i]])
-            top[at] = max(top[at], y[members[i]])
+            at = lattice[members[i], 0] - left
+            bottom[at] = min(bottom[at], lattice[members[i], 1])
+            top[at] = max(top[at], lattice[members[i], 1])
         own = np.flatnonzero(top > -(2**62))
         if own.size * own.size > 64 * (end - begin):
             return False
         for i in range(own.size):
             for j in range(i, own.size):
-                left, right = own[i], own[j]
-                high[right - left] = max(high[right - left], top[right] - bottom[left])
-                low[right - left] = min(low[right - left], bottom[right] - top[left])
+                a, b = own[i], own[j]
+                high[b - a] = max(high[b - a], top[b] - bottom[a])
+                low[b - a] = min(low[b - a], bottom[b] - top[a])
     return True
 
 
@@ -283,19 +360,39 @@ def linked_cells(
 
 
 @kernel
-def linked_images(linear: IntArray, active: BoolArray, deltas: IntArray, table: IntArray, image: IntArray) -> BoolArray:
-    """As linked_cells for cells of one state each: the images that have another image beside them."""
-    linked = np.zeros(linear.size, np.bool_)
-    dense = table.size > 0
-    for k in range(deltas.size):
-        for cell in range(linear.size):
-            if active[cell]:
-                target = linear[cell] + deltas[k]
-                other = table[target] if dense else cell_at(target, linear, table)
-                if other >= 0 and active[other] and image[other] != image[cell]:
-                    linked[image[cell]] = True
-                    linked[image[other]] = True
+def linked_images(
+    linear: IntArray, order: IntArray, support: BoolArray, deltas: IntArray, table: IntArray, surrogate: IntArray
+) -> BoolArray:
+    """As linked_cells for cells of one state each: the surrogates that have another surrogate beside them."""
+    linked = np.zeros(support.size, np.bool_)
+    for cell in range(linear.size):
+        state = order[cell]
+        if support[state] and not linked[surrogate[state]]:
+            other = another_beside(linear[cell], surrogate[state], linear, order, support, deltas, table, surrogate)
+            if other >= 0:
+                linked[surrogate[state]] = True
+                linked[other] = True
     return linked
+
+
+@kernel
+def another_beside(
+    index: int,
+    image: int,
+    linear: IntArray,
+    order: IntArray,
+    support: BoolArray,
+    deltas: IntArray,
+    table: IntArray,
+    surrogate: IntArray,
+) -> int:
+    """The surrogate of the first possible state beside a cell that has another one than ``image``, or -1."""
+    for k in range(deltas.size):
+        for target in (index + deltas[k], index - deltas[k]):
+            cell = cell_at(target, linear, table)
+            if cell >= 0 and support[order[cell]] and surrogate[order[cell]] != image:
+                return int(surrogate[order[cell]])
+    return -1
 
 
 @kernel
@@ -314,16 +411,3 @@ def join_cells(
                 other = cell_at(linear[cell] + deltas[k], linear, table)
                 if other >= 0 and active[other]:
                     join(parent, image[cell], image[other])
-
-
-@kernel
-def column_ends(low: IntArray, high: IntArray) -> IntArray:
-    """(x, y) of the lowest and the highest of every column that has any."""
-    ends = np.empty((2 * low.size, 2), np.int64)
-    size = 0
-    for x in range(low.size):
-        if low[x] <= high[x]:
-            ends[size] = (x, low[x])
-            ends[size + 1] = (x, high[x])
-            size += 2
-    return ends[:size].copy()

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dphmm.audit.resampling import Interval as Interval
     from dphmm.evaluation.candidates import candidate_policies as candidate_policies
     from dphmm.evaluation.city import City as City
     from dphmm.evaluation.city import simulate_city as simulate_city
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from dphmm.evaluation.errors import error as error
     from dphmm.evaluation.errors import error_km as error_km
     from dphmm.evaluation.errors import of_distances as of_distances
-    from dphmm.evaluation.intervals import Interval as Interval
     from dphmm.evaluation.mobility import gyration_error as gyration_error
     from dphmm.evaluation.mobility import radius_of_gyration as radius_of_gyration
     from dphmm.evaluation.mobility import visit_length_error as visit_length_error
@@ -39,13 +39,13 @@ _NAMES = {
     "city": ("City", "simulate_city"),
     "densities": ("density_error", "flow_error"),
     "errors": ("Error", "error", "error_km", "of_distances"),
-    "intervals": ("Interval",),
     "mobility": ("gyration_error", "radius_of_gyration", "visit_length_error", "visit_lengths"),
     "nearest_places": ("PrecisionRecall", "nearest_places_error"),
     "recommendation": ("Targets",),
     "tuning": ("Trial", "sweep"),
 }
 _HOMES = {name: f"dphmm.evaluation.{module}" for module, names in _NAMES.items() for name in names}
+_HOMES["Interval"] = "dphmm.audit.resampling"
 
 __all__ = sorted(_HOMES)
 

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from dphmm._checks import one_of
+from dphmm.audit.resampling import Interval, Subjects, counted, interval, ratio
 from dphmm.errors import InvalidInput
-from dphmm.evaluation.intervals import Interval, Subjects, counted, interval, ratio, states
+from dphmm.evaluation.compared import states
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 BETWEEN = ("steps", "ends")

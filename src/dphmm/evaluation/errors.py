@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm.audit.resampling import Interval, Subjects, interval, ratio
 from dphmm.errors import InvalidInput
-from dphmm.evaluation.intervals import Interval, Subjects, interval, points, ratio
+from dphmm.evaluation.compared import points
 from dphmm.types import FloatArray
 
 #: The mean radius of the earth, km: a sphere is within 0.6 % of the distances on it.

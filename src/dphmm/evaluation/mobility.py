@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm.audit.resampling import Interval, Subjects, counted, interval, ratio
 from dphmm.errors import InvalidInput
+from dphmm.evaluation.compared import points, states
 from dphmm.evaluation.densities import follows
-from dphmm.evaluation.intervals import Interval, Subjects, counted, interval, points, ratio, states
 from dphmm.types import FloatArray, IntArray
 
 

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm.audit.resampling import Interval, Subjects, interval, ratio
 from dphmm.errors import InvalidInput
-from dphmm.evaluation.intervals import Interval, Subjects, interval, points, ratio
+from dphmm.evaluation.compared import points
 from dphmm.types import FloatArray, IntArray
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dphmm.audit.resampling import Interval, Subjects, interval, ratio
 from dphmm.evaluation.densities import density_error, flow_error
 from dphmm.evaluation.errors import of_distances
 from dphmm.evaluation.experiment import Row
-from dphmm.evaluation.intervals import Interval, Subjects, interval, ratio
 from dphmm.evaluation.mobility import gyration_error, visit_length_error
 from dphmm.evaluation.nearest_places import hits, nearest
 from dphmm.evaluation.walk_releases import Released

@@ -18,7 +18,6 @@ import numpy as np
 
 from dphmm.samplers.body import LatticeBody
 from dphmm.sensitivity.hull import SensitivityHull
-from dphmm.sensitivity.moment import volume
 from dphmm.types import FloatArray
 
 #: At most this many lattice points are looked at (half of them, the others being mirror images), in space more: there
@@ -149,12 +148,13 @@ def _points_within(
     radius: int, hull: SensitivityHull, body: LatticeBody
 ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
     """Breakpoints (b,), and counts and squares (radius, b); None where the points are too many."""
-    half = [math.floor(radius * w) for w in body.widths]
+    half = [radius * w.numerator // w.denominator for w in body.widths]
     most = MOST_POINTS if body.rank <= 2 else MOST_POINTS * _IN_SPACE
+    if math.prod(2.0 * h + 1.0 for h in half[:-1]) > most or float(hull.span_volume) * radius**body.rank > 2 * most:
+        return None
     rows = [*body.normals, *body.embedding]
     reach = max(sum(abs(a) * h for a, h in zip(row, half, strict=True)) for row in rows)
-    many = math.prod(2.0 * h + 1.0 for h in half[:-1]) > most or float(volume(hull.body)) * radius**body.rank > 2 * most
-    if many or reach >= 2**61 or max(body.offsets) >= _LARGEST_OFFSET:
+    if reach >= 2**61 or max(body.offsets) >= _LARGEST_OFFSET:
         return None
     from dphmm._kernels.lattice import dilations
 
@@ -177,7 +177,7 @@ class Continuous:
 
     @classmethod
     def of(cls, hull: SensitivityHull, epsilon: Fraction) -> Continuous:
-        return cls(hull.rank, float(np.trace(hull.second_moment)), math.log(volume(hull.body)), epsilon)
+        return cls(hull.rank, float(np.trace(hull.second_moment)), math.log(hull.span_volume), epsilon)
 
     @property
     def knorm(self) -> LawSums:

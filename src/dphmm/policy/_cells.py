@@ -9,6 +9,7 @@ Proof: docs/proofs/hull.md.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -46,6 +47,14 @@ class Cells:
         if size <= max(_DENSE, _DENSE_PER_CELL * len(points)):
             self.table = np.full(size, -1, dtype=np.int64)
             self.table[self.linear] = np.arange(len(first))
+
+    @cached_property
+    def bands(self) -> IntArray:
+        """``deltas`` as runs (b, 2) of successive steps, the first and the last of each."""
+        steps = np.sort(self.deltas)
+        after = np.flatnonzero(np.diff(steps) != 1) + 1
+        runs = [run[[0, -1]] for run in np.split(steps, after) if len(run)]
+        return np.array(runs, dtype=np.int64).reshape(-1, 2)
 
     @property
     def singles(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -42,6 +43,11 @@ class CliqueGraph(PolicyGraph):
         self.indptr = read_only(indptr)
         self.indices = read_only(indices)
 
+    @cached_property
+    def _all_of_several(self) -> bool:
+        """Whether every clique has two states or more."""
+        return bool(np.diff(self.indptr).min(initial=2) >= 2)
+
     def _extreme(self, direction: NDArray[Any], lattice: IntArray, within: Constraint) -> tuple[int, IntArray]:
         ptr, members = self._rows(within)
         if len(ptr) == 1:
@@ -51,9 +57,9 @@ class CliqueGraph(PolicyGraph):
         return int(values[high]) - int(values[low]), lattice[high] - lattice[low]
 
     def _has_neighbor(self, within: Constraint) -> BoolArray:
-        mask = np.zeros(self.n_states, dtype=np.bool_)
-        mask[self._rows(within)[1]] = True
-        return mask
+        from dphmm._kernels.policy import marked
+
+        return marked(self._rows(within)[1], self.n_states)
 
     def _join(self, parent: IntArray, within: Constraint) -> None:
         from dphmm._kernels.policy import join_rows
@@ -101,7 +107,7 @@ class CliqueGraph(PolicyGraph):
         from dphmm._kernels.policy import widen_by_cliques
 
         ptr, members = self._rows(within)
-        wide = widen_by_cliques(ptr, members, *columns.answers, columns.low, columns.high)
+        wide = widen_by_cliques(ptr, members, lattice, columns.left, columns.low, columns.high)
         return columns.points() if wide else None
 
     def _rows(self, within: Constraint) -> Rows:
@@ -111,6 +117,8 @@ class CliqueGraph(PolicyGraph):
     def _contracted(self, within: Constraint) -> Rows:
         from dphmm._kernels.policy import contract_cliques
 
+        if self._all_of_several and not within.contracted and within.plan.all():
+            return self.indptr, self.indices
         return contract_cliques(self.indptr, self.indices, within.support, within.surrogate)
 
 

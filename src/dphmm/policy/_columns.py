@@ -24,10 +24,11 @@ EMPTY = 2**62
 class DifferenceColumns:
     """The least and the largest y of the differences at each x >= 0, one of each ± pair; EMPTY and -EMPTY where none.
 
-    ``answers``: x and y (N,) of the states, from 0.
+    ``lattice``: the answers (N, 2); ``left``: the least x of them.
     """
 
-    answers: tuple[IntArray, IntArray]
+    lattice: IntArray
+    left: int
     low: IntArray
     high: IntArray
 
@@ -39,14 +40,13 @@ class DifferenceColumns:
         from dphmm._kernels.points import bounds
 
         low, high = bounds(lattice)
-        width = int(high[0] - low[0]) + 1
+        left, width = int(low[0]), int(high[0] - low[0]) + 1
         if width > _COLUMNS_PER_STATE * len(lattice) + _COLUMNS or int(high[1] - low[1]) >= _HEIGHT:
             return None
-        x, y = lattice[:, 0] - low[0], lattice[:, 1] - low[1]
-        return cls((x, y), np.full(width, EMPTY), np.full(width, -EMPTY))
+        return cls(lattice, left, np.full(width, EMPTY), np.full(width, -EMPTY))
 
     def points(self) -> IntArray:
         """The extreme differences (m, 2) that were found."""
-        from dphmm._kernels.policy import column_ends
+        from dphmm._kernels.points import column_ends
 
-        return column_ends(self.low, self.high)
+        return column_ends(self.low, self.high, 0)

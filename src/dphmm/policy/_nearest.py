@@ -6,7 +6,9 @@ Proof: docs/proofs/promise.md.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -22,19 +24,44 @@ _SHORTLIST = 8
 _CHUNK = 2**16
 
 
-def nearest_states(lattice: IntArray, pitch: tuple[Fraction, ...], plan: BoolArray) -> IntArray:
-    """For each state the plan state nearest to it in answer units, ties to the lowest number; itself if
-    planned."""
-    from dphmm._kernels.points import bounds, nearest_in_columns
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Lattice answers (N, d), ready to be asked for nearest states: moved to the origin, with their ``sides`` (d)."""
 
-    metric = LatticeDistance.of(pitch)
-    low, high = bounds(lattice)
-    sides = [int(s) + 1 for s in high - low]
-    small = math.prod(sides) <= BOX_PER_STATE * len(lattice) + BOX
-    if len(sides) == 2 and small and metric.squared(sides) * max(sides) < 2**60:
-        x, y = lattice[:, 0] - low[0], lattice[:, 1] - low[1]
-        return nearest_in_columns(x, y, plan, *metric.weights, *sides)
-    return _of_others(lattice - low, metric, plan)
+    centred: IntArray
+    metric: LatticeDistance
+    sides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, lattice: IntArray, pitch: tuple[Fraction, ...]) -> Surroundings:
+        """Of answers whose steps have these lengths."""
+        from dphmm._kernels.points import bounds
+
+        low, high = bounds(lattice)
+        return cls(lattice - low, LatticeDistance.of(pitch), tuple(int(s) + 1 for s in high - low))
+
+    def nearest(self, plan: BoolArray) -> IntArray:
+        """For each state the plan state nearest to it in answer units, ties to the lowest number; itself if
+        planned."""
+        if self._columns is None:
+            return _of_others(self.centred, self.metric, plan)
+        from dphmm._kernels.points import nearest_in_columns
+
+        return nearest_in_columns(*self._columns, plan, *self.metric.weights, *self.sides)
+
+    @cached_property
+    def _columns(self) -> tuple[IntArray, IntArray] | None:
+        """x and y (N,) where a table of the box around planar answers is small, and 64 bits hold its distances."""
+        sides = self.sides
+        small = math.prod(sides) <= BOX_PER_STATE * len(self.centred) + BOX
+        if len(sides) != 2 or not small or self.metric.squared(sides) * max(sides) >= 2**60:
+            return None
+        return np.ascontiguousarray(self.centred[:, 0]), np.ascontiguousarray(self.centred[:, 1])
+
+
+def nearest_states(lattice: IntArray, pitch: tuple[Fraction, ...], plan: BoolArray) -> IntArray:
+    """`Surroundings.nearest` of answers that are asked for once."""
+    return Surroundings.of(lattice, pitch).nearest(plan)
 
 
 def _of_others(centred: IntArray, metric: LatticeDistance, plan: BoolArray) -> IntArray:

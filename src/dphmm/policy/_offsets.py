@@ -92,8 +92,7 @@ class Offsets(PolicyGraph):
 
         cells = self.cells
         if cells.singles:
-            active, image = within.support[cells.order], within.surrogate[cells.order]
-            return linked_images(cells.linear, active, cells.deltas, cells.table, image)
+            return linked_images(cells.linear, cells.order, within.support, cells.deltas, cells.table, within.surrogate)
         possible = self._possible(within)
         linked = linked_cells(cells.linear, possible.active, cells.deltas, cells.table, possible.least, possible.most)
         mask = np.zeros(self.n_states, dtype=np.bool_)
@@ -139,13 +138,11 @@ class Offsets(PolicyGraph):
         columns = DifferenceColumns.of(lattice)
         if columns is None or not self.cells.singles:
             return None
-        from dphmm._kernels.policy import widen_by_cells
+        from dphmm._kernels.policy import segments, widen_by_segments
 
-        cells, image = self.cells, within.surrogate[self.cells.order]
-        active = within.support[self.cells.order]
-        widen_by_cells(
-            cells.linear, active, cells.deltas, cells.table, image, *columns.answers, columns.low, columns.high
-        )
+        cells = self.cells
+        parts = segments(cells.linear, cells.order, within.support, within.surrogate)
+        widen_by_segments(*parts, cells.bands, lattice, columns.low, columns.high)
         return columns.points()
 
     def _is_own(self, lattice: IntArray, within: Constraint) -> bool:

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._checks import exact_number, state_mask
 from dphmm.errors import InvalidInput
-from dphmm.policy._nearest import nearest_states
+from dphmm.policy._nearest import Surroundings
 from dphmm.types import BoolArray, FloatArray, IntArray, States
 
 if TYPE_CHECKING:
@@ -56,15 +57,15 @@ class Constraint:
             array = given.copy()
             array.flags.writeable = False
             object.__setattr__(self, field, array)
-        if np.any(self.plan & ~self.support):
-            state = int(np.flatnonzero(self.plan & ~self.support)[0])
-            raise InvalidInput("plan", f"state {state}, which is outside the support", "a subset of the support")
         self._check_surrogate()
 
     def _check_surrogate(self) -> None:
         from dphmm._kernels.policy import misplaced
 
         wrong = misplaced(self.support, self.plan, self.surrogate)
+        if wrong == "impossible":
+            state = int(np.flatnonzero(self.plan & ~self.support)[0])
+            raise InvalidInput("plan", f"state {state}, which is outside the support", "a subset of the support")
         if wrong == "missing":
             raise InvalidInput("surrogate", "a missing or unknown state", "a plan state for every supported state")
         if wrong == "outside":
@@ -99,9 +100,9 @@ class Constraint:
         chosen = state_mask(plan, n, "plan")
         if not chosen.any():
             raise InvalidInput("plan", "no states", "at least one state")
-        if np.array_equal(chosen, np.ones(n, dtype=np.bool_)):
+        if chosen.all():
             return cls(within, chosen, np.arange(n, dtype=np.int64))
-        return cls(within, chosen, nearest_states(space.lattice, space.frame.exact_pitch, chosen))
+        return cls(within, chosen, _surroundings(space).nearest(chosen))
 
     @property
     def n_states(self) -> int:
@@ -129,6 +130,16 @@ class Constraint:
 
     def __repr__(self) -> str:
         return f"Constraint({self.plan.sum()} plan states in {self.support.sum()} of {self.n_states})"
+
+
+_SURROUNDINGS: WeakKeyDictionary[StateSpace, Surroundings] = WeakKeyDictionary()
+
+
+def _surroundings(space: StateSpace) -> Surroundings:
+    """Of the answers of a space, made once."""
+    if space not in _SURROUNDINGS:
+        _SURROUNDINGS[space] = Surroundings.of(space.lattice, space.frame.exact_pitch)
+    return _SURROUNDINGS[space]
 
 
 @dataclass(frozen=True)
@@ -174,40 +185,41 @@ def delta_states(prior: ArrayLike, support: States, delta: Any) -> BoolArray:
     21, docs/theory.md (g)). ``delta`` = 0 gives the support. Raises InvalidInput for δ outside [0, 1) or a prior that
     is no distribution.
     """
+    from dphmm._kernels.masses import heaviest, total_mass
+
     probability = np.asarray(prior, dtype=np.float64)
     if probability.ndim != 1:
         raise InvalidInput("prior", f"an array of shape {probability.shape}", "one probability per state")
     within = state_mask(support, len(probability), "support")
     exact = _exact_delta(delta)
-    masses = probability[within]
+    total, count = total_mass(probability, within)
     # Written so that NaN is refused too.
-    if not (masses >= 0).all() or not np.isfinite(masses).all() or not masses.any():
+    if not 0.0 < total < math.inf:
         raise InvalidInput("prior", "no distribution on the support", "finite probabilities, not all 0")
     if exact == 0:
         return within
-    least, count = _threshold(masses, exact)
-    above = within & (probability > least * (1 + MASS_TOLERANCE))
-    ties = within & ~above & (probability >= least * (1 - MASS_TOLERANCE))
-    above[np.flatnonzero(ties)[: count - int(above.sum())]] = True
-    return above
+    return heaviest(probability, within, *_threshold(probability, within, total, count, exact), MASS_TOLERANCE)
 
 
-def _threshold(masses: FloatArray, delta: Fraction) -> tuple[float, int]:
+def _threshold(
+    probability: FloatArray, within: BoolArray, total: float, possible: int, delta: Fraction
+) -> tuple[float, int]:
     """The smallest probability of the δ-set and how many states it has."""
-    total, share = float(masses.sum()), float(1 - delta)
+    from dphmm._kernels.masses import masses_from
+
+    share = float(1 - delta)
     # Masses below the average of δ add up to less than δ: the set is among the others.
-    large = masses[masses >= float(delta) * total / len(masses) * (1 - 1e-9)]
+    large = masses_from(probability, within, float(delta) * total / possible * (1 - 1e-9))
     descending = np.sort(large)[::-1]
     running = np.cumsum(descending)
     # Sums drift by less than one rounding per term; where that could matter, exactly rounded ones decide.
-    drift = 2.0**-51 * len(masses) * total
+    drift = 2.0**-51 * possible * total
     enough = (share - MASS_TOLERANCE) * total
-    surely, perhaps = np.searchsorted(running, (enough - drift, enough + drift))
+    surely, perhaps = running.searchsorted((enough - drift, enough + drift))
+    count = int(surely) + 1
     if perhaps > surely or perhaps == len(running):
-        descending = np.sort(masses)[::-1]
-        count = _exact_count(descending, share, int(surely) + 1)
-    else:
-        count = int(surely) + 1
+        descending = np.sort(probability[within])[::-1]
+        count = _exact_count(descending, share, count)
     return float(descending[count - 1]), count
 
 

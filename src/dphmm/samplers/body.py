@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 
 import numpy as np
 
@@ -268,7 +269,7 @@ def add_noise(images: IntArray, noise: IntArray) -> IntArray:
 
 def _product(left: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     columns = list(zip(*right, strict=True))
-    return tuple(tuple(sum(a * b for a, b in zip(row, column, strict=True)) for column in columns) for row in left)
+    return tuple(tuple([sum(map(mul, row, column)) for column in columns]) for row in left)
 
 
 def _int64(values: Sequence[int] | Sequence[Sequence[int]], first: int) -> IntArray:

@@ -56,10 +56,12 @@ class Levels:
     def __init__(self, widths: Sequence[Fraction], rate: Fraction, stride: int, offset: Fraction) -> None:
         self.rate = rate
         self._stride = stride
-        self._offset = math.ceil(offset * 2**_OFFSET_BITS)
+        self._offset = _rounded_up(offset, _OFFSET_BITS)
         self._shifts = [_shift(w) for w in widths]
-        self._widths = [math.ceil(w * 2**s) for w, s in zip(widths, self._shifts, strict=True)]
+        self._widths = [_rounded_up(w, s) for w, s in zip(widths, self._shifts, strict=True)]
         self._sums: dict[int, _Sums] = {}
+        self._float_rate = float(rate)
+        self._float_widths = [w / 2**s for w, s in zip(self._widths, self._shifts, strict=True)]
 
     def half_widths(self, level: int) -> tuple[int, ...]:
         """Half-widths of Box_level."""
@@ -81,34 +83,34 @@ class Levels:
     @cached_property
     def table(self) -> LevelTable:
         """The float table; its margins are derived in ADR 0002."""
-        length = self._table_length()
+        length, log_tail = self._table_length()
         half_widths = self._half_widths_of(length)
-        exponents = float(self.rate) * np.arange(length)
+        exponents = self._float_rate * np.arange(length)
         sides = 2.0 * half_widths.astype(np.float64) + 1.0
         weights = np.exp(-exponents) * np.prod(sides / sides[-1], axis=1)
         sums = np.cumsum(weights)
-        tail = math.exp(self._log_tail(length) - float(np.log(sides[-1]).sum())) * (1.0 + 1e-9)
+        tail = math.exp(log_tail - math.fsum(map(math.log, sides[-1].tolist()))) * (1.0 + 1e-9)
         cumulative = sums / sums[-1]
         rounding = (length + exponents[-1] + 3 * len(self._widths) + 16) * 2.0**-51
         margin = rounding + tail / sums[-1]
         drawable = np.minimum(half_widths, 2**62).astype(np.int64)
         return LevelTable(cumulative - margin, np.minimum(cumulative + margin, 1.0), drawable)
 
-    def _table_length(self) -> int:
-        """Levels until the mass left is below _TAIL of one of the heaviest levels'."""
-        length = 8 + math.ceil(40 / float(self.rate))
-        heavy = max(self._log_weight(0), self._log_weight(round(len(self._widths) / float(self.rate))))
-        while self._log_tail(length) > heavy + math.log(_TAIL):
+    def _table_length(self) -> tuple[int, float]:
+        """Levels until the mass left is below _TAIL of one of the heaviest levels', and the log of a bound on it."""
+        length = 8 + math.ceil(40 / self._float_rate)
+        heavy = max(self._log_weight(0), self._log_weight(round(len(self._widths) / self._float_rate)))
+        while (log_tail := self._log_tail(length)) > heavy + math.log(_TAIL):
             length += 1 + length // 4
-        return length
+        return length, log_tail
 
     def _real_sides(self, level: int) -> list[float]:
         """2·r_j·w_i + 1 >= the number of integers in each side of Box_level."""
         radius = self._stride * level + self._offset / 2**_OFFSET_BITS
-        return [2.0 * radius * (w / 2**s) + 1.0 for w, s in zip(self._widths, self._shifts, strict=True)]
+        return [2.0 * radius * w + 1.0 for w in self._float_widths]
 
     def _log_weight(self, level: int) -> float:
-        return -float(self.rate) * level + math.fsum(math.log(side) for side in self._real_sides(level))
+        return -self._float_rate * level + math.fsum(math.log(side) for side in self._real_sides(level))
 
     def _log_tail(self, level: int) -> float:
         """log of a bound on the mass of this level and all above: geometric, for the sides grow ever more
@@ -116,7 +118,7 @@ class Levels:
         """
         here, following = self._real_sides(level), self._real_sides(level + 1)
         growth = math.prod(b / a for a, b in zip(here, following, strict=True))
-        ratio = math.exp(-float(self.rate)) * growth
+        ratio = math.exp(-self._float_rate) * growth
         return math.inf if ratio >= 1.0 else self._log_weight(level) - math.log1p(-ratio)
 
     def _half_widths_of(self, length: int) -> IntArray:
@@ -196,6 +198,11 @@ def _tail_bound(levels: Levels, level: int, factor: Fraction) -> Fraction:
     if ratio >= 1:
         raise ArithmeticError("the level sum was cut before its terms shrink")
     return here / (1 - ratio)
+
+
+def _rounded_up(number: Fraction, bits: int) -> int:
+    """The least whole number of 2**-bits that is at least a number >= 0."""
+    return -((-number.numerator << bits) // number.denominator)
 
 
 def _shift(width: Fraction) -> int:

@@ -110,7 +110,9 @@ class PolicyDifferences:
     def few(self) -> IntArray | None:
         """Rows (m, d) with the same hull as the whole set, one of each ± pair, where they are known."""
         few = self.edges.few
-        return None if few is None else np.vstack([few.points, self.extra.points])
+        if few is None or len(self.extra.points) == 0:
+            return None if few is None else few.points
+        return np.vstack([few.points, self.extra.points])
 
     def with_points(self, points: IntArray) -> PolicyDifferences:
         """The same set and ± more rows."""

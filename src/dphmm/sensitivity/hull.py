@@ -124,7 +124,7 @@ class SensitivityHull:
 
     def half_width(self, direction: ArrayLike) -> Fraction:
         """A certified bound on |direction·y| over K, in the coordinates y of its span; attained when K is exact."""
-        return certified_width(self.body, [int(c) for c in np.asarray(direction)])
+        return certified_width(self.body, np.asarray(direction).tolist())
 
     @cached_property
     def widths(self) -> tuple[Fraction, ...]:
@@ -159,18 +159,18 @@ class SensitivityHull:
     @cached_property
     def lattice_volume(self) -> Fraction:
         """d-dimensional volume in lattice units, exactly; 0 for a flat hull."""
-        return moment.volume(self.body) if self.rank == self.dimension else Fraction(0)
+        return self.span_volume if self.rank == self.dimension else Fraction(0)
+
+    @cached_property
+    def span_volume(self) -> Fraction:
+        """k-dimensional volume in the lattice coordinates of the span, exactly."""
+        return moment.volume(self.body)
 
     @cached_property
     def second_moment(self) -> FloatArray:
         """E[u uᵀ] (d, d) of u uniform on K, in answer units squared (exact rationals, rounded once at the end)."""
         exact = moment.second_moment(self.body)
-        basis = [[int(x) for x in row] for row in self.basis]
-        d, k = self.dimension, self.rank
-        ambient = [
-            [sum(basis[i][p] * exact[p][q] * basis[j][q] for p in range(k) for q in range(k)) for j in range(d)]
-            for i in range(d)
-        ]
+        ambient = exact if self.rank == self.dimension else self._ambient(exact)
         steps = np.array([[float(x) for x in row] for row in ambient])
         return np.asarray(steps * np.outer(self.frame.pitch, self.frame.pitch))
 
@@ -197,6 +197,11 @@ class SensitivityHull:
             return v
         columns = [dot(v, row) for row in self.coordinates]
         return np.stack(columns, axis=-1) if columns else np.zeros((len(v), 0), dtype=np.int64)
+
+    def _ambient(self, exact: moment.Moments) -> moment.Moments:
+        """Second moments (k, k) of the span as those (d, d) of the lattice around it."""
+        basis, k = self.basis.tolist(), range(self.rank)
+        return [[sum((a[p] * exact[p][q] * b[q] for p in k for q in k), Fraction(0)) for b in basis] for a in basis]
 
     def _differences(self, v: ArrayLike) -> FloatArray:
         values = np.asarray(v, dtype=np.float64)

@@ -16,8 +16,11 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.sensitivity.integers import determinant
 from dphmm.sensitivity.spatial import Body
+from dphmm.types import IntArray
 
 Moments = list[list[Fraction]]
+#: Corners nearer than this have every sum of a planar body within 2**62.
+_PLANAR_SPAN = 2**14
 
 
 def volume(body: Body) -> Fraction:
@@ -25,6 +28,8 @@ def volume(body: Body) -> Fraction:
     k = body.normals.shape[1]
     if body.vertices is None:
         return Fraction(prod(2 * w for w in _box_widths(body)))
+    if k == 2 and _near(body.vertices):
+        return Fraction(_planar_sums(body.vertices)[1], 2)
     total = sum(abs(determinant(simplex)) for simplex in _fan(body))
     return Fraction(total, factorial(k))
 
@@ -35,6 +40,26 @@ def second_moment(body: Body) -> Moments:
     if body.vertices is None:
         widths = _box_widths(body)
         return [[Fraction(w * w, 3) if i == j else Fraction(0) for j in range(k)] for i, w in enumerate(widths)]
+    total, weight = _planar_sums(body.vertices) if k == 2 and _near(body.vertices) else _sums(body)
+    if weight == 0:
+        return [[Fraction(0)] * k for _ in range(k)]
+    return [[Fraction(x, (k + 1) * (k + 2) * weight) for x in row] for row in total]
+
+
+def _near(vertices: IntArray) -> bool:
+    return int(np.abs(vertices).max()) < _PLANAR_SPAN
+
+
+def _planar_sums(vertices: IntArray) -> tuple[list[list[int]], int]:
+    from dphmm._kernels.polygon import fan_sums
+
+    weight, xx, xy, yy = fan_sums(vertices)
+    return [[xx, xy], [xy, yy]], weight
+
+
+def _sums(body: Body) -> tuple[list[list[int]], int]:
+    """Over the simplices, sum w·(sum v_i v_iᵀ + t tᵀ) and sum w, w = |det|."""
+    k = body.normals.shape[1]
     total = [[0] * k for _ in range(k)]
     weight = 0
     for simplex in _fan(body):
@@ -44,9 +69,7 @@ def second_moment(body: Body) -> Moments:
             for j in range(k):
                 total[i][j] += w * (sum(corner[i] * corner[j] for corner in simplex) + t[i] * t[j])
         weight += w
-    if weight == 0:
-        return [[Fraction(0)] * k for _ in range(k)]
-    return [[Fraction(x, (k + 1) * (k + 2) * weight) for x in row] for row in total]
+    return total, weight
 
 
 def _fan(body: Body) -> list[list[list[int]]]:

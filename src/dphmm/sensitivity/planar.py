@@ -29,17 +29,10 @@ def polygon_of(points: IntArray | None) -> tuple[IntArray, IntArray, IntArray] |
     """
     if points is None or len(points) < 2 or int(np.abs(points).max()) >= CHAIN_SPAN // 2:
         return None
-    from dphmm._kernels.points import convex_chain
+    from dphmm._kernels.polygon import polygon_around
 
-    both = np.concatenate([points, -points])
-    vertices = both[convex_chain(np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1]))]
-    if len(vertices) < 3:
-        return None
-    half = vertices[: len(vertices) // 2]
-    edges = vertices[1 : len(half) + 1] - half
-    normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) // np.gcd(edges[:, 0], edges[:, 1])[:, None]
-    # Not of the half's own vertex: the largest over all points certifies the facet against every one of them.
-    return normals, (both @ normals.T).max(axis=0), vertices
+    normals, offsets, vertices = polygon_around(np.concatenate([points, -points]))
+    return (normals, offsets, vertices) if len(normals) else None
 
 
 def symmetric_polygon(support: PlaneSupport) -> tuple[list[Point], list[tuple[Point, int]]]:

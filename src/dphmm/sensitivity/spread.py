@@ -37,6 +37,8 @@ def l1_sensitivity(
     return float(unit * max(source.extreme(direction)[0] for direction in directions))
 
 
+#: Among fewer points than this the corners are not looked for.
+_MANY_POINTS = 64
 #: Weights up to here fit a 64-bit product with any difference of answers.
 _LARGEST_WEIGHT = 2**24
 
@@ -54,9 +56,12 @@ def largest_norm(hull: SensitivityHull, points: IntArray) -> Loss:
     if any(_extent(dot(points, equation)) for equation in hull.equations):
         return math.inf
     y = hull.coordinates_of(points)
-    extents = _extents(y, hull.normals)
-    ratios = [Fraction(extent, int(offset)) for extent, offset in zip(extents, hull.offsets, strict=True)]
-    return max(ratios, default=Fraction(0))
+    extents = _extents(_corners(y), hull.normals)
+    largest = (0, 1)
+    for extent, offset in zip(extents, hull.offsets.tolist(), strict=True):
+        if extent * largest[1] > largest[0] * offset:
+            largest = (extent, offset)
+    return Fraction(*largest)
 
 
 def _extents(points: IntArray, directions: IntArray) -> list[int]:
@@ -64,8 +69,21 @@ def _extents(points: IntArray, directions: IntArray) -> list[int]:
     if len(directions) == 0:
         return []
     if int(np.abs(points).max()) * int(np.abs(directions).sum(axis=1).max()) < 2**61:
-        return [int(x) for x in np.ptp(points @ directions.T, axis=0)]
+        from dphmm._kernels.points import extents
+
+        return [int(extent) for extent in extents(points, directions)]
     return [_extent(dot(points, direction)) for direction in directions]
+
+
+def _corners(points: IntArray) -> IntArray:
+    """Some of the points (n, d), with all corners of their hull: of planar ones those at the ends of the columns."""
+    if points.shape[1] != 2 or len(points) < _MANY_POINTS:
+        return points
+    from dphmm._kernels.points import bounds, outermost
+
+    low, high = bounds(points)
+    width = int(high[0] - low[0]) + 1
+    return outermost(points, int(low[0]), width) if width < len(points) else points
 
 
 def _extent(values: IntArray) -> int:

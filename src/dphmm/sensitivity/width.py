@@ -25,7 +25,10 @@ def certified_width(body: Body, direction: list[int]) -> Fraction:
     k = len(direction)
     if not any(direction):
         return Fraction(0)
-    if k <= 2 and body.vertices is not None:
+    if k == 2 and body.vertices is not None:
+        a, b = direction
+        return Fraction(max([abs(a * x + b * y) for x, y in body.vertices.tolist()]))
+    if k == 1 and body.vertices is not None:
         return Fraction(max(abs(sum(map(mul, direction, corner))) for corner in body.vertices.tolist()))
     bounds = []
     for facets in _suggestions(body, np.array(direction, dtype=np.float64)):

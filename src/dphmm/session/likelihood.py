@@ -11,6 +11,7 @@ Proof: docs/proofs/support.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -30,7 +31,9 @@ _LARGEST_KEPT = 2**21
 class Likelihood:
     """What the kernel reads of a plan; ``normals`` (m, d) and ``room`` are for the answers.
 
-    ``projected`` (m, N) is normals·image, ``inverses`` (m,) are 1/offset, ``shifts`` (m,) what a staircase adds.
+    ``projected`` (m, N) is normals·image, ``inverses`` (m,) are 1/offset, ``shifts`` (m,) what a staircase adds. Where
+    states are released as others, ``projected`` (m, P) is of the plan states alone, and ``places`` (N,) says which of
+    them each state is released as.
     """
 
     projected: FloatArray
@@ -41,6 +44,7 @@ class Likelihood:
     table: FloatArray
     normals: FloatArray
     room: float
+    places: IntArray | None
 
     @classmethod
     def of(cls, plan: Plan) -> Likelihood | None:
@@ -51,15 +55,16 @@ class Likelihood:
         hull = mechanism.hull
         if hull.rank < hull.dimension:
             return None
+        from dphmm._kernels.belief import projections
+
         normals, offsets = hull.normals.astype(np.float64), hull.offsets.astype(np.float64)
-        longest = float(np.abs(normals).sum(axis=1).max())
-        image = plan.image.astype(np.float64)
-        if longest * float(np.abs(image).max()) >= _ROOM or float(offsets.max()) >= _ROOM:
+        image, places = _answers(plan)
+        projected, longest, farthest = projections(normals, image)
+        if longest * farthest >= _ROOM or float(offsets.max()) >= _ROOM:
             return None
         kind, shifts, table = _law(mechanism, offsets)
-        projected = np.ascontiguousarray(normals @ image.T)
         room = _ROOM / longest
-        return cls(projected, 1.0 / offsets, shifts, kind, float(mechanism.epsilon), table, normals, room)
+        return cls(projected, 1.0 / offsets, shifts, kind, float(mechanism.epsilon), table, normals, room, places)
 
     def holds(self, z: IntArray) -> bool:
         """Whether answers (..., d) are near enough for exact floats."""
@@ -78,7 +83,7 @@ class Likelihood:
         out = np.empty(self.projected.shape[1])
         laws = (self.projected, self.inverses, self.shifts)
         likelihood(*laws, self.centres(z), self.kind, self.rate, self.table, out)
-        return out
+        return out if self.places is None else out.take(self.places)
 
 
 _KNOWN: WeakKeyDictionary[Plan, Likelihood | None] = WeakKeyDictionary()
@@ -94,6 +99,17 @@ def likelihood_of(plan: Plan) -> Likelihood | None:
     return made
 
 
+def _answers(plan: Plan) -> tuple[IntArray, IntArray | None]:
+    """The answers of a plan, each of them once where states are released as others, and `Likelihood.places`."""
+    constraint = plan.constraint
+    if not constraint.contracted:
+        return plan.image, None
+    from dphmm._kernels.belief import places_of
+
+    places = places_of(constraint.plan, constraint.surrogate)
+    return plan.image.take(constraint.plan_states, axis=0), places
+
+
 def _law(mechanism: Staircase | DiscreteKNorm, offsets: FloatArray) -> tuple[int, FloatArray, FloatArray]:
     from dphmm._kernels.belief import GRADED, STEPS, TABLE
 
@@ -106,5 +122,13 @@ def _law(mechanism: Staircase | DiscreteKNorm, offsets: FloatArray) -> tuple[int
     rate = float(mechanism.epsilon)
     if _NOTHING / rate > _LONGEST_TABLE:
         return STEPS, shifts, nothing
+    return TABLE, shifts, _falls(rate)
+
+
+@lru_cache(maxsize=64)
+def _falls(rate: float) -> FloatArray:
+    """exp(-rate·i) for i = 0, 1, .. until it is next to nothing, and 0 for all later ones."""
     steps = np.arange(int(_NOTHING / rate) + 2)
-    return TABLE, shifts, np.append(np.exp(-rate * steps), 0.0)
+    falls = np.append(np.exp(-rate * steps), 0.0)
+    falls.setflags(write=False)
+    return falls

@@ -109,7 +109,7 @@ class Plan:
     @property
     def mechanism(self) -> str:
         """The mechanism's name; of components that use several, all of them."""
-        return "+".join(sorted({m.describe()["name"] for m in self.mechanisms}))
+        return "+".join(sorted({m.name for m in self.mechanisms}))
 
     @property
     def expected_error(self) -> float:

@@ -92,7 +92,7 @@ class Planner:
         own = {
             "support": _sha(np.packbits(constraint.support).tobytes()),
             "plan": _sha(np.packbits(constraint.plan).tobytes()),
-            "surrogate": _sha(constraint.surrogate.astype("<i8").tobytes()),
+            "surrogate": _sha(constraint.surrogate.astype("<i8", copy=False).data),
             "partners": partners.tolist(),
         }
         return json.dumps({**self._public, **own}, sort_keys=True)
@@ -118,8 +118,9 @@ class _Step:
     image: IntArray
 
     def bodies(self) -> _Bodies:
-        answers = self.image[self.constraint.plan_states]
-        if np.all(answers == answers[0]):
+        from dphmm._kernels.points import all_equal
+
+        if all_equal(self.image, self.constraint.plan_states):
             return self._public_constant()
         return self._by_component() if self.options.scope == "component" else self._global()
 
@@ -211,11 +212,11 @@ class _Step:
             return bodies.mechanisms[0].epsilon * 0
         if len({hull.digest for hull in bodies.hulls}) > 1:
             return math.inf
-        norm = largest_norm(bodies.hulls[0], self.image[self.constraint.plan])
+        norm = largest_norm(bodies.hulls[0], self.image.take(self.constraint.plan_states, axis=0))
         return bodies.mechanisms[0].loss_of_norm(norm)
 
 
-def _sha(data: bytes) -> str:
+def _sha(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,12 @@ class Lattice:
         """Number of axes d."""
         return len(self.pitch)
 
-    @property
+    @cached_property
     def exact_pitch(self) -> tuple[Fraction, ...]:
         """The pitch as the decimals it prints as, one Fraction per axis."""
         return tuple(Fraction(repr(float(value))) for value in self.pitch)
 
-    @property
+    @cached_property
     def exact_origin(self) -> tuple[Fraction, ...]:
         """The origin as the decimals it prints as, one Fraction per axis."""
         return tuple(Fraction(repr(float(value))) for value in self.origin)

@@ -47,6 +47,8 @@ FORMAT = 1
 #: Who the model was fitted on, as its owner declares: "others" than the released people, the "same", or
 #: "unknown".
 MODEL_PEOPLE = ("unknown", "others", "same")
+#: Whose totals a statement has.
+LARGEST = "the subject with the largest total in this file; the ledger has everyone's, over all files"
 # Longer lists are told by their hash alone.
 _MOST_PLANS = 1000
 _LONGEST_PARAMETERS = 4096
@@ -252,7 +254,7 @@ def _totals(published: Published, options: Options) -> dict[str, Any]:
     spent = published.largest.spent
     unbounded = spent.cost == math.inf
     return {
-        "of": "the subject with the largest total in this file; the ledger has everyone's, over all files",
+        "of": LARGEST,
         "epsilon_sum": shown(spent.epsilon),
         "epsilon_sum_meaning": EPSILON_STATEMENT,
         "cost_sum": shown(spent.cost),

@@ -42,11 +42,12 @@ class AttackReport:
         """A table in prose, one adversary a line."""
         said = ["attacks on the true states (for the data owner alone, never to be published):"]
         for one in self.measured:
-            mean = one.overall()
+            mean, error = one.overall(), one.intervals()["expected_error"]
+            others = "" if np.isnan(error.low) else f" ({error.low:.4g} to {error.high:.4g} for others like these)"
             said.append(
-                f"  {one.name}: expected error {mean['expected_error']:.6g}, right {100 * mean['success']:.3g} % of "
-                f"the time, gives the truth {mean['probability']:.3g}, entropy {mean['entropy']:.3g} bits; degree of "
-                f"protection of the truth {mean['degree']:.4g}"
+                f"  {one.name}: expected error {mean['expected_error']:.6g}{others}, "
+                f"right {100 * mean['success']:.3g} % of the time, gives the truth {mean['probability']:.3g}, "
+                f"entropy {mean['entropy']:.3g} bits; degree of protection of the truth {mean['degree']:.4g}"
             )
         return said
 
@@ -55,6 +56,10 @@ class AttackReport:
         return {
             one.name: {
                 "overall": one.overall(),
+                "intervals": {
+                    name: None if np.isnan(found.low) else [found.low, found.high]
+                    for name, found in one.intervals().items()
+                },
                 "per_step": {name: np.asarray(values).tolist() for name, values in one.per_step().items()},
             }
             for one in self.measured

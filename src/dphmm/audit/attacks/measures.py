@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dphmm.audit.resampling import Interval, Subjects, interval, ratio
 from dphmm.types import FloatArray, IntArray
 
 
@@ -32,6 +33,15 @@ class Measured:
     def overall(self) -> dict[str, float]:
         """The mean of each measure over all answers."""
         return {name: float(getattr(self, name).mean()) for name in MEASURES}
+
+    def intervals(self) -> dict[str, Interval]:
+        """The same with 95 % bootstrap intervals: what would come out for other subjects like these."""
+        whose = Subjects.of(self.users, len(self.t))
+        once = np.ones(len(self.t))
+        return {
+            name: interval(whose.sums(getattr(self, name), once), lambda sums: ratio(sums[:, 0], sums[:, 1]))
+            for name in MEASURES
+        }
 
     def per_step(self) -> dict[str, Any]:
         """The mean of each measure at each step: ``t``, how many answers, and the measures."""
