@@ -16,7 +16,7 @@ help:
 	@echo "make verify     the worst log-ratio over all required pairs of 10,000 random instances (6 minutes on two cores)"
 	@echo "make crashes    1,000 kills at random and named points (2 minutes)"
 	@echo "make fuzz       every file reader under coverage-guided fuzzing, a minute each (where atheris is installed)"
-	@echo "make mutants    seeded privacy bugs, each of which a test must catch (4 minutes)"
+	@echo "make mutants    seeded privacy bugs, each of which a test must catch (8 minutes)"
 	@echo "make coverage   line coverage with the kernels as plain Python"
 
 $(READY): pyproject.toml

@@ -101,6 +101,8 @@ def test_bad_input_is_one_line(run, public, released, town, tmp_path):
         (("--released", released / "released.csv", "--ledger", "missing.db"), "existing ledger"),
         (("--released", released / "released.csv", "--truth", town / "people.csv"), "truth"),
         (("--steps", "0"), "steps"),
+        (("--draws", "-3"), "--draws: got -3; expected a number of draws, 1 or more"),
+        (("--alpha", "5"), "--alpha: got 5.0; expected a probability above 0 and below 1"),
     ]
     for more, words in cases:
         result = run(*public, *more, code=2)

@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import sqlite3
+from hashlib import sha256
 
 import pandas as pd
 import pytest
@@ -140,6 +141,10 @@ def test_figures(made, town, of, tmp_path, run, one_json):
         assert (path.stat().st_mode & 0o077 == 0) is (".owner." in path.name)
     run(*of(made, tmp_path / "c.html", "--figures", tmp_path / "c"))
     assert {path.stem for path in (tmp_path / "c").iterdir()} == {"map", "spent", "degree", "hull", "policy"}
+    again = of(made, tmp_path / "d.html", "--figures", tmp_path / "c")
+    assert "map.svg, which exists; expected another folder, or --force" in run(*again, code=2).stderr
+    assert not (tmp_path / "d.html").exists()
+    run(*again, "--force")
 
 
 def test_the_truth_is_for_its_owner_and_says_so(made, town, of, tmp_path, run, one_json):
@@ -183,10 +188,18 @@ REFUSED = {
     "no number": (lambda t, s: t.assign(z_1="north"), "z_1: got 36 cells that cannot be read"),
     "rows twice": (lambda t, s: pd.concat([t, t]), "RELEASED: got a step of a user stands twice"),
     "no row": (lambda t, s: t.iloc[:0], "0 rows"),
-    "another plan": (lambda t, s: t.assign(plan="ab" * 32), "RELEASED: got an answer whose plan is not the one"),
+    "another plan": (lambda t, s: t.assign(plan="ab" * 32), "with another plans.sha256 than the file's"),
+    "another plan, stated": (
+        lambda t, s: s["plans"].update(count=1, sha256=sha256(b"ab" * 32).hexdigest()) or t.assign(plan="ab" * 32),
+        "RELEASED: got an answer whose plan is not the one",
+    ),
     "another model": (lambda t, s: s["model"].update(sha256="0" * 64), "--model: got another model than"),
     "another space": (lambda t, s: s["space"].update(sha256="0" * 64), "--model: got another space than"),
-    "another epsilon": (lambda t, s: s.update(epsilon="2"), "RELEASED: got an answer whose plan is not the one"),
+    "another epsilon": (lambda t, s: s.update(epsilon="2"), "with another epsilon than the file's"),
+    "another epsilon, in every row": (
+        lambda t, s: s.update(epsilon="2") or s["totals"].update(epsilon_sum="24") or t.assign(epsilon="2.0"),
+        "RELEASED: got an answer whose plan is not the one",
+    ),
     "a part missing": (
         without("totals", "cost_sum"),
         "statement: got released.csv.privacy.json without totals.cost_sum",

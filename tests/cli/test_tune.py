@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 
 import pytest
 
@@ -65,6 +66,26 @@ def test_the_picture(town, tmp_path, run):
     run("tune", town / "model.npz", "--figures", tmp_path / "f", "--epsilon", 1, *QUICK)
     assert (tmp_path / "f" / "trade-off.svg").stat().st_size > 1000
     assert (tmp_path / "f" / "trade-off.png").stat().st_size > 1000
+    before = (tmp_path / "f" / "trade-off.svg").stat().st_mtime_ns
+    again = run("tune", town / "model.npz", "--figures", tmp_path / "f", "--epsilon", 1, *QUICK, code=2)
+    assert "trade-off.svg, which exists; expected another folder, or --force" in again.stderr
+    assert (tmp_path / "f" / "trade-off.svg").stat().st_mtime_ns == before
+    run("tune", town / "model.npz", "--figures", tmp_path / "f", "--epsilon", 1, "--force", *QUICK)
+    assert (tmp_path / "f" / "trade-off.svg").stat().st_mtime_ns > before
+
+
+def test_an_epsilon_given_twice_is_tried_once(site, run, one_json):
+    more = ("--epsilon", "0.5", "--epsilon", "1", "--epsilon", "1.0", "--epsilon", "0.5", "--json", *QUICK)
+    tried = [row["epsilon"] for row in one_json(run("tune", site / "model.npz", *more))["settings"]]
+    assert tried[:2] == [0.5, 1.0] and set(tried[::2]) == {0.5} and set(tried[1::2]) == {1.0}
+
+
+def test_the_release_is_told_of_every_choice(town, tmp_path, run):
+    out = tmp_path / "my policy.json"
+    more = ("--target-dop", 2, "-o", out, "--epsilon", 1, "--start", "at", "--scope", "component", *QUICK)
+    told = run("tune", town / "model.npz", *more).stderr
+    words = shlex.split(told.split("release with ")[1])
+    assert words[:2] == ["--policy", str(out)] and " ".join(words).endswith("--scope component --start at")
 
 
 @pytest.mark.parametrize(

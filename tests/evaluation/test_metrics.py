@@ -298,6 +298,8 @@ POINTS, STATES = np.zeros((4, 2)), np.zeros(4, dtype=int)
         (lambda: evaluation.nearest_places_error(POINTS, POINTS, POINTS, 1, 0), "returned: got 0"),
         (lambda: evaluation.density_error(STATES, STATES[:2], 3), r"released: got shape \(2,\)"),
         (lambda: evaluation.density_error(STATES, STATES + 7, 3), "released: got a number that is no state; expected"),
+        (lambda: evaluation.density_error(STATES, STATES, ["anna"]), "n_states: got list; expected the number"),
+        (lambda: evaluation.density_error(STATES, STATES, 0), "n_states: got int; expected the number of states, 1 or"),
         (lambda: evaluation.density_error(STATES * 0.5, STATES, 3), "truth: got float64"),
         (lambda: evaluation.flow_error(STATES, STATES, 3, [1, 2, 3, 4]), "subjects: got no subject with two rows"),
         (lambda: evaluation.flow_error(STATES, STATES, 3, [1, 1, 1, 1], regions=[1]), r"regions: got shape \(1,\)"),

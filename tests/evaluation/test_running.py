@@ -167,6 +167,7 @@ def test_data_before_and_now_are_told_in_words(tmp_path, before, word):
     [
         (["none"], "NAME: got 'none'; expected one of toy"),
         (["toy"], "-o: got nothing; expected a folder for the results"),
+        (["-o", "x"], "NAME: got nothing; expected one of toy; without -o they are listed"),
         (["toy", "-o", "x", "--jobs", "0"], "--jobs: got 0"),
         (["toy", "-o", "x", "--data", "no such folder"], "--data: got no such folder"),
     ],

@@ -188,6 +188,7 @@ BAD = {
     "a centre of other numbers": lambda p, t: p.hull(
         dphmm.sensitivity_hull(dphmm.policy.complete(5), LINE), around=[0, 0]
     ),
+    "no hull": lambda p, t: p.hull(3),
     "no degrees": lambda p, t: p.degree_of_protection([]),
     "a step without degrees": lambda p, t: p.degree_of_protection([[1], []]),
     "other steps": lambda p, t: p.degree_of_protection([[1]], steps=[1, 2]),

@@ -102,6 +102,17 @@ def test_the_watch_for_requests_and_errors_can_fail(browser, tmp_path):
     assert any("oh" in complaint for complaint in tab.complaints())
 
 
+def test_places_are_east_or_west_of_the_corner_never_minus(browser, page):
+    tab = browser.open(page("grid"))
+    tab.ask("document.getElementById('step').focus()")
+    told = []
+    for _ in range(12):
+        told.append(facts(tab)["released"])
+        tab.press("ArrowRight", 39)
+    assert all(re.match(r"[0-9,]+ m (east|west), [0-9,]+ m (north|south)", words) for words in told)
+    assert any("west" in words or "south" in words for words in told), "no answer of this page is beyond the corner"
+
+
 def test_keys_buttons_and_clicks_move_the_step(browser, page):
     tab = browser.open(page("grid"))
     tab.ask("document.getElementById('step').focus()")

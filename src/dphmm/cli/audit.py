@@ -38,6 +38,7 @@ def audit(as_json: bool, **given: Any) -> int:
     every row against the ledger, the plans and the privacy statement. With the truth too: what an adversary makes of
     the release, for the data owner alone. With samples: a lower confidence bound on the epsilon of any mechanism.
     """
+    _check_numbers(given)
     parts: list[tuple[str, Any]] = []
     if given["samples"] is not None:
         parts.append(("samples", _samples(given)))
@@ -49,6 +50,14 @@ def audit(as_json: bool, **given: Any) -> int:
         raise InvalidInput("--model, --policy", "nothing", "a model and a policy, or --samples A B")
     _print(parts, as_json)
     return FAILED if any(getattr(part, "convicted", False) for _, part in parts) else 0
+
+
+def _check_numbers(given: dict[str, Any]) -> None:
+    """Before any work, whether or not anything is sampled."""
+    if given["draws"] is not None and given["draws"] < 1:
+        raise InvalidInput("--draws", given["draws"], "a number of draws, 1 or more")
+    if not 0 < given["alpha"] < 1:
+        raise InvalidInput("--alpha", given["alpha"], "a probability above 0 and below 1")
 
 
 def _samples(given: dict[str, Any]) -> Any:

@@ -44,6 +44,8 @@ def experiment(
 
     console = Console(quiet=quiet or as_json)
     if name is None:
+        if output is not None:
+            raise InvalidInput("NAME", "nothing", f"one of {', '.join(NAMES)}; without -o they are listed")
         for known in NAMES:
             click.echo(f"{known}  {find(known).title}")
         return

@@ -45,7 +45,7 @@ def report(**given: Any) -> int:
     new_output(given["output"], inputs, given["force"])
     if Path(given["output"]).suffix.lower() not in (".html", ".htm"):
         raise InvalidInput("-o", given["output"], "a name ending in .html")
-    check_figures(given["figures"])
+    check_figures(given["figures"], replace=given["force"])
     with console.progress("report") as progress:
         made = gathered(given, console, progress)
     path = write_report(given["output"], made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     from dphmm.report.content import ReleaseReport
 
 
-def check_figures(folder: str | None) -> None:
-    """Refuse, before any work, a folder that cannot be made, or pictures without matplotlib."""
+_SUFFIXES = (".svg", ".png")
+#: Every picture that a report may have.
+_NAMES = ("map", "spent", "error", "degree", "hull", "policy")
+
+
+def check_figures(folder: str | None, names: Sequence[str] = _NAMES, *, replace: bool) -> None:
+    """Refuse, before any work, a folder that cannot be made or has such pictures (unless ``replace``), or pictures
+    without matplotlib.
+    """
     from dphmm.report.figures import can_draw
 
     if folder is None:
@@ -24,6 +31,10 @@ def check_figures(folder: str | None) -> None:
         raise InvalidInput("--figures", folder, "a folder")
     if not Path(folder).absolute().parent.is_dir():
         raise InvalidInput("--figures", folder, "a folder that can be made")
+    files = [Path(folder) / f"{name}{who}{suffix}" for name in names for who in ("", ".owner") for suffix in _SUFFIXES]
+    there = [path for path in files if path.exists()]
+    if there and not replace:
+        raise InvalidInput("--figures", f"{there[0]}, which exists", "another folder, or --force to replace it")
 
 
 def write_figures(folder: Path, report: ReleaseReport) -> list[Path]:

@@ -116,6 +116,7 @@ def _made(
 ) -> tuple[Made, list[str]]:
     """What the release was made with, as its statement says and the files confirm; and notes for the page."""
     from dphmm.report.assembling import Made
+    from dphmm.report.restated import restated
     from dphmm.report.stated import checked_statement
     from dphmm.storage.statement import load_statement, statement_path
 
@@ -124,8 +125,13 @@ def _made(
     statement = checked_statement(load_statement(path), name)
     if statement["model"]["sha256"] != model.digest:
         raise InvalidInput("--model", f"another model than {name} names", "the model of the release")
+    if statement["space"]["sha256"] != space.digest:
+        raise InvalidInput("--model", f"another space than {name} names", "the model of the release")
     policy = _policy(given, statement, model, space)
-    notes = []
+    if policy is not None and policy.digest != statement["policy"]["sha256"]:
+        raise InvalidInput("--policy", f"another policy than {name} names", "the policy of the release")
+    statement, other_words = restated(statement, name, file, model, space, policy)
+    notes = [other_words] if other_words else []
     if statement.get("file", {}).get("sha256") != sha256:
         notes.append(f"{path.name} was changed since its privacy statement was written.")
         console.warn(f"{path.name} was changed since {name} was written")

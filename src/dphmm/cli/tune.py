@@ -62,7 +62,7 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     except InvalidInput as wrong:
         raise named(wrong, {name: f"--{name}" for name in ("runs", "steps", "seed")}) from None
     with console.progress("settings") as progress:
-        epsilons = given["epsilon"] or _EPSILONS
+        epsilons = _different(given["epsilon"]) or _EPSILONS
         table = sweep(chain, space, policies, epsilons, mechanisms, trial=trial, progress=progress, **options)
     best = None if targets is None else targets.best(table)
     _write(table, given)
@@ -97,6 +97,13 @@ def _length(text: str, option: str, space: StateSpace) -> Any:
     return length(text, option) if hasattr(space, "locate") else exact_number(text, option)
 
 
+def _different(epsilons: Sequence[str]) -> tuple[str, ...]:
+    """Each once, whichever way it is written."""
+    from dphmm._checks import exact_number
+
+    return tuple({exact_number(text, "--epsilon"): text for text in epsilons}.values())
+
+
 def _policies(model: MarkovModel, space: StateSpace, given: Mapping[str, Any]) -> dict[str, PolicyGraph]:
     from dphmm.evaluation.candidates import candidate_policies
 
@@ -106,12 +113,16 @@ def _policies(model: MarkovModel, space: StateSpace, given: Mapping[str, Any]) -
     unit = " m" if hasattr(space, "locate") else ""
     found = candidate_policies(model, space, radii, unit)
     for path in given["policy"]:
-        found[Path(path).name] = loaded_policy(path, model)
+        name = Path(path).name
+        if name in found:
+            raise InvalidInput("--policy", f"another policy of the name {name!r}", "files of different names")
+        found[name] = loaded_policy(path, model)
     return found
 
 
 def _check_outputs(model: str, given: Mapping[str, Any], targets: Targets | None) -> None:
-    from dphmm.report.figures import can_draw
+    from dphmm.cli.report_figures import check_figures
+    from dphmm.cli.tune_table import FIGURE
     from dphmm.storage.inputs import checked_output
     from dphmm.storage.tables import table_format
 
@@ -124,8 +135,7 @@ def _check_outputs(model: str, given: Mapping[str, Any], targets: Targets | None
         table_format(given["table"], "--table")
         if checked_output(given["table"], inputs, "--table").exists() and not given["force"]:
             raise InvalidInput("--table", f"{given['table']}, which exists", "another name, or --force to replace it")
-    if given["figures"] is not None and not can_draw():
-        raise InvalidInput("--figures", "no matplotlib", "it installed: pip install 'dphmm[plot]'")
+    check_figures(given["figures"], (FIGURE.name,), replace=given["force"])
 
 
 def _write(table: pd.DataFrame, given: Mapping[str, Any]) -> None:

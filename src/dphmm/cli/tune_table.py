@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +60,9 @@ def headline(
     row = table.to_dict("records")[best]
     lines = [f"recommended: {words(row, space)}", f"rule: {targets.rule}"]
     if given["output"] is not None:
-        chosen = f"--policy {given['output']} --epsilon {_written(row['epsilon'])} --mechanism {row['mechanism']}"
-        kept = {"constraint": "support", "scope": "global", "flat": "thicken"}
+        chosen = f"--policy {shlex.quote(given['output'])} --epsilon {_written(row['epsilon'])} "
+        chosen += f"--mechanism {row['mechanism']}"
+        kept = {"constraint": "support", "scope": "global", "flat": "thicken", "start": None}
         extra = [f"--{name} {given[name]}" for name, usual in kept.items() if given[name] != usual]
         lines.append(f"written to {given['output']}; release with {' '.join([chosen, *extra])}")
     return lines

@@ -24,6 +24,8 @@ def points(values: ArrayLike, field: str, like: FloatArray | None = None) -> Flo
 
 def states(values: ArrayLike, field: str, n_states: int, like: IntArray | None = None) -> IntArray:
     """State numbers (n,) from 0 to ``n_states`` - 1. Raises InvalidInput; values are never echoed."""
+    if isinstance(n_states, bool) or not isinstance(n_states, (int, np.integer)) or n_states < 1:
+        raise InvalidInput("n_states", type(n_states).__name__, "the number of states, 1 or more")
     given = np.asarray(values)
     if given.dtype.kind not in "iu" or given.ndim != 1:
         raise InvalidInput(field, f"{given.dtype} of shape {given.shape}", "state numbers of shape (n,)")

@@ -70,6 +70,8 @@ def proposed(window: Window, epsilon: Fraction, costs: FloatArray, beyond: tuple
     falls = np.exp(-float(epsilon) * window.levels)
     masses = np.append(np.bincount(window.orbits), beyond[0]) * falls
     prices = np.append(np.bincount(window.orbits, weights=costs), beyond[1]) * falls
+    if not prices.any():
+        return np.ones(len(prices))
     both = np.concatenate([window.pairs, window.pairs[:, ::-1]])
     rises = np.exp(float(epsilon) * (1 + window.levels[both[:, 0]] - window.levels[both[:, 1]]))
     rows = np.arange(len(both))

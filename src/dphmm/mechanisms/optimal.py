@@ -37,7 +37,12 @@ _DEPTH = 16
 #: Pairs that the program is about, and the share of the noise beyond its window, at most.
 _MOST_PAIRS = 40_000
 _MOST_BEYOND = 0.3
+#: Cells of the box around the window's points, which tables have one entry for: a thin slanted body has few points.
+_MOST_CELLS = 2**24
+#: Levels of the window: the integers are as long as it is deep, and time grows by the cube.
+_MOST_LEVELS = 2**11
 _MOST_CACHED = 64
+_SMALLER = "a smaller body or a larger epsilon for the optimal additive mechanism"
 
 _cache: OrderedDict[tuple[str, Fraction, str], AdditiveLaw] = OrderedDict()
 _lock = threading.Lock()
@@ -55,7 +60,7 @@ class OptimalAdditive(BodyMechanism):
     K : SensitivityHull of rank 1 or 2 and not too large.
     epsilon : from 2**-20 to 2**10; small ones need a window that is too large.
     loss : what is least in the mean, "squared" or "euclidean".
-    costs : instead, any costs (n,) of lattice noises (n, d), bounded by a multiple of 1 + \\|noise\\|.
+    costs : instead, any costs (n,) of lattice noises (n, d), 0 or more, bounded by a multiple of 1 + \\|noise\\|.
 
     Raises
     ------
@@ -86,7 +91,7 @@ class OptimalAdditive(BodyMechanism):
 
     def _certified_law(self, costs: Costs | None) -> AdditiveLaw:
         if costs is not None:
-            return self._solved(costs)
+            return self._solved(lambda v: _checked(costs, v))
         key = (self._hull.digest, self.epsilon, self._loss)
         with _lock:
             law = _cache.get(key)
@@ -110,17 +115,23 @@ class OptimalAdditive(BodyMechanism):
 
     def _radius(self, facets: Facets, costs: Costs) -> Fraction:
         """Whole levels and the offset of the best staircase, which so is one of the laws of the window."""
+        if _cells(facets, 4) > _MOST_CELLS:
+            # Before anything is listed: the body may have more points than there is memory.
+            raise InvalidInput("K", f"a body {_cells(facets, 1)} lattice points across", _SMALLER)
         body = facets.within(Fraction(1)).size
         most = _MOST_PAIRS * symmetries(facets, lambda y: costs(self._lattice(y))) // body
         # Of k independent vectors of the body come at least 2·levelsᵏ points.
-        levels = max(1, min(math.ceil(_DEPTH / self.epsilon), most if self._hull.rank == 1 else math.isqrt(most)))
-        while levels > 1 and facets.within(Fraction(levels + 1)).size > most:
+        fitting = min(_MOST_LEVELS, most if self._hull.rank == 1 else math.isqrt(most))
+        levels = max(1, min(math.ceil(_DEPTH / self.epsilon), fitting))
+        while levels > 1 and (
+            _cells(facets, levels + 3) > _MOST_CELLS or facets.within(Fraction(levels + 1)).size > most
+        ):
             levels = levels * 9 // 10
         # Of the noise of the staircase about this much is farther out: e^-x (1 + x) for continuous noise in the plane.
         depth = float(self.epsilon) * levels
         if facets.within(Fraction(levels + 1)).size > most or math.exp(-depth) * (1 + depth) > _MOST_BEYOND:
             came = f"{body} vectors of the body at epsilon {float(self.epsilon):g}"
-            raise InvalidInput("K", came, "a smaller body or a larger epsilon for the optimal additive mechanism")
+            raise InvalidInput("K", came, _SMALLER)
         points = facets.within(Fraction(levels + 1)).points(self._hull.rank)
         return levels + best_offset(facets, self.epsilon, points, costs(self._lattice(points)))
 
@@ -166,6 +177,22 @@ class OptimalAdditive(BodyMechanism):
 def facets_of(hull: SensitivityHull) -> Facets:
     """The body of a hull as `AdditiveLaw` wants it."""
     return Facets(hull.normals, tuple(int(b) for b in hull.offsets), hull.widths)
+
+
+def _cells(facets: Facets, radius: int) -> int:
+    """How many lattice points the box around the body of that radius has."""
+    return math.prod(2 * math.floor(radius * width) + 1 for width in facets.widths)
+
+
+def _checked(costs: Costs, v: IntArray) -> FloatArray:
+    """The costs (n,) of lattice noises (n, d). Raises InvalidInput."""
+    found = np.asarray(costs(v))
+    if found.shape != (len(v),) or found.dtype.kind not in "iuf":
+        raise InvalidInput("costs", f"{found.dtype} of shape {found.shape}", f"numbers of shape {(len(v),)}")
+    found = found.astype(np.float64)
+    if not (np.isfinite(found).all() and found.min(initial=0.0) >= 0):
+        raise InvalidInput("costs", "costs that are negative, infinite or no numbers", "finite costs of 0 or more")
+    return found
 
 
 def _quotient(epsilon: Fraction) -> tuple[int, int]:

@@ -29,6 +29,8 @@ def hull(body: SensitivityHull, *, around: Any = None, ax: Axes | None = None) -
     ``around`` (d,): the answer it is drawn around, the origin by default. Hulls of one number are an interval; of more
     than two the outline in the first two is drawn. Raises InvalidInput for a hull without listed corners.
     """
+    if not isinstance(body, SensitivityHull):
+        raise InvalidInput("body", type(body).__name__, "a hull, such as sensitivity_hull gives")
     corners = np.asarray(body.vertices, dtype=np.float64)
     centre = np.zeros(body.dimension) if around is None else np.asarray(around, dtype=np.float64).reshape(-1)
     if centre.shape != (body.dimension,):

@@ -16,7 +16,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.content import ReleaseReport
-from dphmm.report.timeline import Told, remade
+from dphmm.report.timeline import Timeline, Told, remade
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
@@ -57,11 +57,12 @@ def release_report(
     than these public data make, and a ledger that does not hold it.
     """
     chosen, note = _chosen(file, users)
-    told = [_told(user, rows, file, ledger, str(made.statement["query"])) for user, rows in chosen]
+    told = [_told(user, rows, file, ledger, made) for user, rows in chosen]
     timeline, plans = None, list[Plan]()
     if made.policy is not None and made.options is not None:
         planner = Planner(made.policy, made.space, made.options)
         timeline, plans = remade(told, made.model, planner, ledger, progress)
+        _require_spent(file, timeline)
     report = ReleaseReport(
         title,
         released=_table(file),
@@ -75,6 +76,15 @@ def release_report(
         **parts,
     )
     return (replace(report, notes=[*report.notes, note]) if note else report), plans
+
+
+def _require_spent(file: ReleasedFile, timeline: Timeline) -> None:
+    """Epsilon and cost of every row whose plan was made again, of whatever subject, are the plan's."""
+    due = {plan.hash: plan.spent for plan in timeline.plans}
+    for row, (plan, *told) in enumerate(zip(file.plans, file.epsilon.tolist(), file.cost.tolist(), strict=True)):
+        if tuple(told) != due.get(plan, tuple(told)):
+            came = f"an epsilon or a cost that is not its plan's, of {file.where(row)}"
+            raise InvalidInput("released", came, "the numbers that dphmm release wrote")
 
 
 def _chosen(file: ReleasedFile, users: Sequence[str]) -> tuple[list[tuple[str, list[int]]], str]:
@@ -106,17 +116,18 @@ def _note(fitting: list[tuple[str, list[int]]], by_user: dict[str, list[int]]) -
     return " ".join(said)
 
 
-def _told(user: str, rows: list[int], file: ReleasedFile, ledger: Ledger | None, query: str) -> Told:
+def _told(user: str, rows: list[int], file: ReleasedFile, ledger: Ledger | None, made: Made) -> Told:
+    query, replayable = str(made.statement["query"]), bool(made.statement["not_private_because"])
     numbers = np.array(rows, dtype=np.int64)
     steps = file.step[numbers]
     if ledger is None:
         history = [Answer(int(file.step[row]), file.lattice[row], file.plans[row]) for row in rows]
     else:
-        history = _stored(user, rows, file, ledger.entries(user, query))
+        history = _stored(user, rows, file, ledger.entries(user, query), replayable)
     return Told(user, numbers, steps, history)
 
 
-def _stored(user: str, rows: list[int], file: ReleasedFile, entries: Sequence[Entry]) -> list[Answer]:
+def _stored(user: str, rows: list[int], file: ReleasedFile, entries: Sequence[Entry], replayable: bool) -> list[Answer]:
     """All of a user's releases in a ledger, which must be those of the file where the file has them."""
     stored = {entry.t: entry for entry in entries if entry.z is not None}
     for row in rows:
@@ -124,6 +135,9 @@ def _stored(user: str, rows: list[int], file: ReleasedFile, entries: Sequence[En
         if entry is None or entry.z != tuple(file.lattice[row].tolist()) or entry.plan_hash != file.plans[row]:
             came = f"one that does not hold the release of {file.where(row)}"
             raise InvalidInput("ledger", came, "the ledger of this release")
+        if not entry.secure and not replayable:
+            came = f"replayable bits of {file.where(row)}, of which the privacy statement says nothing"
+            raise InvalidInput("ledger", came, "the statement of this release")
     return [Answer(t, np.array(stored[t].z, dtype=np.int64), str(stored[t].plan_hash)) for t in sorted(stored)]
 
 

@@ -59,6 +59,13 @@ def checked_statement(statement: dict[str, Any], name: str) -> dict[str, Any]:
     for path in ("not_private_because", "promise.meaning", "not_protected"):
         if not all(isinstance(sentence, str) for sentence in _member(statement, path)):
             raise InvalidInput("statement", f"{name} with no text in {path}", "sentences as dphmm release wrote them")
+    about = statement.get("file", {})
+    if not isinstance(about, dict) or (
+        about and not all(isinstance(about.get(part), str) for part in ("name", "sha256"))
+    ):
+        raise InvalidInput(
+            "statement", f"{name} without the name and sha256 of its file", "one as dphmm release wrote it"
+        )
     if not all(isinstance(count, int) for count in statement["mechanism"]["chosen"].values()):
         raise InvalidInput("statement", f"{name} with no counts of mechanisms", "a statement as dphmm release wrote it")
     return statement

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,13 +22,13 @@ from dphmm.report.encoding import Shelf, repeated, runs
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
-from dphmm.types import IntArray
+from dphmm.types import IntArray, Loss
 
 
 @dataclass(frozen=True)
 class PlanFacts:
     """What a page says of one plan. ``degrees``: the least, mean and largest degree of protection of
-    the possible states.
+    the possible states. ``spent``: its epsilon and its cost as a released file has them.
 
     ``support``, ``plan_set``, ``hulls`` (one for each law of noise) and ``body_of`` are numbers of the timeline's
     tables.
@@ -43,6 +45,7 @@ class PlanFacts:
     exposed: int
     mechanism: str
     constant: bool
+    spent: tuple[float, float]
 
 
 @dataclass
@@ -85,6 +88,7 @@ class Timeline:
             exposed=0 if plan.constant else int((among == 1).sum()),
             mechanism=plan.mechanism,
             constant=plan.constant,
+            spent=(float(plan.promised), _float_above(plan.cost)),
         )
 
     def _set(self, mask: Any) -> int:
@@ -129,6 +133,12 @@ def remade(
         if progress is not None:
             progress(done, total)
     return timeline, first
+
+
+def _float_above(cost: Loss) -> float:
+    """The least float that is not below a cost."""
+    near = float(cost)
+    return near if isinstance(cost, float) or Fraction(near) >= cost else math.nextafter(near, math.inf)
 
 
 def _drawn(hull: SensitivityHull) -> dict[str, Any]:

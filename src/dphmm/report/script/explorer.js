@@ -132,7 +132,9 @@ const explorer = {
   facts({ subject, row, plan, state, hidden, crowded }) {
     const place = (steps) => {
       const values = inUnits(steps);
-      return space.metres ? `${length(values[0])} east, ${length(values[1])} north` : values.map((v) => round(v, 4)).join(", ");
+      const way = (metres, ahead, back) => `${length(Math.abs(metres))} ${metres < 0 ? back : ahead}`;
+      if (space.metres) return `${way(values[0], "east", "west")}, ${way(values[1], "north", "south")}`;
+      return values.map((v) => round(v, 4)).join(", ");
     };
     const error = (kind) => {
       const [one, other] = [answerAt(subject, kind, row), answerAt(subject, "truth", row)];

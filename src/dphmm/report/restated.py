@@ -1,0 +1,173 @@
+"""A privacy statement held against the file, the model and the policy: a page never says more than its choices promise.
+
+Numbers and hashes that are not those of the file are refused. Sentences are not read at all: they are written again
+from the choices, by the code that writes statements, and a page says so where the statement had others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from copy import deepcopy
+from fractions import Fraction
+from typing import Any
+
+from dphmm.accounting.records import shown
+from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT
+from dphmm.audit.released_file import ReleasedFile
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.mechanisms.registry import RELEASE_MECHANISMS
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.options import Options
+from dphmm.states.space import StateSpace
+from dphmm.storage import promises
+from dphmm.storage.statement import LARGEST, MODEL_PEOPLE
+
+#: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
+_ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
+_WRITTEN = "a privacy statement as dphmm release wrote it"
+
+
+def restated(
+    statement: Mapping[str, Any],
+    name: str,
+    file: ReleasedFile,
+    model: MarkovModel,
+    space: StateSpace,
+    policy: PolicyGraph | None,
+) -> tuple[dict[str, Any], str]:
+    """The statement with the sentences that its choices promise, and a note where it had others ("" where not).
+
+    ``statement`` is complete (`checked_statement`). Raises InvalidInput where a number is not that of the file.
+    """
+    options = _options(statement, name, space)
+    for path, due in _facts(statement, file, model, space, policy).items():
+        _require(_at(statement, path) == due, name, path)
+    _require_totals(statement, name, file, options)
+    chosen = _at(statement, "mechanism.chosen")
+    named = {part for names in chosen for part in names.split("+")} <= set(RELEASE_MECHANISMS)
+    _require(named and sum(chosen.values()) == len(file), name, "mechanism.chosen")
+    found, other = deepcopy(dict(statement)), []
+    for path, due in _sentences(statement, name, model, options, len(file)).items():
+        if _at(found, path) != due:
+            other.append(path)
+            _put(found, path, due)
+    if policy is None:
+        # Nothing shows that they are those of the hash.
+        found["policy"] |= {"kind": f"{found['policy']['kind']}, as {name} says", "parameters": None}
+    if not other:
+        return found, ""
+    said = "sentences that are not those of its choices" if len(other) > 1 else f"other words for {other[0]}"
+    return found, f"{name} has {said}: this page says what the choices promise, in the words of this dphmm."
+
+
+def _options(statement: Mapping[str, Any], name: str, space: StateSpace) -> Options:
+    try:
+        written = {
+            "epsilon": str(statement["epsilon"]),
+            "constraint": str(statement["constraint"]["name"]),
+            "mechanism": str(statement["mechanism"]["asked"]),
+            "scope": str(statement["scope"]["name"]),
+            "flat": str(statement["flat"]["name"]),
+            "thickness": json.dumps(statement["flat"]["thickness"]),
+            "protection": str(statement["mechanism"]["protection"]),
+            "start": str(statement["mechanism"]["start"]),
+        }
+        return Options.read(written, space.dimension)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        raise InvalidInput("statement", f"{name} without the choices of a release", _WRITTEN) from None
+
+
+def _facts(
+    statement: Mapping[str, Any], file: ReleasedFile, model: MarkovModel, space: StateSpace, policy: PolicyGraph | None
+) -> dict[str, Any]:
+    """What is known of the file and its public data, by its path in the statement."""
+    plans = sorted(set(file.plans))
+    found: dict[str, Any] = {
+        "published.rows": len(file),
+        "published.subjects": len(set(file.users)),
+        "plans.count": len(plans),
+        "plans.sha256": hashlib.sha256("\n".join(plans).encode()).hexdigest(),
+        "space.states": space.n_states,
+        "space.kind": space.kind,
+        "space.dimension": space.dimension,
+        "space.sha256": space.digest,
+        "model.sha256": model.digest,
+    }
+    if policy is not None:
+        described = policy.describe()
+        found |= {"policy.kind": described.pop("kind"), "policy.sha256": policy.digest}
+        if _at(statement, "policy.parameters") is not None:
+            found["policy.parameters"] = json.loads(json.dumps(described))
+    return found
+
+
+def _require_totals(statement: Mapping[str, Any], name: str, file: ReleasedFile, options: Options) -> None:
+    """Every row promises epsilon, or is a public constant; the sums are the largest of any one subject."""
+    epsilon = float(options.epsilon)
+    _require(set(file.epsilon.tolist()) <= {epsilon, 0.0}, name, "epsilon")
+    count = Counter(user for user, own in zip(file.users, file.epsilon.tolist(), strict=True) if own)
+    _require(_at(statement, "totals.epsilon_sum") == shown(max(count.values(), default=0) * options.epsilon),
+             name, "totals.epsilon_sum")  # fmt: skip
+    costs: dict[str, Fraction | float] = {}
+    for user, cost in zip(file.users, file.cost.tolist(), strict=True):
+        costs[user] = costs.get(user, Fraction(0)) + (cost if cost == math.inf else Fraction(cost))
+    largest, told = max(costs.values()), _at(statement, "totals.cost_sum")
+    if largest == math.inf:
+        _require(told == shown(math.inf), name, "totals.cost_sum")
+        return
+    try:
+        least = Fraction(largest) * (1 - _PROPORTION) - len(file) * _ROW
+        enough = Fraction(str(told)) >= least
+    except (ValueError, ZeroDivisionError):
+        enough = False
+    _require(enough, name, "totals.cost_sum")
+
+
+def _sentences(
+    statement: Mapping[str, Any], name: str, model: MarkovModel, options: Options, rows: int
+) -> dict[str, Any]:
+    people, replayable = _at(statement, "model.people"), _at(statement, "randomness.replayable_rows")
+    _require(people in MODEL_PEOPLE, name, "model.people")
+    _require(type(replayable) is int and 0 <= replayable <= rows, name, "randomness.replayable_rows")
+    reasons = promises.not_private_because(model.provenance, people, replayable)
+    unbounded = _at(statement, "totals.cost_sum") == shown(math.inf)
+    return {
+        "private": not reasons,
+        "not_private_because": reasons,
+        "promise": promises.promise(options, holds=not reasons),
+        "unit_of_privacy": promises.UNIT,
+        "constraint.meaning": promises.constraint_words(options),
+        "scope.meaning": promises.scope_words(options),
+        "flat.meaning": promises.flat_words(options),
+        "model.meaning": promises.provenance_words(model.provenance, people),
+        "randomness.meaning": promises.randomness_words(replayable, rows),
+        "not_protected": promises.not_protected(options, model.provenance, people),
+        "totals.of": LARGEST,
+        "totals.epsilon_sum_meaning": EPSILON_STATEMENT,
+        "totals.cost_sum_meaning": COST_STATEMENT,
+        "totals.cost_unbounded_because": promises.cost_unbounded_because(options) if unbounded else None,
+    }
+
+
+def _require(right: bool, name: str, path: str) -> None:
+    if not right:
+        raise InvalidInput("statement", f"{name} with another {path} than the file's", _WRITTEN)
+
+
+def _at(statement: Mapping[str, Any], path: str) -> Any:
+    value: Any = statement
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _put(statement: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for part in parents:
+        statement = statement[part]
+    statement[last] = value

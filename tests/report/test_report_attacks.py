@@ -1,0 +1,150 @@
+"""Statements and files that were changed after the release, to make a page promise more than holds.
+
+Claims: a page repeats no sentence of a statement that its choices do not make; numbers that are not those of the file,
+of the policy or of the plans are refused in one line; what cannot be checked without the policy is not shown. It would
+fail for a page that believes the statement beside the file, as pages did.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from report.worlds import report
+
+LIE = "ZZZ nothing can be learned from this file"
+WORDS = (
+    "promise.assumes",
+    "promise.definition",
+    "promise.source",
+    "unit_of_privacy",
+    "totals.of",
+    "totals.epsilon_sum_meaning",
+    "totals.cost_sum_meaning",
+    "model.meaning",
+    "randomness.meaning",
+    "constraint.meaning",
+    "scope.meaning",
+    "flat.meaning",
+)
+NUMBERS = {
+    "totals.cost_sum": "0.001",
+    "totals.epsilon_sum": "0.001",
+    "published.rows": 9,
+    "published.subjects": 10**6,
+    "plans.count": 2000,
+    "plans.sha256": "feed",
+    "space.states": 10**6,
+    "mechanism.chosen": {"perfect": 36},
+    "epsilon": "1/1000",
+    "randomness.replayable_rows": -1,
+    "model.people": "nobody",
+}
+BROKEN = {
+    "epsilon": ("x", "1/0"),
+    "constraint.name": ("delta=x",),
+    "file": ([1], {"sha256": 3}, {"name": "released.parquet"}),
+    "flat.thickness": ("1/0", [[]]),
+}
+
+
+@pytest.fixture
+def doctored(world, tmp_path):
+    """doctored("grid", {path: value}): a copy of a world whose statement has other members; and cells of the file."""
+
+    def made(name, members, column=None, value=None):
+        folder = tmp_path / "doctored"
+        shutil.copytree(world(name), folder)
+        file, beside = folder / "released.parquet", folder / "released.parquet.privacy.json"
+        statement = json.loads(beside.read_text())
+        for path, told in members.items():
+            *parents, last = path.split(".")
+            part = statement
+            for parent in parents:
+                part = part[parent]
+            part[last] = told
+        if column is not None:
+            table = pq.read_table(file)
+            at = table.column_names.index(column)
+            cells = pa.array([value] * len(table), table.schema.field(at).type)
+            pq.write_table(table.set_column(at, table.schema.field(at), cells), file)
+            statement["file"]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
+        beside.write_text(json.dumps(statement))
+        return folder
+
+    return made
+
+
+def refused(folder, tmp_path, *options):
+    result = report(folder, tmp_path / "page.html", *options, code=2)
+    assert not (tmp_path / "page.html").exists()
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_no_sentence_is_believed(doctored, world, tmp_path):
+    """All of them at once, not_protected and the reasons against privacy left out."""
+    lies = dict.fromkeys(WORDS, LIE)
+    lies |= {"promise.meaning": [LIE], "not_protected": [], "not_private_because": [], "private": True}
+    report(doctored("grid", lies), tmp_path / "page.html")
+    said = (tmp_path / "page.html").read_text()
+    assert LIE not in said and "sentences that are not those of its choices" in said
+    own = json.loads((world("grid") / "released.parquet.privacy.json").read_text())
+    for sentence in (*own["not_protected"], *own["promise"]["meaning"], own["totals"]["cost_sum_meaning"]):
+        assert sentence in said.replace("&#x27;", "'")
+
+
+@pytest.mark.parametrize("path", WORDS)
+def test_each_other_word_is_named(path, doctored, tmp_path):
+    report(doctored("pages", {path: LIE}), tmp_path / "page.html")
+    said = (tmp_path / "page.html").read_text()
+    assert LIE not in said and "other words for" in said
+
+
+@pytest.mark.parametrize("path", NUMBERS)
+def test_no_number_is_believed(path, doctored, tmp_path):
+    assert "another" in refused(doctored("pages", {path: NUMBERS[path]}), tmp_path)
+
+
+@pytest.mark.parametrize(("path", "value"), [(path, value) for path, values in BROKEN.items() for value in values])
+def test_what_cannot_be_read_is_refused_in_one_line(path, value, doctored, tmp_path):
+    assert refused(doctored("pages", {path: value}), tmp_path).startswith("error: ")
+
+
+@pytest.mark.parametrize("column", ["epsilon", "cost"])
+@pytest.mark.parametrize("name", ["grid", "delta"])
+def test_no_number_of_a_row_is_believed(column, name, doctored, tmp_path):
+    """The statement's sums changed with them."""
+    sums = {"totals.cost_sum": "0.0012"} if column == "cost" else {}
+    line = refused(doctored(name, sums, column, 0.0001), tmp_path)
+    assert "epsilon" in line or "cost" in line
+
+
+def test_a_policy_that_is_not_the_hash_s_is_not_shown(doctored, world, tmp_path):
+    """With the policy it is refused; without, neither its kind nor its reach is told as if it were known."""
+    folder = doctored("grid", {"policy.parameters": {"radius": "99999 km"}, "policy.kind": "radius"})
+    report(folder, tmp_path / "without.html")
+    said = (tmp_path / "without.html").read_text()
+    assert "99999 km" not in said and "radius, as released.parquet.privacy.json says" in said
+    assert "another policy.parameters" in refused(folder, tmp_path, "--policy", world("grid") / "policy.json")
+
+
+def test_rows_that_the_ledger_calls_replayable_are_not_called_private(doctored, world, tmp_path, monkeypatch):
+    from dphmm.report import assembling
+
+    truly = assembling._stored
+
+    def replayable(user, rows, file, entries, stated):
+        from dataclasses import replace
+
+        return truly(user, rows, file, [replace(entry, secure=False) for entry in entries], stated)
+
+    monkeypatch.setattr(assembling, "_stored", replayable)
+    line = refused(doctored("grid", {}), tmp_path, "--ledger", world("grid") / "ledger.db")
+    assert "replayable bits" in line

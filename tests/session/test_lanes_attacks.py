@@ -1,0 +1,96 @@
+"""Batches of up to 17 subjects against single sessions, over random worlds: policies, delta-sets, components, flat
+bodies, faint beginnings, gaps, every mechanism, and borders of chunks and cores that are drawn too.
+
+Claims: whatever is published of a subject has the bits of a session that knows this subject alone, and does not change
+with the company. It would fail for a belief left in a lane by the subject before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.batch import Batch, Released
+from dphmm.errors import InvalidInput
+from dphmm.session import following
+from dphmm.states.trajectory import Trajectories
+
+
+def told(rows):
+    return repr([(row.user, [np.asarray(value).tolist() for value in vars(row.release).values()]) for row in rows])
+
+
+def world(rng):
+    n = int(rng.integers(2, 40))
+    moves = rng.random((n, n)) * (rng.random((n, n)) < rng.choice([0.1, 0.3, 1.0]))
+    moves[np.arange(n), rng.permutation(n)] += 0.1
+    if rng.random() < 0.3:
+        moves = moves * 10.0 ** (-rng.integers(0, 280, (n, n)) * (rng.random((n, n)) < 0.3))
+    initial = rng.random(n) * (rng.random(n) < rng.choice([0.2, 1.0]))
+    initial[rng.integers(n)] += 1
+    if rng.random() < 0.3:
+        initial = initial * 10.0 ** (-rng.integers(0, 300, n) * (rng.random(n) < 0.5))
+    model = dphmm.MarkovModel(initial / initial.sum(), moves / moves.sum(axis=1, keepdims=True))
+    space = dphmm.StateSpace(rng.integers(0, 8, (n, int(rng.integers(1, 3)))))
+    policies = [
+        lambda: dphmm.policy.complete(n),
+        lambda: dphmm.policy.radius(space, int(rng.integers(1, 5))),
+        lambda: dphmm.policy.transition(model),
+        lambda: dphmm.policy.categorical(rng.integers(0, 3, n)),
+    ]
+    kinds = ["auto", "discrete-knorm", "staircase", "optimal-additive"]
+    choices = {"mechanism": str(rng.choice(kinds, p=[0.4, 0.25, 0.25, 0.1]))}
+    for name, values, chance in (
+        ("constraint", ["delta=0.01", "delta=0.2", "delta=0.5"], 0.3),
+        ("scope", ["component"], 0.25),
+        ("flat", ["allow"], 0.3),
+        ("start", ["at", "before"], 0.4),
+        ("estimate_loss", ["state", "euclidean", "squared"], 0.3),
+    ):
+        if rng.random() < chance:
+            choices[name] = str(rng.choice(values))
+    return model, policies[rng.integers(4)](), space, int(rng.choice([1, 2, 8, 30])), choices
+
+
+def rows_of(rng, n, users):
+    found = []
+    for user in range(users):
+        ahead = rng.choice([1, 1, 1, 1, 2, 3, 40, 300], int(rng.choice([1, 2, 5, 12])))
+        steps = int(rng.choice([0, 1, 5])) + np.cumsum(ahead)
+        found += [(f"u{user:02}", step, str(rng.integers(n))) for step in steps.tolist()]
+    return found
+
+
+def trajectories(rows):
+    users, steps, states = zip(*rows, strict=True)
+    return Trajectories.from_labels(list(users), state=np.array(states, dtype=object), step=np.array(steps))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_subject_is_told_the_same_in_whatever_company(seed, monkeypatch):
+    rng = np.random.default_rng([7, seed])
+    model, policy, space, epsilon, choices = world(rng)
+    users = int(rng.integers(1, 18))
+    rows, ledger = rows_of(rng, space.n_states, users), MemoryLedger()
+
+    def run(some, bits, resume):
+        monkeypatch.setattr("dphmm.batch.CHUNK", int(rng.choice([1, 3, 7, 10**6])))
+        monkeypatch.setattr(following, "_LITTLE", int(rng.choice([1, 2**15])))
+        cores = int(rng.choice([1, 2, 5]))
+        monkeypatch.setattr(following, "_cores", lambda: cores)
+        work = Batch(model, policy, space, epsilon, ledger=ledger, bits=dphmm.ReplayBits(bits), **choices)
+        return work, [row for chunk in work.run(trajectories(some), resume=resume) for row in chunk]
+
+    try:
+        work, published = run(rows, seed, False)
+    except InvalidInput as refusal:
+        assert choices["mechanism"] == "optimal-additive", refusal
+        return
+    sessions = {user: work.resumed(user) for user, _ in ledger.sessions()}
+    assert told(published) == told(Released(user, None, r) for user, s in sessions.items() for r in s.releases)
+    assert told(run(rows, seed + 1, True)[1]) == told(published)
+    kept = {f"u{user:02}" for user in rng.choice(users, int(rng.integers(1, users + 1)), replace=False)}
+    some = run([row for row in rows if row[0] in kept], seed + 2, True)[1]
+    assert told(some) == told([row for row in published if row.user in kept])
