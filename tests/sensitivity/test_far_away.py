@@ -28,3 +28,12 @@ def test_norms_do_not_depend_on_where_answers_lie(shift):
     np.testing.assert_array_equal(near.offsets, far.offsets)
     pairs = [near.norm_fraction(a - b) for a in NEAR for b in NEAR]
     assert largest_norm(near, NEAR) == largest_norm(far, moved) == max(pairs)
+
+
+def test_a_line_whose_coordinates_pass_64_bits_on_the_way():
+    """Coordinates on a slanted line are sums of large products: they are Python integers then, and so is the norm."""
+    line = np.outer([0, 1, 2, 5], [12345677, 23456789, 33333331])
+    hull = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, 1), (1, 2)], 4), line)
+    assert hull.rank == 1
+    assert hull.coordinates_of(line).dtype == object
+    assert largest_norm(hull, line) == 5

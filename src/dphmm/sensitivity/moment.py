@@ -47,7 +47,7 @@ def second_moment(body: Body) -> Moments:
 
 
 def _near(vertices: IntArray) -> bool:
-    return int(np.abs(vertices).max()) < _PLANAR_SPAN
+    return vertices.dtype == np.int64 and int(np.abs(vertices).max()) < _PLANAR_SPAN
 
 
 def _planar_sums(vertices: IntArray) -> tuple[list[list[int]], int]:

@@ -68,7 +68,9 @@ def _extents(points: IntArray, directions: IntArray) -> list[int]:
     """Largest minus smallest of points·direction for each direction (m, d), exactly."""
     if len(directions) == 0:
         return []
-    if int(np.abs(points).max()) * int(np.abs(directions).sum(axis=1).max()) < 2**61:
+    largest = int(np.abs(points).max()) * int(np.abs(directions).sum(axis=1).max())
+    # Coordinates that came from beyond 64 bits are Python integers.
+    if points.dtype == np.int64 and largest < 2**61:
         from dphmm._kernels.points import extents
 
         return [int(extent) for extent in extents(points, directions)]
@@ -77,7 +79,7 @@ def _extents(points: IntArray, directions: IntArray) -> list[int]:
 
 def _corners(points: IntArray) -> IntArray:
     """Some of the points (n, d), with all corners of their hull: of planar ones those at the ends of the columns."""
-    if points.shape[1] != 2 or len(points) < _MANY_POINTS:
+    if points.shape[1] != 2 or len(points) < _MANY_POINTS or points.dtype != np.int64:
         return points
     from dphmm._kernels.points import bounds, outermost
 
