@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crafted_bits import CountedBits, CraftedBits
 from dphmm.samplers.body import NOISE_BOUND, LatticeBody, LatticeSampler, add_noise
 from dphmm.samplers.entropy import ReplayBits, SystemBits
 from dphmm.samplers.exponential import exp_bracket
@@ -47,37 +48,6 @@ def samplers_of(shape, epsilon):
     yield LatticeSampler.knorm(shape, epsilon)
     for offset in (Fraction(0), Fraction(1, 3), Fraction(99, 100)):
         yield LatticeSampler.staircase(shape, epsilon, offset)
-
-
-class CountedBits:
-    secure = False
-
-    def __init__(self, bits):
-        self.bits = bits
-        self.served = 0
-
-    def uint64(self, n):
-        self.served += n
-        return self.bits.uint64(n)
-
-
-class CraftedBits:
-    """Mostly random words, with runs of extreme and threshold words mixed in, reproducibly."""
-
-    secure = False
-
-    def __init__(self, seed, special):
-        self.bits = ReplayBits(seed)
-        self.special = special
-        self.queue = []
-
-    def uint64(self, n):
-        while len(self.queue) < n:
-            chooser, plain = (int(w) for w in self.bits.uint64(2))
-            pick = self.special[(chooser >> 8) % len(self.special)]
-            self.queue.extend(pick if chooser % 4 == 0 else [plain])
-        words, self.queue = self.queue[:n], self.queue[n:]
-        return np.array(words, dtype=np.uint64)
 
 
 EPSILONS = [Fraction(1), Fraction(1, 1000), Fraction(7, 3), Fraction(30), Fraction(1, 2**20), Fraction(2**10)]

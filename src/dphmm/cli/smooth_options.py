@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,21 +58,13 @@ def release_options(
 def _stated(statement: Mapping[str, Any], name: str, public: Public) -> dict[str, str]:
     """The options in a statement, which must be about this model, policy and space."""
     from dphmm.session.plan import ALGORITHM_VERSION
+    from dphmm.storage.statement import stated_options
 
     model, policy, space = public
     try:
         made = int(statement["software"]["algorithm_version"])
         hashes = {part: statement[part]["sha256"] for part in ("model", "policy", "space")}
-        stated = {
-            "epsilon": str(statement["epsilon"]),
-            "constraint": str(statement["constraint"]["name"]),
-            "mechanism": str(statement["mechanism"]["asked"]),
-            "scope": str(statement["scope"]["name"]),
-            "flat": str(statement["flat"]["name"]),
-            "thickness": json.dumps(statement["flat"]["thickness"]),
-            "protection": str(statement["mechanism"]["protection"]),
-            "start": str(statement["mechanism"]["start"]),
-        }
+        stated = stated_options(statement)
     except (KeyError, TypeError, ValueError):
         raise InvalidInput("statement", name, "a privacy statement as dphmm release wrote it") from None
     if made != ALGORITHM_VERSION:

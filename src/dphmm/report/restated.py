@@ -25,7 +25,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
 from dphmm.storage import promises
-from dphmm.storage.statement import LARGEST, MODEL_PEOPLE
+from dphmm.storage.statement import LARGEST, MODEL_PEOPLE, stated_options
 
 #: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
@@ -67,17 +67,7 @@ def restated(
 
 def _options(statement: Mapping[str, Any], name: str, space: StateSpace) -> Options:
     try:
-        written = {
-            "epsilon": str(statement["epsilon"]),
-            "constraint": str(statement["constraint"]["name"]),
-            "mechanism": str(statement["mechanism"]["asked"]),
-            "scope": str(statement["scope"]["name"]),
-            "flat": str(statement["flat"]["name"]),
-            "thickness": json.dumps(statement["flat"]["thickness"]),
-            "protection": str(statement["mechanism"]["protection"]),
-            "start": str(statement["mechanism"]["start"]),
-        }
-        return Options.read(written, space.dimension)
+        return Options.read(stated_options(statement), space.dimension)
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         raise InvalidInput("statement", f"{name} without the choices of a release", _WRITTEN) from None
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -191,6 +191,20 @@ def load_statement(release: PathLike) -> dict[str, Any]:
         raise InvalidInput("statement", str(path), f"a privacy statement of format {FORMAT}")
     found: dict[str, Any] = statement
     return found
+
+
+def stated_options(statement: Mapping[str, Any]) -> dict[str, str]:
+    """The choices that a statement names, as `Options.written` has them; KeyError or TypeError where one is missing."""
+    return {
+        "epsilon": str(statement["epsilon"]),
+        "constraint": str(statement["constraint"]["name"]),
+        "mechanism": str(statement["mechanism"]["asked"]),
+        "scope": str(statement["scope"]["name"]),
+        "flat": str(statement["flat"]["name"]),
+        "thickness": json.dumps(statement["flat"]["thickness"]),
+        "protection": str(statement["mechanism"]["protection"]),
+        "start": str(statement["mechanism"]["start"]),
+    }
 
 
 def statement_path(release: PathLike) -> Path:
