@@ -5,9 +5,8 @@ Proof: docs/proofs/dependent-markov.md.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import cached_property
 from itertools import groupby
 from typing import Any, TypeGuard
 
@@ -15,7 +14,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from dphmm.dependent._kernel import LEAST, Kernel, law, stochastic, too_rare
+from dphmm.dependent._kernel import LEAST, Kernel, equal_rows, law, stochastic, too_rare
+from dphmm.dependent._reversals import Reversals
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.types import BoolArray, FloatArray
@@ -23,8 +23,6 @@ from dphmm.types import BoolArray, FloatArray
 _UNIT = 2.0**-53
 #: A reversed kernel is used again while the marginals it is made of move by less than this (its error is counted).
 _SETTLED = 1e-10
-#: A kernel that is used so often gets its whole curve computed.
-_OFTEN = 64
 #: Probabilities that the laws of all tuples may have together: a gigabyte.
 LARGEST = 2**27
 
@@ -92,6 +90,15 @@ class Chain:
             self._stretches[step] = [(run[0][1], run[0][0], run[-1][0]) for run in runs]
         return self._stretches[step]
 
+    @cached_property
+    def reversals(self) -> Reversals | None:
+        """All reversed kernels at once, where each tuple may have its own; None where there is one, or several
+        matrices.
+        """
+        if self.stationary or not self.homogeneous or self.n < 2:
+            return None
+        return Reversals.of(self._matrices[0], self._marginals, self._supports, self._drift())
+
     def matrix(self, t: int) -> FloatArray:
         """The matrix from D_t to D_{t+1}, t from 0."""
         return self._matrices[0 if self.homogeneous else t]
@@ -122,10 +129,7 @@ class Chain:
             # A kernel of a homogeneous chain may be used again, as late as the last step.
             kernel = self._one_reversed(t, drift * (self.n if self.homogeneous else t + 1))
             made += [kernel] * (1 + (self._settled_after(t, steps) if self.homogeneous else 0))
-        uses = Counter(map(id, made))
-        each = {id(kernel): kernel for kernel in made}
-        often = {key: replace(one, often=self.stationary or uses[key] >= _OFTEN) for key, one in each.items()}
-        return [often[id(kernel)] for kernel in made]
+        return made
 
     def _one_reversed(self, t: int, error: float) -> Kernel:
         before, after = self.marginal(t), self.marginal(min(t + 1, self.n - 1))
@@ -134,11 +138,12 @@ class Chain:
         if too_rare(together, self.matrix(t), self.possible(t), after[possible]):
             # Nothing can be said of such quotients, so nothing is: disjoint rows let a loss pass whole.
             return Kernel(np.eye(self.n_values), possible, stand_in=True)
-        if _equal_rows(self.matrix(t)[self.possible(t)]):
+        if equal_rows(self.matrix(t)[self.possible(t)]):
             return Kernel(np.tile(before, (self.n_values, 1)), possible)
         back = np.zeros((self.n_values, self.n_values))
         back[possible] = together.T[possible] / after[possible, None]
-        return Kernel(back, possible, error + 4 * _SETTLED * self.homogeneous * (not self.stationary))
+        moved = 4 * _SETTLED * self.homogeneous * (not self.stationary)
+        return Kernel(back, possible, error + moved, often=self.stationary)
 
     def _drift(self) -> float:
         """A bound on the relative error that one step adds to the marginals."""
@@ -202,10 +207,6 @@ class Chain:
             stays = self.homogeneous and t > 1 and np.array_equal(supports[t - 1], supports[t - 2])
             supports[t] = supports[t - 1] if stays else (self.matrix(t - 1)[supports[t - 1]] > 0).any(axis=0)
         return marginals, supports
-
-
-def _equal_rows(rows: FloatArray) -> bool:
-    return bool((rows == rows[0]).all())
 
 
 def stationary_law(matrix: FloatArray) -> FloatArray:

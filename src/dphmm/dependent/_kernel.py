@@ -52,6 +52,11 @@ def too_rare(together: FloatArray, kernel: FloatArray, before: BoolArray, after:
     return bool(min(together[happens].min(), after.min()) < LEAST)
 
 
+def equal_rows(rows: FloatArray) -> bool:
+    """Whether all rows (k, m) are the same: what comes next does not depend on what was."""
+    return bool((rows == rows[0]).all())
+
+
 def stochastic(given: Any, field_name: str) -> FloatArray:
     """A dense matrix of laws (k, m), rows summing to 1 within 1e-9 and divided by their sum once."""
     if hasattr(given, "toarray"):

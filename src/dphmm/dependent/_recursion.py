@@ -37,7 +37,8 @@ def largest_loss(model: Forest, single: FloatArray) -> float:
 def _on_a_chain(model: Chain, single: FloatArray) -> FloatArray:
     n = model.n
     later = _along(model, single, range(n - 1, -1, -1))
-    earlier = _along(model, single, range(n))
+    reversals = model.reversals
+    earlier = _along(model, single, range(n)) if reversals is None else reversals.carried(single)
     return single + (later + earlier) * _OUTWARD if n > 1 else single.copy()
 
 

@@ -13,6 +13,8 @@ from scipy.optimize import brentq
 
 #: Binary digits that a rate keeps.
 _DIGITS = 44
+#: For a loss that is infinite.
+_LARGE = 1e300
 
 
 def largest_rate(loss: Callable[[float], float], epsilon: Fraction, low: float, high: float) -> Fraction:
@@ -22,12 +24,19 @@ def largest_rate(loss: Callable[[float], float], epsilon: Fraction, low: float, 
     taken from the root finder on trust.
     """
     goal = rounded_down(epsilon)
-    least, most = math.log(low), math.log(high)
-    if loss(high) <= goal:
+    at_most, at_least = loss(high), loss(low)
+    if at_most <= goal:
         return short(Fraction(high))
-    if loss(low) > goal:
+    if at_least > goal:
         raise ArithmeticError("the loss at the least rate is above epsilon")
-    root = brentq(lambda at: loss(math.exp(at)) - goal, least, most, xtol=1e-11, rtol=1e-13, maxiter=200)
+    known = {math.log(low): at_least, math.log(high): at_most}
+
+    def over(at: float) -> float:
+        # Nearly a straight line where there is much noise. Nothing infinite goes into an interpolation.
+        found = known[at] if at in known else loss(math.exp(at))
+        return math.log(min(max(found, 1 / _LARGE), _LARGE) / goal)
+
+    root = brentq(over, min(known), max(known), xtol=1e-11, rtol=1e-13, maxiter=200)
     step = 2.0**-36
     while True:
         rate = short(Fraction(max(low, math.exp(root) * (1.0 - step))))
