@@ -41,7 +41,9 @@ def figures(effort: Effort) -> Iterator[Figure]:
 
 
 def _scales(effort: Effort) -> Iterator[Figure]:
-    chains = {"mixing": _mixing(STATES), "slow, on a line": _line(STATES)}
+    dense = _mixing(STATES)
+    slow = 0.999 * np.eye(STATES) + 0.001 * dense
+    chains = {"mixing": dense, "slow, on a line": _line(STATES), "slow, to anywhere": slow}
     for (kind, matrix), start in ((pair, start) for pair in chains.items() for start in ("stationary", "from one end")):
         first = "stationary" if start == "stationary" else np.eye(STATES)[0]
         # The paper's mechanism looks at all pairs of tuples unless the chain is stationary, and refuses 10,000 of them.
@@ -54,6 +56,14 @@ def _scales(effort: Effort) -> Iterator[Figure]:
             taken = timed(calibrated, effort.pick(1, 3))
             name = f'"{mechanism}" scale, {STATES} states, {STEPS:,} steps, {kind}, {start}'
             yield Figure("dependence", name, taken, "s", target)
+    for kind, matrix in chains.items():
+
+        def of_any(matrix: FloatArray = matrix) -> object:
+            chain = dependent.Chain(matrix, STEPS, start="stationary")
+            return dependent.calibrate(chain, dependent.AnyQuery(2), 1, "dpm", exact=False)
+
+        name = f'"dpm" scale of any query, {STATES} states, {STEPS:,} steps, {kind}, stationary'
+        yield Figure("dependence", name, timed(of_any, 1, warmups=0), "s", PAPERS)
 
 
 def _mixing(n: int) -> FloatArray:

@@ -113,3 +113,32 @@ def worst_pair(
         for k in range(first, last):
             d[columns[k]] = 0.0
     return rho, gain, below
+
+
+@kernel
+def worst_of_all(
+    rows: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    s: float,
+    e: float,
+    known: tuple[float, float, float],
+) -> tuple[float, float, float]:
+    """`worst_pair` of all ``rows`` (k, m) of a dense matrix; ``columns`` (m, k): the same, transposed."""
+    most = s / e if e > 0 else math.inf
+    rho, gain, below = known
+    everywhere, excess = np.arange(rows.shape[1]), np.zeros(len(rows))
+    for d in rows:
+        if rho >= most:
+            break
+        excess[:] = 0.0
+        for x in range(len(d)):
+            limit = rho * d[x]
+            for j in range(len(rows)):
+                beyond = columns[x, j] - d[x] - limit
+                excess[j] += beyond if beyond > 0.0 else 0.0
+        for j in range(len(rows)):
+            if s * excess[j] > e * rho:
+                found = improve(everywhere, rows[j], d, s, e, rho)
+                if found[0] > rho:
+                    rho, gain, below = found
+    return rho, gain, below

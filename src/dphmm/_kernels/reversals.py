@@ -134,8 +134,8 @@ def _worst(
     most = s / e
     enough = _enough(s, e, rho, margin, fallen)
     for i in range(len(known)):
-        if rho >= most:
-            break
+        if 1.0 - rho / most <= _ROUNDING:
+            return most, best
         if not possible[i] or least[i] >= enough:
             continue
         _spread(reversal, i, d)

@@ -28,6 +28,25 @@ _UNIT = 2.0**-53
 _Corner = tuple[float, float]
 
 
+class Corners:
+    """The corners that were found to be the best of a matrix, each with the rho from and to which that is known."""
+
+    def __init__(self) -> None:
+        self._best: dict[_Corner, tuple[float, float]] = {}
+
+    def best(self, s: float, e: float) -> tuple[float, _Corner, bool]:
+        """(rho, corner) of the best of them, and whether no other of the matrix is better."""
+        rho, corner = max(((_ratio(corner, s, e), corner) for corner in self._best), default=(0.0, (0.0, 0.0)))
+        low, high = self._best.get(corner, (math.inf, 0.0))
+        return rho, corner, low <= rho <= high
+
+    def learn(self, rho: float, corner: _Corner) -> None:
+        """No corner is better where this one reaches ``rho``."""
+        if rho < math.inf:
+            low, high = self._best.get(corner, (rho, rho))
+            self._best[corner] = (min(low, rho), max(high, rho))
+
+
 class Increase:
     """L(a) = max log (q·x / d·x) over ordered pairs q, d of rows and x with e^-a <= x_j/x_k <= e^a, rounded up.
 
@@ -48,8 +67,7 @@ class Increase:
         self._whole = float(matrix.data.min(initial=1.0)) >= SMALLEST
         # Sums of n terms that are all positive, a quotient, products, a logarithm.
         self._slack = (4 * int(np.diff(matrix.indptr).max(initial=0)) + 64) * _UNIT
-        # Where (from rho to rho) a corner is known to be the best.
-        self._best: dict[_Corner, tuple[float, float]] = {}
+        self._corners = Corners()
         # From some rho on, no pair of rows can exceed its bound.
         self._levels: list[tuple[float, FloatArray]] = []
 
@@ -82,17 +100,15 @@ class Increase:
         from dphmm._kernels.leakage import worst_pair
 
         s, e = -math.expm1(-alpha), math.exp(-alpha)
-        rho, corner = max(((_ratio(corner, s, e), corner) for corner in self._best), default=(0.0, (0.0, 0.0)))
-        if rho > 0:
-            low, high = self._best[corner]
-            if low <= rho <= high:
-                return rho, corner
+        rho, corner, sure = self._corners.best(s, e)
+        if sure:
+            return rho, corner
         bounds = self._bounds(rho)
         found = worst_pair(
             self._indptr, self._columns, self._data, self._rows, s, e, (rho, *corner), bounds, np.zeros(self._width)
         )
         rho, corner = float(found[0]), (float(found[1]), float(found[2]))
-        self._learn(corner, rho)
+        self._corners.learn(rho, corner)
         self._keep(rho, bounds)
         return rho, corner
 
@@ -109,12 +125,6 @@ class Increase:
             self._levels.append((rho, bounds))
             if len(self._levels) * bounds.size > MOST_BOUNDS:
                 del self._levels[len(self._levels) // 2]
-
-    def _learn(self, corner: _Corner, rho: float) -> None:
-        if rho == math.inf:
-            return
-        low, high = self._best.get(corner, (rho, rho))
-        self._best[corner] = (min(low, rho), max(high, rho))
 
     def _verified(self, a: float, step: float) -> float:
         """The first a' >= a, in growing steps, with L(a') + step <= a': nothing that starts below gets past it."""

@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from dphmm.dependent._kernel import LEAST, Kernel, equal_rows, law, stochastic, too_rare
+from dphmm.dependent._lags import LagCurves
 from dphmm.dependent._reversals import Reversals
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -98,6 +99,18 @@ class Chain:
         if self.stationary or not self.homogeneous or self.n < 2:
             return None
         return Reversals.of(self._matrices[0], self._marginals, self._supports, self._drift())
+
+    @property
+    def moves(self) -> tuple[FloatArray, FloatArray]:
+        """The laws of the next and of the previous tuple given one (k, k), of a stationary chain."""
+        onward = np.where(self.possible(0)[:, None], self.matrix(0), 0.0)
+        return onward, self.kernel(1, 0).law if self.n > 1 else onward
+
+    @cached_property
+    def lags(self) -> tuple[LagCurves, LagCurves]:
+        """What later and earlier tuples say about one, of a stationary chain."""
+        onward, back = self.moves
+        return LagCurves(onward, self.possible(0)), LagCurves(back, self.possible(0))
 
     def matrix(self, t: int) -> FloatArray:
         """The matrix from D_t to D_{t+1}, t from 0."""

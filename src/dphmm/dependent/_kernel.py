@@ -34,6 +34,13 @@ class Kernel:
     stand_in: bool = False
     often: bool = True
 
+    @property
+    def law(self) -> FloatArray:
+        """The matrix (k, m) of the law itself: a stand-in bounds losses of all values, not those that a query sees."""
+        if self.stand_in:
+            raise InvalidInput("model", "chances below 1e-280", "a model whose chances floats can hold")
+        return self.matrix
+
     @cached_property
     def curve(self) -> IncreaseCurve | Scan:
         """How much a loss grows along this dependence."""

@@ -10,9 +10,10 @@ Proof: docs/proofs/dependent-dpm.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,10 +22,9 @@ from dphmm.dependent._chain import Chain
 from dphmm.dependent._friendship import Friendship
 from dphmm.dependent._increase import IncreaseCurve
 from dphmm.dependent._joint import Coefficients, JointTable
-from dphmm.dependent._kernel import Kernel
+from dphmm.dependent._lags import laws_by_lag
 from dphmm.dependent._queries import Query, Sum, checked_sensitivities
 from dphmm.dependent._tree import Tree
-from dphmm.errors import InvalidInput
 from dphmm.types import FloatArray
 
 Model: TypeAlias = Chain | Tree | Friendship | JointTable | Coefficients
@@ -56,10 +56,11 @@ def laplace_losses(model: Model, query: Query, rate: float) -> FloatArray | None
     if isinstance(model, Coefficients):
         return np.asarray(model.matrix @ sensitivities) * rate
     if isinstance(query, Sum):
-        measure = _of_a_sum(query, sensitivities, rate)
-    else:
-        measure = _of_any_query(model, sensitivities, rate)
-    return sums_over_pairs(model, measure, query.shared)
+        return sums_over_pairs(model, _of_a_sum(query, sensitivities, rate), query.shared)
+    if isinstance(model, Chain) and model.stationary and query.shared:
+        own = float(sensitivities[0]) * rate
+        return _over_lags(own, [_until_negligible(curves(own), model, own) for curves in model.lags])
+    return sums_over_pairs(model, _of_any_query(model, sensitivities, rate), query.shared)
 
 
 def variation_sums(model: Model, query: Query) -> FloatArray | None:
@@ -167,38 +168,35 @@ def _of_any_query(model: Model, sensitivities: FloatArray, rate: float) -> Measu
 
 
 def _by_lag(chain: Chain, measure: Measure) -> FloatArray:
-    """A stationary chain: one number for each lag and direction, and prefix sums of them."""
-    possible = chain.possible(0)
-    onward = np.where(possible[:, None], chain.matrix(0), 0.0)
-    back = _known(chain.kernel(1, 0)) if chain.n > 1 else onward
-    total = np.full(chain.n, measure.own(0))
-    for matrix, turned in ((onward, True), (back, False)):
-        sums = np.r_[0.0, np.cumsum(_lags(matrix, possible, measure, chain.n, measure.own(0)))]
-        total += sums[::-1] if turned else sums
-    return total
+    """A stationary chain: one number for each lag and direction."""
+    own = measure.own(0)
+    numbers = []
+    for matrix in chain.moves:
+        found = (measure.of(rows, 0, 0) for rows in laws_by_lag(matrix, chain.possible(0), measure.start(0)))
+        numbers.append(_until_negligible(found, chain, own) if measure.falls else _first(found, chain.n - 1))
+    return _over_lags(own, numbers)
 
 
-def _lags(matrix: FloatArray, possible: Any, measure: Measure, n: int, own: float) -> FloatArray:
-    """``of`` at lags 1..n−1."""
-    found = np.zeros(n - 1)
-    rows = measure.start(0)
-    total = own
-    nothing = len(matrix) * _ROUNDING
-    for lag in range(n - 1):
-        rows = matrix @ rows
-        found[lag] = measure.of(rows[possible], 0, 0)
-        total += found[lag]
-        if measure.falls and (found[lag] < nothing or found[lag] * (n - 1 - lag) < _NEGLIGIBLE * total):
-            found[lag:] = found[lag]
+def _over_lags(own: float, both: list[FloatArray]) -> FloatArray:
+    """Sums (n,) for every tuple, of numbers by lag for the tuples after and before it."""
+    after, before = (np.r_[0.0, np.cumsum(numbers)] for numbers in both)
+    return np.asarray(own + after[::-1] + before)
+
+
+def _until_negligible(found: Iterable[float], chain: Chain, own: float) -> FloatArray:
+    """Numbers at lags 1..n−1 that fall; where they do not matter any more, the last one again."""
+    numbers, total, nothing = np.zeros(chain.n - 1), own, chain.n_values * _ROUNDING
+    for lag, number in zip(range(chain.n - 1), found, strict=False):
+        numbers[lag] = number
+        total += number
+        if number < nothing or number * (chain.n - 1 - lag) < _NEGLIGIBLE * total:
+            numbers[lag:] = number
             break
-    return found
+    return numbers
 
 
-def _known(kernel: Kernel) -> FloatArray:
-    """The law itself: what stands in for one bounds losses of all values, and not those that a query sees."""
-    if kernel.stand_in:
-        raise InvalidInput("model", "chances below 1e-280", "a model whose chances floats can hold")
-    return kernel.matrix
+def _first(found: Iterable[float], count: int) -> FloatArray:
+    return np.fromiter(islice(found, count), dtype=np.float64, count=count)
 
 
 def _seen_from(model: Any, j: int, start: FloatArray) -> Iterator[tuple[int, FloatArray]]:
@@ -211,7 +209,7 @@ def _seen_from(model: Any, j: int, start: FloatArray) -> Iterator[tuple[int, Flo
     waiting = [(i, j, start) for i in model.neighbours(j)]
     while waiting:
         i, before, rows = waiting.pop()
-        here = _known(model.kernel(i, before)) @ rows
+        here = model.kernel(i, before).law @ rows
         yield i, here[model.possible(i)]
         waiting += [(k, i, here) for k in model.neighbours(i) if k != before]
 
