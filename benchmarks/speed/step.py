@@ -45,7 +45,7 @@ class _PolicyCase:
         yield self._ratio("step that makes its plan (K-norm, as the paper)", plain_step, knorm)
         yield self._ratio("step whose plan was made before", plain_step, kept, STEP_TARGET)
         yield self._listed(enumerated, cold)
-        yield self._degrees(enumerated, plain_step, cold)
+        yield from self._degrees(enumerated, plain_step, cold, kept)
 
     @property
     def _state(self) -> int:
@@ -63,8 +63,8 @@ class _PolicyCase:
         listed = timed(lambda: given.step(self._state), self.effort.pick(2, 5))
         return self._ratio("step that makes its plan, the plain one given all edges in a list", listed, cold)
 
-    def _degrees(self, enumerated: Any, plain_step: Spread, cold: Spread) -> Figure:
-        """A step and the degree of protection of every state."""
+    def _degrees(self, enumerated: Any, plain_step: Spread, cold: Spread, kept: Spread) -> Iterator[Figure]:
+        """A step and the degree of protection of every state, which the plain version computes at every step anew."""
         answers, n = self.world.points.astype(float), self.world.n_states
         everything = np.ones(n, dtype=bool)
         plain_hull = plain.protected(enumerated.edges_among(everything), answers, everything).hull
@@ -77,8 +77,9 @@ class _PolicyCase:
         degrees = timed(lambda: dphmm.degree_of_protection(hull, self.world.space), self.effort.pick(5, 15))
         if not np.array_equal(found[0], dphmm.degree_of_protection(hull, self.world.space)):
             raise SystemExit(f"{self.name}: the plain version and the library disagree; no ratio means anything")
-        slow, fast = _together(plain_step, plain_degrees), _together(cold, degrees)
-        return self._ratio("step that makes its plan, and every state's DoP", slow, fast, DEGREES_TARGET)
+        slow = _together(plain_step, plain_degrees)
+        for kind, fast in (("that makes its plan", cold), ("whose plan was made before", kept)):
+            yield self._ratio(f"step {kind}, and every state's DoP", slow, _together(fast, degrees), DEGREES_TARGET)
 
     def _cold(self, **choices: Any) -> Spread:
         """The first release of a subject for whom nothing has been planned, under a policy never seen before."""

@@ -182,3 +182,16 @@ def test_the_outline_of_facets_spreads_like_the_body():
     rows, _ = reduced_rows(slab)
     reach = np.abs(np.array(rows) @ np.array([[50.5, 49.5], [49.5, 50.5]]).T).max(axis=1)
     assert sorted(reach) == [1.0, 50.5] or sorted(reach) == [1.0, 49.5]
+
+
+def test_rows_at_a_tie_are_not_exchanged_for_ever(monkeypatch):
+    """A slope of a half, up to rounding: one row minus the other is as long as it was."""
+    from dphmm.samplers import reduction
+
+    monkeypatch.setattr(reduction, "_MOST_STEPS", 10)
+    subtract, steps = reduction._Change.subtract, []
+    monkeypatch.setattr(reduction._Change, "subtract", lambda self, *at: (steps.append(at), subtract(self, *at)))
+    half = [[-3, -7], [-18, 9], [-3, 10], [-1, 10], [1, 9]]
+    rows, inverse = reduced_rows(np.array(half + [[-x, -y] for x, y in half]) / 10)
+    assert len(steps) <= 1
+    assert (np.array(rows) @ np.array(inverse) == np.eye(2)).all()

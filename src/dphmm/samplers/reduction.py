@@ -16,6 +16,7 @@ from dphmm.types import FloatArray, IntArray
 
 Rows = list[list[int]]
 _LOVASZ = 0.99
+_HALF = 0.5 + 1e-9
 _MOST_STEPS = 10_000
 
 
@@ -72,12 +73,10 @@ def _lagrange(change: _Change) -> None:
         if gram[0, 0] > gram[1, 1]:
             change.swap(0, 1)
             gram = gram[::-1, ::-1]
-        if gram[0, 0] <= 0.0:
+        # At a half both rows are as short as they get: rounding would subtract and add the same row for ever.
+        if gram[0, 0] <= 0.0 or abs(gram[0, 1]) <= _HALF * gram[0, 0]:
             return
-        q = round(float(gram[0, 1] / gram[0, 0]))
-        if q == 0:
-            return
-        change.subtract(1, 0, q)
+        change.subtract(1, 0, round(float(gram[0, 1] / gram[0, 0])))
 
 
 def _lll(change: _Change) -> None:
