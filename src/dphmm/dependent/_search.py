@@ -13,36 +13,39 @@ from scipy.optimize import brentq
 
 #: Binary digits that a rate keeps.
 _DIGITS = 44
+#: What is this near below the promise is taken.
+_NEAR = 2.0**-37
 #: For a loss that is infinite.
 _LARGE = 1e300
 
 
 def largest_rate(loss: Callable[[float], float], epsilon: Fraction, low: float, high: float) -> Fraction:
-    """A rate with loss(rate) <= epsilon, as large as about 10⁻¹⁰ of it allows. ``loss`` never falls; loss(low) does.
+    """A rate with loss(rate) <= epsilon, as large as about 10⁻¹¹ of it allows. ``loss`` never falls; loss(low) does.
 
-    The rate is rounded down to a short binary fraction, and the loss is evaluated at what is returned: it is not
-    taken from the root finder on trust.
+    Rates are rounded down to short binary fractions before the loss is evaluated: what is returned was looked at, and
+    is not taken from the root finder on trust.
     """
     goal = rounded_down(epsilon)
-    at_most, at_least = loss(high), loss(low)
-    if at_most <= goal:
-        return short(Fraction(high))
-    if at_least > goal:
-        raise ArithmeticError("the loss at the least rate is above epsilon")
-    known = {math.log(low): at_least, math.log(high): at_most}
+    known: dict[float, tuple[Fraction, float]] = {}
+
+    def looked_at(at: float, rate: float) -> float:
+        if at not in known:
+            rounded = short(Fraction(rate))
+            known[at] = rounded, loss(float(rounded))
+        return known[at][1]
 
     def over(at: float) -> float:
         # Nearly a straight line where there is much noise. Nothing infinite goes into an interpolation.
-        found = known[at] if at in known else loss(math.exp(at))
-        return math.log(min(max(found, 1 / _LARGE), _LARGE) / goal)
+        found = looked_at(at, math.exp(at))
+        near = goal * (1.0 - _NEAR) <= found <= goal
+        return 0.0 if near else math.log(min(max(found, 1 / _LARGE), _LARGE) / goal)
 
-    root = brentq(over, min(known), max(known), xtol=1e-11, rtol=1e-13, maxiter=200)
-    step = 2.0**-36
-    while True:
-        rate = short(Fraction(max(low, math.exp(root) * (1.0 - step))))
-        if loss(float(rate)) <= goal or float(rate) <= low:
-            return rate
-        step *= 2
+    least, most = math.log(low), math.log(high)
+    if looked_at(most, high) > goal:
+        if looked_at(least, low) > goal:
+            raise ArithmeticError("the loss at the least rate is above epsilon")
+        brentq(over, least, most, xtol=1e-11, rtol=1e-13, maxiter=200)
+    return max(rate for rate, found in known.values() if found <= goal)
 
 
 def rounded_down(value: Fraction) -> float:
