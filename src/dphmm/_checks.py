@@ -15,6 +15,7 @@ from dphmm.types import BoolArray, States
 #: Longest number that is read as text; Python itself refuses to convert more than a few thousand digits.
 LONGEST_NUMBER = 400
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
+_WRITTEN = re.compile(r"-?[0-9]+(/[0-9]+)?", re.ASCII)
 #: Smallest and largest epsilon accepted: the range that ADR 0002 samples exactly in.
 EPSILON_MIN = Fraction(1, 2**20)
 EPSILON_MAX = Fraction(2**10)
@@ -42,6 +43,16 @@ def exact_number(value: object, field: str) -> Fraction:
     if isinstance(value, str) and len(value) <= LONGEST_NUMBER and _DECIMAL.fullmatch(value):
         return Fraction(value)
     raise InvalidInput(field, value, "a number, a Fraction or a decimal string such as 0.5")
+
+
+def written_fraction(text: str) -> Fraction:
+    """A Fraction as ``str`` writes it, ``3`` or ``-1/3``; ValueError for anything else.
+
+    `Fraction` itself reads "1e999999999" too, and would be years about it.
+    """
+    if not _WRITTEN.fullmatch(text):
+        raise ValueError("no fraction as it is written")
+    return Fraction(text)
 
 
 def finite_number(value: object, field: str) -> float:

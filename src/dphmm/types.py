@@ -72,6 +72,15 @@ class LosesByDifference(Protocol):
         ...
 
 
+@runtime_checkable
+class LosesByAnswers(Protocol):
+    """A mechanism whose loss depends on the two answers, not on their difference alone."""
+
+    def losses_between(self, first: IntArray, second: IntArray) -> FloatArray:
+        """The losses (m,) of pairs of lattice answers (m, d), rounded up."""
+        ...
+
+
 class ReleasePlan(Protocol):
     """One release as accounting sees it: the lattice answer (N, d) of every state, and which mechanism (N,) answers."""
 

@@ -11,6 +11,7 @@ probability above .92 at confidence .99. Seeds are fixed: nothing flickers. What
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import sys
 from dataclasses import replace
@@ -200,6 +201,49 @@ def test_too_few_draws_are_undecided():
     assert enough.decided
 
 
+@pytest.mark.parametrize("draws", [0, 1, 2, 3, 5, 15, 16, 17, 40])
+def test_very_few_draws_are_undecided_too(draws):
+    """With the number that would do, which hangs on epsilon, alpha and the pairs, never on the draws."""
+    apart = [(np.zeros(draws), np.full(draws, 9.0)), (np.zeros(500), np.zeros(500))]
+    verdict = black_box(apart, 1, names=["a", "b"])
+    assert not verdict.convicted and not verdict.decided and verdict.lower == 0
+    assert verdict.needed == 2 * samples_needed(1, 2, 0.1, 1e-6 / 4)
+    assert verdict.lines == [f"samples: undecided, needs n = {verdict.needed} draws a side; there are {draws}"]
+
+
+def test_the_number_that_is_needed_does_what_is_said():
+    """Judged by half of them, an event of probability 1/10, lost by 2, convicts with power .99: summed exactly."""
+    share = 1e-6 / 2
+    judged = black_box([(np.zeros(3), np.zeros(3))], 1).needed // 2
+    p, q = 0.1, 0.1 * math.exp(-2)
+    k1, k0 = (np.arange(int(binom.isf(1e-15, judged, chance)) + 2) for chance in (p, q))
+    low, high = np.log(np.maximum(lowest(k1, judged, share / 2), 1e-300)), np.log(highest(k0, judged, share / 2))
+    fewest = np.searchsorted(low, high + 1, side="right")
+    assert (binom.pmf(k0, judged, q) * binom.sf(fewest - 1, judged, p)).sum() >= 0.99
+
+
+def test_an_epsilon_that_no_samples_decide():
+    """e^40 draws are more than anybody has, and e^1000 are no float."""
+    for epsilon in (40, 1000):
+        verdict = black_box([(np.zeros(99), np.zeros(99))], epsilon)
+        assert not verdict.convicted and not verdict.decided and verdict.needed is None
+        assert "undecided, needs n > " in verdict.lines[0]
+
+
+def test_bounds_that_say_nothing_are_null_for_machines():
+    verdict = black_box([(np.arange(40), np.arange(40)[::-1])], 1)
+    assert verdict.pairs[0].forward == -math.inf
+    (pair,) = json.loads(json.dumps(verdict.document(), allow_nan=False))["pairs"]
+    assert pair["forward"] is None
+
+
+def test_where_nothing_must_be_kept_apart():
+    space, policy = dphmm.StateSpace([[0], [1], [2]]), dphmm.policy.complete(3)
+    constant = dphmm.ReleaseSession(dphmm.MarkovModel([1, 0, 0], np.eye(3), start="at"), policy, space, 1).plan
+    verdict = sample_plan(constant, policy, space, draws=100, bits=ReplayBits(1))
+    assert not verdict.convicted and "nothing to look at" in verdict.lines[0]
+
+
 def test_a_loss_in_a_rare_event_is_beyond_it():
     """A thousandth of the draws of one side is a mark of its own: 400 draws cannot show it, 200,000 do."""
 
@@ -276,7 +320,6 @@ def test_files_of_samples(tmp_path, suffix):
     [
         ([], "pairs"),
         ([(np.zeros((99, 2)), np.zeros((99, 3)))], "dimension"),
-        ([(np.zeros((3, 2)), np.zeros((99, 2)))], "3 draws"),
         ([(np.full((99, 2), np.nan), np.zeros((99, 2)))], "NaN"),
         ([("nothing.npy", np.zeros((99, 2)))], "nothing.npy"),
         ([(["a"] * 99, np.zeros((99, 2)))], "numbers"),

@@ -203,6 +203,52 @@ def test_another_option_is_convicted(finished, changed, words):
     assert without.convicted
 
 
+def test_another_ledger_says_nothing_of_this_file(tmp_path):
+    """Neither what it holds of the same people, nor a sum: half of the rows are enough to be the file's own."""
+    (tmp_path / "other").mkdir()
+    full = pd.DataFrame([("u0", step, str(step % 6)) for step in range(6)], columns=["user", "step", "state"])
+    even = dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6))
+    one = Finished(tmp_path, model=even, table=full)
+    other = Finished(tmp_path / "other", bits=FixedBits(99), model=even, table=full)
+    one.ledger = other.ledger
+    verdict = one.check()
+    assert len(verdict.findings) == 1 and "does not belong to this file" in verdict.findings[0]
+    assert "the ledger" in verdict.notes[0]
+
+
+def test_sums_of_rows_that_could_not_be_followed_are_not_compared(finished):
+    """A statement would be blamed for a row that a ledger lost."""
+    finished.ledger.close()
+    with sqlite3.connect(finished.path.with_name("ledger.db")) as direct:
+        for (name,) in direct.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            direct.execute(f"DROP TRIGGER {name}")
+        direct.execute("DELETE FROM release WHERE t = (SELECT max(t) FROM release WHERE session = 1) AND session = 1")
+    direct.close()
+    finished.ledger = dphmm.open_ledger(finished.path.with_name("ledger.db"))
+    verdict = finished.check()
+    assert any("does not hold" in finding for finding in verdict.findings)
+    assert not any("totals" in finding for finding in verdict.findings)
+    assert any("not every row could be followed" in note for note in verdict.notes)
+
+
+def test_a_time_column_of_something_else_is_refused(tmp_path):
+    """As text it could say anything, and would not be compared with the steps."""
+    model = dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6), step=60)
+    times = pd.date_range("2024-05-06T08:01", periods=4, freq="1min", tz="UTC")
+    one = Finished(tmp_path, model=model, table=pd.DataFrame({"user": "ann", "t": times, "state": list("0123")}))
+    assert not one.check().convicted
+    frame = one.table.to_pandas()
+    right = frame["t"]
+    for wrong, words in (
+        (right.astype(str), "type"),
+        (right.where(frame.index != 1), "without a time"),
+        (right.astype("datetime64[ns, UTC]") + pd.Timedelta(1, "ns"), "microsecond"),
+        (frame["step"], "type"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            one.check(frame.assign(t=wrong))
+
+
 def test_another_epsilon_or_policy_is_convicted(finished):
     model, policy, space, _ = finished.public
     for public in ((model, policy, space, Fraction(1, 2)), (model, dphmm.policy.complete(6), space, 1)):
@@ -311,16 +357,31 @@ def test_a_bug_in_the_planner_is_found_in_the_file(tmp_path, monkeypatch):
     assert verdict.document()["plans_convicted"]
 
 
-def test_several_queries_of_a_subject(tmp_path):
+@pytest.mark.parametrize("mechanism", ["auto", "optimal-additive"])
+def test_several_queries_of_a_subject(tmp_path, mechanism):
     """The partners that the first query fixed are read from the ledger; totals are over both."""
     other = dphmm.StateSpace([[0], [3], [1], [5], [4], [9]])
     with dphmm.open_ledger(tmp_path / "l.db") as ledger:
-        one = dphmm.release_many(walks(), MODEL, POLICY, SPACE, 1, ledger=ledger, progress=False, bits=FixedBits(1))
-        two = dphmm.release_many(
-            walks(), MODEL, POLICY, other, 2, ledger=ledger, query="other", progress=False, bits=FixedBits(2)
+        one = dphmm.release_many(
+            walks(), MODEL, POLICY, SPACE, 1, ledger=ledger, progress=False, bits=FixedBits(1), mechanism=mechanism
         )
-        assert check_released(one, MODEL, POLICY, SPACE, 1, ledger=ledger).findings == ()
-        assert check_released(two, MODEL, POLICY, other, 2, ledger=ledger, query="other").findings == ()
+        two = dphmm.release_many(
+            walks(),
+            MODEL,
+            POLICY,
+            other,
+            2,
+            ledger=ledger,
+            query="other",
+            progress=False,
+            bits=FixedBits(2),
+            mechanism=mechanism,
+        )
+        assert check_released(one, MODEL, POLICY, SPACE, 1, ledger=ledger, mechanism=mechanism).findings == ()
+        assert (
+            check_released(two, MODEL, POLICY, other, 2, ledger=ledger, query="other", mechanism=mechanism).findings
+            == ()
+        )
 
 
 def test_a_map_with_times(tmp_path):

@@ -6,6 +6,8 @@ an option is taken without what it needs.
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,27 @@ def test_attacks_need_the_truth(run, public, released, town, one_json):
     assert 0 < document["attacks"]["tracker"]["overall"]["probability"] < 1
 
 
+def test_a_conviction_is_told_though_attacks_cannot_be_made(run, public, released, town, tmp_path, one_json):
+    lines = (released / "released.csv").read_text().splitlines()
+    (tmp_path / "twice.csv").write_text("\n".join([*lines[:2], *lines[1:]]) + "\n")
+    arguments = (*public, "--released", tmp_path / "twice.csv", "--truth", town / "walks.csv")
+    shown = run(*arguments, code=1).stdout
+    assert "CONVICTED" in shown and "attacks: not made (released: got a step of a user that stands twice" in shown
+    assert "not_made" in one_json(run(*arguments, "--json", code=1))["attacks"]
+
+
+def test_truth_of_other_states_is_refused(run, site, tmp_path, release_of):
+    """Nothing is measured of nothing, and no mean of nothing is warned of."""
+    run(*release_of(site, tmp_path, rows="visits.csv", policy="complete.json"))
+    walks = (site / "visits.csv").read_text().replace("alpha", "one").replace("beta", "two")
+    (tmp_path / "other.csv").write_text(walks.replace("gamma", "three").replace("delta", "four"))
+    made = ("--model", site / "model.npz", "--policy", site / "complete.json", "--epsilon", "1")
+    result = run(
+        "audit", *made, "--released", tmp_path / "released.csv", "--truth", tmp_path / "other.csv", code=2
+    )  # fmt: skip
+    assert result.stderr.startswith("error: truth: got no row in a state") and result.stderr.count("\n") == 1
+
+
 def test_the_sampler(run, public, one_json):
     document = one_json(run(*public, "--draws", 20_000, "--json"))
     assert document["sampler"]["decided"] and not document["sampler"]["convicted"]
@@ -76,6 +99,77 @@ def test_files_of_samples(run, tmp_path):
     samples = ("audit", "--samples", tmp_path / "a.npy", tmp_path / "b.npy", "--epsilon")
     assert "CONVICTED" in run(*samples, "1", code=1).stdout
     assert "no loss above epsilon 2 was found" in run(*samples, "2").stdout
+
+
+def test_no_draw_of_a_table_without_names_is_lost(run, tmp_path, one_json):
+    """100 draws are 100 draws, with names and without."""
+    rows = "".join(f"{i % 7},{i % 3}\n" for i in range(100))
+    for name, header in (("with", "x,y\n"), ("without", "")):
+        (tmp_path / f"{name}.csv").write_text(header + rows)
+        files = (tmp_path / f"{name}.csv",) * 2
+        document = one_json(run("audit", "--samples", *files, "--epsilon", "1", "--json"))
+        assert document["samples"]["draws"] == 100
+    (tmp_path / "half.csv").write_text("x,1\n" + rows)
+    result = run("audit", "--samples", *[tmp_path / "half.csv"] * 2, "--epsilon", "1", code=2)
+    assert "names of all columns, or numbers throughout" in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_a_few_draws_are_undecided(run, public, tmp_path, one_json):
+    (tmp_path / "few.csv").write_text("1\n2\n3\n")
+    few = ("audit", "--samples", *[tmp_path / "few.csv"] * 2, "--epsilon", "1")
+    needed = one_json(run(*few, "--json"))["samples"]["needed"]
+    assert run(*few).stdout == f"samples: undecided, needs n = {needed} draws a side; there are 3\n"
+    assert "undecided, needs n =" in run(*public, "--draws", 1).stdout
+    assert "undecided, needs n > " in run(*few[:-1], "1000").stdout
+
+
+def test_a_stream(run, public, town, tmp_path, one_json):
+    """As its lines were printed, with the statement that lies beside them or elsewhere."""
+    places = [(user, clock) for clock in ("08:00", "08:05", "08:20") for user in ("u", "v")]
+    lines = [
+        json.dumps({"user": user, "t": f"2024-05-06T{clock}:00Z", "lat": 50.01, "lon": 10.01}) for user, clock in places
+    ]
+    released = run(
+        "release", "-", "--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1",
+        "--ledger", tmp_path / "l.db", "--statement", tmp_path / "said.json",
+        input="\n".join([*lines, lines[-1]]) + "\n",
+    )  # fmt: skip
+    path = tmp_path / "answers.jsonl"
+    path.write_text(released.stdout)
+    arguments = (*public, "--released", path, "--ledger", tmp_path / "l.db")
+    document = one_json(run(*arguments, "--statement", tmp_path / "said.json", "--json"))["released"]
+    assert (document["convicted"], document["rows"], document["findings"]) == (False, 6, [])
+    assert "none beside the file" in run(*arguments).stdout
+    walks = tmp_path / "walks.csv"
+    walks.write_text("user,t,lat,lon\n" + "".join(f"{u},2024-05-06T{c}:00Z,50.01,10.01\n" for u, c in places))
+    assert "owner alone" in run(*arguments, "--truth", walks).stdout
+    page = tmp_path / "page.html"
+    run("report", path, "--model", town / "model.npz", "-o", page, "--policy", town / "radius.json", code=2)
+    (tmp_path / "said.json").rename(tmp_path / "answers.jsonl.privacy.json")
+    run("report", path, "--model", town / "model.npz", "-o", page, "--policy", town / "radius.json")
+    assert "Step by step" in page.read_text()
+    (tmp_path / "answers.jsonl.privacy.json").rename(tmp_path / "said.json")
+    path.write_text(released.stdout.replace('"step": 2', '"step": 3', 1))
+    assert "CONVICTED" in run(*arguments, "--statement", tmp_path / "said.json", code=1).stdout
+    assert "line 8" in _after(path, released.stdout + "{", run, arguments)
+
+
+def _after(path, text, run, arguments):
+    path.write_text(text)
+    return run(*arguments, code=2).stderr
+
+
+def test_another_ledger_is_named_and_nothing_is_added_up(run, public, released, town, tmp_path, release_of):
+    """Releases of the same people under the same plans, but others: no sum of that ledger is about this file."""
+    run(*release_of(town, tmp_path))
+    shown = run(*public, "--released", released / "released.csv", "--ledger", tmp_path / "ledger.db", code=1).stdout
+    assert "the ledger does not belong to this file: of 36 rows" in shown
+    for words in ("totals", "account", "charged", "user '"):
+        assert words not in shown
+    other = run(
+        *public, "--released", released / "released.csv", "--ledger", released / "ledger.db", "--query", "x", code=1
+    )
+    assert "of query 'x' it holds 0" in other.stdout
 
 
 @pytest.mark.parametrize(
@@ -97,6 +191,8 @@ def test_what_goes_together(run, more, words):
 def test_bad_input_is_one_line(run, public, released, town, tmp_path):
     cases = [
         (("--ledger", "l.db"), "--released"),
+        (("--statement", "s.json"), "--released"),
+        (("--released", released / "released.csv", "--statement", "missing.json"), "--statement"),
         (("--released", town / "walks.csv"), "released"),
         (("--released", released / "released.csv", "--ledger", "missing.db"), "existing ledger"),
         (("--released", released / "released.csv", "--truth", town / "people.csv"), "truth"),

@@ -15,6 +15,9 @@ import pyarrow as pa
 from scipy import sparse
 
 import dphmm
+from dphmm.audit.findings import Findings
+from dphmm.audit.released_file import columns_of
+from dphmm.audit.released_lines import table_of_lines
 from dphmm.cli.answers import labels_by_state, space_of_answers
 from dphmm.cli.release_stream import BadLine, parse_line
 from dphmm.errors import DphmmError
@@ -22,6 +25,7 @@ from dphmm.report.companions import smoothed_answers
 from dphmm.storage.edges import read_edges
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.journal import Journal
+from dphmm.storage.number_files import read_numbers
 from dphmm.storage.statement import load_statement
 from dphmm.storage.tables import read_table
 from faults.forging import model_members, write_members
@@ -161,7 +165,13 @@ _ROWS = (
 ).encode()
 _VISITS = f"user,step,state\nv1,1,{STATE}_a\nv1,2,{STATE}_b\nv2,1,{STATE}_a\n".encode()
 _RELEASED = b"user,t,step,z_0,estimate,epsilon,cost,plan\nu1,2024-05-06T08:05:00Z,1,-3,alpha,1,inf,ab\n"
-_SMOOTHED = b"user,step,smoothed_0,smoothed_1,smoothed\nu1,1,0.25,-1e-3,alpha\nu1,2,1,2,beta\n"
+_ANSWERS = (
+    b'{"user": "u1", "t": "2024-05-06T08:05:00Z", "step": 1, "z_0": -3.0, "z_1": 0.0, "estimate_0": 0.5, '
+    b'"estimate_1": 1.0, "estimate": "alpha", "epsilon": 1.0, "cost": null, "plan": "ab"}\n'
+    b'{"user": "u2", "t": "2024-05-06T08:05:00.5Z", "step": 7, "z_0": 2.0, "z_1": 1.0, "estimate_0": 1e-07, '
+    b'"estimate_1": 1.0, "estimate": "beta", "epsilon": 0.5, "cost": 1.25, "plan": "cd"}\n'
+)
+_SMOOTHED = b"user,step,smoothed_0,smoothed_1,smoothed\nu1,1,0.25,1e-3,alpha\nu1,2,1,2,beta\n"
 _PLT = plt(f"{DIGITS},116.1,0,492,39744.1,2008-10-23,02:53:04", f"{DIGITS},116.2,0,492,39744.1,2008-10-23,02:53:09")
 _GOWALLA = (
     f"0\t2010-10-19T23:55:27Z\t{DIGITS}\t-97.795\t22847\n1\t2010-10-18T22:17:43Z\t{DIGITS}\t-97.764\t420\n".encode()
@@ -289,6 +299,22 @@ READERS: dict[str, Reader] = {
     "edges csv": Reader(read_edges, ".csv", lambda: [_VISITS], _CSV, True),
     "released table": Reader(read_table, ".csv", lambda: [_RELEASED], _CSV, covers=("read_table",)),
     "released parquet": Reader(read_table, ".parquet", _table_seed, (parquet_file, bytes_anywhere), True),
+    "released lines": Reader(
+        lambda path: table_of_lines(path, columns_of(chain().space, timed=True), Findings()),
+        ".jsonl",
+        lambda: [_ANSWERS],
+        (json_lines, bytes_anywhere),
+        covers=("table_of_lines",),
+    ),
+    "samples": Reader(
+        read_numbers, ".csv", lambda: [b"x,y\n1,2\n3,-4e1\n", b"1,2\n3,.5\n"], _CSV, covers=("read_numbers",)
+    ),
+    "samples of numpy": Reader(
+        read_numbers,
+        ".npy",
+        lambda: [_made(lambda path, a=a: np.save(path, a), ".npy") for a in (np.eye(3), np.arange(5, dtype=np.int16))],
+        (bytes_anywhere,),
+    ),
     "smoothed table": Reader(
         lambda path: smoothed_answers(path, _of_these_rows(), chain().space),
         ".csv",

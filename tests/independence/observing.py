@@ -28,7 +28,7 @@ from dphmm.session.planner import Planner
 from dphmm.session.release import Release
 from dphmm.session.session import ReleaseSession
 from dphmm.types import IntArray, WordArray
-from independence.instances import Instance
+from independence.instances import TABLE, Instance
 
 Observation = dict[str, Any]
 Answer = tuple[int, ...]
@@ -88,7 +88,9 @@ def _one_step(session: ReleaseSession, truth: int | str, steps: int, seen: Obser
     seen["answers"].append(tuple(release.z_lattice.tolist()))
     seen["estimates"].append((release.estimate.tolist(), release.estimate_state))
     answered_as = surrogate_of(plan, session, truth)
-    seen["noise"].append((release.z_lattice - plan.image[answered_as]).tolist())
+    # A table adds no noise: what it names is the answer itself. The words that it reads are compared all the same.
+    noise = None if plan.mechanism == TABLE else (release.z_lattice - plan.image[answered_as]).tolist()
+    seen["noise"].append(noise)
     seen["laws"].append(int(plan.body_of[answered_as]))
     seen["beliefs"].append(session.prior.log_probability.tolist())
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from independence.instances import CONSTRAINTS, FLAT, POLICIES, SCOPES, STEPS, Instance, instance, truths_at
+from independence.instances import CONSTRAINTS, FLAT, POLICIES, SCOPES, STEPS, TABLE, Instance, instance, truths_at
 from independence.observing import COMPUTED, Observation, differing, observe
 from independence.planted import LEAKS, planted
 
@@ -94,6 +94,7 @@ def test_the_seeds_meet_every_choice():
         assert {case.choices[name] for case in cases} == set(values)
     assert len({type(case.policy).__name__ for case in cases}) >= len(POLICIES) - 2
     assert sum(len(run["refusals"]) > 0 for run in runs) >= 3
+    assert sum(case.choices["mechanism"] == TABLE for case in cases) >= 3
     assert sum(plan["constant"] for plan in plans) >= 3
     assert sum(len(plan["hulls"]) > 1 for plan in plans) >= 3
     supports, sets, _ = zip(*(plan["sets"] for plan in plans), strict=True)

@@ -28,6 +28,7 @@ from dphmm.mechanisms import (
 from dphmm.mechanisms import choice as module
 from dphmm.mechanisms.expected import Breakpoints
 from dphmm.mechanisms.lattice import lattice_body
+from dphmm.mechanisms.registry import ANSWER_MECHANISMS
 from naive_mechanisms import SHAPES, hull_of_points, shape
 
 
@@ -87,8 +88,9 @@ def test_no_mechanism_is_left_out_of_the_registry():
         for _, cls in inspect.getmembers(importlib.import_module(info.name), inspect.isclass):
             if issubclass(cls, Mechanism) and not inspect.isabstract(cls):
                 found.add(cls)
-    assert found == set(MECHANISMS.values())
-    assert all(cls.name == name for name, cls in MECHANISMS.items())
+    known = MECHANISMS | ANSWER_MECHANISMS
+    assert found == set(known.values())
+    assert all(cls.name == name for name, cls in known.items())
     exported = [getattr(dphmm.mechanisms, name) for name in dphmm.mechanisms.__all__]
     assert all(cls in exported for cls in found)
 
@@ -130,7 +132,9 @@ def test_descriptions_that_are_not_of_a_release_mechanism_are_refused():
 def test_a_plan_gets_the_mechanism_it_names():
     hull = shape("disc")
     assert mechanism_for(hull, Fraction(1), "auto") is choose(hull, 1)
-    for name in MECHANISM_CHOICES[1:]:
+    with pytest.raises(InvalidInput, match="made for answers and edges"):
+        mechanism_for(hull, Fraction(1), "optimal-table")
+    for name in MECHANISM_CHOICES[1:-1]:
         assert mechanism_for(hull, Fraction(1), name).name == name
         assert isinstance(mechanism_for(hull_of_points([(0, 0)]), Fraction(1), name), Constant)
     for made in (DiscreteKNorm(hull, 2), Staircase(hull, 2, 0)):

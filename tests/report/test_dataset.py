@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -114,6 +115,50 @@ def test_answers_are_those_of_the_file(name, made):
         assert [space.names[state] for state in unrun(subject["state"])] == own.estimate.tolist()
         assert unrun(subject["epsilon"]) == own.epsilon.tolist()
         assert [np.inf if cost is None else cost for cost in unrun(subject["cost"])] == own.cost.tolist()
+
+
+def test_cells_of_h3_are_drawn_as_they_are(made):
+    """Each cell's corners, within 1 % of its size, on the page and in its still pictures; elsewhere there are none."""
+    h3 = pytest.importorskip("h3")
+    _, text, folder = made("hexagons")
+    shapes, space = data_of(text)["space"]["shapes"], dphmm.load_model(folder / "model.npz").space
+    size = h3.average_hexagon_edge_length(space.resolution, unit="m")
+    for state, number in enumerate(unrun(shapes["of"])):
+        ring = np.array(shapes["rings"][number]).reshape(-1, 2) * shapes["unit"]
+        own = space.projection.to_metres(*np.array(h3.cell_to_boundary(space.names[state])).T)
+        assert np.abs(space.raw_answers[state] + ring - own).max() < size / 100
+    stills = [svg for svg in re.findall(r"<svg viewBox.*?</svg>", text, re.S) if 'id="day-' in svg]
+    assert len(stills) == 4
+    for svg in stills:
+        drawn = re.findall(r'class="cell shade\d" d="([^"]*)"', svg)
+        outlines = [part for path in drawn for part in path.split("M") if part]
+        assert len(outlines) == space.n_states
+        # The first corner, and the way to each of the five others.
+        assert all(len(re.findall(r"-?[0-9.]+", part)) == 12 and part.endswith("z") for part in outlines)
+    assert data_of(made("grid")[0])["space"]["shapes"] is None
+
+
+def test_without_h3_cells_are_drawn_all_the_same(world, tmp_path, monkeypatch):
+    for name in ("h3", "h3.api", "h3.api.basic_int"):
+        monkeypatch.setitem(sys.modules, name, None)
+    folder = world("hexagons")
+    report(folder, tmp_path / "page.html", "--policy", folder / "policy.json")
+    assert data_of((tmp_path / "page.html").read_text())["space"]["shapes"] is None
+
+
+@pytest.mark.parametrize("name", ["pages", "hostile", "solid", "constant", "grid"])
+def test_true_states_have_their_names(name, made):
+    plain, owner, folder = made(name)
+    model = dphmm.load_model(folder / "model.npz")
+    assert all(subject["truly"] is None for subject in data_of(plain)["subjects"])
+    data = data_of(owner)
+    rows = dphmm.load_trajectories(folder / "walks.csv").trajectories
+    for subject in data["subjects"]:
+        own = rows.take(rows.user == rows.users.index(subject["name"]))
+        true = (
+            own.state if own.state is not None else [model.space.names[s] for s in model.space.locate(own.lat, own.lon)]
+        )
+        assert [data["names"][number] for number in unrun(subject["truly"])] == list(true)
 
 
 @pytest.mark.parametrize("name", WORLDS)

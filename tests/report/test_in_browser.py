@@ -271,6 +271,33 @@ def test_names_are_text(browser, page):
     quiet(tab, page("hostile"))
 
 
+def test_cells_of_h3_have_their_corners(browser, page):
+    """Where the page draws them they are where the library says: a click just inside a corner picks the cell."""
+    h3 = pytest.importorskip("h3")
+    tab = browser.open(page("hexagons"))
+    space = dphmm.load_model(page("hexagons").parent / "model.npz").space
+    tab.ask("for (const box of document.querySelectorAll('[data-layer]')) box.checked && box.click()")
+    paths = tab.ask("[...document.querySelectorAll('#map .cell')].map(cell => cell.getAttribute('d'))")
+    drawn = [np.array(re.findall(r"-?[0-9.]+", part), float).reshape(-1, 2) for d in paths for part in d.split("M")[1:]]
+    assert sorted(map(len, drawn)) == sorted(len(h3.cell_to_boundary(name)) for name in space.names)
+    centres = np.array([ring.mean(axis=0) for ring in drawn])
+    # One scale and one shift take the library's cells to those of the page.
+    order = np.lexsort(np.round(centres * [1, -1], 0).T[::-1])
+    own = np.lexsort(np.round(space.raw_answers / 10, 0).T[::-1])
+    scale = np.ptp(centres[:, 0]) / np.ptp(space.raw_answers[:, 0])
+    shift = centres[order[0]] - space.raw_answers[own[0]] * [scale, -scale]
+    for state, at in zip(own, order, strict=True):
+        corners = space.projection.to_metres(*np.array(h3.cell_to_boundary(space.names[state])).T)
+        assert np.abs(drawn[at] - (corners * [scale, -scale] + shift)).max() < 2
+
+
+@pytest.mark.parametrize(("name", "word"), [("pages", "alpha|beta|gamma|delta"), ("solid", "job [0-9]")])
+def test_a_true_state_is_called_by_its_name(name, word, browser, page):
+    tab = browser.open(page(name))
+    assert re.fullmatch(rf"({word}), at [-0-9., ]+", facts(tab)["truth"])
+    assert re.fullmatch(r"[0-9,]+ m east, [0-9,]+ m north", facts(browser.open(page("grid")))["truth"])
+
+
 def test_an_injected_script_would_not_run(browser, page, tmp_path):
     """The page's own policy stops what escaping might one day let through."""
     path = tmp_path / "page.html"

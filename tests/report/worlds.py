@@ -151,6 +151,27 @@ def hostile(folder: Path) -> Path:
     return released(folder)
 
 
+#: Names that are something else to JavaScript, HTML, CSS, JSON, templates or TeX; all of them are legal here.
+ODD = (
+    "__proto__", "constructor", "toString", "hasOwnProperty", "valueOf", "null", "NaN", "0", "-1", "<!--", "-->", "]]>",
+    "</style>", "</title><svg/onload=alert(1)>", "\\u003cscript\\u003e", "&lt;b&gt;", "${alert(1)}", "`", "*/",
+    "');alert(1)//",
+    "data:text/html,x", "//evil.example/x", "$\\frac{$", "\u05d0\u05d1\u05d2 (1)", "e\u0301\u0301\u0301", "\U0001f600",
+    "\ufeffx",
+    "\u00adx", "W" * 200,
+)  # fmt: skip
+
+
+def odd(folder: Path) -> Path:
+    """States and people with the oddest names that a release takes."""
+    rng = np.random.default_rng(5)
+    visits = [[user, ODD[page]] for user in ODD for page in [*rng.integers(0, len(ODD), 2), ODD.index(user)]]
+    table(folder / "walks.csv", ["user", "state"], visits)
+    run("fit", folder / "walks.csv", "-o", folder / "model.npz", "--state-column", "state")
+    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
+    return released(folder)
+
+
 def solid(folder: Path) -> Path:
     """Answers of three numbers."""
     rng = np.random.default_rng(6)

@@ -78,3 +78,56 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "h3.api.basic_int", None)
     with pytest.raises(InvalidInput, match=r"dphmm\[h3\]"):
         H3.covering(LAT, LON)
+
+
+@pytest.mark.parametrize("resolution", [4, 7, 9])
+def test_corners_are_those_of_the_cells(resolution):
+    """In degrees again they are h3's own; just inside of them lies the cell, just outside another one or none."""
+    space = H3.covering(LAT[:60], LON[:60], resolution)
+    for state, ring in enumerate(space.corners):
+        own = np.array(h3.cell_to_boundary(space.names[state]))
+        assert len(ring) == len(own) >= 6
+        lat, lon = space.to_latlon(space.answers[state] + ring)
+        off = space.projection.to_metres(lat, lon) - space.projection.to_metres(*own.T)
+        assert np.abs(off).max() <= h3.average_hexagon_edge_length(resolution, unit="m") / 50
+        for share, inside in ((0.97, True), (1.03, False)):
+            lat, lon = space.to_latlon(space.raw_answers[state] + share * ring)
+            assert ((space.locate(lat, lon) == state) == inside).all()
+
+
+def test_corners_of_pentagons_and_across_an_edge_of_the_icosahedron_and_the_antimeridian():
+    pentagon = h3.get_pentagons(3)[2]
+    lat, lon = h3.cell_to_latlng(pentagon)
+    across = [cell for cell in h3.grid_disk(pentagon, 6) if len(h3.cell_to_boundary(cell)) > 6]
+    assert across
+    assert len(H3([lat], [lon], 3).corners[0]) == len(h3.cell_to_boundary(pentagon))
+    lat, lon = np.array([h3.cell_to_latlng(cell) for cell in across]).T
+    assert {len(ring) for ring in H3(lat, lon, 3).corners} == {len(h3.cell_to_boundary(cell)) for cell in across}
+    for ring in H3([-17.0, -17.0], [179.99, -179.99], 7).corners:
+        assert np.abs(ring).max() < 3000
+
+
+def test_a_coarse_pitch_leaves_cells_where_they_are():
+    """Answers are moved far, cells are not: they still have no gaps."""
+    space = H3.covering(LAT[:60], LON[:60], 7, pitch=900)
+    for state, ring in enumerate(space.corners):
+        lat, lon = space.to_latlon(space.answers[state] + ring)
+        assert np.abs(np.stack([lat, lon], axis=1) - np.array(h3.cell_to_boundary(space.names[state]))).max() < 1e-9
+
+
+def test_cells_that_are_not_those_of_the_answers_have_no_corners():
+    """A model file may say anything."""
+    space = H3.covering(LAT[:60], LON[:60], 7)
+    assert space.corners is not None
+    for cells in (space.cells + np.uint64(2**59), np.sort(H3.covering(LAT[:60] - 1, LON[:60], 7).cells)):
+        meta, arrays = space.describe()
+        n = min(len(cells), space.n_states)
+        forged = H3._restore(meta, {name: part[:n] for name, part in {**arrays, "cells": cells}.items()})
+        assert forged.corners is None
+
+
+def test_without_the_package_there_are_no_corners(monkeypatch):
+    space = H3.covering(LAT[:9], LON[:9], 7)
+    for name in ("h3", "h3.api", "h3.api.basic_int"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert space.corners is None

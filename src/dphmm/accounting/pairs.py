@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dphmm.accounting.rounding import float_above
 from dphmm.errors import InvalidInput
-from dphmm.types import FloatArray, IntArray, PairLosses, ReleasePlan
+from dphmm.types import FloatArray, IntArray, LosesByAnswers, PairLosses, ReleasePlan
 
 #: No level: the pair is never needed.
 NEVER = np.iinfo(np.int32).max
@@ -92,6 +92,9 @@ def _of_plan(plan: ReleasePlan, i: IntArray, j: IntArray, n: int) -> FloatArray:
         if len(both) == 0:
             continue
         mechanism = plan.mechanisms[law]
+        if isinstance(mechanism, LosesByAnswers):
+            found[both] = mechanism.losses_between(image[i[both]], image[j[both]])
+            continue
         differences, which = np.unique(image[i[both]] - image[j[both]], axis=0, return_inverse=True)
         losses = np.array([float_above(mechanism.loss_lattice(v)) for v in differences])
         found[both] = losses[which.ravel()]

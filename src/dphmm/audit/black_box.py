@@ -9,26 +9,30 @@ Proof: docs/proofs/black-box-audit.md.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dphmm._checks import exact_epsilon
 from dphmm.audit.events import in_halves, learn
-from dphmm.audit.intervals import epsilon_below, samples_needed
+from dphmm.audit.intervals import MOST_SAMPLES, epsilon_below, samples_needed
 from dphmm.errors import InvalidInput
 from dphmm.states.lattice import Lattice
+from dphmm.storage.number_files import read_numbers
 from dphmm.types import Exact, FloatArray
 
 #: Draws of one answer: a function of how many, an array (n, d), or a file (.npy, .parquet, .csv) of numbers.
 Source: TypeAlias = Callable[[int], Any] | Any
 #: What an acquittal says it would have seen: a loss of so many ε on an event of this probability.
 TIMES, PROBABILITY, POWER = 2, 0.1, 0.99
+#: With fewer draws no event is learned; the power above needs many more.
 _FEWEST = 16
+#: Parts of a smaller one would be no floats.
+_LEAST_ALPHA = 1e-300
 
 
 @dataclass(frozen=True)
@@ -48,20 +52,21 @@ class PairBound:
 @dataclass(frozen=True)
 class BlackBoxVerdict:
     """``lower``: at confidence 1 - alpha some pair loses at least this. ``decided`` is False where too few draws were
-    given to convict a loss of 2ε on an event of probability 1/10 with probability .99; ``needed`` a side would do.
+    given to convict a loss of 2ε on an event of probability 1/10 with probability .99; ``needed`` a side would do, or
+    are None where no number that can be drawn would. Without ``pairs`` nothing had to be kept apart.
     """
 
     epsilon: float
     alpha: float
     draws: int
-    needed: int
+    needed: int | None
     pairs: tuple[PairBound, ...]
     findings: tuple[str, ...]
 
     @property
     def lower(self) -> float:
         """The largest lower bound on a loss; at least 0, which is always one."""
-        return max(0.0, *(pair.lower for pair in self.pairs))
+        return max((pair.lower for pair in self.pairs if pair.lower > 0), default=0.0)
 
     @property
     def convicted(self) -> bool:
@@ -71,7 +76,7 @@ class BlackBoxVerdict:
     @property
     def decided(self) -> bool:
         """Whether an acquittal says anything."""
-        return self.convicted or self.draws >= self.needed
+        return self.convicted or (self.needed is not None and self.draws >= self.needed)
 
     @property
     def lines(self) -> list[str]:
@@ -79,6 +84,10 @@ class BlackBoxVerdict:
         bound = f"loses at least {self.lower:.4g} (confidence {1 - self.alpha:.9g}, {self.draws} draws a side)"
         if self.convicted:
             return [f"samples: CONVICTED; some pair {bound}", *(f"  {finding}" for finding in self.findings)]
+        if not self.pairs:
+            return ["samples: nothing to look at, for no two states must be kept apart here"]
+        if self.needed is None:
+            return [f"samples: undecided, needs n > {MOST_SAMPLES} draws a side: too many for any file to decide"]
         if not self.decided:
             return [f"samples: undecided, needs n = {self.needed} draws a side; there are {self.draws}"]
         return [
@@ -98,8 +107,15 @@ class BlackBoxVerdict:
             "draws": self.draws,
             "needed": self.needed,
             "findings": list(self.findings),
-            "pairs": [{"name": p.name, "forward": p.forward, "backward": p.backward} for p in self.pairs],
+            "pairs": [
+                {"name": p.name, "forward": _known(p.forward), "backward": _known(p.backward)} for p in self.pairs
+            ],
         }
+
+
+def _known(bound: float) -> float | None:
+    """A bound that says something; JSON has no infinity."""
+    return bound if math.isfinite(bound) else None
 
 
 def black_box(
@@ -122,13 +138,15 @@ def black_box(
     draws : draws of each answer that a function is asked for; half of them teach, half of them judge.
     lattice : where outputs must lie; one off it convicts, because the digits of a float say what was added.
 
+    Few draws, or none, are no error: the verdict is undecided, and says how many would do.
+
     Raises InvalidInput for no pairs, draws of different dimensions, and numbers that are not finite.
     """
     promised = float(exact_epsilon(epsilon))
     if not pairs:
         raise InvalidInput("pairs", "none", "at least one pair of sources of draws")
-    if not 0 < alpha < 1:
-        raise InvalidInput("alpha", alpha, "a probability above 0 and below 1")
+    if not _LEAST_ALPHA <= alpha < 1:
+        raise InvalidInput("alpha", alpha, f"a probability above 0 and below 1, {_LEAST_ALPHA:g} or more")
     share = alpha / (2 * len(pairs))
     bounds, findings, fewest = [], [], None
     for number, (first, second) in enumerate(pairs):
@@ -136,8 +154,7 @@ def black_box(
         one, other = taken(first, draws, f"{name}, first"), taken(second, draws, f"{name}, second")
         if one.shape[1] != other.shape[1]:
             raise InvalidInput(name, f"draws of {one.shape[1]} and of {other.shape[1]} dimensions", "one dimension")
-        judged = min(len(one) - len(one) // 2, len(other) - len(other) // 2)
-        fewest = judged if fewest is None else min(fewest, judged)
+        fewest = min(len(one), len(other), *([] if fewest is None else [fewest]))
         bound = _bound(name, one, other, share)
         bounds.append(bound)
         if bound.lower > promised:
@@ -145,9 +162,11 @@ def black_box(
         off = 0 if lattice is None else sum(int((~is_on_lattice(x, lattice)).sum()) for x in (one, other))
         if off:
             findings.append(f"{name}: {off} outputs are no lattice points: floats, whose last digits tell")
-    needed = 2 * samples_needed(promised, TIMES * promised, PROBABILITY, share)
+    judged = samples_needed(promised, TIMES * promised, PROBABILITY, share, POWER)
     assert fewest is not None
-    return BlackBoxVerdict(promised, alpha, 2 * fewest, needed, tuple(bounds), tuple(findings))
+    # Half of them teach.
+    needed = None if judged is None else 2 * judged
+    return BlackBoxVerdict(promised, alpha, fewest, needed, tuple(bounds), tuple(findings))
 
 
 def is_on_lattice(samples: Any, lattice: Lattice) -> Any:
@@ -167,12 +186,14 @@ def taken(source: Source, n: int, name: str) -> FloatArray:
     if callable(source):
         return _rows(source(n), name)
     if isinstance(source, (str, os.PathLike)):
-        return _rows(_read(Path(source)), name)
+        return _rows(read_numbers(source), name)
     return _rows(source, name)
 
 
 def _bound(name: str, one: FloatArray, other: FloatArray, share: float) -> PairBound:
     """Learn on the first halves, judge on the second ones: events are fixed before their draws are looked at."""
+    if min(len(one), len(other)) < _FEWEST:
+        return PairBound(name, -math.inf, -math.inf)
     (learned_one, judged_one), (learned_other, judged_other) = (in_halves(draws) for draws in (one, other))
     ahead, back = learn(learned_one, learned_other, share)
     n1, n0 = len(judged_one), len(judged_other)
@@ -193,32 +214,6 @@ def _rows(samples: Any, name: str) -> FloatArray:
     rows = given[:, None] if given.ndim == 1 else given
     if rows.ndim != 2 or not rows.shape[1]:
         raise InvalidInput(name, f"an array of shape {given.shape}", "draws (n, d)")
-    if len(rows) < _FEWEST:
-        raise InvalidInput(name, f"{len(rows)} draws", f"{_FEWEST} or more, and many more to say anything")
     if not np.isfinite(rows).all():
         raise InvalidInput(name, "NaN or an infinity", "finite numbers")
     return rows
-
-
-def _read(path: Path) -> Any:
-    """The numbers of a file: an array, or all columns of a table."""
-    from dphmm.storage.columns import decimals
-    from dphmm.storage.tables import read_table
-
-    if path.suffix.lower() == ".npy":
-        if not path.is_file():
-            raise InvalidInput("samples", str(path), "a file that exists")
-        try:
-            return np.load(path, allow_pickle=False)
-        except (ValueError, EOFError, OSError):
-            raise InvalidInput("samples", str(path), "an array of numbers as numpy.save writes it") from None
-    table = read_table(path)
-    columns = []
-    for name in table.column_names:
-        values, bad = decimals(table.column(name), name)
-        if bad.any():
-            raise InvalidInput(name, f"{int(bad.sum())} cells that are no numbers", "numbers in every row")
-        columns.append(values)
-    if not columns:
-        raise InvalidInput("samples", f"{path}, without columns", "a column of numbers per dimension")
-    return np.stack(columns, axis=1)

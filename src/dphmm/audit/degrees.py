@@ -9,6 +9,7 @@ import numpy as np
 
 from dphmm.audit.law import CONSTANT, STAIRCASE, Law, exact
 from dphmm.audit.reach import Bodies
+from dphmm.audit.table import Table
 from dphmm.types import BoolArray, IntArray
 
 _ROOM = 2**61
@@ -25,7 +26,11 @@ def degrees(bodies: Bodies, images: IntArray, support: BoolArray, epsilon: Fract
     return found
 
 
-def _among(law: Law, points: IntArray, counts: IntArray, epsilon: Fraction) -> IntArray:
+def _among(law: Law | Table, points: IntArray, counts: IntArray, epsilon: Fraction) -> IntArray:
+    if isinstance(law, Table):
+        rows = law.numbers(points)
+        kept = law.kept_at(epsilon)[np.ix_(rows, rows)] & (rows >= 0) & (rows >= 0)[:, None]
+        return np.asarray(np.maximum(kept @ counts, counts))
     if law.kind == CONSTANT or not law.rank:
         return counts
     from_first = points - points[0]

@@ -28,6 +28,23 @@ def moved(model: MarkovModel, support: BoolArray, t: int) -> BoolArray:
     return after
 
 
+def moved_through(model: MarkovModel, support: BoolArray, t: int, until: int) -> BoolArray:
+    """The states (N,) possible at step ``until`` after those of step t, without a release in between.
+
+    Supports of a chain that is the same at every step come round again, and are not moved once more.
+    """
+    seen: dict[bytes, int] | None = {} if model.time_homogeneous else None
+    while t < until:
+        if seen is not None:
+            before = seen.setdefault(support.tobytes(), t)
+            if before < t:
+                t, seen = until - (until - t) % (t - before), None
+                continue
+        t += 1
+        support = moved(model, support, t)
+    return support
+
+
 _BODIES: WeakKeyDictionary[Plan, Bodies] = WeakKeyDictionary()
 
 

@@ -14,7 +14,8 @@ from dphmm.types import FloatArray
 
 #: Inverses of the beta function are trusted to this, and bounds moved outwards by it.
 _RELATIVE = 1e-9
-_MOST_SAMPLES = 2**50
+#: More draws than these nobody has.
+MOST_SAMPLES = 2**50
 
 
 def lowest(successes: ArrayLike, n: int, alpha: float) -> FloatArray:
@@ -49,20 +50,27 @@ def epsilon_below(k1: ArrayLike, n1: int, k0: ArrayLike, n0: int, alpha: float) 
 def fewest_that_could_convict(epsilon: float, alpha: float) -> int:
     """Below so many draws a side the bound stays at most epsilon whatever comes out.
 
-    The best outcome, all n of the one and none of the other, gives a^(1/n) / (1 - a^(1/n)) with a = alpha / 2.
+    The best outcome, all n of the one and none of the other, gives a^(1/n) / (1 - a^(1/n)) with a = alpha / 2. For an
+    epsilon of 700 at most: e^epsilon is a float.
     """
     # log(1 + e^-x), small for a large epsilon.
     return math.floor(math.log(2 / alpha) / math.log1p(math.exp(-epsilon))) + 1
 
 
-def samples_needed(epsilon: float, loss: float, probability: float, alpha: float, power: float = 0.99) -> int:
-    """Draws a side at which an event of this probability, lost by ``loss`` > epsilon, convicts with this power."""
+def samples_needed(epsilon: float, loss: float, probability: float, alpha: float, power: float = 0.99) -> int | None:
+    """Draws a side at which an event of this probability, lost by ``loss`` > epsilon, convicts with this power.
+
+    None where that takes more than MOST_SAMPLES.
+    """
+    # At least log(2/alpha)·e^epsilon draws, of which an exponential may be beyond all floats.
+    if math.log(math.log(2 / alpha)) + epsilon > math.log(MOST_SAMPLES):
+        return None
     low = fewest_that_could_convict(epsilon, alpha)
     high = low
-    while high < _MOST_SAMPLES and not _convicts(high, epsilon, loss, probability, alpha, power):
+    while not _convicts(high, epsilon, loss, probability, alpha, power):
         low, high = high, 2 * high
-    if high >= _MOST_SAMPLES:
-        return high
+        if high > MOST_SAMPLES:
+            return None
     while low < high - 1:
         middle = (low + high) // 2
         if _convicts(middle, epsilon, loss, probability, alpha, power):

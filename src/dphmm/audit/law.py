@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dphmm.audit.additive import Weights
 from dphmm.errors import InvalidInput
-from dphmm.types import BoolArray, IntArray, Loss
+from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
 KNORM, STAIRCASE, CONSTANT, ADDITIVE = "discrete-knorm", "staircase", "constant", "optimal-additive"
 #: Partial sums of products stay below this in 64 bits.
@@ -53,7 +53,7 @@ class Law:
         """Read off a mechanism. Raises InvalidInput for one whose law is not known here."""
         kind = getattr(mechanism, "name", type(mechanism).__name__)
         if kind not in (KNORM, STAIRCASE, CONSTANT, ADDITIVE):
-            known = "discrete-knorm, staircase, optimal-additive or constant: others are judged by samples"
+            known = "discrete-knorm, staircase, optimal-additive or constant, or a plan's table: others by samples"
             raise InvalidInput("mechanism", kind, known)
         hull = mechanism.hull
         offset = mechanism.offset if kind == STAIRCASE else Fraction(0)
@@ -61,6 +61,14 @@ class Law:
         weights = Weights.of(mechanism) if kind == ADDITIVE else None
         basis, coordinates, normals, offsets = (np.asarray(part, dtype=np.int64) for part in parts)
         return cls(kind, mechanism.epsilon, offset, basis, coordinates, normals, offsets, weights)
+
+    def between(self, first: IntArray, second: IntArray) -> Loss:
+        """What two answers (d,) lose."""
+        return self.loss(self.norm(first - second))
+
+    def told(self, z: IntArray, images: IntArray) -> FloatArray:
+        """log of the unnormalised Pr(z | answer) for answers (m, d)."""
+        return np.array([-float(exponent) for exponent in self.exponents(z - images)])
 
     @property
     def rank(self) -> int:

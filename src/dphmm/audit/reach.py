@@ -12,9 +12,15 @@ import numpy as np
 
 from dphmm.audit.law import CONSTANT, Law, exact
 from dphmm.audit.required import Clique, Listed, Pairs
+from dphmm.audit.table import KIND, Table, farthest
 from dphmm.types import IntArray, Loss
 
 _AT_ONCE = 2**19
+
+
+def law_of(mechanism: object) -> Law | Table:
+    """What a mechanism of a plan really does. Raises InvalidInput for one whose law is not known."""
+    return Table.of(mechanism) if getattr(mechanism, "name", "") == KIND else Law.of(mechanism)
 
 
 class Pair(NamedTuple):
@@ -98,35 +104,93 @@ class Reach:
                 best = Pair(*by, norm, self.law.loss(norm))
         return best
 
+    def farthest(self) -> Iterator[tuple[int, int, float]]:
+        """For each facet the pair that reaches farthest, and how far."""
+        for value, offset, by in zip(self.values, self.law.offsets.tolist(), self.by, strict=True):
+            if by is not None and value:
+                yield by[1], by[2], value / offset
+
     @property
     def met(self) -> int:
         """How many facets a required difference lies on: where it is all of them, no smaller body would do."""
         return sum(value == offset for value, offset in zip(self.values, self.law.offsets.tolist(), strict=True))
 
 
+@dataclass
+class TableReach:
+    """What has been seen of a table: which of its rows are pairs, and the pair that loses most."""
+
+    law: Table
+    worst: Pair | None = None
+    seen: int = 0
+    met: int = 0
+
+    def add(self, kind: str, a: IntArray, b: IntArray, images: IntArray) -> None:
+        """Look at pairs (n,) of states with their answers (N, d)."""
+        self.seen += len(a)
+        if not len(a):
+            return
+        rows = np.stack([self.law.numbers(images[a]), self.law.numbers(images[b])], axis=1)
+        without = (rows < 0).any(axis=1)
+        if without.any():
+            at = int(np.argmax(without))
+            self._take(Pair(kind, int(a[at]), int(b[at]), math.inf, math.inf))
+            return
+        too_much = np.flatnonzero(~self.law.kept[rows[:, 0], rows[:, 1]])
+        # Floats say which pair loses most; integers which of all lose too much.
+        for at in [farthest(self.law, rows), *too_much[:1].tolist()]:
+            self._take(self._pair(kind, int(a[at]), int(b[at]), *rows[at].tolist()))
+
+    def add_clique(self, kind: str, members: IntArray, images: IntArray) -> None:
+        """Every two of some states."""
+        answers, first = np.unique(images[members], axis=0, return_index=True)
+        if len(answers) > 1:
+            a, b = np.triu_indices(len(answers), 1)
+            before = self.seen
+            self.add(kind, members[first[a]], members[first[b]], images)
+            self.seen = before
+        elif len(members) > 1:
+            self.add(kind, members[:1], members[1:2], images)
+            self.seen -= 1
+        self.seen += len(members) * (len(members) - 1) // 2
+
+    def farthest(self) -> Iterator[tuple[int, int, float]]:
+        """The pair that loses most, with its loss over ε."""
+        if self.worst is not None and self.worst.norm:
+            yield self.worst.a, self.worst.b, float(self.worst.norm)
+
+    def _pair(self, kind: str, a: int, b: int, first: int, second: int) -> Pair:
+        loss = self.law.lost(first, second)
+        return Pair(kind, a, b, loss / self.law.epsilon, loss)
+
+    def _take(self, pair: Pair) -> None:
+        if self.worst is None or pair.loss > self.worst.loss:
+            self.worst = pair
+
+
 class Bodies(NamedTuple):
     """The laws of a plan, equal ones as one; ``law_of`` (N,) says which of them answers a state."""
 
-    laws: tuple[Law, ...]
+    laws: tuple[Law | Table, ...]
     law_of: IntArray
 
     @classmethod
     def of(cls, mechanisms: Sequence[object], body_of: IntArray) -> Bodies:
         """The laws of mechanisms."""
         numbers: dict[tuple[object, ...], int] = {}
-        laws: list[Law] = []
+        laws: list[Law | Table] = []
         renumbered = []
         for mechanism in mechanisms:
-            law = Law.of(mechanism)
+            law = law_of(mechanism)
             if law.key not in numbers:
                 numbers[law.key] = len(laws)
                 laws.append(law)
             renumbered.append(numbers[law.key])
         return cls(tuple(laws), np.array(renumbered, dtype=np.int64)[body_of])
 
-    def reached(self, groups: Iterable[Pairs], images: IntArray) -> tuple[list[Reach], Pair | None]:
+    def reached(self, groups: Iterable[Pairs], images: IntArray) -> tuple[list[Reach | TableReach], Pair | None]:
         """How far groups of pairs reach in every law, and a pair whose states have two laws, if there is one."""
-        reaches = [Reach(law) for law in self.laws]
+        reaches = [TableReach(law) if isinstance(law, Table) else Reach(law) for law in self.laws]
         mixed: Pair | None = None
         for group in groups:
             for number, part in self._parts(group):

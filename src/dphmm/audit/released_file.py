@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.audit.findings import Findings
+from dphmm.audit.released_lines import table_of_lines
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
+from dphmm.states.naming import FORBIDDEN, LONGEST_NAME
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.frames import column_list, to_arrow
+from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.parquet_files import open_parquet
 from dphmm.storage.tables import read_table, table_format
 from dphmm.types import FloatArray, IntArray
@@ -23,13 +27,20 @@ from dphmm.types import FloatArray, IntArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_FORBIDDEN, _HASH = re.compile(FORBIDDEN), re.compile("[0-9a-f]{64}")
+#: Estimates are sums of floats.
+_RELATIVE = 1e-7
 #: How far a place in degrees may be from the answer it is of: rounding, and no more.
 _DEGREES = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedFile:
-    """Released rows (n,) in file order. ``z`` (n, d) as floats, ``lattice`` (n, d) the nearest lattice points."""
+    """Released rows (n,) in file order. ``z`` (n, d) as floats, ``lattice`` (n, d) the nearest lattice points.
+
+    ``times`` (n,) in microseconds since 1970 UTC; None where none or not all have one (``timed``: some have).
+    ``streamed``: the lines of a stream, each step once.
+    """
 
     users: list[str]
     step: IntArray
@@ -41,10 +52,15 @@ class ReleasedFile:
     epsilon: FloatArray
     cost: FloatArray
     plans: list[str]
+    streamed: bool = False
+    timed: bool = False
 
     @classmethod
     def read(cls, released: Any, space: StateSpace, findings: Findings) -> ReleasedFile:
-        """A file or a table. Raises InvalidInput for one that is no released table of this space."""
+        """A file, a stream's lines among them, or a table.
+
+        Raises InvalidInput for one that is no release of this space.
+        """
         table = _table(released, space, findings)
         d = space.dimension
         z = np.stack([_numbers(table, f"z_{j}") for j in range(d)], axis=1)
@@ -53,7 +69,7 @@ class ReleasedFile:
         if bad.any() or (steps < 1).any():
             raise InvalidInput("step", "a cell that is no step", "whole numbers from 1, as they were released")
         file = cls(
-            users=_texts(table, "user"),
+            users=_users(table),
             step=steps,
             times=_times(table),
             z=z,
@@ -63,7 +79,11 @@ class ReleasedFile:
             epsilon=_numbers(table, "epsilon"),
             cost=_numbers(table, "cost", infinite=True),
             plans=_texts(table, "plan"),
+            streamed=_is_path(released) and is_json_lines(released),
+            timed="t" in table.column_names,
         )
+        if (file.cost < 0).any() or (file.epsilon < 0).any():
+            raise InvalidInput("released", "an epsilon or a cost below 0", "what releases spent")
         file._judge(table, space, findings)
         return file
 
@@ -81,7 +101,21 @@ class ReleasedFile:
             rows.setdefault(self.users[row], []).append(row)
         return rows
 
+    def _judge_estimates(self, space: StateSpace, findings: Findings) -> None:
+        """What an estimate can be at all: a mean of answers, and the name of a state, under a plan with a hash."""
+        odd = {name for name in set(self.estimate_name) if space.index_of(name) < 0}
+        findings.require(not odd, "a likeliest state that the model does not have")
+        low, high = space.answers.min(axis=0), space.answers.max(axis=0)
+        slack = _RELATIVE * (np.abs(space.answers).max() + 1)
+        among = ((self.estimate >= low - slack) & (self.estimate <= high + slack)).all(axis=1)
+        for row in np.flatnonzero(~among).tolist():
+            findings.add("an estimate beyond all states", self.where(row))
+        findings.require(all(map(_HASH.fullmatch, set(self.plans))), "a plan that is no hash")
+
     def _judge(self, table: pa.Table, space: StateSpace, findings: Findings) -> None:
+        if "t" in table.column_names and self.times is None and not self.streamed:
+            raise InvalidInput("t", "a row without a time", "a time in every row or in none, as they were released")
+        self._judge_estimates(space, findings)
         exactly = np.all(space.frame.to_answers(self.lattice) == self.z, axis=1)
         for row in np.flatnonzero(~exactly).tolist():
             findings.add("an answer that is no lattice point: its digits may say where it came from", self.where(row))
@@ -89,7 +123,9 @@ class ReleasedFile:
         findings.require(len(set(keys)) == len(keys), "a step of a user stands twice")
         blocks = [user for user, _ in itertools.groupby(self.users)]
         ordered = len(set(blocks)) == len(blocks) and all(a[0] != b[0] or a < b for a, b in itertools.pairwise(keys))
-        findings.require(ordered, "rows are not in the order of user and step: an order can say something")
+        findings.require(
+            ordered or self.streamed, "rows are not in the order of user and step: an order can say something"
+        )
         if isinstance(space, MapSpace):
             for name, points in (("z", self.z), ("estimate", self.estimate)):
                 place = space.to_latlon(points)
@@ -111,7 +147,11 @@ def columns_of(space: StateSpace, timed: bool) -> list[str]:
 
 
 def _table(released: Any, space: StateSpace, findings: Findings) -> pa.Table:
-    if isinstance(released, (str, os.PathLike)):
+    if _is_path(released) and is_json_lines(released):
+        table = table_of_lines(released, columns_of(space, timed=True), findings)
+        names = list(table.column_names)
+    elif _is_path(released):
+        _check_name(released)
         table = read_table(released, text=("user", "estimate", "plan"))
         names = list(table.column_names)
         _no_notes(Path(released), findings)
@@ -135,6 +175,18 @@ def _table(released: Any, space: StateSpace, findings: Findings) -> pa.Table:
     return table.select(expected)
 
 
+def _is_path(released: Any) -> bool:
+    return isinstance(released, (str, os.PathLike))
+
+
+def _check_name(path: str | os.PathLike[str]) -> None:
+    try:
+        table_format(path, "released")
+    except InvalidInput:
+        expected = "a name ending in .parquet, .csv or .csv.gz; .jsonl or .ndjson for the lines of a stream"
+        raise InvalidInput("released", str(path), expected) from None
+
+
 def _no_notes(path: Path, findings: Findings) -> None:
     """A Parquet file can carry texts of any kind beside its columns."""
     if table_format(path) != ".parquet":
@@ -154,7 +206,10 @@ def _numbers(table: pa.Table, name: str, infinite: bool = False) -> FloatArray:
 
         column = table.column(name)
         if pa.types.is_floating(column.type):
-            return np.asarray(column.to_numpy(), dtype=np.float64)
+            found = np.asarray(column.to_numpy(), dtype=np.float64)
+            if np.isnan(found).any():
+                raise InvalidInput(name, "NaN or an empty cell", "a number in every row, as released")
+            return found
     values, bad = decimals(table.column(name), name)
     if bad.any():
         raise InvalidInput(name, f"{int(bad.sum())} cells that cannot be read", "a number in every row, as released")
@@ -168,12 +223,29 @@ def _texts(table: pa.Table, name: str) -> list[str]:
     return [str(cell) for cell in cells]
 
 
+def _users(table: pa.Table) -> list[str]:
+    """Names as a release takes them: others could reorder what stands around them, or be as long as a book."""
+    users = _texts(table, "user")
+    if not all(0 < len(user) <= LONGEST_NAME and not _FORBIDDEN.search(user) for user in set(users)):
+        expected = f"names of 1 to {LONGEST_NAME} characters, without control characters or text-direction marks"
+        raise InvalidInput("released", "the name of a user that no release has", expected)
+    return users
+
+
 def _times(table: pa.Table) -> IntArray | None:
+    """Microseconds since 1970 UTC. A column of anything else could say anything."""
     import pyarrow as pa
 
-    if "t" not in table.column_names or not pa.types.is_timestamp(table.column("t").type):
+    if "t" not in table.column_names:
         return None
-    return np.asarray(table.column("t").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy())
+    column = table.column("t")
+    if not pa.types.is_timestamp(column.type):
+        raise InvalidInput("t", f"a column of type {column.type}", "times, as they were released")
+    try:
+        micros = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise InvalidInput("t", "a time that is no whole microsecond", "times, as they were released") from None
+    return None if micros.null_count else np.asarray(micros.to_numpy())
 
 
 def _nearest(z: FloatArray, space: StateSpace) -> IntArray:

@@ -14,22 +14,24 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.session.planner import Planner
 from dphmm.storage.inputs import file_digest
-from dphmm.storage.statement import load_statement, statement_path
+from dphmm.storage.json_lines import is_json_lines
+from dphmm.storage.statement import read_statement
 
 if TYPE_CHECKING:
-    from dphmm.audit.released import Counted
+    from dphmm.audit.released_rows import Counted
 
 _NOTHING = "the privacy statement: there is none beside the file"
+_NO_TOTALS = "the totals of the privacy statement: not every row could be followed, so their sums are not known"
 
 
 def check_statement(
-    path: Path, counted: Counted, model: MarkovModel, planner: Planner, query: str, findings: Findings
+    path: Path, beside: Path, counted: Counted, model: MarkovModel, planner: Planner, query: str, findings: Findings
 ) -> list[str]:
-    """Findings where a statement says what is not so; a note where there is no statement."""
-    if not statement_path(path).exists():
+    """Findings where the statement ``beside`` says what is not so of ``path``; notes on what was not compared."""
+    if not beside.exists():
         return [_NOTHING]
     try:
-        statement = load_statement(path)
+        statement = read_statement(beside)
     except InvalidInput:
         findings.add("a privacy statement that cannot be read")
         return []
@@ -39,16 +41,19 @@ def check_statement(
     secure = _member(statement, "randomness.secure")
     claims = statement.get("private") is True and (counted.replayable > 0 or secure is not True)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")
-    return []
+    return [] if counted.complete else [_NO_TOTALS]
 
 
 def _due(path: Path, counted: Counted, model: MarkovModel, planner: Planner, query: str) -> dict[str, Any]:
+    due = _choices(path, counted, model, planner, query)
+    return due | _sums(counted) if counted.complete else due
+
+
+def _choices(path: Path, counted: Counted, model: MarkovModel, planner: Planner, query: str) -> dict[str, Any]:
     options, hashes = planner.options, sorted(counted.plans)
-    accounts = counted.accounts.values()
-    epsilon = max((total for total, _ in accounts), default=Fraction(0))
-    cost = max((total for _, total in accounts), default=Fraction(0))
     return {
-        "file.name": path.name,
+        # A stream has no name of its own.
+        "file.name": "-" if is_json_lines(path) else path.name,
         "file.sha256": file_digest(path),
         "query": query,
         "epsilon": str(options.epsilon),
@@ -65,6 +70,15 @@ def _due(path: Path, counted: Counted, model: MarkovModel, planner: Planner, que
         "plans.sha256": hashlib.sha256("\n".join(hashes).encode()).hexdigest(),
         "published.rows": counted.rows,
         "published.subjects": len(counted.accounts),
+    }
+
+
+def _sums(counted: Counted) -> dict[str, Any]:
+    """What is known where the plan of every row is."""
+    accounts = counted.accounts.values()
+    epsilon = max((total for total, _ in accounts), default=Fraction(0))
+    cost = max((total for _, total in accounts), default=Fraction(0))
+    return {
         "published.public_constants": counted.constants,
         "totals.epsilon_sum": shown(epsilon),
         "totals.cost_sum": shown(math.inf if cost == math.inf else cost),

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.accounting.ledger import Ledger
+from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.audit.findings import Findings
-from dphmm.audit.history import first_support, left_possible, moved
+from dphmm.audit.history import first_support, left_possible, moved_through
 from dphmm.audit.verdict import Verdict
 from dphmm.audit.verify import verify
 from dphmm.errors import DphmmError, InvalidInput
@@ -30,6 +30,8 @@ from dphmm.types import BoolArray, IntArray
 
 #: Masses of δ-sets may differ by this between machines.
 _MASS = 1e-9
+#: Lattice coordinates are integers of 64 bits.
+_FARTHEST = 2**63 - 1
 _NO_PARTNERS = np.zeros((0, 2), dtype=np.int64)
 
 
@@ -39,6 +41,14 @@ class Answer(NamedTuple):
     t: int
     z: IntArray
     plan: str
+
+    @classmethod
+    def of(cls, entry: Entry, dimension: int) -> Answer:
+        """The answer of a release in a ledger. Raises InvalidInput for one that no space of this dimension has."""
+        z = () if entry.z is None else entry.z
+        if len(z) != dimension or not all(abs(coordinate) <= _FARTHEST for coordinate in z):
+            raise InvalidInput("ledger", "an answer that this space does not have", "the ledger of this release")
+        return cls(entry.t, np.array(z, dtype=np.int64), str(entry.plan_hash))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +70,10 @@ class Replay:
     most: int
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
-    _supports: list[BoolArray] = field(default_factory=list)
+    #: By step; equal ones once, and those that a move leaves as they are.
+    _supports: dict[int, BoolArray] = field(default_factory=dict)
+    _distinct: dict[bytes, BoolArray] = field(default_factory=dict)
+    _still: set[bytes] = field(default_factory=set)
 
     def follow(self, user: str, history: Sequence[Answer]) -> list[Followed] | None:
         """What each answer was released under; None, with a finding, from where public data do not lead to its plan."""
@@ -107,17 +120,17 @@ class Replay:
     def _moved(self, support: BoolArray, t: int, until: int) -> BoolArray:
         """The support at a later step; without flat bodies it is a function of the step and known for all subjects."""
         if self._narrows:
-            for step in range(t, until):
-                support = moved(self.model, support, step + 1)
+            return moved_through(self.model, support, t, until)
+        before = support.tobytes()
+        if before in self._still:
             return support
-        if not self._supports:
-            self._supports.append(first_support(self.model, self.planner.options.start))
-        while len(self._supports) < until:
-            known = self._supports
-            if len(known) > 1 and self.model.time_homogeneous and np.array_equal(known[-1], known[-2]):
-                return known[-1]
-            known.append(moved(self.model, known[-1], len(known) + 1))
-        return self._supports[until - 1]
+        if until not in self._supports:
+            after = moved_through(self.model, support, t, until)
+            key = after.tobytes()
+            if key == before and until == t + 1 and self.model.time_homogeneous:
+                self._still.add(key)
+            self._supports[until] = self._distinct.setdefault(key, after)
+        return self._supports[until]
 
     def _plan(self, position: Position, answer: Answer, where: str) -> Plan | None:
         partners, recorded = _NO_PARTNERS, None
@@ -125,7 +138,7 @@ class Replay:
             try:
                 record = self.ledger.plan(answer.plan)
                 partners, recorded = given_partners(record), plan_states(record)
-            except InvalidInput:
+            except (InvalidInput, RecursionError):
                 self.findings.add("a plan that the ledger does not hold, or holds damaged", where)
                 return None
         chosen = position.plan_set(self.planner.options)

@@ -55,7 +55,6 @@ def farthest_pairs(plan: Plan, policy: PolicyGraph, most: int) -> list[tuple[int
     reaches, _ = Bodies.of(plan.mechanisms, plan.body_of).reached(required_pairs(policy, plan), plan.image)
     found: dict[tuple[int, int], float] = {}
     for reach in reaches:
-        for value, offset, by in zip(reach.values, reach.law.offsets.tolist(), reach.by, strict=True):
-            if by is not None and value:
-                found[by[1], by[2]] = max(found.get((by[1], by[2]), 0.0), value / offset)
+        for a, b, far in reach.farthest():
+            found[a, b] = max(found.get((a, b), 0.0), far)
     return sorted(found, key=lambda pair: (-found[pair], pair))[:most]

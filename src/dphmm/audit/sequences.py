@@ -17,6 +17,7 @@ import numpy as np
 from dphmm.accounting.records import shown
 from dphmm.audit.history import first_support, moved
 from dphmm.audit.reach import Bodies
+from dphmm.audit.table import Table
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support
@@ -112,10 +113,12 @@ def losses(plan: Plan) -> list[list[Loss]]:
         law = int(bodies.law_of[a])
         if law != int(bodies.law_of[b]):
             return math.inf
-        v = plan.image[a] - plan.image[b]
-        key = (law, *v.tolist())
+        ends = (
+            (plan.image[a], plan.image[b]) if isinstance(bodies.laws[law], Table) else (plan.image[a] - plan.image[b],)
+        )
+        key = (law, *(int(x) for end in ends for x in end))
         if key not in known:
-            known[key] = bodies.laws[law].loss(bodies.laws[law].norm(v))
+            known[key] = bodies.laws[law].between(plan.image[a], plan.image[b])
         return known[key]
 
     return [[loss(a, b) for b in range(n)] for a in range(n)]

@@ -41,6 +41,15 @@ class Certificate:
         )
 
 
+@dataclass(frozen=True)
+class TableCertificate(Certificate):
+    """The same of a table, which has no body: ``widest`` is the largest loss of a required pair over ε."""
+
+    def __str__(self) -> str:
+        holds = "keeps epsilon for every required pair" if self.contains else "does NOT keep epsilon for every pair"
+        return f"{self.mechanism}, epsilon {shown(self.epsilon)}, answers {self.states} states: it {holds}"
+
+
 @dataclass(frozen=True, eq=False)
 class Verdict:
     """The exact audit of a plan; what convicts it is in ``findings``, empty for one that keeps its promise.
@@ -147,4 +156,6 @@ def _cost(verdict: Verdict) -> str:
     if verdict.cost_pair is None:
         return "cost 0: all planned states are answered alike"
     a, b = verdict.cost_pair
+    if any(isinstance(body, TableCertificate) for body in verdict.bodies):
+        return f"cost {shown(verdict.cost)}, between states {a} and {b}"
     return f"cost {shown(verdict.cost)}: Theorem 6.3's factor is {shown(verdict.factor)}, between states {a} and {b}"

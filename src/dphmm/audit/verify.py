@@ -20,9 +20,10 @@ import numpy as np
 from dphmm.audit.degrees import degrees
 from dphmm.audit.history import support_of
 from dphmm.audit.law import CONSTANT, Law
-from dphmm.audit.reach import Bodies, Pair, Reach
+from dphmm.audit.reach import Bodies, Pair, Reach, TableReach, law_of
 from dphmm.audit.required import Clique, Pairs, has_edge, required_pairs
-from dphmm.audit.verdict import Certificate, Verdict
+from dphmm.audit.table import Table
+from dphmm.audit.verdict import Certificate, TableCertificate, Verdict
 from dphmm.errors import InvalidInput
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.plan import Plan
@@ -174,15 +175,16 @@ class _Audit:
         if not self.plan.constant and self.plan.promised < self.epsilon:
             yield f"the plan promises {self.plan.promised} where it may lose {self.epsilon}"
 
-    def _certificate(self, number: int, reach: Reach, bodies: Bodies) -> Certificate:
+    def _certificate(self, number: int, reach: Reach | TableReach, bodies: Bodies) -> Certificate:
         law, worst = reach.law, reach.worst
-        return Certificate(
+        kind = TableCertificate if isinstance(law, Table) else Certificate
+        return kind(
             mechanism=law.kind,
             epsilon=law.epsilon,
             states=int((bodies.law_of[self.plan.constraint.support] == number).sum()),
             rank=law.rank,
             dimension=int(self.plan.image.shape[1]),
-            facets=len(law.offsets),
+            facets=0 if isinstance(law, Table) else len(law.offsets),
             met=reach.met,
             widest=Fraction(0) if worst is None else worst.norm,
         )
@@ -215,7 +217,9 @@ class _Audit:
         for a, b in two:
             law, v = bodies.laws[bodies.law_of[a]], self.plan.image[a] - self.plan.image[b]
             key = (int(bodies.law_of[a]), *v.tolist())
-            if law.kind == CONSTANT or bodies.law_of[a] != bodies.law_of[b] or key in seen or not v.any():
+            if isinstance(law, Table) or law.kind == CONSTANT or bodies.law_of[a] != bodies.law_of[b]:
+                continue
+            if key in seen or not v.any():
                 continue
             seen.add(key)
             yield law, v
@@ -229,10 +233,11 @@ class _Audit:
         for number, mechanism in enumerate(plan.mechanisms):
             own = some[plan.body_of[some] == number][:_LIKELIHOODS]
             for z in plan.image[own]:
+                law = law_of(mechanism)
+                if isinstance(law, Table) and law.faults():
+                    return
                 told = mechanism.log_likelihood_lattice(z, plan.image[own])
-                law = Law.of(mechanism)
-                meant = np.array([-float(e) for e in law.exponents(z - plan.image[own])])
-                if not np.allclose(told, meant, rtol=1e-9, atol=1e-9):
+                if not np.allclose(told, law.told(z, plan.image[own]), rtol=1e-9, atol=1e-9):
                     yield f"beliefs are told another law than that of body {number}"
                     return
 

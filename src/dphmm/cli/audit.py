@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -19,7 +20,8 @@ from dphmm.errors import InvalidInput
 @plan_choices
 @click.option("--query", metavar="NAME", default="state", show_default=True, help="The query of the releases.")
 @click.option("--steps", metavar="N", type=int, default=1, show_default=True, help="Verify the plans of so many steps.")
-@click.option("--released", metavar="R", help="Also audit this released file, and the statement beside it.")
+@click.option("--released", metavar="R", help="Also audit this released file or stream, and the statement beside it.")
+@click.option("--statement", metavar="S", help="Its privacy statement, if not beside it.")
 @click.option("--ledger", metavar="L", help="The ledger that its releases are in.")
 @click.option("--truth", metavar="T", help="Also attack the released file: the trajectories, which only you have.")
 @click.option(
@@ -68,13 +70,15 @@ def _samples(given: dict[str, Any]) -> Any:
 
 def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
     """The parts that need a model and a policy."""
-    from dphmm.audit import attack, check_released, sample_plan, verify_steps
+    from contextlib import ExitStack
+
+    from dphmm.audit import sample_plan, verify_steps
     from dphmm.audit.released import opened
 
     for name in ("model", "policy"):
         if given[name] is None:
             raise InvalidInput(f"--{name}", "nothing", "a file: model and policy go together")
-    for name in ("ledger", "truth"):
+    for name in ("ledger", "truth", "statement"):
         if given[name] is not None and given["released"] is None:
             raise InvalidInput(f"--{name}", given[name], "--released with it")
     model, space = loaded_model(given["model"])
@@ -88,20 +92,53 @@ def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
         sampled = sample_plan(plan, policy, space, draws=given["draws"], alpha=given["alpha"])
         parts.append(("sampler", sampled))
     if given["released"] is not None:
-        ledger = None if given["ledger"] is None else opened(given["ledger"])
-        try:
-            found = check_released(given["released"], *public, ledger=ledger, query=given["query"], **choices)
-        finally:
-            if ledger is not None:
-                ledger.close()
-        parts.append(("released", found))
-    if given["truth"] is not None:
-        parts.append(("attacks", attack(given["released"], given["truth"], *public, **choices)))
+        with ExitStack() as held:
+            ledger = None if given["ledger"] is None else held.enter_context(opened(given["ledger"]))
+            found = _released(given, public, ledger, choices)
+            parts.append(("released", found))
+            if given["truth"] is not None:
+                parts.append(("attacks", _attacks(given, public, ledger, choices, found.convicted)))
     return parts
 
 
+def _released(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str, Any]) -> Any:
+    from dphmm.audit import check_released
+    from dphmm.storage.inputs import checked_input
+
+    statement = given["statement"]
+    if statement is not None:
+        checked_input(statement, "--statement")
+    more = {"query": given["query"], "statement": statement, **choices}
+    return check_released(given["released"], *public, ledger=ledger, **more)
+
+
+def _attacks(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str, Any], convicted: bool) -> Any:
+    """The attacks; what they cannot use is no reason to keep a conviction back."""
+    from dphmm.audit import attack
+
+    more = {"query": given["query"], **choices}
+    try:
+        return attack(given["released"], given["truth"], *public, ledger=ledger, **more)
+    except InvalidInput as error:
+        if not convicted:
+            raise
+        return _NotMade(str(error))
+
+
+@dataclass(frozen=True)
+class _NotMade:
+    reason: str
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"attacks: not made ({self.reason})"]
+
+    def document(self) -> dict[str, Any]:
+        return {"not_made": self.reason}
+
+
 _CHOICES = ("constraint", "mechanism", "scope", "flat", "start")
-_OF_A_MODEL = ("released", "ledger", "truth", "draws")
+_OF_A_MODEL = ("released", "ledger", "truth", "statement", "draws")
 
 
 def _need_nothing_more(given: dict[str, Any]) -> None:

@@ -68,7 +68,7 @@ def plan_choices(command: F) -> F:
             metavar="NAME",
             default="auto",
             show_default=True,
-            help="auto, discrete-knorm, staircase or optimal-additive.",
+            help="auto, discrete-knorm, staircase, optimal-additive or optimal-table.",
         ),
         click.option(
             "--start",

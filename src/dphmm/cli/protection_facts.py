@@ -83,6 +83,7 @@ def _warnings(step: Mapping[str, Any], options: Options) -> list[str]:
 
 
 def _release(plan: Plan, space: StateSpace, options: Options) -> dict[str, Any]:
+    from dphmm.mechanisms import OptimalTable
     from dphmm.session.degrees import plan_degrees
 
     hulls = {hull.digest: hull for hull in plan.hulls}
@@ -99,6 +100,8 @@ def _release(plan: Plan, space: StateSpace, options: Options) -> dict[str, Any]:
     facts["expected_error"] = math.sqrt(plan.expected_error)
     if len(hulls) == 1 and not plan.constant:
         facts["expected_errors"] = _errors(plan.hulls[0], options)
+        if options.mechanism == OptimalTable.name:
+            facts["expected_errors"][OptimalTable.name] = facts["expected_error"]
     facts |= {"epsilon": str(plan.epsilon), "cost": None if plan.cost == math.inf else float(plan.cost)}
     facts |= {"constant": plan.constant, "plan": plan.hash}
     return facts

@@ -20,9 +20,14 @@ def plan_warnings(plan: Plan, options: Options) -> list[str]:
     """Sentences about the states that had to be joined, and about a cost far above epsilon."""
     said = []
     if len(plan.joins):
+        table = plan.mechanism == "optimal-table"
+        cost = (
+            "and the table keeps these pairs too" if table else "which widens the hull, and so the noise, for everyone"
+        )
+        found = "without an edge in" if table else "exposed by"
         said.append(
-            f"{len(plan.joins)} of {int(plan.constraint.plan.sum())} planned states are exposed by the policy at the "
-            "first step: each is joined to a nearest partner, which widens the hull, and so the noise, for everyone"
+            f"{len(plan.joins)} of {int(plan.constraint.plan.sum())} planned states are {found} the policy at the "
+            f"first step: each is joined to a nearest partner, {cost}"
         )
     if plan.cost == math.inf:
         from dphmm.storage.promises import cost_unbounded_because

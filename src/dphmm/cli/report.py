@@ -45,6 +45,7 @@ def report(**given: Any) -> int:
     new_output(given["output"], inputs, given["force"])
     if Path(given["output"]).suffix.lower() not in (".html", ".htm"):
         raise InvalidInput("-o", given["output"], "a name ending in .html")
+    _check_title(given["title"] or "")
     check_figures(given["figures"], replace=given["force"])
     with console.progress("report") as progress:
         made = gathered(given, console, progress)
@@ -57,6 +58,13 @@ def report(**given: Any) -> int:
         print_json(document)
     console.say(_summary(document))
     return 0
+
+
+def _check_title(title: str) -> None:
+    try:
+        title.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidInput("--title", ascii(title), "text in UTF-8") from None
 
 
 def _owner_words(path: Path) -> str:

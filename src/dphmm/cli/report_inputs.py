@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm.cli.options import loaded_model, loaded_policy
+from dphmm.cli.outcomes import one_line
 from dphmm.cli.wording import named
 from dphmm.errors import InvalidInput
 
@@ -62,17 +63,19 @@ def _report(
     from contextlib import ExitStack
     from dataclasses import replace
 
+    from dphmm.audit.attacks.truth import begins_of
     from dphmm.audit.released import opened
     from dphmm.cli.report_totals import totals
     from dphmm.report.assembling import release_report
 
     made, notes = _made(given, path, sha256, file, public, console)
-    parts = _beside(given, file, public)
-    if parts.get("truth") is not None:
+    if given["truth"] is not None:
         notes.append("This page was made with the true trajectories; leave out --truth for one that can be published.")
-    title = given["title"] or f"What was released: {path.name}"
+    # A file's name is somebody else's text, which may turn what stands around it about.
+    title = given["title"] or f"What was released: {one_line(path.name)}"
     with ExitStack() as held:
         ledger = None if given["ledger"] is None else held.enter_context(opened(given["ledger"]))
+        parts = _beside(given, file, public, begins_of(ledger, str(made.statement["query"]), file))
         report, plans = release_report(
             title, file, made, users=given["users"], ledger=ledger, progress=progress, notes=notes, **parts
         )
@@ -121,7 +124,7 @@ def _made(
     from dphmm.storage.statement import load_statement, statement_path
 
     model, space = public
-    name = statement_path(path).name
+    name = one_line(statement_path(path).name)
     statement = checked_statement(load_statement(path), name)
     if statement["model"]["sha256"] != model.digest:
         raise InvalidInput("--model", f"another model than {name} names", "the model of the release")
@@ -133,7 +136,7 @@ def _made(
     statement, other_words = restated(statement, name, file, model, space, policy)
     notes = [other_words] if other_words else []
     if statement.get("file", {}).get("sha256") != sha256:
-        notes.append(f"{path.name} was changed since its privacy statement was written.")
+        notes.append(f"{one_line(path.name)} was changed since its privacy statement was written.")
         console.warn(f"{path.name} was changed since {name} was written")
     if policy is None:
         return Made(model, space, statement), [*notes, _NO_POLICY]
@@ -166,7 +169,9 @@ def _options(path: Path, sha256: str, file: ReleasedFile, public: Any, console: 
     return release_options(path, sha256, rows, public, _NOTHING_ELSE, console)[0]
 
 
-def _beside(given: Mapping[str, Any], file: ReleasedFile, public: tuple[MarkovModel, StateSpace]) -> dict[str, Any]:
+def _beside(
+    given: Mapping[str, Any], file: ReleasedFile, public: tuple[MarkovModel, StateSpace], begins: Mapping[str, str]
+) -> dict[str, Any]:
     """The smoothed rows and the truth, where they were given."""
     from dphmm.audit.attacks.truth import truth_of
     from dphmm.report.companions import smoothed_answers, true_answers
@@ -176,5 +181,6 @@ def _beside(given: Mapping[str, Any], file: ReleasedFile, public: tuple[MarkovMo
     if given["smoothed"] is not None:
         parts["smoothed"] = smoothed_answers(given["smoothed"], file, space)
     if given["truth"] is not None:
-        parts["truth"] = true_answers(truth_of(file, given["truth"], model, space), space)
+        states = truth_of(file, given["truth"], model, space, begins)
+        parts |= {"truth": true_answers(states, space), "true_states": states}
     return parts

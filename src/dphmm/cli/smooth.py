@@ -26,7 +26,7 @@ MEANING = "computed from published data alone: nothing is spent, and anybody can
 @output("smoothed.parquet")
 @click.option("--epsilon", metavar="E", help="That of the release  [default: as its privacy statement says]")
 @click.option("--constraint", metavar="SET", help="The same: support, or delta=0.01.")
-@click.option("--mechanism", metavar="NAME", help="The same: auto, discrete-knorm or staircase.")
+@click.option("--mechanism", metavar="NAME", help="The same: as it was released with, such as staircase.")
 @click.option("--scope", metavar="WORD", help="The same: global or component.")
 @click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")
 @click.option("--start", metavar="WORD", help="The same: before or at.")

@@ -1,9 +1,9 @@
 """Experiment "optimum": how far every mechanism is from the best that any mechanism could be.
 
 On small grids the best mechanism for a prior and a policy is the solution of a linear program over all mechanisms
-(`optimum_program`). Beside it stand the mean distances of the papers' continuous mechanisms and of ours, of what comes
-out and after naming the best cell (the Bayes estimate for distance). All is computed, nothing is drawn: the seed has no
-part in it.
+(`dphmm.mechanisms.table_program`). Beside it stand the mean distances of the papers' continuous mechanisms and of ours,
+of what comes out and after naming the best cell (the Bayes estimate for distance). All is computed, nothing is drawn:
+the seed has no part in it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from itertools import product
 import numpy as np
 
 from dphmm.evaluation.experiment import Cell, Experiment, Figure, Row, Settings
-from dphmm.evaluation.optimum_mechanisms import OPTIMAL, TABLE, measured, tabled
-from dphmm.evaluation.optimum_program import optimum
+from dphmm.evaluation.optimum_mechanisms import OPTIMAL, TABLES, measured, tabled, tables_of
 from dphmm.evaluation.optimum_risk import Noise, named
 from dphmm.evaluation.optimum_tables import tables
 from dphmm.evaluation.optimum_worlds import PRIORS, world
 from dphmm.mechanisms import OptimalAdditive
+from dphmm.mechanisms.table_program import Problem, optimum
 from dphmm.policy import radius as within
 from dphmm.sensitivity import sensitivity_hull
 
@@ -32,14 +32,14 @@ _EDGE = ("1.5", "uniform", "4")
 
 
 def cells(settings: Settings) -> list[Cell]:
-    """Every grid, prior and ε; then grids of growing size."""
+    """Every grid, prior and ε, noise and then tables; then grids of growing size."""
     if settings.quick:
-        small = [_cell("grid", 5, "1.5", prior, epsilon) for prior in PRIORS for epsilon in ("1", "3")]
-        known = [_cell("grid", 6, "1.5", "peak", epsilon) for epsilon in ("1", "2", "4")]
-        return [*small, *known, *(_cell("edge", side, *_EDGE) for side in SIDES[:3])]
-    all_of = product(GRIDS, PRIORS, EPSILONS)
-    found = [_cell("grid", side, radius, prior, epsilon) for (side, radius), prior, epsilon in all_of]
-    return [*found, *(_cell("edge", side, *_EDGE) for side in SIDES)]
+        places = [(5, "1.5", prior, epsilon) for prior in PRIORS for epsilon in ("1", "3")]
+        places += [(6, "1.5", "peak", epsilon) for epsilon in ("1", "2", "4")]
+    else:
+        places = [(*grid, prior, epsilon) for grid, prior, epsilon in product(GRIDS, PRIORS, EPSILONS)]
+    found = [_cell(part, *place) for part in ("grid", "table") for place in places]
+    return [*found, *(_cell("edge", side, *_EDGE) for side in SIDES[: 3 if settings.quick else None])]
 
 
 def _cell(part: str, side: int, radius: str, prior: str, epsilon: str) -> Cell:
@@ -51,14 +51,17 @@ def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> lis
     side, radius, epsilon = int(cell["side"] or 0), float(str(cell["radius"])), Fraction(str(cell["epsilon"]))
     place = world(side, str(cell["prior"]))
     policy = within(place.cells, radius)
-    hull = sensitivity_hull(policy, place.cells)
-    best = optimum(place.cells, place.prior, policy.edges(None), float(epsilon))
+    edges, hull = policy.edges(None), sensitivity_hull(policy, place.cells)
+    best = optimum(Problem(place.cells, place.lengths, place.prior, edges), float(epsilon))
     if cell["part"] == "edge":
         noise = Noise.on_lattice(OptimalAdditive(hull, epsilon, "euclidean"), hull)
         found = [(OPTIMAL, noise.raw, named(noise, place))]
+    elif cell["part"] == "table":
+        found = [
+            (name, *tabled(table, place)) for name, table in zip(TABLES, tables_of(edges, epsilon, place), strict=True)
+        ]
     else:
-        even = optimum(place.cells, world(side, "uniform").prior, policy.edges(None), float(epsilon))
-        found = [*measured(hull, radius, epsilon, place), (TABLE, *tabled(even.law, place))]
+        found = list(measured(hull, radius, epsilon, place))
     program: Row = {"optimum": best.value, "bound": best.bound, "unknowns": best.unknowns}
     return [{"method": method, "raw": raw, "estimate": value, **program} for method, raw, value in found]
 

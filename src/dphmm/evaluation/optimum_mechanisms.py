@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm.evaluation.optimum_risk import Naming, Noise, World, named
-from dphmm.mechanisms import DiscreteKNorm, LatticeMechanism, OptimalAdditive, Staircase, choose
+from dphmm.mechanisms import DiscreteKNorm, LatticeMechanism, OptimalAdditive, OptimalTable, Staircase, choose
 from dphmm.mechanisms.additive_program import best_offset
 from dphmm.mechanisms.optimal import facets_of
 from dphmm.sensitivity.hull import SensitivityHull
@@ -19,11 +19,12 @@ DISCRETE, STAIRCASE, AUTO = "discrete-knorm", "staircase", "auto"
 DISTANCE_STAIRCASE = "staircase, offset for distance"
 OPTIMAL, DISTANCE_OPTIMAL = "optimal-additive", "optimal-additive, for distance"
 FITTED = "optimal-additive, fitted to prior and estimate"
-#: What exact noise is up against, and `dphmm` does not have: a table of probabilities for each cell.
-TABLE = "not built: best table for a uniform prior"
-METHODS = (KNORM, PLANAR, DISCRETE, STAIRCASE, DISTANCE_STAIRCASE, AUTO, OPTIMAL, DISTANCE_OPTIMAL, FITTED, TABLE)
-#: Those that can be released with.
-OWN = METHODS[2:-1]
+#: No noise: a law over the cells for each cell. One is solved for a uniform prior, one for the prior of the place.
+TABLE, OWN_TABLE = "optimal-table, uniform prior", "optimal-table, own prior"
+TABLES = (TABLE, OWN_TABLE)
+METHODS = (KNORM, PLANAR, DISCRETE, STAIRCASE, DISTANCE_STAIRCASE, AUTO, OPTIMAL, DISTANCE_OPTIMAL, FITTED, *TABLES)
+#: Ours that add noise; and all of ours.
+NOISES, OWN = METHODS[2:-2], METHODS[2:]
 
 #: Below, the programs of fitted noise are large, and there is nothing left to gain.
 _LEAST_FITTED = 2.0
@@ -49,11 +50,18 @@ def measured(
         yield FITTED, noise.raw, value
 
 
-def tabled(law: FloatArray, world: World) -> tuple[float, float]:
-    """The mean distances of a table P(z | s) (n, n): of its outputs, and after naming the best cell."""
-    lengths = world.lengths
-    raw = float(world.prior @ (law * lengths).sum(axis=1))
-    return raw, float(((law * world.prior[:, None]).T @ lengths).min(axis=1).sum())
+def tables_of(edges: IntArray, epsilon: Fraction, world: World) -> tuple[OptimalTable, OptimalTable]:
+    """The best tables for a uniform prior and for the world's own."""
+    cells = world.cells
+    even = OptimalTable(cells, edges, epsilon, "euclidean")
+    return even, OptimalTable(cells, edges, epsilon, "euclidean", prior=world.prior)
+
+
+def tabled(table: OptimalTable, world: World) -> tuple[float, float]:
+    """The mean distances of a table: of its outputs, and after naming the best cell."""
+    logs = [table.log_likelihood_lattice(cell, world.cells) for cell in world.cells]
+    joint, lengths = world.prior * np.exp(logs), world.lengths
+    return float((joint * lengths).sum()), float((joint @ lengths).min(axis=1).sum())
 
 
 def _continuous(hull: SensitivityHull, radius: float, epsilon: float) -> Iterator[tuple[str, Noise]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dphmm.evaluation.optimum_mechanisms import (
@@ -10,6 +11,7 @@ from dphmm.evaluation.optimum_mechanisms import (
     DISTANCE_OPTIMAL,
     DISTANCE_STAIRCASE,
     KNORM,
+    NOISES,
     OWN,
     PLANAR,
     TABLE,
@@ -31,36 +33,45 @@ _COLUMNS = {
     PLANAR: "planar Laplace",
 }
 #: What the figure shows besides the best of ours.
-_LINES = {PLANAR: "planar Laplace", KNORM: "K-norm (paper)", AUTO: "auto", TABLE: "table, not built"}
+_LINES = {PLANAR: "planar Laplace", KNORM: "K-norm (paper)", AUTO: "auto", TABLE: "OptimalTable, uniform prior"}
+_BEST_NOISE = "best noise of ours"
 
 
 def tables(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """``distances``: everything. ``best``: our best mechanism in every place. ``missed``: where it misses the goal.
-    ``ratios``, ``worst``: by method; ``lines``: the few of the figure. ``peak``: raw and after the estimate side by
-    side. ``edge``: growing grids.
+    """``distances``: everything. ``best``, ``best_noise``: our best mechanism in every place, and the best that adds
+    noise. ``missed``, ``missed_by_noise``: where they miss the goal; ``missed_by_table``: where the table for a uniform
+    prior does. ``ratios``, ``worst``: by method; ``lines``: the few of the figure. ``peak``: raw and after the estimate
+    side by side. ``edge``: growing grids.
     """
     found = rows.copy()
     for name in ("radius", "epsilon"):
         found[name] = found[name].astype(float)
     found["ratio_raw"], found["ratio"] = found["raw"] / found["optimum"], found["estimate"] / found["optimum"]
-    grids, edge = found[found["part"] == "grid"], found[found["part"] == "edge"]
+    grids, edge = found[found["part"] != "edge"], found[found["part"] == "edge"]
     measures = ["optimum", "raw", "estimate", "ratio_raw", "ratio"]
-    best = _best(grids)
+    best, best_noise, even = (_best(grids, methods) for methods in (OWN, NOISES, (TABLE,)))
     return {
         "peak": _peak(grids),
         "best": best,
-        "missed": best[best["ratio"] > GOAL].reset_index(drop=True),
+        "best_noise": best_noise,
+        "missed": _missed(best),
+        "missed_by_noise": _missed(best_noise),
+        "missed_by_table": _missed(even),
         "ratios": _ratios(grids),
-        "lines": _lines(grids, best),
+        "lines": _lines(grids, best_noise),
         "worst": _worst(grids),
         "edge": edge[[*_PLACE, "method", *measures]].round(_DIGITS).reset_index(drop=True),
         "distances": grids[[*_PLACE, "method", *measures]].round(_DIGITS).reset_index(drop=True),
     }
 
 
-def _best(grids: pd.DataFrame) -> pd.DataFrame:
-    """For each place the method of ours with the least distance after the estimate, the first of equals."""
-    own = grids[grids["method"].isin(OWN)].reset_index(drop=True)
+def _missed(best: pd.DataFrame) -> pd.DataFrame:
+    return best[best["ratio"] > GOAL].reset_index(drop=True)
+
+
+def _best(grids: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """For each place that of some methods with the least distance after the estimate, the first of equals."""
+    own = grids[grids["method"].isin(methods)].reset_index(drop=True)
     own["rounded"] = own["estimate"].round(9)
     at = own.groupby(_PLACE, sort=False)["rounded"].idxmin()
     found = own.loc[at, [*_PLACE, "optimum", "method", "estimate", "ratio"]]
@@ -73,12 +84,12 @@ def _ratios(grids: pd.DataFrame) -> pd.DataFrame:
     return by[["ratio_raw", "ratio"]].max().round(_DIGITS)
 
 
-def _lines(grids: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
-    """The same of a few methods, and of the best of ours in each place."""
+def _lines(grids: pd.DataFrame, noise: pd.DataFrame) -> pd.DataFrame:
+    """The same of a few methods, and of our best noise in each place."""
     import pandas as pd
 
     few = grids[grids["method"].isin(_LINES)]
-    both = pd.concat([few.assign(method=few["method"].map(_LINES)), best.assign(method="best of ours")])
+    both = pd.concat([few.assign(method=few["method"].map(_LINES)), noise.assign(method=_BEST_NOISE)])
     by = _named(both).groupby(["grid", "method", "epsilon"], sort=False, as_index=False)
     return by[["ratio"]].max().round(_DIGITS)
 

@@ -2,11 +2,12 @@
 
 - for release, exact on the lattice: `DiscreteKNorm`, `Staircase`, `Constant`; `choose` takes the better
 ("auto"); `OptimalAdditive`, the best noise that a linear program finds, where it is asked for
+- for few answers, exact too: `OptimalTable`, the best law over the answers for each of them, from a linear program
 - continuous floats, for the papers and for simulation: `Laplace`, `KNorm`, `PlanarIsotropic`
 - by name: `MECHANISMS`, `mechanism`, `from_description`
 """
 
-from dphmm.mechanisms.base import LatticeMechanism, Mechanism
+from dphmm.mechanisms.base import LatticeMechanism, Mechanism, NoiseMechanism
 from dphmm.mechanisms.choice import choose
 from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.knorm import KNorm
@@ -17,6 +18,7 @@ from dphmm.mechanisms.planar import PlanarIsotropic
 from dphmm.mechanisms.registry import MECHANISMS, RELEASE_MECHANISMS, from_description, mechanism
 from dphmm.mechanisms.selection import MECHANISM_CHOICES, mechanism_for
 from dphmm.mechanisms.staircase import Staircase
+from dphmm.mechanisms.table import OptimalTable
 
 __all__ = [
     "MECHANISMS",
@@ -28,7 +30,9 @@ __all__ = [
     "Laplace",
     "LatticeMechanism",
     "Mechanism",
+    "NoiseMechanism",
     "OptimalAdditive",
+    "OptimalTable",
     "PlanarIsotropic",
     "Staircase",
     "choose",

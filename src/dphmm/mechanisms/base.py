@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from dphmm._checks import exact_epsilon
 from dphmm.errors import InvalidInput
+from dphmm.samplers.body import add_noise
 from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss
 
 
@@ -67,13 +68,13 @@ class Mechanism(ABC):
 
 
 class LatticeMechanism(Mechanism):
-    """A mechanism whose noise is a lattice vector: what a release uses."""
+    """A mechanism that answers with lattice points: what a release uses."""
 
     exact: ClassVar[bool] = True
 
     @abstractmethod
-    def noise(self, m: int, bits: Bits | None = None) -> IntArray:
-        """m independent noises (m, d) in lattice steps, within ±2**62; add them with `samplers.add_noise`."""
+    def answer(self, images: IntArray, bits: Bits | None = None) -> IntArray:
+        """What is published (m, d) for lattice answers (m, d), each by itself."""
 
     def prepare(self) -> None:
         """Compute now what the first draw would: where which mechanism draws depends on the state, its first draw must
@@ -90,12 +91,24 @@ class LatticeMechanism(Mechanism):
         """log of the sum of exp(`log_likelihood_lattice`) over all z: what laws of different hulls need compared."""
 
     @abstractmethod
-    def loss_of_norm(self, norm: Loss) -> Loss:
-        """`loss` of any two answers whose difference has this norm; ``math.inf`` where the norm is."""
-
-    @abstractmethod
     def loss_lattice(self, v: ArrayLike) -> Loss:
         """`loss` of a lattice vector (d,), exactly; ``math.inf`` where the two answers share no output."""
+
+
+class NoiseMechanism(LatticeMechanism):
+    """A lattice mechanism that adds noise, a lattice vector, whose law does not depend on the answer."""
+
+    @abstractmethod
+    def noise(self, m: int, bits: Bits | None = None) -> IntArray:
+        """m independent noises (m, d) in lattice steps, within ±2**62; add them with `samplers.add_noise`."""
+
+    def answer(self, images: IntArray, bits: Bits | None = None) -> IntArray:
+        """Lattice answers (m, d), each with noise of its own."""
+        return add_noise(images, self.noise(len(images), bits))
+
+    @abstractmethod
+    def loss_of_norm(self, norm: Loss) -> Loss:
+        """`loss` of any two answers whose difference has this norm; ``math.inf`` where the norm is."""
 
 
 def vector(v: ArrayLike, d: int, field: str = "v") -> FloatArray:

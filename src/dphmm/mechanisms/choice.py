@@ -11,7 +11,7 @@ from collections import OrderedDict
 from fractions import Fraction
 
 from dphmm._checks import exact_epsilon
-from dphmm.mechanisms.base import LatticeMechanism, hull_field
+from dphmm.mechanisms.base import NoiseMechanism, hull_field
 from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.expected import law_sums
 from dphmm.mechanisms.lattice import DiscreteKNorm, lattice_body
@@ -24,11 +24,11 @@ from dphmm.types import Exact
 _LEAST_GAIN = 1e-9
 _MOST_CACHED = 1024
 
-_cache: OrderedDict[tuple[str, Lattice, Fraction], LatticeMechanism] = OrderedDict()
+_cache: OrderedDict[tuple[str, Lattice, Fraction], NoiseMechanism] = OrderedDict()
 _lock = threading.Lock()
 
 
-def choose(K: SensitivityHull, epsilon: Exact) -> LatticeMechanism:
+def choose(K: SensitivityHull, epsilon: Exact) -> NoiseMechanism:
     """DiscreteKNorm or the best Staircase, whichever has the lesser expected error; Constant for a hull of
     rank 0.
 
@@ -48,7 +48,7 @@ def choose(K: SensitivityHull, epsilon: Exact) -> LatticeMechanism:
     return chosen
 
 
-def _choose(K: SensitivityHull, epsilon: Fraction) -> LatticeMechanism:
+def _choose(K: SensitivityHull, epsilon: Fraction) -> NoiseMechanism:
     if K.rank == 0:
         return Constant(K, epsilon)
     body = lattice_body(K)

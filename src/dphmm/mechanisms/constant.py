@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import LatticeMechanism, hull_field, rows, vector
+from dphmm.mechanisms.base import NoiseMechanism, hull_field, rows, vector
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss
 
 
-class Constant(LatticeMechanism):
+class Constant(NoiseMechanism):
     """Releases the answer itself. Safe only where all answers of the plan set are equal, which is the
     planner's to check.
 

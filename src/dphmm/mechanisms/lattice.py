@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import LatticeMechanism, hull_field, rows, vector
+from dphmm.mechanisms.base import NoiseMechanism, hull_field, rows, vector
 from dphmm.mechanisms.expected import LawSums, law_sums
 from dphmm.samplers.body import LatticeBody, LatticeSampler, add_noise
 from dphmm.samplers.entropy import default_bits
@@ -35,7 +35,7 @@ class Sampler(Protocol):
     def draw(self, m: int, bits: Bits) -> IntArray: ...
 
 
-class BodyMechanism(LatticeMechanism):
+class BodyMechanism(NoiseMechanism):
     """A lattice mechanism on a hull of rank 1 or more, whose noise is on the lattice of its span."""
 
     def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:

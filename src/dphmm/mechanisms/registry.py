@@ -8,7 +8,7 @@ from typing import Any
 
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import LatticeMechanism, Mechanism
+from dphmm.mechanisms.base import Mechanism, NoiseMechanism
 from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.knorm import KNorm
 from dphmm.mechanisms.laplace import Laplace
@@ -16,14 +16,18 @@ from dphmm.mechanisms.lattice import DiscreteKNorm
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.planar import PlanarIsotropic
 from dphmm.mechanisms.staircase import Staircase
+from dphmm.mechanisms.table import OptimalTable
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Exact
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     cls.name: cls for cls in (DiscreteKNorm, Staircase, OptimalAdditive, Constant, KNorm, PlanarIsotropic, Laplace)
 }
-#: The exact ones, fit for release.
-RELEASE_MECHANISMS: tuple[str, ...] = tuple(name for name, cls in MECHANISMS.items() if cls.exact)
+#: Those that are made from answers and edges, not from a hull.
+ANSWER_MECHANISMS: dict[str, type[Mechanism]] = {OptimalTable.name: OptimalTable}
+#: The exact ones, fit for release; and those of them that are made for a hull.
+RELEASE_MECHANISMS: tuple[str, ...] = tuple(n for n, cls in (MECHANISMS | ANSWER_MECHANISMS).items() if cls.exact)
+_ON_HULLS = tuple(name for name in RELEASE_MECHANISMS if name in MECHANISMS)
 
 
 def mechanism(name: str, K: SensitivityHull, epsilon: Exact) -> Mechanism:
@@ -33,13 +37,13 @@ def mechanism(name: str, K: SensitivityHull, epsilon: Exact) -> Mechanism:
     return built
 
 
-def from_description(K: SensitivityHull, description: Mapping[str, str]) -> LatticeMechanism:
+def from_description(K: SensitivityHull, description: Mapping[str, str]) -> NoiseMechanism:
     """The release mechanism that described itself so, on the same hull.
 
-    Raises InvalidInput for a description that is not of a release mechanism, or of optimal weights that another
-    machine found and this one does not.
+    Raises InvalidInput for a description that is not of a release mechanism on hulls, or of optimal weights that
+    another machine found and this one does not.
     """
-    name = one_of(description.get("name"), RELEASE_MECHANISMS, "mechanism")
+    name = one_of(description.get("name"), _ON_HULLS, "mechanism")
     try:
         epsilon = description["epsilon"]
         if name == Staircase.name:
@@ -49,7 +53,7 @@ def from_description(K: SensitivityHull, description: Mapping[str, str]) -> Latt
     except KeyError as missing:
         raise InvalidInput("mechanism", description, f"a description with {missing.args[0]}") from None
     built = mechanism(name, K, _fraction(epsilon))
-    assert isinstance(built, LatticeMechanism)
+    assert isinstance(built, NoiseMechanism)
     return built
 
 

@@ -138,7 +138,7 @@ def _stored(user: str, rows: list[int], file: ReleasedFile, entries: Sequence[En
         if not entry.secure and not replayable:
             came = f"replayable bits of {file.where(row)}, of which the privacy statement says nothing"
             raise InvalidInput("ledger", came, "the statement of this release")
-    return [Answer(t, np.array(stored[t].z, dtype=np.int64), str(stored[t].plan_hash)) for t in sorted(stored)]
+    return [Answer.of(stored[t], file.lattice.shape[1]) for t in sorted(stored)]
 
 
 def _table(file: ReleasedFile) -> Any:

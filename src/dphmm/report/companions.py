@@ -15,6 +15,9 @@ from dphmm.storage.inputs import PathLike, checked_input
 from dphmm.storage.tables import column_names, read_table
 from dphmm.types import FloatArray, IntArray
 
+#: Means of answers are sums of floats.
+_RELATIVE = 1e-7
+
 
 def smoothed_answers(path: PathLike, file: ReleasedFile, space: StateSpace) -> FloatArray:
     """The smoothed answers (n, d) of a released file's rows, from what dphmm smooth wrote.
@@ -39,7 +42,12 @@ def smoothed_answers(path: PathLike, file: ReleasedFile, space: StateSpace) -> F
         came = f"no row for {without} of {len(wanted)} released rows"
         raise InvalidInput("smoothed", came, "what dphmm smooth wrote from this release")
     order = np.array([where[key] for key in wanted], dtype=np.int64)
-    return np.stack([_column(table, name)[order] for name in values], axis=1)
+    found = np.stack([_column(table, name)[order] for name in values], axis=1)
+    low, high = space.answers.min(axis=0), space.answers.max(axis=0)
+    slack = _RELATIVE * (np.abs(space.answers).max() + 1)
+    if not ((found >= low - slack) & (found <= high + slack)).all():
+        raise InvalidInput("smoothed", "an answer beyond all states", "what dphmm smooth wrote from this release")
+    return found
 
 
 def true_answers(states: IntArray, space: StateSpace) -> FloatArray:

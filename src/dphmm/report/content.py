@@ -45,7 +45,8 @@ class ReleaseReport:
     ``policy`` and ``hull``: of a typical step, for the picture of who hides among whom. ``weights`` (N,): how
     much the public model expects each state; shades the map. ``truth`` (n, d): the true answers, row by row, NaN
     where a row's true state has none; a page with the truth of real people, who are not ``simulated``, is for the
-    data owner alone and says so. ``smoothed`` (n, d): what all answers together say of each row. ``pictured``:
+    data owner alone and says so; ``true_states`` (n,) are the numbers of the true states, where they are known, -1 for
+    one that the space does not have. ``smoothed`` (n, d): what all answers together say of each row. ``pictured``:
     the rows of one subject that are drawn. ``explored``: the rows of each subject, by step, that can be looked at
     step by step, and ``timeline``: their plans. ``totals``: what was spent, beside the statement's own totals.
     ``notes``: sentences for the top of the page.
@@ -61,6 +62,7 @@ class ReleaseReport:
     hull: SensitivityHull | None = None
     weights: FloatArray | None = None
     truth: FloatArray | None = None
+    true_states: IntArray | None = None
     simulated: bool = False
     smoothed: FloatArray | None = None
     pictured: IntArray | None = None
@@ -78,6 +80,9 @@ class ReleaseReport:
         for name, given in (("truth", self.truth), ("smoothed", self.smoothed)):
             if given is not None and given.shape != shape:
                 raise InvalidInput(name, f"an array of shape {given.shape}", f"shape {shape}")
+        states = self.true_states
+        if states is not None and (self.truth is None or states.shape != shape[:1]):
+            raise InvalidInput("true_states", f"an array of shape {states.shape}", f"shape {shape[:1]}, and the truth")
 
     @cached_property
     def z(self) -> FloatArray:

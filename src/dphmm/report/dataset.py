@@ -12,7 +12,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.report.content import ReleaseReport
 from dphmm.report.encoding import Shelf, adjacency, repeated, scaled
 from dphmm.report.timeline import PlanFacts, Timeline
-from dphmm.report.view import shades, spacing
+from dphmm.report.view import corners, shades, spacing
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
@@ -22,6 +22,8 @@ MOST_STATES = 20_000
 MOST_EDGES = 200_000
 #: Answers that are no lattice points are written in so many parts of a lattice step.
 _PARTS = 1000
+#: Corners of cells are written in so many parts of a cell.
+_CELL_PARTS = 150
 
 
 def dataset(report: ReleaseReport) -> dict[str, Any]:
@@ -58,8 +60,20 @@ def _space(space: StateSpace, drawn: bool) -> dict[str, Any]:
         "lattice": axes,
         "names": list(space.names) if drawn and not isinstance(space, Grid) else None,
         "side": spacing(space) if space.dimension > 1 and drawn else None,
+        "shapes": _shapes(space) if drawn else None,
         "parts": _PARTS,
     }
+
+
+def _shapes(space: StateSpace) -> dict[str, Any] | None:
+    """The corners of cells that are polygons, in parts of a cell from its answer: most cells have one and the same."""
+    found = corners(space)
+    if found is None:
+        return None
+    unit, shelf = spacing(space) / _CELL_PARTS, Shelf()
+    whole = [np.rint(ring / unit).astype(np.int64).ravel().tolist() for ring in found]
+    numbers = [shelf.put(tuple(ring), ring) for ring in whole]
+    return {"unit": unit, "rings": shelf.things, "of": repeated(np.array(numbers, dtype=np.int64))}
 
 
 def _subject(report: ReleaseReport, rows: IntArray, names: Shelf) -> dict[str, Any]:
@@ -79,9 +93,16 @@ def _subject(report: ReleaseReport, rows: IntArray, names: Shelf) -> dict[str, A
         "cost": _runs_of_values([None if cost == math.inf else cost for cost in costs]),
         "plan": _plans(report.timeline, rows),
     }
+    found["truly"] = None if report.true_states is None else _names(space, report.true_states[rows], names)
     for name, answers in (("smoothed", report.smoothed), ("truth", report.truth)):
         found[name] = None if answers is None else _steps(space, answers[rows], _PARTS)
     return found
+
+
+def _names(space: StateSpace, states: IntArray, names: Shelf) -> list[list[int]]:
+    """The numbers of states' names, -1 for a state that the space does not have."""
+    put = [-1 if state < 0 else names.put(space.names[state], space.names[state]) for state in states.tolist()]
+    return repeated(np.array(put, dtype=np.int64))
 
 
 def _plans(timeline: Timeline | None, rows: IntArray) -> list[list[int]] | None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from dphmm.report.content import ReleaseReport
 from dphmm.report.svg import Drawing
-from dphmm.report.view import PANEL, View, draw_cells, spacing
+from dphmm.report.view import PANEL, View, draw_states, spacing
 from dphmm.states.space import StateSpace
 
 
@@ -35,7 +35,7 @@ def hull_figure(report: ReleaseReport) -> Drawing | None:
         (np.setdiff1d(neighbors, [state]), "cell neighbor"),
         (np.array([state]), "cell self"),
     ):
-        draw_cells(drawing, view, space.answers[states], side * view.scale, style)
+        draw_states(drawing, view, space, states, style)
     drawing.line(view(centre + hull.vertices), "hull", close=True)
     return drawing
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dphmm.report.content import ReleaseReport
 from dphmm.report.svg import Drawing
-from dphmm.report.view import PANEL, SHADES, View, draw_cells, outline, shades, spacing
+from dphmm.report.view import PANEL, SHADES, View, draw_states, outline, shades, spacing
 from dphmm.types import FloatArray, IntArray
 
 _TOP = 26.0
@@ -90,10 +90,9 @@ def _ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
         drawing.line(view(water), "water", close=True)
     space = report.space
     if space.n_states <= _MANY:
-        side = spacing(space) * view.scale
         shade = shades(report.weights, space.n_states)
         for level in range(SHADES + 1):
-            draw_cells(drawing, view, space.answers[shade == level], side, f"cell shade{level}")
+            draw_states(drawing, view, space, np.flatnonzero(shade == level), f"cell shade{level}")
     for road in report.scenery.roads:
         drawing.line(view(road), "road")
 

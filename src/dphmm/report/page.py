@@ -53,9 +53,12 @@ def write_report(path: PathLike, report: ReleaseReport) -> Path:
 
 
 def _policy(style: str, code: str) -> str:
-    """Nothing may be loaded from anywhere, and nothing may run but what is hashed here, whatever a name says."""
+    """Nothing may be loaded from anywhere, and nothing may run but what is hashed here, whatever a name says; not even
+    these scripts may make markup of a text.
+    """
     scripts = f"script-src {_hash(code)}; " if code else ""
-    return f"default-src 'none'; {scripts}style-src {_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
+    markup = "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    return f"default-src 'none'; {scripts}style-src {_hash(style)}; img-src data:; {markup}"
 
 
 def _hash(text: str) -> str:

@@ -9,18 +9,21 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping
 from copy import deepcopy
 from fractions import Fraction
 from typing import Any
 
+from dphmm._checks import exact_number
 from dphmm.accounting.records import shown
 from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.registry import RELEASE_MECHANISMS
+from dphmm.policy._kinds import KINDS
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
@@ -29,6 +32,13 @@ from dphmm.storage.statement import LARGEST, MODEL_PEOPLE, stated_options
 
 #: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
+#: Words of a statement that a page repeats and nothing else confirms have no room for sentences.
+_HASH = re.compile("[0-9a-f]{64}")
+_FORMS = {
+    "software.version": re.compile("[0-9A-Za-z.+]{1,40}"),
+    "policy.sha256": _HASH,
+    "policy.kind": re.compile("|".join(KINDS)),
+}
 _WRITTEN = "a privacy statement as dphmm release wrote it"
 
 
@@ -48,6 +58,8 @@ def restated(
     for path, due in _facts(statement, file, model, space, policy).items():
         _require(_at(statement, path) == due, name, path)
     _require_totals(statement, name, file, options)
+    for path, form in _FORMS.items():
+        _require(form.fullmatch(str(_at(statement, path))) is not None, name, path)
     chosen = _at(statement, "mechanism.chosen")
     named = {part for names in chosen for part in names.split("+")} <= set(RELEASE_MECHANISMS)
     _require(named and sum(chosen.values()) == len(file), name, "mechanism.chosen")
@@ -67,9 +79,14 @@ def restated(
 
 def _options(statement: Mapping[str, Any], name: str, space: StateSpace) -> Options:
     try:
-        return Options.read(stated_options(statement), space.dimension)
+        told = stated_options(statement)
+        options = Options.read(told, space.dimension)
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         raise InvalidInput("statement", f"{name} without the choices of a release", _WRITTEN) from None
+    # A page shows them, so none is written in a way of its own.
+    for choice, due in options.written().items():
+        _require(told[choice] == due, name, choice)
+    return options
 
 
 def _facts(
@@ -112,8 +129,8 @@ def _require_totals(statement: Mapping[str, Any], name: str, file: ReleasedFile,
         return
     try:
         least = Fraction(largest) * (1 - _PROPORTION) - len(file) * _ROW
-        enough = Fraction(str(told)) >= least
-    except (ValueError, ZeroDivisionError):
+        enough = exact_number(told, "cost_sum") >= least
+    except InvalidInput:
         enough = False
     _require(enough, name, "totals.cost_sum")
 

@@ -116,7 +116,7 @@ def parameters(report: ReleaseReport) -> str:
         ("plans", f"{s['plans']['count']:,}, hash of their hashes {s['plans']['sha256']}"),
     ]
     if "file" in s:
-        rows.append((f"hash of {s['file']['name']}", s["file"]["sha256"]))
+        rows.append(("hash of the file", s["file"]["sha256"]))
     return section("parameters", "Parameters and hashes", table(("", ""), rows, style="parameters wordy"))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from dphmm.errors import InvalidInput
 
+_HASH = re.compile("[0-9a-f]{64}")
 #: Members by their path, and what they must be.
 _NEEDED: dict[str, type | tuple[type, ...]] = {
     "not_private_because": list,
@@ -61,7 +63,7 @@ def checked_statement(statement: dict[str, Any], name: str) -> dict[str, Any]:
             raise InvalidInput("statement", f"{name} with no text in {path}", "sentences as dphmm release wrote them")
     about = statement.get("file", {})
     if not isinstance(about, dict) or (
-        about and not all(isinstance(about.get(part), str) for part in ("name", "sha256"))
+        about and not (isinstance(about.get("name"), str) and _HASH.fullmatch(str(about.get("sha256"))))
     ):
         raise InvalidInput(
             "statement", f"{name} without the name and sha256 of its file", "one as dphmm release wrote it"

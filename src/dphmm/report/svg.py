@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from dphmm.types import FloatArray
 
 
 class Drawing:
@@ -30,6 +33,10 @@ class Drawing:
         """Squares by their upper left corners (n, 2), as one path."""
         one = f"h{number(side)}v{number(side)}h{number(-side)}z"
         self.path("".join(f"M{number(x)} {number(y)}{one}" for x, y in np.asarray(corners)), style)
+
+    def polygons(self, outlines: Sequence[FloatArray], style: str) -> None:
+        """Polygons by their corners (k, 2), as one path."""
+        self.path("".join(f"M{_joined(outline)}z" for outline in outlines), style)
 
     def circles(self, centres: ArrayLike, radii: ArrayLike, style: str) -> None:
         """Circles at (n, 2), radii (n,) or one for all."""
@@ -60,6 +67,14 @@ class Drawing:
         size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
         names = f'role="img" aria-labelledby="{self.name}-title {self.name}-words"'
         return f"<svg {size} {names}>{self._head}{''.join(self._parts)}</svg>"
+
+
+def _joined(points: FloatArray) -> str:
+    """A path through points (k, 2): the first, and how far each next is from the one before, as it was written."""
+    tenths = np.rint(np.asarray(points, dtype=np.float64) * 10).astype(np.int64)
+    first, steps = tenths[0], np.diff(tenths, axis=0)
+    lengths = " ".join(number(length / 10) for length in steps.ravel().tolist())
+    return f"{number(first[0] / 10)} {number(first[1] / 10)}l{lengths}".replace(" -", "-")
 
 
 def number(value: float) -> str:

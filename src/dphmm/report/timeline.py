@@ -18,6 +18,7 @@ from dphmm.audit.replay import Answer, Replay
 from dphmm.batch import Progress
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.mechanisms import OptimalTable
 from dphmm.report.encoding import Shelf, repeated, runs
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.plan import Plan
@@ -72,6 +73,11 @@ class Timeline:
 
     def _facts(self, plan: Plan) -> PlanFacts:
         inside, bodies = plan.constraint, bodies_of(plan)
+        if any(isinstance(mechanism, OptimalTable) for mechanism in plan.mechanisms):
+            expected = (
+                "releases that add noise: the page draws whom a state hides among as a hull, and a table has none"
+            )
+            raise InvalidInput("mechanism", plan.mechanism, expected)
         # Bodies of one law are one: a state hides among all that it answers, of whatever component.
         first = [plan.body_of[np.argmax(bodies.law_of == law)] for law in range(len(bodies.laws))]
         hulls = [plan.hulls[body] for body in first]

@@ -9,6 +9,7 @@ import numpy as np
 
 from dphmm.report.svg import Drawing
 from dphmm.states.grid import Grid
+from dphmm.states.hexes import H3
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
 
@@ -60,9 +61,21 @@ def outline(space: StateSpace) -> FloatArray:
     return np.stack([low, high])[:, :2]
 
 
-def draw_cells(drawing: Drawing, view: View, centres: FloatArray, side: float, style: str) -> None:
-    """Squares of ``side`` picture units around centres (n, 2) in answer units, a hair apart."""
-    drawing.squares(view(centres) - side / 2 + 0.4, side - 0.8, style)
+def corners(space: StateSpace) -> tuple[FloatArray, ...] | None:
+    """The corners (k, 2) of each state's cell around its answer, answer units; None where cells are no polygons."""
+    return space.corners if isinstance(space, H3) else None
+
+
+def draw_states(drawing: Drawing, view: View, space: StateSpace, states: IntArray, style: str) -> None:
+    """The cells of some states, a hair apart: of H3 as they are, else squares around the answers."""
+    shapes, centres = corners(space), view(space.answers[states])
+    if shapes is None:
+        side = spacing(space) * view.scale
+        drawing.squares(centres - side / 2 + 0.4, side - 0.8, style)
+        return
+    across = spacing(space) * view.scale
+    flipped = np.array([1.0, -1.0]) * view.scale * max(0.5, 1 - 0.8 / across)
+    drawing.polygons([at + shapes[state] * flipped for state, at in zip(states.tolist(), centres, strict=True)], style)
 
 
 def shades(weights: FloatArray | None, n_states: int) -> IntArray:

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from dphmm.samplers.body import add_noise
 from dphmm.session.plan import Plan
 from dphmm.types import Bits, IntArray
 
 
 def draw_many(plan: Plan, states: IntArray, bits: Bits) -> IntArray:
-    """`Plan.draw` for each of states (m,), -1 for a place that no state has: look up their answers, add noise.
+    """`Plan.draw` for each of states (m,), -1 for a place that no state has: look up what the mechanisms answer.
 
-    Noise is drawn for each body in turn, so with one body this equals m calls of `Plan.draw`, word by word.
+    They do so body by body, so with one body this equals m calls of `Plan.draw`, word by word.
     """
     answered = np.where(states >= 0, states, int(np.argmax(plan.constraint.plan)))
     if len(plan.mechanisms) == 1:
-        return add_noise(plan.image[answered], plan.mechanisms[0].noise(len(states), bits))
-    noise = np.empty((len(states), plan.image.shape[1]), dtype=np.int64)
+        return plan.mechanisms[0].answer(plan.image[answered], bits)
+    out = np.empty((len(states), plan.image.shape[1]), dtype=np.int64)
     body = plan.body_of[answered]
     for number, mechanism in enumerate(plan.mechanisms):
         own = body == number
-        noise[own] = mechanism.noise(int(own.sum()), bits)
-    return add_noise(plan.image[answered], noise)
+        out[own] = mechanism.answer(plan.image[answered[own]], bits)
+    return out
 
 
 def count_drifted(plan: Plan, states: IntArray) -> int:

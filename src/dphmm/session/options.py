@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dphmm._checks import exact_epsilon, exact_number, one_of
+from dphmm._checks import exact_epsilon, exact_number, one_of, written_fraction
 from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms import MECHANISM_CHOICES
+from dphmm.mechanisms import MECHANISM_CHOICES, OptimalTable
 from dphmm.policy.constraint import DeltaSet, Support, parse_constraint
 from dphmm.sensitivity.protection import METHODS
 from dphmm.types import Exact
@@ -51,11 +51,15 @@ class Options:
         start: str = "before",
     ) -> Options:
         """Options from what a user passes. Raises InvalidInput naming the field."""
+        chosen = one_of(mechanism, MECHANISM_CHOICES, "mechanism")
+        if one_of(scope, SCOPES, "scope") == "component" and chosen == OptimalTable.name:
+            expected = f"global with mechanism {chosen}: one table keeps the edges of all components"
+            raise InvalidInput("scope", scope, expected)
         return cls(
             epsilon=exact_epsilon(epsilon),
             constraint=parse_constraint(constraint),
-            mechanism=one_of(mechanism, MECHANISM_CHOICES, "mechanism"),
-            scope=one_of(scope, SCOPES, "scope"),
+            mechanism=chosen,
+            scope=scope,
             flat=one_of(flat, FLAT, "flat"),
             thickness=_thickness(thickness, dimension),
             protection=one_of(protection, METHODS, "protection"),
@@ -80,13 +84,13 @@ class Options:
         """The options that a ledger recorded."""
         thickness = json.loads(written["thickness"])
         return cls.checked(
-            Fraction(written["epsilon"]),
+            written_fraction(written["epsilon"]),
             dimension=dimension,
             constraint=written["constraint"],
             mechanism=written["mechanism"],
             scope=written["scope"],
             flat=written["flat"],
-            thickness=None if thickness is None else [Fraction(t) for t in thickness],
+            thickness=None if thickness is None else [written_fraction(t) for t in thickness],
             protection=written["protection"],
             start=written["start"],
         )

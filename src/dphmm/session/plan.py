@@ -19,9 +19,8 @@ import numpy as np
 
 from dphmm.accounting.ledger import PlanRecord
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms import LatticeMechanism
+from dphmm.mechanisms import LatticeMechanism, OptimalTable
 from dphmm.policy.constraint import Constraint
-from dphmm.samplers.body import add_noise
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray, Loss
 
@@ -34,10 +33,11 @@ class Plan:
     """One step's release, ready but for the true state.
 
     ``image`` (N, d): the lattice answer of every state's surrogate. ``hulls``, ``mechanisms``: one for scope="global",
-    one per component otherwise; ``body_of`` (N,) says which of them answers a state. ``joins`` (m, 2): edges added by
-    protection. ``partners`` (p, 2): for every plan state without an edge, the state it hides with in all queries of
-    this step; ``given_partners``: those that other queries had fixed before. ``cost``: the largest loss between any
-    two plan states (Theorem 6.3), ``math.inf`` when unbounded.
+    one per component otherwise (of a table, the hull of the pairs that it keeps, which it does not use); ``body_of``
+    (N,) says which of them answers a state. ``joins`` (m, 2): edges added by protection. ``partners`` (p, 2): for
+    every plan state without an edge, the state it hides with in all queries of this step; ``given_partners``: those
+    that other queries had fixed before. ``cost``: the largest loss between any two plan states (Theorem 6.3),
+    ``math.inf`` when unbounded.
     """
 
     constraint: Constraint
@@ -54,9 +54,9 @@ class Plan:
     inputs: str
 
     def draw(self, state: int, bits: Bits) -> tuple[int, ...]:
-        """The one place where a true state is used: look up its answer, add noise."""
-        noise = self.mechanisms[self.body_of[state]].noise(1, bits)
-        return tuple(add_noise(self.image[state][None], noise)[0].tolist())
+        """The one place where a true state is used: look up its answer, and let the mechanism answer that."""
+        answered = self.mechanisms[self.body_of[state]].answer(self.image[state][None], bits)
+        return tuple(answered[0].tolist())
 
     def log_likelihood(self, z: IntArray) -> FloatArray:
         """log Pr(z | s) (N,) up to a constant common to all states."""
@@ -69,10 +69,15 @@ class Plan:
         return values
 
     def still_possible(self, z: IntArray) -> BoolArray:
-        """The states (N,) of the support that z does not exclude: decided by cosets, in integers."""
+        """The states (N,) of the support that z does not exclude: decided by cosets, in integers.
+
+        A table names any of its answers whatever is true: it excludes nobody.
+        """
         possible = self.constraint.support.copy()
-        for number, hull in enumerate(self.hulls):
-            if len(hull.equations):
+        for number, (hull, mechanism) in enumerate(zip(self.hulls, self.mechanisms, strict=True)):
+            if isinstance(mechanism, OptimalTable):
+                possible &= mechanism.can_name(z)
+            elif len(hull.equations):
                 off = np.any(((z - self.image) @ hull.equations.T) != 0, axis=1)
                 possible &= ~(off & (self.body_of == number))
         return possible
@@ -80,7 +85,8 @@ class Plan:
     @property
     def narrows_support(self) -> bool:
         """Whether a release can exclude states for certain (a flat hull that was allowed)."""
-        return any(len(hull.equations) for hull in self.hulls)
+        noises = zip(self.hulls, self.mechanisms, strict=True)
+        return any(len(hull.equations) and not isinstance(mechanism, OptimalTable) for hull, mechanism in noises)
 
     @cached_property
     def hash(self) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dphmm.errors import DegenerateHull, InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.mechanisms import Constant, LatticeMechanism, mechanism_for
+from dphmm.mechanisms import Constant, LatticeMechanism, NoiseMechanism, OptimalTable, mechanism_for
 from dphmm.policy import from_edges
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
@@ -26,6 +26,7 @@ from dphmm.sensitivity.spread import largest_norm
 from dphmm.sensitivity.thicken import thicken
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION, Plan
+from dphmm.session.tables import planned_table
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, IntArray, Loss
@@ -122,6 +123,8 @@ class _Step:
 
         if all_equal(self.image, self.constraint.plan_states):
             return self._public_constant()
+        if self.options.mechanism == OptimalTable.name:
+            return self._table()
         return self._by_component() if self.options.scope == "component" else self._global()
 
     def _public_constant(self) -> _Bodies:
@@ -137,6 +140,21 @@ class _Step:
         hull = self._full(protection.hull, protection.source)
         mechanism = mechanism_for(hull, self.options.epsilon, self.options.mechanism)
         return _Bodies((hull,), (mechanism,), self._zeros(), protection.joins)
+
+    def _table(self) -> _Bodies:
+        """A table over the plan's answers. It hides by its edges alone, so every plan state has one."""
+        protection = protect(
+            self.policy,
+            self.space.lattice,
+            self.space.frame,
+            self.constraint,
+            method=self.options.protection,
+            isolated=True,
+        )
+        table = planned_table(
+            self._joined(protection.joins), self.constraint, self.image, self.space.frame, self.options.epsilon
+        )
+        return _Bodies((protection.hull,), (table,), self._zeros(), protection.joins)
 
     def _by_component(self) -> _Bodies:
         """One body per connected component; each may use the body of all components where that errs less."""
@@ -209,11 +227,15 @@ class _Step:
     def cost(self, bodies: _Bodies) -> Loss:
         """The largest loss of any two plan states (Theorem 6.3 with the mechanism's own loss)."""
         if bodies.constant:
-            return bodies.mechanisms[0].epsilon * 0
+            return self.options.epsilon * 0
+        first = bodies.mechanisms[0]
+        if isinstance(first, OptimalTable):
+            return first.largest_loss
         if len({hull.digest for hull in bodies.hulls}) > 1:
             return math.inf
+        assert isinstance(first, NoiseMechanism)
         norm = largest_norm(bodies.hulls[0], self.image.take(self.constraint.plan_states, axis=0))
-        return bodies.mechanisms[0].loss_of_norm(norm)
+        return first.loss_of_norm(norm)
 
 
 def _sha(data: bytes | memoryview) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from types import ModuleType
 from typing import Any, ClassVar, Self
 
@@ -70,6 +71,29 @@ class H3(MapSpace):
     def _share_with(self, part: Self, kept: IntArray) -> None:
         super()._share_with(part, kept)
         part.cells, part.resolution = self.cells[kept], self.resolution
+
+    @cached_property
+    def corners(self) -> tuple[FloatArray, ...] | None:
+        """The corners (k, 2) of every cell in order, in metres from its answer: six, five of a pentagon, more where a
+        cell lies across an edge of the icosahedron.
+
+        None without the h3 package, and for a file whose cells are not those of its answers.
+        """
+        try:
+            h3 = _h3()
+        except InvalidInput:
+            return None
+        cells = self.cells.tolist()
+        if not all(h3.is_valid_cell(cell) and h3.get_resolution(cell) == self.resolution for cell in cells):
+            return None
+        centres = self.projection.to_metres(*np.array([h3.cell_to_latlng(cell) for cell in cells]).T)
+        edge = h3.average_hexagon_edge_length(self.resolution, unit="m")
+        if not (np.abs(centres - self.raw_answers) <= edge).all():
+            return None
+        # A cell is drawn around its answer; where that was moved by much, as far from it as it is.
+        kept = centres if (np.abs(centres - self.answers) <= edge / 50).all() else self.answers
+        around = [np.array(h3.cell_to_boundary(cell)) for cell in cells]
+        return tuple(self.projection.to_metres(*ring.T) - at for ring, at in zip(around, kept, strict=True))
 
     def describe(self) -> Description:
         """The cells, their centres and the projection: enough to restore without the h3 package."""

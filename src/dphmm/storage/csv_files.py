@@ -34,6 +34,15 @@ _ROW_BLOCK = 1 << 24
 
 def csv_header(path: Path, delimiter: str = ",") -> list[str]:
     """Column names of a CSV file. Raises InvalidInput for an empty file, a repeated name, an encoding."""
+    names = first_row(path, delimiter)
+    repeated = repeated_name(names)
+    if repeated is not None:
+        raise InvalidInput(str(path), repeated, "distinct column names")
+    return names
+
+
+def first_row(path: Path, delimiter: str = ",") -> list[str]:
+    """The cells of the first row, whatever they are. Raises InvalidInput for an empty file and an encoding."""
     with open_bytes(path) as file:
         head = file.read(_LONGEST_HEADER)
     Encoding(path)(head[: head.rfind(b"\n") + 1] or head)
@@ -44,9 +53,6 @@ def csv_header(path: Path, delimiter: str = ",") -> list[str]:
         raise InvalidInput(str(path), "a header that cannot be read", "column names in the first row") from None
     if not names:
         raise InvalidInput(str(path), "an empty file (0 rows)", "a header row and rows")
-    repeated = repeated_name(names)
-    if repeated is not None:
-        raise InvalidInput(str(path), repeated, "distinct column names")
     return names
 
 
@@ -76,7 +82,17 @@ def read_csv(path: Path, columns: Sequence[str] | None, text: Collection[str] | 
     return table.rename_columns([name for name in names if name in kept]).select(kept)
 
 
-def _parse(path: Path, names: list[str], kept: list[str], literal: list[str], threads: bool = True) -> pa.Table:
+def read_headless(path: Path, names: Sequence[str]) -> pa.Table:
+    """The table of a CSV file whose first row is a row like all others, with these names for its columns.
+
+    Raises InvalidInput as read_csv.
+    """
+    return _parse(path, list(names), list(names), [], headless=True)
+
+
+def _parse(
+    path: Path, names: list[str], kept: list[str], literal: list[str], *, threads: bool = True, headless: bool = False
+) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -91,7 +107,9 @@ def _parse(path: Path, names: list[str], kept: list[str], literal: list[str], th
         with open_bytes(path) as file:
             table = arrow_csv.read_csv(
                 Tapped(file, Encoding(path)),
-                read_options=arrow_csv.ReadOptions(use_threads=threads, block_size=_ROW_BLOCK),
+                read_options=arrow_csv.ReadOptions(
+                    use_threads=threads, block_size=_ROW_BLOCK, column_names=names if headless else None
+                ),
                 parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
                 convert_options=arrow_csv.ConvertOptions(
                     include_columns=in_order, column_types=dict.fromkeys(literal, pa.string())
@@ -100,7 +118,7 @@ def _parse(path: Path, names: list[str], kept: list[str], literal: list[str], th
     except pa.ArrowInvalid:
         # Arrow's own message quotes the row, which is somebody's.
         if ragged and threads:
-            return _parse(path, names, kept, literal, threads=False)
+            return _parse(path, names, kept, literal, threads=False, headless=headless)
         if ragged:
             number, came = ragged[0]
             raise ragged_row(path, number, came, len(names)) from None

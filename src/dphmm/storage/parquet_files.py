@@ -27,6 +27,8 @@ def open_parquet(path: Path) -> Iterator[Any]:
     _check_ends(path)
     try:
         file = pq.ParquetFile(path)
+    except UnicodeEncodeError:
+        raise InvalidInput("path", ascii(path.name), "a name in UTF-8, which Parquet files need") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise InvalidInput(str(path), "a damaged Parquet file", "a whole one") from None
     with file:

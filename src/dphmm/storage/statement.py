@@ -181,7 +181,12 @@ def save_statement(path: PathLike, statement: dict[str, Any], name: str, sha256:
 
 def load_statement(release: PathLike) -> dict[str, Any]:
     """The statement beside a released file. Raises InvalidInput where there is none that can be read."""
-    path = checked_input(statement_path(release), "statement")
+    return read_statement(statement_path(release))
+
+
+def read_statement(file: PathLike) -> dict[str, Any]:
+    """A privacy statement. Raises InvalidInput for a file that is none."""
+    path = checked_input(file, "statement")
     try:
         statement = json.loads(path.read_text(encoding="utf-8"))
         known = statement["format"] == FORMAT and statement["software"]["name"] == "dphmm"

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from dphmm.accounting.ledger import Ledger
 from dphmm.audit.attacks.adversary import METHODS, Adversary, Seen
 from dphmm.audit.attacks.measures import Measured, Scores
-from dphmm.audit.attacks.truth import truth_of
+from dphmm.audit.attacks.truth import begins_of, truth_of
 from dphmm.audit.degrees import degrees
 from dphmm.audit.findings import Findings
 from dphmm.audit.history import bodies_of
@@ -76,6 +77,8 @@ def attack(
     *,
     adversaries: Sequence[str | Adversary] = METHODS,
     start: str | None = None,
+    ledger: Ledger | None = None,
+    query: str = "state",
     **choices: Any,
 ) -> AttackReport:
     """Attack a finished release and measure what the adversaries know.
@@ -84,10 +87,11 @@ def attack(
     ----------
     released, model, policy, space, epsilon, choices : as `check_released`.
     truth : the trajectories that were released; a file or a table.
+    ledger, query : where the releases were stored: it knows which row each subject began with.
     adversaries : of "prior", "memoryless", "tracker", "smoother", "viterbi", who have the public model; or `Adversary`
         objects with chains of their own.
 
-    Raises InvalidInput where the truth lacks a released row, or a row was drawn under another plan.
+    Raises InvalidInput where the truth is not that of the released rows, or a row was drawn under another plan.
     """
     check_same_states(model, policy, space)
     start = model.start if start is None else start
@@ -95,7 +99,11 @@ def attack(
     who = [one if isinstance(one, Adversary) else Adversary(one, one, model, start=start) for one in adversaries]
     findings = Findings()
     file = ReleasedFile.read(released, space, findings)
-    states = truth_of(file, truth, model, space)
+    if len(set(zip(file.users, file.step.tolist(), strict=True))) < len(file):
+        raise InvalidInput("released", "a step of a user that stands twice", "a release: every step once")
+    states = truth_of(file, truth, model, space, begins_of(ledger, query, file))
+    if not (states >= 0).any():
+        raise InvalidInput("truth", "no row in a state that the model has", "the trajectories that were released")
     replay = Replay(model, Planner(policy, space, options), None, findings, 0)
     scores = [Scores(np.ascontiguousarray(space.answers)) for _ in who]
     hidden = _Degrees()

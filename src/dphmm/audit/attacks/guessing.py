@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from dphmm.mechanisms.base import LatticeMechanism
-from dphmm.samplers.body import add_noise
 from dphmm.types import Bits, FloatArray, IntArray
 
 
@@ -30,7 +29,7 @@ class Laws:
 
     def guesses(self, of: int, draws: int, bits: Bits | None) -> Guesses:
         """Draw answers of one state and guess."""
-        z = add_noise(np.repeat(self.images[of][None], draws, axis=0), self.mechanisms[of].noise(draws, bits))
+        z = self.mechanisms[of].answer(np.repeat(self.images[of][None], draws, axis=0), bits)
         right = certain = 0
         share = 0.0
         for answer in z:

@@ -1,41 +1,137 @@
-"""True states beside released rows: for the data owner alone."""
+"""True states beside released rows: for the data owner alone, and only of the trajectories that were released."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dphmm.accounting.ledger import Ledger
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.states.observed import in_steps, true_states
+from dphmm.states.observed import in_steps, public_times, true_states
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories
 from dphmm.types import IntArray
 
+_EXPECTED = "the trajectories that were released, all of them from the first row on"
 
-def truth_of(file: ReleasedFile, truth: Any, model: MarkovModel, space: StateSpace) -> IntArray:
+
+def truth_of(
+    file: ReleasedFile, truth: Any, model: MarkovModel, space: StateSpace, begins: Mapping[str, str] | None = None
+) -> IntArray:
     """The true state (n,) of each released row, -1 for a name that no state has.
 
-    ``truth`` : trajectories as they were released, a file or a table. Raises InvalidInput, without any of it, where it
-    does not have every released row.
+    ``truth`` : trajectories as they were released, a file or a table. A row belongs to the released row of its subject
+    and time where the model has a time step, else to that of its subject and number, counted from the subject's first
+    row; then the times must be the released ones too, and where there are none the numbers, one for one.
+    ``begins`` : of subjects that a ledger knows, what it says that their first row was.
+
+    Raises InvalidInput, without any of it, where it does not have every released row, or has others in between.
     """
-    stepped, _ = in_steps(_loaded(truth), model.step)
-    states, _ = true_states(stepped, space)
-    visits, _ = stepped.visits()
-    known = {
-        (visit.user, int(step)): int(states[row])
-        for visit in visits
-        for step, row in zip(visit.steps.tolist(), visit.rows.tolist(), strict=True)
-    }
-    keys = list(zip(file.users, file.step.tolist(), strict=True))
+    rows = _Rows.of(truth, model)
+    by_time = model.step is not None and rows.times is not None and file.times is not None
+    numbers = rows.times if by_time else rows.numbers
+    assert numbers is not None
+    known = {(user, n): row for row, (user, n) in enumerate(zip(rows.users, numbers.tolist(), strict=True))}
+    told = file.times if by_time else file.step
+    assert told is not None
+    keys = list(zip(file.users, told.tolist(), strict=True))
     missing = sum(key not in known for key in keys)
     if missing:
-        came = f"no row for {missing} of {len(keys)} released rows"
-        raise InvalidInput("truth", came, "the trajectories that were released, all of them")
-    return np.array([known[key] for key in keys], dtype=np.int64)
+        raise InvalidInput("truth", f"no row for {missing} of {len(keys)} released rows", _EXPECTED)
+    at = np.array([known[key] for key in keys], dtype=np.int64)
+    if not by_time:
+        _check_times(file, rows, at)
+        _check_numbers(file, rows)
+        _check_begins(rows, {} if begins is None or file.streamed else begins)
+    states, _ = true_states(rows.trajectories, space)
+    return np.asarray(states[rows.row[at]])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Rows:
+    """The rows that a release of these trajectories would have: whose, the number (from 1) and the time of each."""
+
+    trajectories: Trajectories
+    users: list[str]
+    row: IntArray
+    numbers: IntArray
+    times: IntArray | None
+    #: Of each user the number and, where numbers are but ranks, the time of the first row.
+    begins: dict[str, str]
+
+    @classmethod
+    def of(cls, truth: Any, model: MarkovModel) -> _Rows:
+        stepped, _ = in_steps(_loaded(truth), model.step)
+        times, steps = _published(stepped, model.step), stepped.steps()
+        visits, _ = stepped.visits()
+        ranked = stepped.step is None
+        begins = {}
+        for visit in visits:
+            first = int(visit.rows[0])
+            at = f"@{int(times[first])}" if ranked and times is not None else ""
+            begins[visit.user] = f"{int(steps[first])}{at}"
+        row = np.concatenate([visit.rows for visit in visits]) if visits else np.zeros(0, dtype=np.int64)
+        return cls(
+            trajectories=stepped,
+            users=[visit.user for visit in visits for _ in visit.rows],
+            row=row,
+            numbers=np.concatenate([visit.steps for visit in visits]) if visits else row,
+            times=None if times is None else times[row],
+            begins=begins,
+        )
+
+
+def _published(stepped: Trajectories, step: int | None) -> IntArray | None:
+    """The times under which rows are published; None for steps that are no time bins, which no release has."""
+    try:
+        return public_times(stepped, step)
+    except InvalidInput:
+        return None
+
+
+def _check_times(file: ReleasedFile, rows: _Rows, at: IntArray) -> None:
+    """Numbers that count rows are shifted by a row too many; times are not."""
+    if file.times is None:
+        return
+    if rows.times is None:
+        raise InvalidInput("truth", "rows without times, of a release that has them", _EXPECTED)
+    other = int((rows.times[at] != file.times).sum())
+    if other:
+        raise InvalidInput("truth", f"other times than those of {other} of {len(at)} released rows", _EXPECTED)
+
+
+def _check_numbers(file: ReleasedFile, rows: _Rows) -> None:
+    """Without times a row too many would shift all that follow: a subject's numbers are those of the release."""
+    if file.times is not None:
+        return
+    first: dict[str, int] = {}
+    for user, step in zip(file.users, file.step.tolist(), strict=True):
+        first[user] = min(step, first.get(user, step)) if file.streamed else 1
+    told = set(zip(file.users, file.step.tolist(), strict=True))
+    pairs = zip(rows.users, rows.numbers.tolist(), strict=True)
+    more = sum(user in first and n >= first[user] and (user, n) not in told for user, n in pairs)
+    if more:
+        came = f"{more} rows of released subjects that were not released, and no times to tell which"
+        raise InvalidInput("truth", came, _EXPECTED)
+
+
+def begins_of(ledger: Ledger | None, query: str, file: ReleasedFile) -> dict[str, str]:
+    """What a ledger says that the first row of each released subject was, as far as it was told."""
+    headers = {} if ledger is None else {user: ledger.header(user, query) for user in dict.fromkeys(file.users)}
+    told = {user: header.options.get("origin", "") for user, header in headers.items() if header is not None}
+    return {user: origin for user, origin in told.items() if origin}
+
+
+def _check_begins(rows: _Rows, begins: Mapping[str, str]) -> None:
+    other = sum(user in rows.begins and rows.begins[user] != told for user, told in begins.items())
+    if other:
+        raise InvalidInput("truth", f"another first row than the ledger says of {other} subjects", _EXPECTED)
 
 
 def _loaded(truth: Any) -> Trajectories:

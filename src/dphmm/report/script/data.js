@@ -51,7 +51,7 @@ const subjects = data.subjects.map((coded) => ({
   step: ungap(coded.step),
   t: coded.t && ungap(coded.t),
   z: coded.z, estimate: coded.estimate, smoothed: coded.smoothed, truth: coded.truth,
-  state: unrun(coded.state), called: unrun(coded.called),
+  state: unrun(coded.state), called: unrun(coded.called), truly: coded.truly && unrun(coded.truly),
   epsilon: unrun(coded.epsilon), cost: unrun(coded.cost),
   plan: coded.plan && unrun(coded.plan),
 }));
@@ -63,6 +63,13 @@ function answerAt(subject, kind, row) {
   const parts = kind === "z" ? 1 : space.parts;
   return axes.map((axis) => axis[row] / parts);
 }
+
+/* The corners of every state's cell in metres from its answer, where cells are polygons. */
+const corners = space.shapes && unrun(space.shapes.of).map((number) => {
+  const ring = space.shapes.rings[number], points = [];
+  for (let i = 0; i < ring.length; i += 2) points.push([ring[i] * space.shapes.unit, ring[i + 1] * space.shapes.unit]);
+  return points;
+});
 
 function distance(a, b) {
   return Math.hypot(...a.map((value, j) => (value - b[j]) * space.pitch[j]));

@@ -5,8 +5,18 @@ const length = (value) => (space.metres ? `${Math.round(value).toLocaleString("e
 const counted = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 
 function clock(subject, row) {
-  if (!subject.t) return "";
-  return new Date(subject.t[row] * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC";
+  const moment = subject.t && new Date(subject.t[row] * 1000);
+  if (!moment || Number.isNaN(moment.getTime())) return "";
+  return moment.toISOString().replace("T", " ").replace(/:[^:]*$/, " UTC");
+}
+
+/* Sums so far, null from where they have no bound or are beyond all numbers. */
+function sums(values) {
+  let total = 0;
+  return values.map((value) => {
+    total = value === null || total === null || !Number.isFinite(total + value) ? null : total + value;
+    return total;
+  });
 }
 
 /* A running mean, where so many steps would be a smear. */
@@ -145,10 +155,10 @@ const explorer = {
     rows.push(["Bayes estimate", `${place(answerAt(subject, "estimate", row))}${error("estimate")}`]);
     const later = answerAt(subject, "smoothed", row);
     if (later) rows.push(["with later answers", `${place(later)}${error("smoothed")}`]);
-    if (subject.truth) rows.push(["truth", answerAt(subject, "truth", row) ? place(answerAt(subject, "truth", row)) : "a state that the model does not have"]);
+    if (subject.truth) rows.push(["truth", this.truly(subject, row, place)]);
     if (plan) rows.push(...this.hidingFacts(plan, state, hidden));
     if (crowded) rows.push(["policy edges", "too many to draw: those of this state are shown"]);
-    const upTo = (values) => values.slice(0, row + 1).reduce((sum, v) => (v === null || sum === null ? null : sum + v), 0);
+    const upTo = (values) => sums(values.slice(0, row + 1)).pop();
     const spent = upTo(subject.cost);
     rows.push(["epsilon", `${round(subject.epsilon[row], 6)}; sum so far ${round(upTo(subject.epsilon), 6)}`]);
     rows.push(["cost", subject.cost[row] === null ? "unbounded" : `${round(subject.cost[row], 4)}; sum so far ${spent === null ? "unbounded" : round(spent, 6)}`]);
@@ -160,6 +170,13 @@ const explorer = {
       [term.textContent, told.textContent] = [name, value];
       list.append(term, told);
     }
+  },
+
+  /* The name of the true state, where states are not places. */
+  truly(subject, row, place) {
+    const steps = answerAt(subject, "truth", row);
+    if (!steps) return "a state that the model does not have";
+    return subject.truly && !space.metres ? `${data.names[subject.truly[row]]}, at ${place(steps)}` : place(steps);
   },
 
   hidingFacts(plan, state, hidden) {
@@ -201,11 +218,7 @@ const explorer = {
       const lines = kinds.map((kind) => ({ style: STYLE[kind], values: smooth(errors(kind)) }));
       this.cursors.push(chart(by("errors"), subject, { lines, label: by("errors-words").textContent }));
     }
-    const sum = (values) => {
-      let total = 0;
-      return values.map((value) => (value === null || total === null ? (total = null) : (total += value)));
-    };
-    const lines = [{ style: "epsilon", values: sum(subject.epsilon) }, { style: "cost", values: sum(subject.cost) }];
+    const lines = [{ style: "epsilon", values: sums(subject.epsilon) }, { style: "cost", values: sums(subject.cost) }];
     this.cursors.push(chart(by("spending"), subject, { lines, label: by("spending-words").textContent }));
   },
 };

@@ -25,7 +25,7 @@ const map = {
       const values = space.lattice[j];
       let low = Infinity, high = -Infinity;
       for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
-      const margin = Math.max((high - low) * 0.08, 0.9, space.side === null ? 0 : (space.side / space.pitch[j]) * 0.7);
+      const margin = Math.max((high - low) * 0.08, 0.9, space.side === null ? 0 : (space.side / space.pitch[j]) * (corners ? 0.8 : 0.7));
       return [low - margin, high + margin];
     };
     const [left, right] = axis(this.across), [bottom, top] = flat ? [-1, 1] : axis(this.up);
@@ -45,7 +45,7 @@ const map = {
     this.element.setAttribute("height", height);
     const half = space.side === null ? 0.35 : (space.side / space.pitch[this.across]) * 0.5;
     this.radius = Math.max(1.2, Math.min(half * sx, half * sy) * (space.kind === "grid" ? 1 : 0.9));
-    if (space.kind !== "grid") this.radius = Math.min(this.radius, 18);
+    if (space.kind !== "grid" && !corners) this.radius = Math.min(this.radius, 18);
     if (flat) this.radius = Math.max(2, Math.min(9, sx * 0.35));
   },
 
@@ -61,7 +61,7 @@ const map = {
     return this.at(point.map((value, j) => (value - space.origin[j]) / space.pitch[j]));
   },
 
-  /* Cells as squares of a grid, as discs elsewhere; one path for each way they look. */
+  /* Cells as what they are, a hair apart: squares of a grid, polygons, discs elsewhere; one path for each look. */
   cells(parent, states, style) {
     const r = this.radius, parts = [];
     for (const state of states) {
@@ -69,6 +69,10 @@ const map = {
       if (space.kind === "grid") {
         const s = (2 * r - 0.8).toFixed(1);
         parts.push(`M${(x - r + 0.4).toFixed(1)} ${(y - r + 0.4).toFixed(1)}h${s}v${s}h-${s}z`);
+      } else if (corners) {
+        const near = Math.max(0.5, 1 - 0.4 / r), wide = (this.sx / space.pitch[this.across]) * near;
+        const high = (this.sy / space.pitch[this.up]) * near;
+        parts.push(this.line(corners[state].map(([east, north]) => [x + east * wide, y - north * high])) + "z");
       } else {
         const d = (2 * r).toFixed(1), one = r.toFixed(1);
         parts.push(`M${(x - r).toFixed(1)} ${y.toFixed(1)}a${one} ${one} 0 1 0 ${d} 0a${one} ${one} 0 1 0 -${d} 0z`);

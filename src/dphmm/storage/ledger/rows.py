@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dphmm._checks import written_fraction
 from dphmm.accounting.budget import Account
 from dphmm.accounting.ledger import Entry, PlanRecord, Request
 from dphmm.accounting.many import Requests
@@ -20,7 +21,7 @@ from dphmm.types import IntArray, Loss
 
 Row: TypeAlias = tuple[Any, ...]
 #: What reading a row of wrong content raises; the content itself is in no message.
-_UNREADABLE = (ValueError, TypeError, AttributeError, ZeroDivisionError)
+_UNREADABLE = (ValueError, TypeError, AttributeError, ZeroDivisionError, RecursionError)
 
 
 def number_text(value: Loss | None) -> str | None:
@@ -33,7 +34,7 @@ def number_text(value: Loss | None) -> str | None:
 @lru_cache(maxsize=4096)
 def number_of(text: str) -> Fraction:
     """The exact finite number of its text."""
-    return Fraction(text)
+    return written_fraction(text)
 
 
 def loss_of(text: str) -> Loss:
@@ -119,7 +120,7 @@ def account_from(row: Row) -> Account:
     """The account of (epsilon, cost_nanos, unbounded)."""
     epsilon, nanos, unbounded = row
     try:
-        return Account(Fraction(epsilon), int(nanos), bool(unbounded))
+        return Account(written_fraction(epsilon), int(nanos), bool(unbounded))
     except _UNREADABLE:
         raise damaged() from None
 

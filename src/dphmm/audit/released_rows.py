@@ -1,0 +1,207 @@
+"""The rows of a released file, user by user: each against the ledger, its plan, and what public data make of it.
+
+Proof: docs/proofs/ledger.md, docs/proofs/promise.md.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dphmm.accounting.ledger import Entry, Ledger
+from dphmm.audit.findings import Findings
+from dphmm.audit.released_file import ReleasedFile
+from dphmm.audit.replay import Answer, Followed, Replay
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.session.header import session_header
+from dphmm.session.planner import Planner
+
+#: Estimates are sums of floats in an order that a kernel chooses.
+_RELATIVE = 1e-7
+_NANO = 10**9
+_MICROS = 1_000_000
+_WHOLE = re.compile("-?[0-9]{1,18}")
+#: Characters of a ledger's text in a finding.
+_LONGEST = 80
+
+
+def rows_held(ledger: Ledger, query: str, file: ReleasedFile) -> int:
+    """How many rows of a file a ledger holds with the same answer and plan."""
+    held = 0
+    for user, rows in file.by_user().items():
+        stored = {entry.t: (entry.z, entry.plan_hash) for entry in ledger.entries(user, query)}
+        told = ((int(file.step[row]), (tuple(file.lattice[row].tolist()), file.plans[row])) for row in rows)
+        held += sum(stored.get(t) == answer for t, answer in told)
+    return held
+
+
+class Counted:
+    """What the rows add up to, subject by subject: an exact sum of epsilons, and of costs in 1e-9, each rounded up."""
+
+    def __init__(self) -> None:
+        self.rows = self.followed = self.constants = self.replayable = 0
+        self.plans: set[str] = set()
+        self.accounts: dict[str, tuple[Fraction, Fraction | float]] = {}
+
+    def add(self, user: str, followed: Followed) -> None:
+        """One more row."""
+        epsilon, cost = self.accounts.get(user, (Fraction(0), Fraction(0)))
+        plan = followed.plan
+        self.accounts[user] = (epsilon + plan.promised, cost + rounded_up(plan.cost))
+        self.followed += 1
+        self.constants += plan.constant
+
+    @property
+    def complete(self) -> bool:
+        """Whether the plan of every row is known, so that sums are those of the file."""
+        return self.followed == self.rows
+
+
+def rounded_up(cost: Fraction | float) -> Fraction | float:
+    """A cost as a ledger adds it up: in 1e-9, never less than it is."""
+    return cost if isinstance(cost, float) else Fraction(math.ceil(cost * _NANO), _NANO)
+
+
+@dataclass(eq=False)
+class RowsAudit:
+    """Looks at one user after another; ``counted`` is what their rows add up to."""
+
+    file: ReleasedFile
+    model: MarkovModel
+    planner: Planner
+    ledger: Ledger | None
+    query: str
+    replay: Replay
+    findings: Findings
+
+    def __post_init__(self) -> None:
+        self.counted = Counted()
+        self._elsewhere = 0
+        self._queries: dict[str, list[str]] = {}
+        for subject, query in [] if self.ledger is None else self.ledger.sessions():
+            self._queries.setdefault(subject, []).append(query)
+
+    def user(self, user: str, rows: list[int]) -> None:
+        """One user's rows, by step."""
+        self.counted.accounts.setdefault(user, (Fraction(0), Fraction(0)))
+        self.counted.rows += len(rows)
+        self.counted.plans |= {self.file.plans[row] for row in rows}
+        stored = self._stored(user, rows)
+        self._times(user, rows)
+        history = self._history(user, rows, stored)
+        if history is None:
+            return
+        followed = self.replay.follow(user, history)
+        if followed is None:
+            return
+        self._entries(user, stored, followed)
+        by_step = {answer.t: found for answer, found in zip(history, followed, strict=True)}
+        for row in rows:
+            found = by_step.get(int(self.file.step[row]))
+            if found is not None:
+                self.counted.add(user, found)
+                self._row(row, found)
+
+    def notes(self) -> list[str]:
+        """What there was no way to look at."""
+        if self.ledger is None:
+            return ["the ledger: rows may be there that were never stored or paid for, or missing"]
+        if self._elsewhere:
+            return [f"{self._elsewhere} releases of these users that the ledger holds and this file does not show"]
+        return []
+
+    def _history(self, user: str, rows: list[int], stored: list[Entry]) -> list[Answer] | None:
+        """What was published about a user: the ledger's releases, or without one the rows."""
+        if self.ledger is None:
+            return [Answer(int(self.file.step[row]), self.file.lattice[row], self.file.plans[row]) for row in rows]
+        try:
+            return [Answer.of(entry, self.planner.space.dimension) for entry in stored]
+        except InvalidInput:
+            self.findings.add("a release in the ledger whose answer this space does not have", f"user {user!r}")
+            return None
+
+    def _stored(self, user: str, rows: list[int]) -> list[Entry]:
+        """The ledger's releases of a user, each row compared with its own."""
+        if self.ledger is None:
+            return []
+        header = self.ledger.header(user, self.query)
+        if not self.findings.require(header is not None, "a user whom the ledger does not know", f"user {user!r}"):
+            return []
+        assert header is not None
+        own = session_header(self.model, self.planner, user, self.query, header.options.get("origin", ""))
+        for name, value in own.options.items():
+            kept = header.options.get(name)
+            shown = f"the {name} of the ledger is {str(kept)[:_LONGEST]}, not {value}"
+            self.findings.require(kept == value, shown, f"user {user!r}")
+        entries = {entry.t: entry for entry in self.ledger.entries(user, self.query) if entry.kind == "release"}
+        for row in rows:
+            entry = entries.get(int(self.file.step[row]))
+            where = self.file.where(row)
+            if self.findings.require(entry is not None, "a row that the ledger does not hold", where):
+                assert entry is not None and entry.z is not None
+                same = entry.z == tuple(self.file.lattice[row].tolist())
+                self.findings.require(same, "an answer that is not the one in the ledger", where)
+                same = str(entry.plan_hash) == self.file.plans[row]
+                self.findings.require(same, "a plan that is not the one in the ledger", where)
+                self.counted.replayable += not entry.secure
+                self.findings.require(entry.secure, "rows from replayable bits, which promise nothing", where)
+        self._elsewhere += len(entries) - len({int(self.file.step[row]) for row in rows} & set(entries))
+        self._account(user)
+        return [entries[t] for t in sorted(entries)]
+
+    def _account(self, user: str) -> None:
+        """The subject's account against its entries, over all queries."""
+        assert self.ledger is not None
+        epsilon, cost = Fraction(0), Fraction(0)
+        total: Fraction | float = cost
+        for query in self._queries.get(user, []):
+            for entry in self.ledger.entries(user, query):
+                if entry.kind == "release" and entry.epsilon is not None and entry.cost is not None:
+                    epsilon, total = epsilon + entry.epsilon, total + rounded_up(entry.cost)
+        spent = self.ledger.spent(user)
+        right = (spent.epsilon, spent.cost) == (epsilon, total)
+        self.findings.require(right, "an account that is not that of its releases", f"user {user!r}")
+
+    def _entries(self, user: str, stored: list[Entry], followed: list[Followed]) -> None:
+        """What the ledger charged, against the plan."""
+        for entry, found in zip(stored, followed, strict=False):
+            plan, where = found.plan, f"user {user!r}, step {entry.t}"
+            paid = (entry.epsilon, entry.cost, entry.constant)
+            due = (plan.promised, plan.cost, plan.constant)
+            self.findings.require(paid == due, "a release that the ledger charged otherwise than its plan", where)
+
+    def _row(self, row: int, found: Followed) -> None:
+        """Every number of a row but z follows from public data."""
+        file, plan, where = self.file, found.plan, self.file.where(row)
+        told = (float(file.epsilon[row]), float(file.cost[row]))
+        cost = float(plan.cost)
+        exact = isinstance(plan.cost, float) or Fraction(cost) >= plan.cost
+        cost = cost if exact else math.nextafter(cost, math.inf)
+        self.findings.require(told == (float(plan.promised), cost), "epsilon or cost other than the plan's", where)
+        guess = np.array(found.guess.answer)
+        scale = np.abs(self.planner.space.answers).max() + 1
+        near = np.abs(file.estimate[row] - guess).max() <= _RELATIVE * scale
+        self.findings.require(bool(near), "an estimate that does not follow from the answers", where)
+        name = self.planner.space.names[found.guess.state]
+        self.findings.require(file.estimate_name[row] == name, "a likeliest state that does not follow", where)
+
+    def _times(self, user: str, rows: list[int]) -> None:
+        """Where the model has a time step, a row's time is that of its step and of nothing else."""
+        step, times = self.model.step, self.file.times
+        if step is None:
+            return
+        partly = self.file.timed and times is None
+        self.findings.require(not partly, "rows without a time, of a model that has a time step")
+        if times is None:
+            return
+        begins = times[rows] - (self.file.step[rows] - 1) * step * _MICROS
+        header = None if self.ledger is None else self.ledger.header(user, self.query)
+        origin = "" if header is None else header.options.get("origin", "")
+        first = int(origin) * step * _MICROS if _WHOLE.fullmatch(origin) else int(begins[0])
+        right = bool((begins == first).all())
+        self.findings.require(right, "times that are not those of the steps", f"user {user!r}")

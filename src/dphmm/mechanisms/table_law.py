@@ -1,0 +1,145 @@
+"""A table in integers: for every answer of a set, how often each answer of the set is named.
+
+``points`` (n, d) are distinct lattice points in lexicographic order; ``weights`` (n, n) are whole numbers, and every
+row sums to 2**bits. So what one answer makes more likely than another is a quotient of integers, and can be decided.
+
+Proof: docs/proofs/optimal-table.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphmm.mechanisms.additive_certificate import falling_ratio
+from dphmm.samplers.exponential import exp_bracket
+from dphmm.types import FloatArray, IntArray
+
+#: Part of the digest: raise it when the same numbers would mean another law.
+LAW_VERSION = 1
+#: Losses are bounded to this many binary digits after the point.
+_LOSS_DIGITS = 40
+#: Differences of `logs` are right to much less than this.
+_LOGS_WITHIN = 2.0**-30
+
+
+@dataclass(frozen=True, eq=False)
+class TableLaw:
+    """Pr(points[z] | points[s]) = weights[s, z] / 2**bits. The points of one law may be moved together."""
+
+    points: IntArray
+    weights: NDArray[np.object_]
+    bits: int
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of every integer that decides the law, the points as seen from the first of them."""
+        told = [LAW_VERSION, (self.points - self.points[0]).tolist(), self.weights.tolist(), self.bits]
+        return hashlib.sha256(repr(told).encode()).hexdigest()
+
+    def numbers(self, y: IntArray) -> IntArray:
+        """Which of ``points`` each of lattice points (m, d) is; -1 for none of them."""
+        codes, known = np.zeros(len(y), dtype=np.int64), np.ones(len(y), dtype=np.bool_)
+        for (values, pairs), axis in zip(self._ranks, np.asarray(y).T, strict=True):
+            place, there = _found(values, axis)
+            pair, both = _found(pairs, codes * len(values) + place)
+            codes, known = pair, known & there & both
+        return np.where(known, codes, -1)
+
+    @cached_property
+    def _ranks(self) -> list[tuple[IntArray, IntArray]]:
+        """For each axis its values, and the pairs of them with the rank by all axes before. The last rank of a point
+        is its number: points are in lexicographic order.
+        """
+        found = []
+        codes = np.zeros(len(self.points), dtype=np.int64)
+        for axis in self.points.T:
+            values = np.unique(axis)
+            joined = codes * len(values) + np.searchsorted(values, axis)
+            pairs, codes = np.unique(joined, return_inverse=True)
+            found.append((values, pairs))
+        return found
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """(n, n) as floats."""
+        total = 1 << self.bits
+        return np.array([[weight / total for weight in row] for row in self.weights.tolist()])
+
+    @cached_property
+    def logs(self) -> FloatArray:
+        """Their logs (n, n), however small they are."""
+        total = self.bits * math.log(2)
+        return np.array([[math.log(weight) - total for weight in row] for row in self.weights.tolist()])
+
+    def loss_between(self, a: IntArray, b: IntArray) -> Fraction:
+        """A bound, at most 2**-39 too large, on the loss of any pair of rows (a[k], b[k])."""
+        most = 0.0
+        near: list[tuple[float, int, int]] = []
+        for first, second in zip(a.tolist(), b.tolist(), strict=True):
+            value = float(np.abs(self.logs[first] - self.logs[second]).max())
+            most = max(most, value)
+            near.append((value, first, second))
+        worst = Fraction(1)
+        for value, first, second in near:
+            if value >= most - _LOGS_WITHIN:
+                worst = max(worst, self._largest_ratio(first, second, most))
+        return log_above(worst)
+
+    def _largest_ratio(self, a: int, b: int, most: float) -> Fraction:
+        """The largest quotient of two weights, one of each row, where floats find it near e^most."""
+        columns = np.flatnonzero(np.abs(self.logs[a] - self.logs[b]) >= most - _LOGS_WITHIN)
+        pairs = ((self.weights[a][z], self.weights[b][z]) for z in columns.tolist())
+        return max((Fraction(max(x, y), min(x, y)) for x, y in pairs), default=Fraction(1))
+
+    @cached_property
+    def losses_above(self) -> FloatArray:
+        """What every two rows (n, n) lose, in floats that are not below it."""
+        spread = np.array([np.abs(self.logs - row).max(axis=1) for row in self.logs]) + _LOGS_WITHIN
+        np.fill_diagonal(spread, 0.0)
+        return spread
+
+    def within(self, epsilon: Fraction) -> NDArray[np.bool_]:
+        """Which two rows (n, n) lose at most ε: as floats say where they can, elsewhere by the integers."""
+        losses, limit = self.losses_above - _LOGS_WITHIN, float(epsilon)
+        found = np.asarray(losses <= limit)
+        ratio, digits = falling_ratio(epsilon)
+        for a, b in np.argwhere(np.abs(losses - limit) <= _LOGS_WITHIN * (1.0 + limit)).tolist():
+            here, there = self.weights[a], self.weights[b]
+            steep = (here * ratio > there << digits).any() or (there * ratio > here << digits).any()
+            found[a, b] = not steep
+        np.fill_diagonal(found, True)
+        return found
+
+    @cached_property
+    def largest_loss(self) -> Fraction:
+        """The same bound for any two rows."""
+        most, least = self.weights.max(axis=0).tolist(), self.weights.min(axis=0).tolist()
+        ratio = max(Fraction(high, low) for high, low in zip(most, least, strict=True))
+        return log_above(ratio)
+
+
+def log_above(ratio: Fraction) -> Fraction:
+    """A multiple of 2**-40 that is not below log(ratio), for a ratio of at least 1, and at most two steps above it."""
+    if ratio == 1:
+        return Fraction(0)
+    scale = 1 << _LOSS_DIGITS
+    step = max(1, math.floor((math.log(ratio.numerator) - math.log(ratio.denominator)) * scale) - 1)
+    while True:
+        bound = Fraction(step, scale)
+        digits = 2 * _LOSS_DIGITS + math.ceil(bound * 3 / 2)
+        if exp_bracket(bound, digits)[1] * ratio <= 1 << digits:
+            return bound
+        step += 1
+
+
+def _found(values: IntArray, wanted: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Where (m,) numbers stand among sorted ones, and which of them stand there."""
+    place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+    return place, np.asarray(values[place] == wanted)

@@ -1,0 +1,66 @@
+"""Lines of JSON objects, as ``dphmm release -`` prints them: read with the numbers of their lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.inputs import PathLike, checked_input, steady
+
+SUFFIXES = (".jsonl", ".ndjson")
+#: Bytes of one line: no answer is near that long.
+_LONGEST = 1 << 16
+
+
+class JsonLine(NamedTuple):
+    """One line: its number from 1, its text with the end of the line, and its members."""
+
+    number: int
+    text: str
+    members: dict[str, Any]
+
+
+def is_json_lines(path: PathLike) -> bool:
+    """Whether a file's name says that it has lines of JSON."""
+    return Path(path).name.lower().endswith(SUFFIXES)
+
+
+def read_json_lines(path: PathLike, field: str = "path") -> Iterator[JsonLine]:
+    """The objects of a file, line by line.
+
+    Raises InvalidInput, with the number of the line and nothing else of it, for one that is no JSON object: cut short,
+    empty, too long, of another encoding, with a member twice, with NaN or an infinity.
+    """
+    file = checked_input(path, field)
+    with steady(file), file.open("rb") as lines:
+        number = 0
+        while line := lines.readline(_LONGEST + 1):
+            number += 1
+            yield _parsed(number, line)
+
+
+def _parsed(number: int, line: bytes) -> JsonLine:
+    try:
+        if len(line) > _LONGEST:
+            raise ValueError
+        text = line.decode("utf-8")
+        members = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        members = None
+    if not isinstance(members, dict):
+        raise InvalidInput(f"line {number}", "text that is no JSON object", "lines as dphmm release - prints them")
+    return JsonLine(number, text, members)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a member twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)

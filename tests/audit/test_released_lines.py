@@ -1,0 +1,229 @@
+"""The lines of a stream are audited as they were printed: right ones are acquitted, each tampering is convicted.
+
+Claims: interleaved subjects, steps asked for again, gaps and an unbounded cost are no fault; a changed answer, a line
+that the ledger does not hold, a step answered in two ways, a member too many, other spaces or digits, a time that is
+not the step's, and a statement of other lines are; what is no answer is refused by its line, without a word of it. A
+table of the same lines gets the same verdict. It would fail for a reader that believes a line, or that needs a table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from audit.small import MODEL, POLICY, SPACE, FixedBits
+from dphmm.audit import check_released
+from dphmm.batch import Batch, Released
+from dphmm.cli.release_stream import _line, _Stream
+from dphmm.errors import InvalidInput
+from dphmm.storage.statement import Published, privacy_statement, save_statement
+
+GRID = dphmm.Grid(10.0, 50.0, 10.056, 50.036, 1000)
+_N = GRID.n_states
+TIMED = dphmm.MarkovModel(np.full(_N, 1 / _N), np.full((_N, _N), 1 / _N), step=300)
+ORDER = ["a", "b", "a", "c", "b", "a", "a", "c"]
+
+
+class Streamed:
+    """Some lines as a stream prints them, their ledger and statement, and what they were made under."""
+
+    def __init__(self, folder, *, timed=False, **options):
+        space = GRID if timed else SPACE
+        self.public = (TIMED if timed else MODEL, dphmm.policy.radius(GRID, 1500) if timed else POLICY, space, 1)
+        self.options, self.path = options, folder / "answers.jsonl"
+        self.ledger = dphmm.open_ledger(folder / "ledger.db")
+        batch = Batch(*self.public, ledger=self.ledger, bits=FixedBits(3), **options)
+        stream, rng = _Stream(batch, False), np.random.default_rng(2)
+        self.lines, published = [], Published()
+        sessions = {user: batch.session(user, origin="5716608" if timed else "0") for user in sorted(set(ORDER))}
+        for number, user in enumerate(ORDER):
+            if number == 5:
+                sessions[user].skip(3)
+            step = sessions[user].t
+            told = Released(
+                user,
+                (5716608 + step - 1) * 300 * 10**6 if timed else None,
+                sessions[user].release(int(rng.integers(6))),
+            )
+            published.add([told])
+            self.lines.append(_line(told, stream) + "\n")
+        # The first step of b is asked for again.
+        self.lines.append(self.lines[1])
+        parts = {"model": self.public[0], "policy": self.public[1], "space": space, "options": batch.options}
+        self.statement = privacy_statement(published, **parts)
+        self.state()
+
+    def state(self):
+        """Writes the lines and their statement."""
+        self.path.write_text("".join(self.lines))
+        digest = hashlib.sha256(self.path.read_bytes()).hexdigest()
+        save_statement(self.path.with_name("answers.jsonl.privacy.json"), self.statement, "-", digest)
+
+    def check(self, ledger=True, **more):
+        ledger = self.ledger if ledger else None
+        return check_released(self.path, *self.public, ledger=ledger, **more, **self.options)
+
+    def changed(self, number, **members):
+        """The verdict after one line has other members; its statement says the new hash."""
+        told = {**json.loads(self.lines[number]), **members}
+        self.lines[number] = json.dumps({name: value for name, value in told.items() if value is not ...}) + "\n"
+        self.state()
+        return self.check()
+
+
+@pytest.fixture
+def streamed(tmp_path):
+    return Streamed(tmp_path)
+
+
+@pytest.fixture
+def timed(tmp_path):
+    return Streamed(tmp_path, timed=True)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"constraint": "delta=0.2"}, {"scope": "component"}, {"flat": "allow"}, {"timed": True}], ids=str
+)
+def test_right_lines_are_acquitted(tmp_path, options):
+    one = Streamed(tmp_path, **options)
+    verdict = one.check()
+    assert verdict.findings == () and not verdict.convicted
+    assert (verdict.rows, verdict.users) == (8, 3)
+    assert [note for note in verdict.notes if "order of the lines" not in note] == []
+    assert "ledger" in one.check(ledger=False).notes[0] and not one.check(ledger=False).convicted
+
+
+def test_a_table_of_the_lines_has_the_same_verdict(timed):
+    table = pd.DataFrame([json.loads(line) for line in timed.lines[:-1]]).sort_values(["user", "step"], kind="stable")
+    table = table.assign(t=pd.to_datetime(table["t"])).reset_index(drop=True)
+    as_table = check_released(table, *timed.public, ledger=timed.ledger)
+    as_lines = timed.check()
+    assert as_table.findings == as_lines.findings == ()
+    assert as_table.plans == as_lines.plans and len(as_table.verdicts) == len(as_lines.verdicts)
+    assert {plan.loss for plan in as_table.verdicts} == {plan.loss for plan in as_lines.verdicts}
+
+
+@pytest.mark.parametrize(
+    ("number", "members", "words"),
+    [
+        (2, {"z_0": 77.0}, "not the one in the ledger"),
+        (2, {"z_0": 1.5}, "no lattice point"),
+        (2, {"plan": "0" * 64}, "a plan that is not the one in the ledger"),
+        (7, {"step": 44}, "a row that the ledger does not hold"),
+        (7, {"user": "zed"}, "whom the ledger does not know"),
+        (2, {"estimate": "nowhere"}, "a likeliest state that does not follow"),
+        (2, {"cost": 0.0}, "epsilon or cost"),
+        (2, {"cost": None}, "epsilon or cost"),
+        (2, {"speed": 3}, "members that no answer has"),
+        (8, {"z_0": 77.0}, "answered twice, and not alike"),
+        (2, {"z_0": 3}, "not written as a stream writes it"),
+    ],
+)
+def test_a_changed_line_is_convicted(streamed, number, members, words):
+    assert not streamed.check().convicted
+    verdict = streamed.changed(number, **members)
+    assert verdict.convicted and any(words in finding for finding in verdict.findings), verdict.findings
+
+
+def test_spaces_digits_and_orders_can_say_something(streamed):
+    right = list(streamed.lines)
+    told = json.loads(right[2])
+    for other in (
+        right[2].replace(", ", ","),
+        right[2].replace('"a"', '"\\u0061"'),
+        json.dumps(dict(reversed(told.items()))) + "\n",
+        right[2].replace("\n", "\r\n"),
+        right[2].replace('"epsilon": 1.0', '"epsilon": 1.00'),
+    ):
+        streamed.lines = [*right[:2], other, *right[3:]]
+        streamed.state()
+        assert other != right[2]
+        assert any("not written as a stream writes it" in finding for finding in streamed.check().findings), other
+
+
+def test_a_time_that_is_not_the_step_s_is_convicted(timed):
+    verdict = timed.changed(2, t="2024-05-06T08:05:07Z")
+    assert any("times that are not those of the steps" in finding for finding in verdict.findings)
+
+
+def test_a_line_without_a_time_is_convicted(timed):
+    verdict = timed.changed(2, t=...)
+    assert any("rows without a time" in finding for finding in verdict.findings)
+
+
+def test_a_statement_of_other_lines_is_convicted(streamed):
+    streamed.path.write_text("".join(streamed.lines[:-1]))
+    assert any("file.sha256" in finding for finding in streamed.check().findings)
+
+
+def test_a_statement_that_lies_elsewhere(streamed, tmp_path):
+    beside = streamed.path.with_name("answers.jsonl.privacy.json")
+    elsewhere = beside.rename(tmp_path / "said.json")
+    assert any("none beside the file" in note for note in streamed.check().notes)
+    verdict = streamed.check(statement=elsewhere)
+    assert not verdict.convicted and not any("statement" in note for note in verdict.notes)
+    elsewhere.write_text(elsewhere.read_text().replace('"rows": 8', '"rows": 9'))
+    assert any("published.rows" in finding for finding in streamed.check(statement=elsewhere).findings)
+
+
+SECRET = "CANARY_7f3a"
+NOT_ANSWERS = {
+    "cut short": '{"user": "a", "st',
+    "not an object": "[1, 2]",
+    "empty": "",
+    "a member twice": '{"user": "a", "user": "b"}',
+    "NaN": '{"user": "a", "z_0": NaN}',
+    "too long": json.dumps({"user": "a" * 70_000}),
+    "too deep": "[" * 50_000,
+    "a number too long": '{"user": "a", "step": ' + "9" * 5000 + "}",
+    "a member missing": json.dumps({"user": "a", "step": 1, "z_0": 1.0, SECRET: 1}),
+}
+
+
+@pytest.mark.parametrize("name", NOT_ANSWERS)
+def test_what_is_no_answer_is_refused_by_its_line(streamed, name):
+    streamed.path.write_text("".join(streamed.lines[:3]) + NOT_ANSWERS[name] + "\n")
+    with pytest.raises(InvalidInput, match="line 4") as refused:
+        streamed.check()
+    assert "\n" not in str(refused.value) and SECRET not in str(refused.value) and len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"user": 3}, {"user": ""}, {"user": "\ud800"}, {"user": None}, {"plan": 7}, {"estimate": ["x"]}, {"step": 0},
+        {"step": 1.0}, {"step": True}, {"step": 2**63}, {"z_0": "1"}, {"z_0": None}, {"z_0": True}, {"z_0": 10**400},
+        {"epsilon": {}}, {"cost": "inf"}, {"t": 7}, {"t": "2024-05-06T08:00:00"}, {"t": "0001-01-01T00:00:00Z"},
+        {"t": "9999-12-31T23:59:59-23:00"}, {"t": None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_members_of_another_kind_are_refused_by_their_line(streamed, members):
+    with pytest.raises(InvalidInput, match="line 3") as refused:
+        streamed.changed(2, **members)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 300
+
+
+def test_infinities_in_digits_are_refused(streamed):
+    streamed.lines[2] = streamed.lines[2].replace('"z_0": ', '"z_0": 1e999, "x": ')
+    streamed.state()
+    with pytest.raises(InvalidInput, match="line 3"):
+        streamed.check()
+
+
+def test_another_name_says_which_names_there_are(streamed):
+    other = streamed.path.rename(streamed.path.with_name("answers.txt"))
+    with pytest.raises(InvalidInput, match=r"\.jsonl or \.ndjson"):
+        check_released(other, *streamed.public)
+    assert not check_released(other.rename(other.with_name("answers.ndjson")), *streamed.public).convicted
+
+
+def test_no_lines_are_no_release(streamed):
+    streamed.path.write_text("")
+    with pytest.raises(InvalidInput, match="0 rows"):
+        streamed.check()

@@ -1,0 +1,79 @@
+"""--mechanism optimal-table on the command line: it releases, is audited, inspected, tuned and smoothed; what it cannot
+do is one line.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dphmm.mechanisms import OptimalTable
+
+
+@pytest.fixture(scope="module")
+def table(town, tmp_path_factory, run, release_of):
+    """A folder with a release of the town's walks by tables."""
+    folder = tmp_path_factory.mktemp("table")
+    run(*release_of(town, folder), "--mechanism", OptimalTable.name)
+    return folder
+
+
+def test_what_is_released_are_answers_of_the_map_and_the_statement_says_so(table, rows_of):
+    rows = rows_of(table / "released.csv")
+    places = {(float(row["z_0"]) % 1000, float(row["z_1"]) % 1000) for row in rows}
+    assert len(rows) == 36 and places == {(500.0, 500.0)}
+    statement = json.loads((table / "released.csv.privacy.json").read_text())
+    assert statement["mechanism"]["asked"] == OptimalTable.name
+    assert statement["mechanism"]["chosen"] == {OptimalTable.name: 36}
+    text = json.dumps(statement)
+    assert "nearly for certain in which connected part" in text and "noise is widened" not in text
+
+
+def test_the_audit_of_plan_and_file_finds_nothing(town, table, run, one_json):
+    public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", 1)
+    choice = ("--mechanism", OptimalTable.name)
+    told = run("audit", *public, *choice)
+    assert "keeps epsilon for every required pair" in told.stdout + told.stderr
+    run("audit", *public, *choice, "--released", table / "released.csv", "--ledger", table / "ledger.db")
+    run(
+        "audit", *public, *choice, "--released", table / "released.csv", "--ledger", table / "ledger.db",
+        "--truth", town / "walks.csv",
+    )  # fmt: skip
+
+
+def test_another_mechanism_is_another_plan(town, table, run):
+    public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", 1)
+    told = run("audit", *public, "--released", table / "released.csv", code=1)
+    assert "plan" in told.stdout + told.stderr
+
+
+def test_inspect_tune_and_smooth_take_it(town, table, tmp_path, run, one_json):
+    choice = ("--mechanism", OptimalTable.name)
+    public = ("--policy", town / "radius.json", "--epsilon", 1, *choice)
+    told = one_json(run("inspect", town / "model.npz", *public, "--json"))
+    assert told["release"]["mechanism"] == OptimalTable.name
+    errors = told["release"]["expected_errors"]
+    assert errors[OptimalTable.name] == told["release"]["expected_error"] < errors["discrete-knorm"]
+    quick = ("--runs", 2, "--steps", 2, "--epsilon", 1, "--radius", "1.5km")
+    swept = one_json(run("tune", town / "model.npz", *choice, *quick, "--json"))
+    assert {row["mechanism"] for row in swept["settings"]} == {OptimalTable.name}
+    released = ("--model", town / "model.npz", "--policy", town / "radius.json")
+    run("smooth", table / "released.csv", *released, *choice, "-o", tmp_path / "smoothed.csv")
+
+
+def test_resume_goes_on(town, tmp_path, run, release_of, rows_of):
+    run(*release_of(town, tmp_path), "--mechanism", OptimalTable.name)
+    first = rows_of(tmp_path / "released.csv")
+    (tmp_path / "released.csv").unlink()
+    run(*release_of(town, tmp_path), "--mechanism", OptimalTable.name, "--resume")
+    assert rows_of(tmp_path / "released.csv") == first
+
+
+def test_a_page_with_hulls_and_a_scope_are_refused_in_one_line(town, table, tmp_path, run, release_of):
+    arguments = ("report", table / "released.csv", "--model", town / "model.npz", "--policy", town / "radius.json")
+    told = run(*arguments, "-o", tmp_path / "report.html", code=2)
+    assert "optimal-table" in told.stderr and "hull" in told.stderr and len(told.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "report.html").exists()
+    told = run(*release_of(town, tmp_path), "--mechanism", OptimalTable.name, "--scope", "component", code=2)
+    assert "--scope: got component" in told.stderr and len(told.stderr.strip().splitlines()) == 1

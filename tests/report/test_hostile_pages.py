@@ -1,0 +1,329 @@
+"""Files made to hurt the reader of a page, or whoever makes it: nothing runs, nothing hangs, nothing is passed off.
+
+Claims: the oddest names that a release takes stand on the page as they are, at every step; names, numbers and texts
+that no release has are refused in one short line, and soon; words that nothing confirms have no room for a sentence;
+the farthest times, answers and costs leave the page whole; were escaping to fail one day, the page's own policy would
+stop what got through. It would fail for a page that believes a file, or reads "1e999999999" as a number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from browser import MISSING, find_browser, running
+from report.worlds import ODD, odd, report, run
+
+in_browser = pytest.mark.skipif(find_browser() is None, reason=MISSING)
+LIE = "ZZZ audited: nothing can be learned"
+NEVER = "1e999999999"
+
+
+@contextmanager
+def soon(seconds=20):
+    """Fails where something takes longer."""
+
+    def late(*_):
+        raise AssertionError(f"still at it after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def refused(folder, tmp_path, *options):
+    with soon():
+        result = report(folder, tmp_path / "page.html", *options, code=2)
+    assert not (tmp_path / "page.html").exists()
+    (line,) = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
+    assert len(line) < 400 and line.isprintable()
+    return line
+
+
+CELLS = [
+    ("user", "\u202eanna", "name of a user"),
+    ("user", "a" * 10**6, "name of a user"),
+    ("user", "", "name of a user"),
+    ("user", "a\nb", "name of a user"),
+    ("estimate", "\u202enowhere", "likeliest state that the model does not have"),
+    ("estimate", LIE, "likeliest state that the model does not have"),
+    ("estimate_0", 1e308, "an estimate beyond all states"),
+    ("estimate_0", -1e300, "an estimate beyond all states"),
+    ("plan", LIE, "a plan that is no hash"),
+    ("cost", float("nan"), "NaN"),
+    ("cost", -1.0, "below 0"),
+    ("z_0", 2.0**54, "too far away"),
+]
+
+
+@pytest.mark.parametrize(("column", "value", "words"), CELLS, ids=[f"{c} {n}" for n, (c, *_) in enumerate(CELLS)])
+def test_cells_that_no_release_has_are_refused(column, value, words, doctored, tmp_path):
+    assert words in refused(doctored("pages", {}, column, value), tmp_path)
+
+
+@pytest.mark.parametrize("value", [1e308, -1e308])
+def test_smoothed_rows_beyond_all_states_are_refused(value, doctored, tmp_path):
+    folder = doctored("pages", {})
+    table = pq.read_table(folder / "smoothed.parquet")
+    at = table.column_names.index("smoothed_0")
+    pq.write_table(table.set_column(at, "smoothed_0", pa.array([value] * len(table))), folder / "smoothed.parquet")
+    assert "beyond all states" in refused(folder, tmp_path, "--smoothed", folder / "smoothed.parquet")
+
+
+MEMBERS = [
+    *[{path: NEVER} for path in ("epsilon", "totals.cost_sum", "totals.epsilon_sum")],
+    {"flat.thickness": [NEVER]},
+    {"constraint.name": f"delta={NEVER}"},
+    *[{path: LIE} for path in ("software.version", "policy.kind", "file.sha256", "model.sha256", "constraint.name")],
+    {"policy.parameters": None, "policy.sha256": LIE},
+    {"policy.parameters": None, "policy.kind": LIE},
+    {"epsilon": "\uff11"},
+    {"epsilon": " 1 "},
+    {"software.algorithm_version": 10**400},
+    {"published.rows": 10**400},
+    {"software.version": "a" * 10**6},
+]
+
+
+@pytest.mark.parametrize("members", MEMBERS, ids=lambda members: str(members)[:50])
+def test_statements_that_hang_or_lie_are_refused(members, doctored, tmp_path):
+    refused(doctored("pages", members), tmp_path)
+
+
+@pytest.mark.parametrize("path", ["file.name", "query", "model.method", "horizon", "learning"])
+def test_what_is_not_confirmed_is_not_shown(path, doctored, tmp_path):
+    report(doctored("pages", {path: LIE}), tmp_path / "page.html")
+    assert "ZZZ" not in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("name", [b"x\xff.parquet", b"x\xff.csv", "x\u202elmth.parquet".encode(), b"x\n.parquet"])
+def test_names_of_files_are_plain_on_a_page_or_refused(name, world, tmp_path):
+    """Not UTF-8, or turning about what stands around them: the page says it in escapes."""
+    import os
+    import shutil
+
+    from dphmm.storage.tables import read_table, write_table
+
+    source, target = world("pages") / "released.parquet", os.fsdecode(os.fsencode(tmp_path / "in") + name)
+    shutil.copy(f"{source}.privacy.json", f"{target}.privacy.json")
+    if target.endswith(".csv"):
+        write_table(tmp_path / "plain.csv", read_table(source))
+        (tmp_path / "plain.csv").rename(target)
+    else:
+        shutil.copy(source, target)
+    code = 2 if name == b"x\xff.parquet" else 0
+    result = run("report", target, "--model", world("pages") / "model.npz", "-o", tmp_path / "page.html", code=code)
+    if code:
+        assert "a name in UTF-8" in result.stderr and result.stderr.count("\n") == 1
+        return
+    (title,) = re.findall("<title>(.*?)</title>", (tmp_path / "page.html").read_text(), re.S)
+    assert title.isprintable() and "What was released: inx" in title
+
+
+def test_a_title_that_is_no_text_is_refused(world, tmp_path):
+    assert "--title" in refused(world("pages"), tmp_path, "--title", "x\udcff")
+
+
+@pytest.fixture(scope="module")
+def oddest(tmp_path_factory):
+    """A page with the truth, and without."""
+    folder = odd(tmp_path_factory.mktemp("odd"))
+    more = ("--truth", folder / "walks.csv", "--smoothed", folder / "smoothed.parquet")
+    report(folder, folder / "odd.owner.html", *more, "--policy", folder / "policy.json")
+    report(folder, folder / "odd.html")
+    return folder
+
+
+def test_pictures_with_the_oddest_names(oddest, tmp_path):
+    pytest.importorskip("matplotlib")
+    for number, user in enumerate(("$\\frac{$", "__proto__", "W" * 200)):
+        figures = ("--figures", tmp_path / str(number), "--user", user)
+        report(oddest, tmp_path / f"{number}.html", *figures, "--policy", oddest / "policy.json")
+        assert (tmp_path / str(number) / "map.svg").exists()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with running(find_browser()) as started:
+        yield started
+
+
+def quiet(tab, path):
+    assert tab.complaints() == []
+    assert [url for url in tab.requests() if not url.startswith("data:")] == [path.resolve().as_uri()]
+
+
+_EVERY_STEP = """(() => {
+  const found = [], by = (id) => document.getElementById(id);
+  for (const option of by("subject").options) {
+    by("subject").value = option.value;
+    by("subject").onchange();
+    for (let row = 0; row <= Number(by("step").max); row++) {
+      by("step").value = row;
+      by("step").oninput();
+      const facts = Object.fromEntries([...document.querySelectorAll("#facts dt")].map((term) =>
+        ["fact " + term.textContent, term.nextSibling.textContent]));
+      const [state, truth] = [facts["fact likeliest state"], facts["fact truth"] || null];
+      found.push([option.textContent, state, truth, by("said").textContent]);
+    }
+  }
+  return found;
+})()"""
+
+
+@in_browser
+@pytest.mark.parametrize("name", ["odd.html", "odd.owner.html"])
+def test_the_oddest_names_stand_as_they_are(name, oddest, browser):
+    tab = browser.open(oddest / name)
+    table = pq.read_table(oddest / "released.parquet").to_pandas()
+    told = tab.ask(_EVERY_STEP)
+    # Each subject's third row was in the state of its own name.
+    truly = {user: f"{user}, at {answers_of(oddest)[user]}" for user in ODD}
+    assert [(user, state) for user, state, *_ in told] == list(zip(table.user, table.estimate, strict=True))
+    assert all(said.endswith(f"likeliest state {state}.") for _, state, _, said in told)
+    shown = [truth for *_, truth, _ in told]
+    assert shown[2::3] == ([truly[user] for user in table.user[2::3]] if "owner" in name else [None] * len(ODD))
+    assert tab.ask(
+        "[window.bad, {}.polluted, document.querySelectorAll('img, iframe, main script, main style').length]"
+    ) == [None, None, 0]
+    quiet(tab, oddest / name)
+
+
+def answers_of(folder):
+    import dphmm
+
+    space = dphmm.load_model(folder / "model.npz").space
+    return {name: f"{answer[0]:g}" for name, answer in zip(space.names, space.answers, strict=True)}
+
+
+#: What escaping might one day let through.
+INJECTED = (
+    "<img src='http://evil.example/1' onerror='window.bad=1'>",
+    "<svg onload='window.bad=1'><animate onbegin='window.bad=1' attributeName=x dur=1s></svg>",
+    "<iframe srcdoc='<script>parent.bad=1</script>'></iframe><iframe src='javascript:parent.bad=1'></iframe>",
+    "<iframe src='data:text/html,<script>parent.bad=1</script>'></iframe>",
+    "<object data='http://evil.example/2'></object><embed src='http://evil.example/3'>",
+    "<link rel=stylesheet href='http://evil.example/4'><link rel=prefetch href='http://evil.example/5'>",
+    "<link rel=modulepreload href='http://evil.example/5b'>",
+    "<style>body{background:url(http://evil.example/6)}</style><p style='background:url(http://evil.example/7)'>",
+    "<base href='http://evil.example/'><script src='x.js'></script><script type=module>window.bad=1</script>",
+    "<script nonce=''>window.bad=1</script><script type=importmap>{}</script>",
+    "<video autoplay><source src='http://evil.example/8' onerror='window.bad=1'></video>",
+    "<audio src='//evil.example/9' autoplay onerror='window.bad=1'></audio>",
+    "<body onload='window.bad=1'><input autofocus onfocus='window.bad=1'><details open ontoggle='window.bad=1'>",
+    "<math><mtext><script>window.bad=1</script></math>",
+    "<div><template shadowrootmode=open><script>window.bad=1</script></template></div>",
+    "<meta http-equiv=Content-Security-Policy content=\"script-src 'unsafe-inline' *\"><script>window.bad=1</script>",
+)  # fmt: skip
+
+
+@in_browser
+@pytest.mark.parametrize("number", range(len(INJECTED)))
+def test_the_page_s_policy_stops_what_escaping_lets_through(number, oddest, browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text((oddest / "odd.html").read_text().replace("<main>", "<main>" + INJECTED[number]))
+    tab = browser.open(path)
+    assert tab.ask("new Promise((done) => setTimeout(() => done(window.bad === undefined), 150))")
+    # What is asked for and then forbidden never leaves: the browser says so.
+    forbidden = {
+        e["params"]["requestId"]
+        for e in tab.events
+        if e["method"] == "Network.loadingFailed" and e["params"].get("blockedReason") == "csp"
+    }
+    asked = [e["params"] for e in tab.events if e["method"] == "Network.requestWillBeSent"]
+    assert not [a["request"]["url"] for a in asked if "evil" in a["request"]["url"] and a["requestId"] not in forbidden]
+
+
+@in_browser
+def test_the_watch_for_injections_can_fail(oddest, browser, tmp_path):
+    """Without the policy the same things run and ask."""
+    path = tmp_path / "page.html"
+    page = re.sub(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", "", (oddest / "odd.html").read_text(), count=1)
+    path.write_text(page.replace("<main>", "<main>" + INJECTED[0]))
+    tab = browser.open(path)
+    tab.until(lambda: tab.ask("window.bad === 1"))
+    assert any("evil.example" in url for url in tab.requests())
+
+
+@in_browser
+def test_links_and_markup_of_texts_do_nothing(oddest, browser, tmp_path):
+    path = tmp_path / "page.html"
+    link = "<a id=go href='javascript:window.bad=1'>go</a>"
+    link += "<form action='http://evil.example/'><button id=b>x</button></form>"
+    path.write_text((oddest / "odd.html").read_text().replace("<main>", f"<main>{link}"))
+    tab = browser.open(path)
+    tab.click("#go")
+    tab.click("#b")
+    assert tab.ask("window.bad === undefined") and tab.ask("location.href") == path.resolve().as_uri()
+    # Were a script of the page itself ever to make markup of a text, it would be stopped too.
+    for sink in ("document.body.innerHTML = '<b>x</b>'", "document.write('x')"):
+        tried = f"(() => {{ try {{ {sink}; return 'done'; }} catch (error) {{ return 'stopped'; }} }})()"
+        assert tab.ask(tried) == "stopped"
+
+
+def extreme(folder, column, values):
+    """A released file with other values in a column, and the hash of the file in its statement."""
+    import hashlib
+
+    path = folder / "released.parquet"
+    table = pq.read_table(path)
+    at = table.column_names.index(column)
+    pq.write_table(table.set_column(at, table.schema.field(at), values(table)), path)
+    beside = folder / "released.parquet.privacy.json"
+    statement = json.loads(beside.read_text())
+    statement["file"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    beside.write_text(json.dumps(statement))
+
+
+def _times(first):
+    begins = first // (300 * 10**6) * 300 * 10**6
+    return lambda table: pa.array(begins + (table["step"].to_numpy() - 1) * 300 * 10**6, pa.timestamp("us", "UTC"))
+
+
+def _all(value):
+    return lambda table: pa.array([value] * len(table))
+
+
+def _last_steps(table):
+    return pa.array(np.arange(len(table)) + 2**53 - len(table))
+
+
+UNDISCLOSED = {"policy.parameters": None, "policy.kind": "edges", "policy.sha256": "0" * 64}
+EXTREMES = {
+    "the last times": ("grid", {}, "t", _times(2**63 - 10**12)),
+    "the first times": ("grid", {}, "t", _times(-(2**63) + 10**12)),
+    "five digits of a year": ("grid", {}, "t", _times(253402300800 * 10**6)),
+    "answers at the end of floats": ("pages", {}, "z_0", _all(2.0**53)),
+    "steps at the end of floats": ("pages", {}, "step", _last_steps),
+    "sums beyond floats": ("pages", {**UNDISCLOSED, "totals.cost_sum": "1e400"}, "cost", _all(1e308)),
+    "costs near nothing": ("pages", {**UNDISCLOSED, "totals.cost_sum": "1"}, "cost", _all(5e-324)),
+}
+
+
+@in_browser
+@pytest.mark.parametrize("name", EXTREMES)
+def test_the_farthest_numbers_leave_the_page_whole(name, doctored, browser, tmp_path):
+    world, members, column, values = EXTREMES[name]
+    folder = doctored(world, members)
+    extreme(folder, column, values)
+    with soon():
+        report(folder, tmp_path / "page.html")
+    tab = browser.open(tmp_path / "page.html")
+    assert tab.ask("!document.getElementById('explorer').hidden")
+    tab.ask("document.getElementById('step').focus()")
+    tab.press("End", 35)
+    assert re.match(r"Step \d+ \((\d+) of \1\)", tab.ask("document.getElementById('when').textContent"))
+    paths = tab.ask("[...document.querySelectorAll('path')].map((path) => path.getAttribute('d')).join()")
+    assert not re.search("NaN|Infinity", paths)
+    quiet(tab, tmp_path / "page.html")

@@ -1,0 +1,324 @@
+"""Releases with the optimal table: the whole way from a policy to a ledger, an audit and a command.
+
+Claims: every required pair of a plan (policy edges between possible states however they are answered, joins, partners)
+loses at most ε by enumeration in fractions of the rows that are drawn from, and every plan state has such a pair; what
+comes out is an answer of the plan, and beliefs are Bayes' rule on its integers; the stated cost bounds every two
+states; plans are hashed over the weights and resumed under them alone; an audit that reads the integers for itself
+acquits, and convicts a doctored table. It would fail for a table that forgets surrogates or joins, a belief of another
+law, a hash of ε and name alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.accounting.pairs import losses_between
+from dphmm.audit import sample_plan, sequence_loss, verify
+from dphmm.audit.required import Clique, required_pairs
+from dphmm.batch import Batch
+from dphmm.errors import InvalidInput, Unprotectable
+from dphmm.mechanisms import OptimalTable, table
+from dphmm.session.degrees import plan_degrees
+from dphmm.session.drawing import draw_many
+from dphmm.session.options import Options
+from dphmm.session.planner import Planner
+from dphmm.states.trajectory import Trajectories
+from naive_table import exp_below
+from running_example import ANSWERS, EDGES_3B
+
+UNIFORM = dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6))
+POLICY = dphmm.policy.from_edges(EDGES_3B, 6)
+SPACE = dphmm.StateSpace(ANSWERS)
+NAME = OptimalTable.name
+
+
+def session(epsilon=2, policy=POLICY, space=SPACE, model=UNIFORM, **options):
+    options = {"bits": dphmm.ReplayBits(1), "subject": "s", "mechanism": NAME, **options}
+    return dphmm.ReleaseSession(model, policy, space, epsilon, **options)
+
+
+def ratio(plan, a, b):
+    """The largest quotient of the probabilities of any answer from two states, in fractions."""
+    law = plan.mechanisms[0].law
+    points = [tuple(p) for p in law.points.tolist()]
+    rows = [law.weights[points.index(tuple(plan.image[s].tolist()))].tolist() for s in (a, b)]
+    shares = [[Fraction(w, sum(row)) for w in row] for row in rows]
+    return max(max(x / y, y / x) for x, y in zip(*shares, strict=True))
+
+
+def pairs_of(policy, plan):
+    for group in required_pairs(policy, plan):
+        if isinstance(group, Clique):
+            yield from itertools.combinations(group.members.tolist(), 2)
+        else:
+            yield from zip(group.a.tolist(), group.b.tolist(), strict=True)
+
+
+def worlds():
+    """Spaces with equal answers, policies that leave states alone, δ-sets, partners of other queries, flat answers."""
+    rng = np.random.default_rng(5)
+    for number in range(24):
+        n = int(rng.integers(3, 10))
+        points = rng.integers(-2, 3, (n, 1 + number % 3))
+        if number % 4 == 3:
+            points[:, 1:] = 0
+        space = dphmm.StateSpace(points)
+        pairs = [tuple(p) for p in itertools.combinations(range(n), 2) if rng.random() < 0.3]
+        policies = [dphmm.policy.from_edges(pairs, n), dphmm.policy.radius(space, 1), dphmm.policy.complete(n)]
+        policy = policies[number % 3]
+        support = rng.random(n) < 0.8
+        support[:2] = True
+        chosen = support & (rng.random(n) < 0.7)
+        chosen[0] = True
+        partners = np.array([[0, 1]]) if number % 5 == 0 else np.zeros((0, 2), dtype=np.int64)
+        epsilon = Fraction([1, 2, 5, 15][number % 4])
+        yield policy, space, epsilon, support, chosen if number % 2 else support, partners
+
+
+def planned():
+    for policy, space, epsilon, support, chosen, partners in worlds():
+        for flat in ("thicken", "allow"):
+            options = Options.checked(epsilon, dimension=space.dimension, mechanism=NAME, flat=flat)
+            try:
+                plan = Planner(policy, space, options).plan(support, chosen, partners)
+            except Unprotectable:
+                continue
+            if not plan.constant:
+                yield policy, space, plan
+
+
+def test_every_required_pair_of_random_plans_keeps_epsilon_and_everybody_has_one():
+    seen = 0
+    for policy, _, plan in planned():
+        most = exp_below(plan.epsilon)
+        pairs = list(pairs_of(policy, plan))
+        assert all(ratio(plan, a, b) <= most for a, b in pairs)
+        support = plan.constraint.support
+        hidden = {a for pair in pairs for a in pair}
+        assert set(np.flatnonzero(support).tolist()) <= hidden
+        for a, b in itertools.combinations(np.flatnonzero(support).tolist(), 2):
+            assert ratio(plan, a, b) <= exp_below(plan.cost)
+        seen += len(pairs)
+    assert seen > 200
+
+
+def test_the_audit_acquits_random_plans_and_finds_their_degrees():
+    for policy, space, plan in planned():
+        found = verify(plan, policy, space)
+        assert found.findings == () and found.loss <= plan.epsilon and found.cost <= plan.cost
+        most, support = exp_below(plan.epsilon), np.flatnonzero(plan.constraint.support).tolist()
+        degrees = [sum(ratio(plan, a, b) <= most for b in support) for a in support]
+        assert found.degrees[support].tolist() == degrees == plan_degrees(plan)[support].tolist()
+        assert min(degrees) >= 2 and plan.narrows_support is False
+
+
+def doctored(plan, change):
+    """The plan with a table that was changed after it had been certified."""
+    own = plan.mechanisms[0]
+    weights = own.law.weights.copy()
+    change(weights)
+    other = OptimalTable.__new__(OptimalTable)
+    other.__dict__.update({k: v for k, v in own.__dict__.items() if k not in ("_sampler", "_losses")})
+    other._law = replace(own.law, weights=weights)
+    return replace(plan, mechanisms=(other,))
+
+
+def moved(row, start, end, share):
+    def change(weights):
+        part = int(weights[row][start] * share)
+        weights[row][start] -= part
+        weights[row][end] += part
+
+    return change
+
+
+def lost_row(weights):
+    weights[2] = weights[2] * 2
+
+
+def lost_answer(weights):
+    weights[:, 4] += weights[:, 0]
+    weights[:, 0] = 0
+
+
+@pytest.mark.parametrize(
+    "change", [moved(1, 1, 0, Fraction(9, 10)), moved(4, 4, 5, Fraction(1, 2)), lost_row, lost_answer]
+)
+def test_the_audit_convicts_a_table_that_was_changed(change):
+    plan = session().plan
+    assert not verify(plan, POLICY, SPACE).convicted
+    assert verify(doctored(plan, change), POLICY, SPACE).convicted
+
+
+def test_the_audit_convicts_a_cost_below_what_two_states_lose():
+    plan = session().plan
+    assert not verify(replace(plan, cost=plan.cost), POLICY, SPACE).convicted
+    assert verify(replace(plan, cost=plan.cost - Fraction(1, 2**38)), POLICY, SPACE).convicted
+
+
+def test_the_audit_convicts_an_edge_that_the_table_does_not_keep():
+    """The plan was made for another policy than the one it is judged by."""
+    found = verify(session().plan, POLICY.union(dphmm.policy.from_edges([(0, 5)], 6)), SPACE)
+    assert found.convicted and found.worst.kind == "policy" and {found.worst.a, found.worst.b} == {0, 5}
+
+
+def test_black_box_samples_acquit():
+    assert not sample_plan(session().plan, POLICY, SPACE, draws=20_000, bits=dphmm.ReplayBits(3)).convicted
+
+
+def test_it_is_chosen_by_name_and_never_by_auto():
+    plan = session().plan
+    assert plan.mechanism == NAME and plan.mechanisms[0].epsilon == 2
+    assert session(mechanism="auto").plan.mechanism != NAME
+    assert "optimal-table" in repr(plan)
+
+
+def test_only_answers_of_the_plan_come_out_and_beliefs_are_bayes_rule():
+    own = session()
+    plan = own.plan
+    law = plan.mechanisms[0].law
+    release = own.release(3)
+    z = tuple(release.z_lattice.tolist())
+    assert z in {tuple(p) for p in plan.image.tolist()} and release.mechanism == NAME
+    points = [tuple(p) for p in law.points.tolist()]
+    likelihood = [law.weights[points.index(tuple(f))][points.index(z)] for f in plan.image.tolist()]
+    exact = [float(Fraction(w, sum(likelihood))) for w in likelihood]
+    np.testing.assert_allclose(own.posterior.probability, exact, rtol=1e-9)
+    assert own.posterior.support.all() and np.isfinite(release.estimate).all()
+
+
+def test_many_draws_are_as_many_single_ones():
+    plan = session().plan
+    states = np.array([0, 5, 2, -1, 3, 3, 1, -1, 4] * 5)
+    one, many = dphmm.ReplayBits(4), dphmm.ReplayBits(4)
+    lowest = int(np.argmax(plan.constraint.plan))
+    singly = [plan.draw(s if s >= 0 else lowest, one) for s in states.tolist()]
+    assert list(map(tuple, draw_many(plan, states, many).tolist())) == singly
+    assert one.uint64(3).tolist() == many.uint64(3).tolist()
+
+
+@pytest.mark.parametrize("constraint", ["support", "delta=0.1"])
+def test_a_batch_writes_what_a_session_writes(constraint):
+    names = np.array([SPACE.names[s] for s in (0, 1, 2, 5)], dtype=object)
+    made = Batch(UNIFORM, POLICY, SPACE, 2, mechanism=NAME, constraint=constraint, bits=dphmm.ReplayBits(1))
+    released = [row for chunk in made.run(Trajectories.from_labels(["a"] * 4, state=names)) for row in chunk]
+    own = session(subject="a", constraint=constraint)
+    singly = [own.release(state) for state in (0, 1, 2, 5)]
+    for row, alone in zip(released, singly, strict=True):
+        assert row.release.z.tolist() == alone.z.tolist() and row.release.mechanism == NAME
+        np.testing.assert_allclose(row.release.estimate, alone.estimate)
+
+
+def test_a_belief_follows_flat_answers_without_excluding_anybody():
+    """flat="allow" is about noise: a table has no direction, and every state stays possible."""
+    space = dphmm.StateSpace(np.array([[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]]))
+    policy = dphmm.policy.from_edges([(0, 1), (1, 2), (3, 4), (4, 5)], 6)
+    own = session(space=space, policy=policy, flat="allow")
+    assert own.plan.hulls[0].rank == 1 and not own.plan.narrows_support
+    for state in (0, 1, 5):
+        own.release(state)
+        assert own.posterior.support.all()
+    assert not verify(own).convicted
+    assert session(space=space, policy=policy, flat="refuse").release(0).mechanism == NAME
+
+
+def test_an_answer_that_is_none_of_the_table_s_is_refused_in_one_line():
+    own = session()
+    assert not own.plan.still_possible(np.array([77, 0])).any()
+    with pytest.raises(InvalidInput, match="excludes every possible state"):
+        own._position.posterior(own.plan, np.array([77, 0]))
+
+
+@pytest.fixture
+def another_solver(monkeypatch):
+    """As on another machine: the program ends elsewhere, here nearer to a law that depends on nothing."""
+
+    def become():
+        table._cache.clear()
+        solve = table.optimum
+
+        def elsewhere(problem, epsilon):
+            found = solve(problem, epsilon)
+            return replace(found, law=0.9 * found.law + 0.1 / len(found.law))
+
+        monkeypatch.setattr(table, "optimum", elsewhere)
+
+    yield become
+    table._cache.clear()
+
+
+def test_a_session_is_resumed_under_its_own_weights_or_not_at_all(tmp_path, another_solver):
+    path = tmp_path / "ledger.db"
+    with dphmm.open_ledger(path) as ledger:
+        own = session(ledger=ledger)
+        kept = [own.release(state).z_lattice.tolist() for state in (3, 1)]
+        record = json.loads(ledger.plan(own.release(0, t=2).plan_hash).description)
+        assert record["mechanisms"][0]["weights"] == own.plan.mechanisms[0].law.digest
+    table._cache.clear()
+    with dphmm.open_ledger(path) as ledger:
+        resumed = dphmm.ReleaseSession.resume(ledger, "s", UNIFORM, POLICY, SPACE)
+        assert resumed.t == 3 and resumed.release(0, t=1).z_lattice.tolist() == kept[0]
+        before = resumed.plan.hash
+    another_solver()
+    assert session().plan.hash != before
+    with dphmm.open_ledger(path) as ledger:
+        with pytest.raises(InvalidInput, match="made from the record"):
+            dphmm.ReleaseSession.resume(ledger, "s", UNIFORM, POLICY, SPACE)
+        assert len(ledger.entries("s", "state")) == 2
+
+
+def test_two_queries_of_a_subject_keep_each_other_s_partners():
+    other = dphmm.StateSpace(ANSWERS[:, :1])
+    ledger = dphmm.accounting.MemoryLedger()
+    first = session(ledger=ledger, query="place")
+    first.release(0)
+    second = session(ledger=ledger, query="east", space=other)
+    plan = second.plan
+    assert plan.given_partners.tolist() == [[0, 1]]
+    assert ratio(plan, 0, 1) <= exp_below(2)
+    second.release(0)
+
+
+def test_delta_sets_take_it_too():
+    made = session(constraint="delta=0.4")
+    assert int(made.plan.constraint.plan.sum()) < 6
+    made.release(3)
+    assert not verify(made).convicted
+
+
+def test_histories_lose_what_is_charged_at_most():
+    found = sequence_loss(UNIFORM, POLICY, SPACE, 2, 3, mechanism=NAME)
+    assert not found.convicted and found.worst == found.charged
+
+
+def test_what_accounting_takes_pairs_to_lose_is_not_below_what_they_lose():
+    for policy, _, plan in itertools.islice(planned(), 12):
+        n = len(plan.image)
+        i, j = (a.ravel() for a in np.meshgrid(np.arange(n), np.arange(n), indexing="ij"))
+        stated = losses_between(plan, i, j, n)
+        for a, b, loss in zip(i.tolist(), j.tolist(), stated.tolist(), strict=True):
+            assert loss == 0 if a == b else ratio(plan, a, b) <= exp_below(Fraction(loss))
+            assert a == b or loss <= math.log(ratio(plan, a, b)) + 1e-8
+        pairs = np.array(list(pairs_of(policy, plan)))
+        assert (losses_between(plan, pairs[:, 0], pairs[:, 1], n) <= float(plan.epsilon)).all()
+
+
+def test_components_and_what_is_too_large_are_refused_in_one_line():
+    with pytest.raises(
+        InvalidInput, match="scope: got component; expected global with mechanism optimal-table"
+    ) as caught:
+        session(scope="component")
+    assert "\n" not in str(caught.value)
+    many = dphmm.StateSpace(np.arange(500.0)[:, None])
+    chain = dphmm.MarkovModel(np.full(500, 1 / 500), np.full((500, 500), 1 / 500))
+    wide = session(model=chain, space=many, policy=dphmm.policy.radius(many, 3))
+    with pytest.raises(InvalidInput, match="answers: got 500 answers; expected at most 400"):
+        wide.release(3)
