@@ -34,7 +34,8 @@ def judged(chain: Chain, single: FloatArray) -> FloatArray:
         message = single[i - 1] + carried[i - 1]
         true = IncreaseCurve.of(back, possible)(message)
         assert carried[i] >= true * (1 - 1e-15), f"too little at tuple {i}: {carried[i]!r} for {true!r}"
-        room = 2 * error[i - 1] * math.expm1(min(message, 0.7)) + 1e-9 * true + 1e-15
+        hidden = 6e-11 * math.expm1(message) if message <= 12 else 0.0
+        room = 2 * error[i - 1] * math.expm1(min(message, 0.7)) + hidden + 1e-12 * true + 1e-15
         assert carried[i] <= true + room, f"too much at tuple {i}: {carried[i]!r} for {true!r}"
     return carried
 

@@ -59,11 +59,11 @@ def parquet_file(data: bytes, rng: random.Random) -> bytes:
         table = pq.read_table(io.BytesIO(data))
     except Exception:
         return bytes_anywhere(data, rng)
-    columns = (
-        dict(zip(table.column_names, table.columns, strict=True))
-        if len(set(table.column_names)) == table.num_columns
-        else {}
-    )
+    try:
+        names = table.column_names
+    except UnicodeDecodeError:  # spoiled before
+        return bytes_anywhere(data, rng)
+    columns = dict(zip(names, table.columns, strict=True)) if len(set(names)) == table.num_columns else {}
     if not columns:
         return bytes_anywhere(data, rng)
     name = rng.choice(list(columns))

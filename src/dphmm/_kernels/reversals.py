@@ -16,17 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm._kernels.compiled import kernel
-from dphmm._kernels.leakage import excess_of, improve
+from dphmm._kernels.leakage import improve
 from dphmm._kernels.recursion import OUTWARD
 
 #: What a tuple loses through the one before it: by a scan of its kernel; all of that; nothing.
 SCANNED, WHOLE, NOTHING = 0, 1, 2
 #: Weights further apart than this underflow; L rises by no more than its argument does.
 _FAR = 600.0
-#: What an overlap must have over the least that is enough, before a pair is passed by.
-_MARGIN = 2.0**-30
+#: A pair is passed by where its overlap, relative to what would be enough, lacks this at most: what that may hide is
+#: added. With larger losses nothing may be hidden, and an overlap must have as much more than enough.
+_LACKING = 2.0**-34
+_LARGE = 12.0
 #: For the rounding of logarithms below the limit, and of their sums.
 _ROUNDING = 2.0**-40
+#: For that of one logarithm near 0, and relative of others.
+_LAST_PLACES = 2.0**-49
 _MOST_DRIFT = 2.0**10
 _UNIT = 2.0**-53
 
@@ -60,7 +64,7 @@ def movements(
             if possible[t, x]:
                 slowest = min(slowest, laws[t, x] / laws[t - 1, x])
                 fastest = max(fastest, laws[t + 1, x] / laws[t, x])
-        falls[t] = max(0.0, math.log(fastest) - math.log(slowest)) + _ROUNDING
+        falls[t] = max(0.0, math.log(fastest) - math.log(slowest)) * (1.0 + _ROUNDING) + _LAST_PLACES
     return kinds, falls
 
 
@@ -87,7 +91,7 @@ def carry_back(
     width = np.diff(indptr).max()
     slack = (4 * width + 64) * _UNIT
     known, least = np.full((n, n), -math.inf), np.full(n, -math.inf)
-    q, d = np.zeros(width), np.zeros(n)
+    entries, made, d = np.zeros(len(data)), np.zeros(n, dtype=np.int64), np.zeros(n)
     rho, best, fallen = 0.0, (0, 0), 0.0
     for i in range(1, len(laws)):
         message = single[i - 1] + carried[i - 1]
@@ -103,11 +107,16 @@ def carry_back(
         else:
             near, error, before = min(message, _FAR), errors[i - 1], rho
             s, e = -math.expm1(-near), math.exp(-near)
-            pair = (indptr, columns, data, laws[i - 1], laws[i], possible[i])
-            rho = _rho_of(pair, best, s, e, q, d)
-            fallen = (fallen + max(0.0, math.log1p(before) - math.log1p(rho)) + _ROUNDING) * OUTWARD
-            rho, best = _worst(pair, s, e, rho, best, _MARGIN + 4.0 * error, fallen, known, least, q, d)
-            found = math.log1p(rho) * (1.0 + slack) + 2.0 * error * (math.expm1(near) if near < 0.69 else 1.0)
+            rows = (indptr, columns, data, laws[i - 1], laws[i], possible[i], entries, made, i)
+            rho = _rho_of(rows, best, s, e, d)
+            lost = max(0.0, math.log1p(before) - math.log1p(rho))
+            fallen = (fallen + lost + _LAST_PLACES * (1.0 + math.log1p(before))) * OUTWARD
+            wrong = 4.0 * error + slack
+            lacking = _LACKING if near <= _LARGE else -_LACKING - wrong
+            rho, best = _worst(rows, s, e, rho, best, lacking, fallen, known, least, d)
+            hidden = (lacking + wrong) * max(0.0, math.expm1(near) - rho) if near <= _LARGE else 0.0
+            found = math.log1p(rho + hidden) * (1.0 + slack)
+            found += 2.0 * error * (math.expm1(near) if near < 0.69 else 1.0)
             carried[i] = min(message, found + (message - near))
 
 
@@ -118,21 +127,20 @@ def _worst(
     e: float,
     rho: float,
     best: tuple[int, int],
-    margin: float,
+    lacking: float,
     fallen: float,
     known: NDArray[np.float64],
     least: NDArray[np.float64],
-    q: NDArray[np.float64],
     d: NDArray[np.float64],
 ) -> tuple[float, tuple[int, int]]:
     """The largest rho over ordered pairs (d, q) of rows of a reversed kernel, and its pair, from one that is reached.
 
     ``known`` (n, n): log overlap, at a rho that was no larger, plus what had ``fallen`` by then. ``least`` (n,): of its
-    rows, no less than this. ``q``, ``d``: to work in; ``d`` zeros.
+    rows. ``d``: zeros, to work in.
     """
-    indptr, columns, _, _, _, possible = reversal
+    indptr, columns, possible = reversal[0], reversal[1], reversal[5]
     most = s / e
-    enough = _enough(s, e, rho, margin, fallen)
+    enough = _enough(s, e, rho, lacking, fallen)
     for i in range(len(known)):
         if 1.0 - rho / most <= _ROUNDING:
             return most, best
@@ -144,14 +152,14 @@ def _worst(
             if j == i or not possible[j]:
                 continue
             if known[i, j] < enough:
-                row, there = _row(reversal, j, q), columns[indptr[j] : indptr[j + 1]]
-                overlap = _overlap(there, row, d, rho)
+                row, there = _row(reversal, j), columns[indptr[j] : indptr[j + 1]]
+                excess, overlap = _parts(there, row, d, rho)
                 known[i, j] = math.log(overlap) + fallen - _ROUNDING if overlap > 0.0 else -math.inf
-                if s * excess_of(there, row, d, rho) > e * rho:
+                if s * excess > e * rho:
                     found = improve(there, row, d, s, e, rho)[0]
                     if found > rho:
                         rho, best = found, (i, j)
-                        enough = _enough(s, e, rho, margin, fallen)
+                        enough = _enough(s, e, rho, lacking, fallen)
             lowest = min(lowest, known[i, j])
         least[i] = lowest
         _clear(reversal, i, d)
@@ -159,43 +167,43 @@ def _worst(
 
 
 @kernel
-def _enough(s: float, e: float, rho: float, margin: float, fallen: float) -> float:
+def _enough(s: float, e: float, rho: float, lacking: float, fallen: float) -> float:
     """What is known of a pair must be at least this for it to be passed by."""
-    overlap = 1.0 - e * rho / s + margin
-    return math.log(overlap) + fallen + _ROUNDING if overlap < 1.0 else math.inf
+    overlap = 1.0 - e * rho / s
+    overlap = overlap * (1.0 - lacking) if lacking > 0.0 else overlap - lacking
+    return math.log(overlap) + fallen + _ROUNDING if 0.0 < overlap < 1.0 else math.inf
 
 
 @kernel
-def _rho_of(
-    reversal: Any, pair: tuple[int, int], s: float, e: float, q: NDArray[np.float64], d: NDArray[np.float64]
-) -> float:
+def _rho_of(reversal: Any, pair: tuple[int, int], s: float, e: float, d: NDArray[np.float64]) -> float:
     """The best rho of one pair of rows; 0 where one of them is impossible."""
-    indptr, columns, _, _, _, possible = reversal
+    indptr, columns, possible = reversal[0], reversal[1], reversal[5]
     i, j = pair
     if i == j or not (possible[i] and possible[j]):
         return 0.0
     _spread(reversal, i, d)
-    rho = improve(columns[indptr[j] : indptr[j + 1]], _row(reversal, j, q), d, s, e, 0.0)[0]
+    rho = improve(columns[indptr[j] : indptr[j + 1]], _row(reversal, j), d, s, e, 0.0)[0]
     _clear(reversal, i, d)
     return rho
 
 
 @kernel
-def _row(reversal: Any, y: int, q: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The law of the earlier tuple given the later one's value y, on the column of y; a view of ``q``."""
-    indptr, columns, data, before, after, _ = reversal
-    start = indptr[y]
-    row = q[: indptr[y + 1] - start]
-    for k in range(len(row)):
-        row[k] = before[columns[start + k]] * data[start + k] / after[y]
+def _row(reversal: Any, y: int) -> NDArray[np.float64]:
+    """The law of the earlier tuple given the later one's value y, on the column of y: computed once for each tuple."""
+    indptr, columns, data, before, after, _, entries, made, now = reversal
+    if made[y] != now:
+        made[y] = now
+        for k in range(indptr[y], indptr[y + 1]):
+            entries[k] = before[columns[k]] * data[k] / after[y]
+    row: NDArray[np.float64] = entries[indptr[y] : indptr[y + 1]]
     return row
 
 
 @kernel
 def _spread(reversal: Any, y: int, d: NDArray[np.float64]) -> None:
-    indptr, columns, data, before, after, _ = reversal
-    for k in range(indptr[y], indptr[y + 1]):
-        d[columns[k]] = before[columns[k]] * data[k] / after[y]
+    row, start = _row(reversal, y), reversal[0][y]
+    for k in range(len(row)):
+        d[reversal[1][start + k]] = row[k]
 
 
 @kernel
@@ -206,8 +214,12 @@ def _clear(reversal: Any, y: int, d: NDArray[np.float64]) -> None:
 
 
 @kernel
-def _overlap(columns: Any, q: NDArray[np.float64], d: NDArray[np.float64], rho: float) -> float:
-    total = 0.0
+def _parts(columns: Any, q: NDArray[np.float64], d: NDArray[np.float64], rho: float) -> tuple[float, float]:
+    """sum_x max(q_x - d_x - rho d_x, 0), and the overlap."""
+    excess = overlap = 0.0
     for k in range(len(q)):
-        total += min(q[k], (1.0 + rho) * d[columns[k]])
-    return total
+        below = d[columns[k]]
+        limit = rho * below
+        excess += max(q[k] - below - limit, 0.0)
+        overlap += min(q[k], below + limit)
+    return excess, overlap

@@ -40,11 +40,14 @@ def largest_rate(loss: Callable[[float], float], epsilon: Fraction, low: float, 
         near = goal * (1.0 - _NEAR) <= found <= goal
         return 0.0 if near else math.log(min(max(found, 1 / _LARGE), _LARGE) / goal)
 
-    least, most = math.log(low), math.log(high)
-    if looked_at(most, high) > goal:
-        if looked_at(least, low) > goal:
+    below, above = None, low
+    while looked_at(math.log(above), above) <= goal and above < high:
+        found = known[math.log(above)][1]
+        below, above = above, min(high, above * max(2.0, 1.1 * goal / found if found else math.inf))
+    if known[math.log(above)][1] > goal:
+        if below is None:
             raise ArithmeticError("the loss at the least rate is above epsilon")
-        brentq(over, least, most, xtol=1e-11, rtol=1e-13, maxiter=200)
+        brentq(over, math.log(below), math.log(above), xtol=1e-11, rtol=1e-13, maxiter=200)
     return max(rate for rate, found in known.values() if found <= goal)
 
 

@@ -114,10 +114,18 @@ def _sparse_entries(given: Any) -> Any:
     _check_dtype(given.dtype, "transition")
     try:
         if hasattr(given, "check_format"):
+            check_ends(given.indptr)
             given.check_format(full_check=True)
         return sparse.coo_array(given)
     except ValueError as error:
         raise InvalidInput("transition", f"a broken sparse matrix: {error}", "indices inside it") from None
+
+
+def check_ends(indptr: NDArray[Any]) -> None:
+    """Raise ValueError unless the index pointers (n + 1,) of a sparse matrix never fall."""
+    # scipy looks at the last of them first, and at no other where that is 0: it would then write out of bounds.
+    if (indptr[1:] < indptr[:-1]).any():
+        raise ValueError("indptr must be a non-decreasing sequence")
 
 
 def _dense_entries(given: Any) -> Any:

@@ -81,19 +81,15 @@ class Options:
 
     @classmethod
     def read(cls, written: Mapping[str, str], dimension: int) -> Options:
-        """The options that a ledger recorded."""
-        thickness = json.loads(written["thickness"])
-        return cls.checked(
-            written_fraction(written["epsilon"]),
-            dimension=dimension,
-            constraint=written["constraint"],
-            mechanism=written["mechanism"],
-            scope=written["scope"],
-            flat=written["flat"],
-            thickness=None if thickness is None else [written_fraction(t) for t in thickness],
-            protection=written["protection"],
-            start=written["start"],
-        )
+        """The options that a ledger recorded. Raises InvalidInput for others than `written` makes."""
+        try:
+            told = {name: written[name] for name in ("constraint", "mechanism", "scope", "flat", "protection", "start")}
+            epsilon, thickness = written_fraction(written["epsilon"]), json.loads(written["thickness"])
+            lengths = None if thickness is None else [written_fraction(t) for t in thickness]
+        except (KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError):
+            expected = "those of a ledger or a statement as dphmm wrote it"
+            raise InvalidInput("options", "some missing, or not as they are written", expected) from None
+        return cls.checked(epsilon, dimension=dimension, thickness=lengths, **told)
 
 
 def _thickness(thickness: Exact | Sequence[Exact] | None, dimension: int) -> tuple[Fraction, ...] | None:

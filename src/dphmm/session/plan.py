@@ -147,7 +147,7 @@ def given_partners(record: PlanRecord) -> IntArray:
 def _pairs(record: PlanRecord, name: str) -> IntArray:
     try:
         pairs: IntArray = np.array(json.loads(record.description)[name], dtype=np.int64).reshape(-1, 2)
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         came = f"a damaged description of plan {record.hash[:12]}"
         raise InvalidInput("ledger", came, "a ledger as dphmm wrote it") from None
     return pairs

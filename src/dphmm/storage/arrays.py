@@ -170,7 +170,10 @@ def _decoded(path: Path, name: str, content: bytes) -> NDArray[Any]:
     header = _HEADER.fullmatch(content[10:start])
     if content[:8] != b"\x93NUMPY\x01\x00" or header is None:
         raise InvalidInput(str(path), f"{name!r}, which is no plain array", "numbers and text only")
-    dtype = np.dtype(header[1].decode())
+    try:
+        dtype = np.dtype(header[1].decode())
+    except TypeError:
+        raise InvalidInput(str(path), f"{name!r} of an unknown type", "numbers and text only") from None
     shape = tuple(int(length) for length in header[3].split(b",") if length.strip())
     if math.prod(shape) * dtype.itemsize != len(content) - start:
         raise InvalidInput(str(path), f"{name!r} of another size than it says", "a model file")

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from dphmm._kernels.hmm_lanes import Matrix
 from dphmm.errors import InvalidInput
+from dphmm.markov.stochastic import check_ends
 from dphmm.types import FloatArray
 
 #: How far a sum of probabilities may be from 1: arrays that went through float32 are.
@@ -131,6 +132,7 @@ def _sparse(given: Any, n_states: int) -> Any:
     try:
         # Before anything is converted: compiled code trusts the index arrays.
         if hasattr(given, "check_format"):
+            check_ends(given.indptr)
             given.check_format(full_check=True)
         matrix = sparse.csr_array(given, dtype=np.float64, copy=True)
     except (ValueError, IndexError):

@@ -33,7 +33,9 @@ def check_contents(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute("ROLLBACK")
     if dangling is not None:
         raise DphmmError(f"ledger {path.name}: a row of {dangling[0]} has lost what it refers to")
-    for subject in sorted({*counted, *stored}):
+    for subject in sorted({*counted, *stored}, key=str):
+        if not isinstance(subject, str):
+            raise DphmmError(f"ledger {path.name}: a subject whose name is no text: restore its latest copy")
         if counted.get(subject, EMPTY) != stored.get(subject, EMPTY):
             raise DphmmError(f"ledger {path.name}: the account of {quoted(subject)} is not that of its releases")
 
