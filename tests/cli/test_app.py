@@ -43,6 +43,11 @@ def test_deliberate_errors_are_one_line_and_a_code(monkeypatch, error, code):
     assert result.stderr.count("\n") == 1
 
 
+def test_a_full_disk_is_named_with_what_to_do(monkeypatch):
+    told = outcome(monkeypatch, OSError(28, "No space left on device", "out.parquet")).stderr
+    assert told.startswith("error: out.parquet: No space left on device; ") and "--resume" in told
+
+
 def test_an_unknown_exception_is_a_bug_and_stays_one(monkeypatch):
     result = outcome(monkeypatch, ZeroDivisionError("ours"))
     assert isinstance(result.exception, ZeroDivisionError)

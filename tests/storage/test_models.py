@@ -303,8 +303,9 @@ def test_saving_is_all_or_nothing(model, path, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as refused:
         save_model(MarkovModel([1, 0], np.eye(2)), path)
+    assert refused.value.filename == str(path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.npz"]
     with pytest.raises(InvalidInput, match="a folder that exists"):

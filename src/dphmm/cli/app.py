@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -100,7 +101,9 @@ def _code(run: Any) -> int:
         return _line("interrupted", stopped_code(stop.__cause__ or stop))
     except OSError as error:
         # The machine refused: a full disk, a folder that went away. What was stored stays stored.
-        return _told(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", FAILED)
+        full = "; what a ledger holds stays: make room, and go on with --resume, or ask again with --force"
+        remedy = full if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        return _told(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}{remedy}", FAILED)
     except Exception:
         # A library may turn an interrupt inside it into an error of its own.
         stopped_by = asked_to_stop()

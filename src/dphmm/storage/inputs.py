@@ -88,5 +88,10 @@ def replacing(path: PathLike, *, private: bool = False) -> Iterator[Path]:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(final)
+    except OSError as error:
+        # What fails while it is written to does not say what it is.
+        if error.filename in (None, str(temporary)):
+            error.filename = str(final)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
