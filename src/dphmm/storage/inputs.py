@@ -90,7 +90,7 @@ def replacing(path: PathLike, *, private: bool = False) -> Iterator[Path]:
         temporary.replace(final)
     except OSError as error:
         # What fails while it is written to does not say what it is.
-        if error.filename in (None, str(temporary)):
+        if error.errno is not None and error.filename in (None, str(temporary)):
             error.filename = str(final)
         raise
     finally:
