@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from browser import MISSING, find_browser, running
 from dphmm.mechanisms import OptimalTable
 
 
@@ -70,10 +71,28 @@ def test_resume_goes_on(town, tmp_path, run, release_of, rows_of):
     assert rows_of(tmp_path / "released.csv") == first
 
 
-def test_a_page_with_hulls_and_a_scope_are_refused_in_one_line(town, table, tmp_path, run, release_of):
+def page_of(town, table, folder, run):
     arguments = ("report", table / "released.csv", "--model", town / "model.npz", "--policy", town / "radius.json")
-    told = run(*arguments, "-o", tmp_path / "report.html", code=2)
-    assert "optimal-table" in told.stderr and "hull" in told.stderr and len(told.stderr.strip().splitlines()) == 1
-    assert not (tmp_path / "report.html").exists()
+    run(*arguments, "-o", folder / "report.html")
+    return folder / "report.html"
+
+
+def test_its_page_has_no_plans_and_says_so(town, table, tmp_path, run):
+    page = page_of(town, table, tmp_path, run).read_text()
+    assert "no hull: their plans are neither made again nor drawn" in page and "optimal-table" in page
+
+
+@pytest.mark.skipif(find_browser() is None, reason=MISSING)
+def test_its_page_opens_without_a_complaint(town, table, tmp_path, run):
+    page = page_of(town, table, tmp_path, run)
+    with running(find_browser()) as browser:
+        tab = browser.open(page)
+        tab.ask("document.getElementById('step').focus()")
+        tab.press("End", 35)
+        assert "(12 of 12)" in tab.ask("document.getElementById('when').textContent")
+        assert tab.complaints() == []
+
+
+def test_a_scope_is_refused_in_one_line(town, tmp_path, run, release_of):
     told = run(*release_of(town, tmp_path), "--mechanism", OptimalTable.name, "--scope", "component", code=2)
     assert "--scope: got component" in told.stderr and len(told.stderr.strip().splitlines()) == 1

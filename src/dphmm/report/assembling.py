@@ -14,6 +14,7 @@ from dphmm.audit.replay import Answer
 from dphmm.batch import Progress
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.mechanisms import OptimalTable
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.content import ReleaseReport
 from dphmm.report.timeline import Timeline, Told, remade
@@ -24,6 +25,11 @@ from dphmm.states.space import StateSpace
 
 #: Rows that a page carries step by step, all subjects together: a few megabytes.
 MOST_ROWS = 15_000
+#: Pages draw whom a state hides among as a hull.
+_TABLES = (
+    "The answers are those of tables, which have no hull: their plans are neither made again nor drawn on this page; "
+    "dphmm audit checks them."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +53,7 @@ def release_report(
     progress: Progress | None = None,
     **parts: Any,
 ) -> tuple[ReleaseReport, list[Plan]]:
-    """The report of a released file, and the plans of its first explored subject (none without a policy).
+    """The report of a released file, and the plans of its first explored subject (none without a policy, nor of tables).
 
     ``users``: whom to look at step by step, in this order; by default the first ones, as many as fit. ``ledger``: where
     the releases were stored; each explored row must be in it. ``parts``: truth, smoothed, notes and whatever else a
@@ -57,9 +63,10 @@ def release_report(
     than these public data make, and a ledger that does not hold it.
     """
     chosen, note = _chosen(file, users)
+    tables = made.options is not None and made.options.mechanism == OptimalTable.name
     told = [_told(user, rows, file, ledger, made) for user, rows in chosen]
     timeline, plans = None, list[Plan]()
-    if made.policy is not None and made.options is not None:
+    if made.policy is not None and made.options is not None and not tables:
         planner = Planner(made.policy, made.space, made.options)
         timeline, plans = remade(told, made.model, planner, ledger, progress)
         _require_spent(file, timeline)
@@ -75,7 +82,8 @@ def release_report(
         timeline=timeline,
         **parts,
     )
-    return (replace(report, notes=[*report.notes, note]) if note else report), plans
+    told_apart = [one for one in (note, _TABLES if tables else "") if one]
+    return replace(report, notes=[*report.notes, *told_apart]), plans
 
 
 def _require_spent(file: ReleasedFile, timeline: Timeline) -> None:
