@@ -88,7 +88,8 @@ def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str,
 
 
 def _summary(document: Mapping[str, Any]) -> list[Row]:
-    plans = "not shown: no policy was given, or tables" if document["plans"] is None else f"{document['plans']}, made again"
+    made = document["plans"]
+    plans = "not shown: no policy was given, or tables" if made is None else f"{made}, made again"
     rows = [
         ("rows", f"{document['rows']:,} of {document['subjects']:,} subjects"),
         ("step by step", f"{document['rows_step_by_step']:,} rows of {document['subjects_step_by_step']:,} subjects"),
