@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import time
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from dphmm.cli import termination
 from dphmm.cli.app import app
 from dphmm.cli.outcomes import Interrupted, Terminated
 from dphmm.cli.termination import answered_like_an_interrupt
@@ -32,6 +35,41 @@ def test_a_second_signal_does_not_disturb_the_tidying_up():
         with pytest.raises(Terminated):
             os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Freed:
+    """Something that is freed just when a signal comes."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __del__(self):
+        signal.raise_signal(self.number)
+
+
+@pytest.mark.parametrize(("number", "stop"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
+def test_a_signal_while_an_object_is_freed_is_not_lost(number, stop):
+    with answered_like_an_interrupt(), pytest.raises(stop):
+        signal.signal(signal.SIGINT, termination._interrupt)
+        del (freed := [Freed(number)])[0]
+        assert not freed
+        time.sleep(5)
+
+
+def test_other_errors_while_an_object_is_freed_are_told(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    with answered_like_an_interrupt():
+        del (freed := [Broken()])[0]
+        assert not freed
+    assert [lost.exc_type for lost in told] == [ZeroDivisionError]
+
+
+class Broken:
+    """Something that cannot be freed without an error."""
+
+    def __del__(self):
+        raise ZeroDivisionError
 
 
 def test_what_is_ignored_stays_ignored(monkeypatch):

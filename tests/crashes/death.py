@@ -10,10 +10,12 @@ import os
 import random
 import signal
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 WORDS = 3
@@ -24,9 +26,10 @@ class Death:
     """One way to die.
 
     ``kind`` is "none", "delay" (killed from outside after ``seconds``), "statement" (itself, before its n-th SQL
-    statement), "point" (before the n-th statement that begins with ``name``) or "syscall" (before its n-th call
-    that writes; with ``error`` that call fails instead). ``signal`` is what is sent. One that Python handles must not
-    be sent at a statement: SQLite's trace swallows what a handler raises.
+    statement), "point" (before the n-th statement that begins with ``name``), "call" (at the n-th place where
+    Python looks for signals in the function ``name``, file.py:function) or "syscall" (before its n-th call that writes; with ``error`` that call fails
+    instead). ``signal`` is what is sent. One that Python handles must not be sent at a statement: SQLite's trace
+    swallows what a handler raises.
     """
 
     kind: str = "none"
@@ -67,6 +70,8 @@ def arm(death: Death) -> None:
     """Make this process die at its SQL statement, or list its statements in ``death.seen``."""
     if death.kind in ("statement", "point"):
         _on_statements(_Countdown(death))
+    elif death.kind == "call":
+        sys.setprofile(_Calls(death))
     elif death.kind == "record":
         _on_statements(_Record(Path(death.seen)))
 
@@ -85,6 +90,21 @@ class _Countdown:
             return
         self.left -= 1
         if self.left == 0:
+            os.kill(os.getpid(), self.signal)
+
+
+class _Calls:
+    def __init__(self, death: Death) -> None:
+        self.left, self.name, self.signal = death.n, death.name, death.signal
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        # Between calls Python does not look whether a signal came.
+        code = frame.f_code
+        if event not in ("call", "c_return") or not f"{code.co_filename}:{code.co_name}".endswith(self.name):
+            return
+        self.left -= 1
+        if self.left == 0:
+            sys.setprofile(None)
             os.kill(os.getpid(), self.signal)
 
 

@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -118,6 +119,23 @@ def test_stopped_at_random(arena, folder, name, number, code):
     assert ended.code == 0, ended.errors
     assert not judge_final(autopsy.ledger_view(folder), reference, answers=False)
     assert len(releases(reference)) == ROWS
+
+
+OPENING = ["forks.py:watch", "connection.py:connect", "sqlite.py:_make_ready", "sqlite.py:__enter__"]
+CLOSING = ["sqlite.py:__exit__", "sqlite.py:close", "sqlite.py:_drop_connections"]
+
+
+@pytest.mark.parametrize("function", [*OPENING, *CLOSING])
+def test_stopped_while_the_ledger_opens_or_closes(arena, folder, function):
+    """At every place there where Python looks for signals: no log is left to whoever comes next."""
+    for n in count(1):
+        death = Death("call", n=n, name=f"ledger/{function}", signal=signal.SIGINT)
+        ended = FILE.start(arena, folder, death).finish()
+        if ended.code == 0:
+            break
+        assert (ended.code, ended.errors.count("\n")) == (130, 1), ended.errors
+        assert not (folder / "ledger.db-wal").exists(), (function, n)
+    assert n > 1, "nothing was stopped there"
 
 
 @traced

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,22 +21,26 @@ def answered_like_an_interrupt() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or before[signal.SIGTERM] is signal.SIG_IGN:
         yield
         return
+    others = sys.unraisablehook
+    sys.unraisablehook = lambda lost: _ask_for_the_lost(lost.exc_type) if _stops(lost.exc_type) else others(lost)
     signal.signal(signal.SIGTERM, _stop)
     if before[signal.SIGINT] is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
     finally:
+        sys.unraisablehook = others
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def asked_to_stop() -> KeyboardInterrupt | None:
     """The interrupt that was asked for, even where a library made another error of it."""
-    return _asked[0] if _asked else None
+    return _asked[0]() if _asked else None
 
 
-_asked: list[KeyboardInterrupt] = []
+#: The kind alone: an error that is kept keeps what every function on its way held, open files and ledgers too.
+_asked: list[type[KeyboardInterrupt]] = []
 #: Seconds until a signal that came while LLVM was at work is looked at again.
 _MOMENT = 0.02
 
@@ -44,8 +49,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     if _in_compiler(frame):
         _ask_again(number)
         return
-    _asked.append(KeyboardInterrupt())
-    raise _asked[-1]
+    _asked.append(KeyboardInterrupt)
+    raise KeyboardInterrupt
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -53,8 +58,21 @@ def _stop(number: int, frame: FrameType | None) -> None:
         _ask_again(number)
         return
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _asked.append(Terminated())
-    raise _asked[-1]
+    _asked.append(Terminated)
+    raise Terminated
+
+
+def _stops(kind: type[BaseException]) -> bool:
+    return issubclass(kind, KeyboardInterrupt)
+
+
+def _ask_for_the_lost(kind: type[BaseException]) -> None:
+    """Python forgets what is raised while it frees an object: an interrupt that came just then comes again."""
+    if issubclass(kind, Terminated):
+        signal.signal(signal.SIGTERM, _stop)
+        _ask_again(signal.SIGTERM)
+    else:
+        _ask_again(signal.SIGINT)
 
 
 def _in_compiler(frame: FrameType | None) -> bool:

@@ -57,15 +57,16 @@ class SqliteLedger:
     transactions.
     """
 
+    _write: sqlite3.Connection | None = None
+    _read: sqlite3.Connection | None = None
+
     def __init__(self, path: Path, timeout: float = 30.0) -> None:
         self.path = path
         self._timeout = timeout
         self._turn = Turn(timeout)
-        self._reading = threading.Lock()
+        self._reading = threading.RLock()
         self._closed = False
         self._pid = os.getpid()
-        self._write: sqlite3.Connection | None = None
-        self._read: sqlite3.Connection | None = None
         try:
             self._make_ready()
         except sqlite3.Error as error:
@@ -177,6 +178,11 @@ class SqliteLedger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        # Dropped before it was closed, by Ctrl-C for one. A connection refers to itself: left to the garbage
+        # collector, it would keep the log beside the file for as long as that takes.
+        self._drop_connections()
+
     def _begun(self) -> sqlite3.Connection:
         try:
             connection = self._writer()
@@ -259,5 +265,5 @@ class SqliteLedger:
             if connection is not None:
                 abandon(connection, self.path)
         self._write = self._read = None
-        self._turn, self._reading = Turn(self._timeout), threading.Lock()
+        self._turn, self._reading = Turn(self._timeout), threading.RLock()
         self._pid = os.getpid()
