@@ -219,7 +219,7 @@ def test_a_motion_that_changes_the_policy_the_prior_or_the_costs_ties_nothing():
 def test_states_of_a_policy_and_equal_answers():
     space = StateSpace(np.array([[0.0], [10.0], [10.0], [20.0], [30.0]]), pitch=10.0)
     policy = from_edges([(0, 1), (1, 2), (2, 3), (3, 4)], 5)
-    made = OptimalTable.for_policy(policy, space, 1, prior=[1, 2, 3, 4, 5], states=[0, 1, 2, 3])
+    made = OptimalTable.for_policy(policy, space, 1, prior=[1, 2, 3, 4, 5], constraint=[0, 1, 2, 3])
     plain = OptimalTable([[0], [1], [2]], [(0, 1), (1, 2)], 1, prior=[1, 5, 4], frame=space.frame)
     assert made.describe() == plain.describe()
     assert set(made.sample(np.array([[0.0], [20.0]]), ReplayBits(1)).ravel().tolist()) <= {0.0, 10.0, 20.0}

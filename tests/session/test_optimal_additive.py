@@ -8,7 +8,6 @@ answers by weights that they were not drawn from.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -18,8 +17,9 @@ import numpy as np
 import pytest
 
 import dphmm
+import other_solvers
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms import OptimalAdditive, from_description, mechanism_for, optimal
+from dphmm.mechanisms import OptimalAdditive, from_description, mechanism_for
 from naive_mechanisms import shape
 from running_example import ANSWERS, EDGES_3B
 
@@ -35,14 +35,8 @@ def session(**options):
 
 @pytest.fixture
 def another_solver(monkeypatch):
-    """As on another machine: the program ends elsewhere, here at a staircase whose first level is half as heavy."""
-
-    def become():
-        optimal._cache.clear()
-        monkeypatch.setattr(optimal, "proposed", lambda window, *rest: 1.0 - 0.5 * (window.levels == 0))
-
-    yield become
-    optimal._cache.clear()
+    yield lambda: other_solvers.elsewhere(monkeypatch, "optimal-additive")
+    other_solvers.forget()
 
 
 def test_it_is_chosen_by_name_and_never_by_auto():
@@ -83,24 +77,6 @@ def test_the_plan_is_hashed_over_the_weights(another_solver):
     second = session().plan
     assert second.mechanisms[0].epsilon == first.mechanisms[0].epsilon
     assert second.hash != first.hash
-
-
-def test_a_session_is_resumed_under_its_own_weights_or_not_at_all(tmp_path, another_solver):
-    path = tmp_path / "ledger.db"
-    with dphmm.open_ledger(path) as ledger:
-        own = session(ledger=ledger)
-        kept = [own.release(state).z_lattice.tolist() for state in (3, 1)]
-        record = json.loads(ledger.plan(own.release(0, t=2).plan_hash).description)
-        assert record["mechanisms"][0]["weights"] == own.plan.mechanisms[0].law.digest
-    optimal._cache.clear()
-    with dphmm.open_ledger(path) as ledger:
-        resumed = dphmm.ReleaseSession.resume(ledger, "s", MODEL, POLICY, SPACE)
-        assert resumed.t == 3 and resumed.release(0, t=1).z_lattice.tolist() == kept[0]
-    another_solver()
-    with dphmm.open_ledger(path) as ledger:
-        with pytest.raises(InvalidInput, match="made from the record"):
-            dphmm.ReleaseSession.resume(ledger, "s", MODEL, POLICY, SPACE)
-        assert len(ledger.entries("s", "state")) == 2
 
 
 def test_a_description_is_of_the_weights_that_are_found_here_or_refused(another_solver):

@@ -11,7 +11,6 @@ law, a hash of ε and name alone.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -25,7 +24,7 @@ from dphmm.audit import sample_plan, sequence_loss, verify
 from dphmm.audit.required import Clique, required_pairs
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput, Unprotectable
-from dphmm.mechanisms import OptimalTable, table
+from dphmm.mechanisms import OptimalTable
 from dphmm.session.degrees import plan_degrees
 from dphmm.session.drawing import draw_many
 from dphmm.session.options import Options
@@ -235,44 +234,6 @@ def test_an_answer_that_is_none_of_the_table_s_is_refused_in_one_line():
     assert not own.plan.still_possible(np.array([77, 0])).any()
     with pytest.raises(InvalidInput, match="excludes every possible state"):
         own._position.posterior(own.plan, np.array([77, 0]))
-
-
-@pytest.fixture
-def another_solver(monkeypatch):
-    """As on another machine: the program ends elsewhere, here nearer to a law that depends on nothing."""
-
-    def become():
-        table._cache.clear()
-        solve = table.optimum
-
-        def elsewhere(problem, epsilon):
-            found = solve(problem, epsilon)
-            return replace(found, law=0.9 * found.law + 0.1 / len(found.law))
-
-        monkeypatch.setattr(table, "optimum", elsewhere)
-
-    yield become
-    table._cache.clear()
-
-
-def test_a_session_is_resumed_under_its_own_weights_or_not_at_all(tmp_path, another_solver):
-    path = tmp_path / "ledger.db"
-    with dphmm.open_ledger(path) as ledger:
-        own = session(ledger=ledger)
-        kept = [own.release(state).z_lattice.tolist() for state in (3, 1)]
-        record = json.loads(ledger.plan(own.release(0, t=2).plan_hash).description)
-        assert record["mechanisms"][0]["weights"] == own.plan.mechanisms[0].law.digest
-    table._cache.clear()
-    with dphmm.open_ledger(path) as ledger:
-        resumed = dphmm.ReleaseSession.resume(ledger, "s", UNIFORM, POLICY, SPACE)
-        assert resumed.t == 3 and resumed.release(0, t=1).z_lattice.tolist() == kept[0]
-        before = resumed.plan.hash
-    another_solver()
-    assert session().plan.hash != before
-    with dphmm.open_ledger(path) as ledger:
-        with pytest.raises(InvalidInput, match="made from the record"):
-            dphmm.ReleaseSession.resume(ledger, "s", UNIFORM, POLICY, SPACE)
-        assert len(ledger.entries("s", "state")) == 2
 
 
 def test_two_queries_of_a_subject_keep_each_other_s_partners():

@@ -16,7 +16,7 @@ from dphmm._kernels.compiled import kernel
 OUTWARD = 1.0 + 2.0**-50
 _UNIT = 2.0**-53
 #: Weights further apart than this underflow; L rises by no more than its argument does.
-_FAR = 600.0
+FAR = 600.0
 
 
 @kernel
@@ -39,11 +39,17 @@ def increase(d: NDArray[np.float64], more: NDArray[np.float64], alpha: float) ->
     """L(alpha) as computed; alpha may be infinite."""
     if alpha <= 0.0:
         return 0.0
-    near = math.log1p(steepest(d, more, math.exp(-min(alpha, _FAR)), -math.expm1(-min(alpha, _FAR))))
-    if alpha <= _FAR:
+    near = math.log1p(steepest(d, more, math.exp(-min(alpha, FAR)), -math.expm1(-min(alpha, FAR))))
+    if alpha <= FAR:
         return near
     limit = math.log1p(steepest(d, more, 0.0, 1.0))
-    return limit if alpha == math.inf else min(near + (alpha - _FAR), limit)
+    return limit if alpha == math.inf else min(near + (alpha - FAR), limit)
+
+
+@kernel
+def moved_by(error: float, alpha: float) -> float:
+    """By how much L(alpha) moves at most when all entries move by a relative ``error``."""
+    return 2.0 * error * (math.expm1(alpha) if alpha < 0.69 else 1.0)
 
 
 @kernel
@@ -51,8 +57,7 @@ def increase_above(d: NDArray[np.float64], more: NDArray[np.float64], error: flo
     """A number that is not below L(alpha), rounding and relative errors of the kernel included; at most alpha."""
     if alpha <= 0.0:
         return 0.0
-    slack = 2.0 * error * (math.expm1(alpha) if alpha < 0.69 else 1.0)
-    return min(alpha, increase(d, more, alpha) * (1.0 + 16 * _UNIT) + slack)
+    return min(alpha, increase(d, more, alpha) * (1.0 + 16 * _UNIT) + moved_by(error, alpha))
 
 
 @kernel

@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from dphmm._kernels.compiled import kernel
 from dphmm._kernels.leakage import improve
-from dphmm._kernels.recursion import OUTWARD
+from dphmm._kernels.recursion import FAR, OUTWARD, moved_by
 
 #: What a tuple loses through the one before it: by a scan of its kernel; all of that; nothing.
 SCANNED, WHOLE, NOTHING = 0, 1, 2
-#: Weights further apart than this underflow; L rises by no more than its argument does.
-_FAR = 600.0
 #: A pair is passed by where its overlap, relative to what would be enough, lacks this at most: what that may hide is
 #: added. With larger losses nothing may be hidden, and an overlap must have as much more than enough.
 _LACKING = 2.0**-34
@@ -105,7 +103,7 @@ def carry_back(
         elif kinds[i - 1] == NOTHING or message <= 0.0:
             carried[i] = 0.0
         else:
-            near, error, before = min(message, _FAR), errors[i - 1], rho
+            near, error, before = min(message, FAR), errors[i - 1], rho
             s, e = -math.expm1(-near), math.exp(-near)
             rows = (indptr, columns, data, laws[i - 1], laws[i], possible[i], entries, made, i)
             rho = _rho_of(rows, best, s, e, d)
@@ -115,8 +113,7 @@ def carry_back(
             lacking = _LACKING if near <= _LARGE else -_LACKING - wrong
             rho, best = _worst(rows, s, e, rho, best, lacking, fallen, known, least, d)
             hidden = (lacking + wrong) * max(0.0, math.expm1(near) - rho) if near <= _LARGE else 0.0
-            found = math.log1p(rho + hidden) * (1.0 + slack)
-            found += 2.0 * error * (math.expm1(near) if near < 0.69 else 1.0)
+            found = math.log1p(rho + hidden) * (1.0 + slack) + moved_by(error, near)
             carried[i] = min(message, found + (message - near))
 
 

@@ -11,7 +11,6 @@ Proof: docs/proofs/dependent-markov.md.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,15 +69,12 @@ class Scan:
 
     def above(self, alpha: float) -> float:
         """As of an `IncreaseCurve`."""
+        from dphmm._kernels.recursion import moved_by
+
         if alpha <= 0.0:
             return 0.0
         found = 0.0 if self._same else self._increase(alpha)
-        return min(alpha, found + _slack(self._error, alpha))
-
-
-def _slack(error: float, alpha: float) -> float:
-    """By how much L(alpha) moves at most when all entries move by a relative ``error``."""
-    return 2 * error * (math.expm1(alpha) if alpha < 0.69 else 1.0)
+        return min(alpha, found + moved_by(self._error, alpha))
 
 
 def _prefixes(row: FloatArray, others: FloatArray) -> FloatArray:

@@ -126,11 +126,6 @@ def _curve(rows: bytes, shape: tuple[int, int]) -> IncreaseCurve:
     return IncreaseCurve.of(np.frombuffer(rows).reshape(shape))
 
 
-def pair_coefficient(rows: FloatArray, alpha: float) -> float:
-    """ρ of a kernel for the worst query: L(α)/α."""
-    return IncreaseCurve.of(rows)(alpha) / alpha
-
-
 def loss_of_values(means: FloatArray, most: float) -> float:
     """The largest log-ratio in a column of E[e^{−|f−s|/σ}], s each value of f; never above ``most`` = Δ/σ."""
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._checks import one_of, state_mask
+from dphmm._checks import one_of
 from dphmm.accounting.rounding import float_above
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import LatticeMechanism, rows, vector
@@ -30,6 +30,7 @@ from dphmm.mechanisms.table_inputs import (
 )
 from dphmm.mechanisms.table_law import TableLaw
 from dphmm.mechanisms.table_program import Optimum, Problem, optimum
+from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.samplers.table import TableSampler
@@ -118,25 +119,28 @@ class OptimalTable(LatticeMechanism):
         epsilon: Exact,
         loss: str = "squared",
         *,
-        states: States = None,
+        constraint: States | Constraint = None,
         prior: ArrayLike | None = None,
     ) -> Self:
-        """The table for the answers of some states (all without) and the policy's edges between two of them.
+        """The table for the answers of the plan states (all without), and the policy's contracted edges between them.
 
-        States with the same answer are one, and their weights in ``prior`` (N,) are added up.
+        States with the same answer are one, and their weights in ``prior`` (N,) are added up. Raises InvalidInput
+        where policy, space and constraint are not of the same states, besides what the class does.
         """
         if policy.n_states != space.n_states:
             came = f"{policy.n_states} states in the policy, {space.n_states} in the space"
             raise InvalidInput("policy, space", came, "the same number in both")
-        mask = state_mask(states, space.n_states, "states")
-        points, number = np.unique(space.lattice[mask], axis=0, return_inverse=True)
+        within = Constraint.of(constraint, space.n_states)
+        planned = within.plan_states
+        points, number = np.unique(space.lattice[planned], axis=0, return_inverse=True)
         checked_points(points)
         place = np.full(space.n_states, -1, dtype=np.int64)
-        place[mask] = number.reshape(-1)
-        edges = place[policy.edges(mask)]
+        place[planned] = number.reshape(-1)
+        edges = place[policy.edges(within)]
         given = None
         if prior is not None:
-            given = np.bincount(place[mask], weights=checked_prior(prior, space.n_states)[mask], minlength=len(points))
+            weights = checked_prior(prior, space.n_states)[planned]
+            given = np.bincount(place[planned], weights=weights, minlength=len(points))
         return cls(points, edges[edges[:, 0] != edges[:, 1]], epsilon, loss, frame=space.frame, prior=given)
 
     @property

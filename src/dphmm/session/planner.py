@@ -21,12 +21,11 @@ from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.differences import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, check_sizes, hull_of
-from dphmm.sensitivity.protection import nearest_other, protect
+from dphmm.sensitivity.protection import Protection, nearest_other, protect
 from dphmm.sensitivity.spread import largest_norm
 from dphmm.sensitivity.thicken import thicken
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION, Plan
-from dphmm.session.tables import planned_table
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, IntArray, Loss
@@ -134,38 +133,21 @@ class _Step:
         return _Bodies((hull,), (mechanism,), self._zeros(), _NO_PARTNERS, constant=True)
 
     def _global(self) -> _Bodies:
-        protection = protect(
-            self.policy, self.space.lattice, self.space.frame, self.constraint, method=self.options.protection
-        )
+        protection = self._protection()
         hull = self._full(protection.hull, protection.source)
         mechanism = mechanism_for(hull, self.options.epsilon, self.options.mechanism)
         return _Bodies((hull,), (mechanism,), self._zeros(), protection.joins)
 
     def _table(self) -> _Bodies:
         """A table over the plan's answers. It hides by its edges alone, so every plan state has one."""
-        protection = protect(
-            self.policy,
-            self.space.lattice,
-            self.space.frame,
-            self.constraint,
-            method=self.options.protection,
-            isolated=True,
-        )
-        table = planned_table(
-            self._joined(protection.joins), self.constraint, self.image, self.space.frame, self.options.epsilon
-        )
+        protection = self._protection(isolated=True)
+        joined = self._joined(protection.joins)
+        table = OptimalTable.for_policy(joined, self.space, self.options.epsilon, constraint=self.constraint)
         return _Bodies((protection.hull,), (table,), self._zeros(), protection.joins)
 
     def _by_component(self) -> _Bodies:
         """One body per connected component; each may use the body of all components where that errs less."""
-        protection = protect(
-            self.policy,
-            self.space.lattice,
-            self.space.frame,
-            self.constraint,
-            method=self.options.protection,
-            isolated=True,
-        )
+        protection = self._protection(isolated=True)
         joined = self._joined(protection.joins)
         component = joined.components(self.constraint)
         whole = self._mechanism(self._full(protection.hull, protection.source))
@@ -186,6 +168,10 @@ class _Step:
             mechanism.prepare()
         body_of = component[self.constraint.surrogate]
         return _Bodies(tuple(hulls), tuple(mechanisms), body_of, protection.joins)
+
+    def _protection(self, isolated: bool = False) -> Protection:
+        where = self.space.lattice, self.space.frame, self.constraint
+        return protect(self.policy, *where, method=self.options.protection, isolated=isolated)
 
     def _mechanism(self, hull: SensitivityHull) -> tuple[SensitivityHull, LatticeMechanism]:
         return hull, mechanism_for(hull, self.options.epsilon, self.options.mechanism)
