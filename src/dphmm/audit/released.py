@@ -154,4 +154,4 @@ def opened(path: str) -> Any:
 
     if not Path(path).is_file() or Path(path).stat().st_size == 0:
         raise InvalidInput("ledger", path, "an existing ledger file")
-    return open_ledger(path)
+    return open_ledger(path, read_only=True)

@@ -36,7 +36,7 @@ def leakage_documents(ledger: str, subjects: Sequence[str], model: str, policy: 
 
     chain, _ = loaded_model(model)
     edges = None if policy is None else loaded_policy(policy, chain)
-    with open_ledger(ledger) as opened:
+    with open_ledger(ledger, read_only=True) as opened:
         lookup = Lookup(opened, chain, edges)
         return [lookup.document(subject) for subject in subjects]
 

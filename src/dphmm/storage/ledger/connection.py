@@ -22,12 +22,27 @@ _INHERITED: set[Path] = set()
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
     """An autocommit connection with the ledger's settings; waits ``timeout`` seconds for locks."""
+    return _connected(path, timeout, "mode=rwc")
+
+
+def connect_reading(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection that can only read, of a file that may lie where nothing can be written.
+
+    There SQLite cannot make the files that readers share with a writer. Without a log beside it the file is whole, and
+    is read as it is: whoever may write there must not do so meanwhile.
+    """
+    unshared = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+    return _connected(path, timeout, "mode=ro&immutable=1" if unshared else "mode=ro")
+
+
+def _connected(path: Path, timeout: float, choices: str) -> sqlite3.Connection:
     if path in _INHERITED:
         raise LedgerBusy(
             f"ledger {path.name}: this process inherited it open, by a fork inside a transaction; "
             "fork outside of transactions"
         )
-    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    uri = f"{path.as_uri()}?{choices}"
+    connection = sqlite3.connect(uri, timeout=timeout, isolation_level=None, check_same_thread=False, uri=True)
     try:
         for setting in (
             "synchronous = FULL",
@@ -70,7 +85,7 @@ def abandon(connection: sqlite3.Connection, path: Path) -> None:
     _INHERITED.add(path)
 
 
-def ledger_path(path: str | os.PathLike[str]) -> Path:
+def ledger_path(path: str | os.PathLike[str], read_only: bool = False) -> Path:
     """The file of a ledger, resolved so that one file has one lock; InvalidInput if there can be none."""
     try:
         resolved = Path(path).resolve()
@@ -81,6 +96,10 @@ def ledger_path(path: str | os.PathLike[str]) -> Path:
         raise InvalidInput("ledger", str(path), "a regular file")
     if not resolved.parent.is_dir():
         raise InvalidInput("ledger", str(path), f"a folder that exists; there is no {resolved.parent}")
+    if read_only:
+        if not (exists and os.access(resolved, os.R_OK)):
+            raise InvalidInput("ledger", str(path), "a ledger file that exists and can be read")
+        return resolved
     if not os.access(resolved if exists else resolved.parent, os.W_OK):
         raise InvalidInput("ledger", str(path), "a file and a folder that can be written")
     return resolved

@@ -63,13 +63,18 @@ _STATEMENTS = {name: f"CREATE TABLE {name} {columns}" for name, columns in _TABL
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables in an empty file; refuse any other file that is not a ledger of this format."""
+    """Make the tables in an empty file; any other must have them."""
     if not _objects(connection):
         connection.execute("BEGIN IMMEDIATE")
         # Another process may have made them while this one waited.
         if not _objects(connection):
             _create(connection)
         connection.execute("COMMIT")
+    require_tables(connection, path)
+
+
+def require_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is not a ledger of this format, with the tables as dphmm makes them."""
     _check_format(connection, path)
     # A trigger or an altered table could make the account say less than was released.
     if _objects(connection) != _STATEMENTS:

@@ -20,10 +20,10 @@ from dphmm.accounting.turn import Turn
 from dphmm.errors import InvalidInput, LedgerBusy
 from dphmm.storage.ledger import forks
 from dphmm.storage.ledger.check import check_contents, check_pages
-from dphmm.storage.ledger.connection import abandon, connect, ledger_path, use_wal
+from dphmm.storage.ledger.connection import abandon, connect, connect_reading, ledger_path, use_wal
 from dphmm.storage.ledger.faults import damaged, explained
 from dphmm.storage.ledger.rows import account_from, entry_from, options_from, plan_from
-from dphmm.storage.ledger.schema import prepare
+from dphmm.storage.ledger.schema import prepare, require_tables
 from dphmm.storage.ledger.transaction import FIND_ACCOUNT, FIND_PLANS_AT, SqliteTransaction
 
 Result = TypeVar("Result")
@@ -40,14 +40,16 @@ _ENTRIES = (
 _PLAN = "SELECT hash, n_states, states, description FROM plan WHERE hash = ?"
 
 
-def open_ledger(path: str | os.PathLike[str], *, timeout: float = 30.0) -> SqliteLedger:
+def open_ledger(path: str | os.PathLike[str], *, timeout: float = 30.0, read_only: bool = False) -> SqliteLedger:
     """Open a ledger file, or make it where there is none.
 
-    ``timeout``: seconds to wait for another process (or thread) before LedgerBusy.
+    ``timeout``: seconds to wait for another process (or thread) before LedgerBusy. ``read_only``: of a file that
+    exists, to look at it, also where nothing can be written (there nobody else may write meanwhile); transactions are
+    refused.
     Raises InvalidInput for a path that cannot be one, a file that is not a ledger, is damaged, or is of a
     newer format.
     """
-    return SqliteLedger(ledger_path(path), timeout)
+    return SqliteLedger(ledger_path(path, read_only), timeout, read_only)
 
 
 class SqliteLedger:
@@ -60,8 +62,9 @@ class SqliteLedger:
     _write: sqlite3.Connection | None = None
     _read: sqlite3.Connection | None = None
 
-    def __init__(self, path: Path, timeout: float = 30.0) -> None:
+    def __init__(self, path: Path, timeout: float = 30.0, read_only: bool = False) -> None:
         self.path = path
+        self.read_only = read_only
         self._timeout = timeout
         self._turn = Turn(timeout)
         self._reading = threading.RLock()
@@ -85,9 +88,13 @@ class SqliteLedger:
         return f"SqliteLedger({self.path.name!r})"
 
     def _make_ready(self) -> None:
-        connection = self._writer()
-        prepare(connection, self.path)
-        use_wal(connection, self.path, self._timeout)
+        if self.read_only:
+            connection = self._reader()
+            require_tables(connection, self.path)
+        else:
+            connection = self._writer()
+            prepare(connection, self.path)
+            use_wal(connection, self.path, self._timeout)
         if self.path.stat().st_size <= CHECKED_SIZE:
             check_pages(connection, self.path)
 
@@ -95,7 +102,8 @@ class SqliteLedger:
     def transaction(self) -> Iterator[SqliteTransaction]:
         """One immediate transaction: it commits on leaving normally, and only then may anything be shown.
 
-        Raises InvalidInput when nested, LedgerBusy when another process holds the file beyond the timeout.
+        Raises InvalidInput when nested or opened to read alone, LedgerBusy when another process holds the file beyond
+        the timeout.
         """
         with self._turn.hold():
             connection = self._begun()
@@ -223,6 +231,8 @@ class SqliteLedger:
 
     def _writer(self) -> sqlite3.Connection:
         self._require_open()
+        if self.read_only:
+            raise InvalidInput("ledger", "one that was opened to read alone", "an open_ledger(path) without read_only")
         if self._write is None:
             self._write = connect(self.path, self._timeout)
         return self._write
@@ -230,7 +240,8 @@ class SqliteLedger:
     def _reader(self) -> sqlite3.Connection:
         self._require_open()
         if self._read is None:
-            self._read = connect(self.path, self._timeout)
+            opened = connect_reading if self.read_only else connect
+            self._read = opened(self.path, self._timeout)
             self._read.execute("PRAGMA query_only = ON")
         return self._read
 
