@@ -138,6 +138,26 @@ def test_stopped_while_the_ledger_opens_or_closes(arena, folder, function):
     assert n > 1, "nothing was stopped there"
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_stopped_at_any_call(arena, tmp_path, name, number, code):
+    """Wherever Python may look for signals: the answer is that it was interrupted, and never another error."""
+    rng = random.Random(int(number))
+    stops = 0
+    for n in (rng.randrange(1000, 60_000) for _ in range(20)):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        world.write_files(folder)
+        ended = COMMANDS[name].start(arena, folder, Death("call", n=n, signal=number)).finish()
+        if runs_to_its_end(COMMANDS[name], folder, ended):
+            continue
+        stops += 1
+        assert (ended.code, ended.errors.count("\n")) == (code, 1), (n, ended.errors)
+        assert not (folder / "ledger.db-wal").exists(), n
+        assert not judge_files(folder, ROWS)
+    assert stops >= 8
+
+
 @traced
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_stopped_at_random_system_calls(arena, number, code):

@@ -500,3 +500,15 @@ def test_a_ledger_is_called_by_its_file(tmp_path):
     ledger = open_ledger(tmp_path / "ledger.db")
     assert repr(ledger) == "SqliteLedger('ledger.db')"
     ledger.close()
+
+
+def test_an_interrupt_before_a_transaction_could_end_is_not_hidden(path: Path) -> None:
+    """Ctrl-C may come when a block has ended and its transaction has not been told yet."""
+    fill(path, 1)
+    with pytest.raises(KeyboardInterrupt), open_ledger(path) as ledger:
+        begun = ledger.transaction()
+        begun.__enter__().open_session(SessionHeader("bob", "state", {}))
+        raise KeyboardInterrupt
+    assert not path.with_name(f"{path.name}-wal").exists()
+    with open_ledger(path) as again:
+        assert again.sessions() == [("ann", "state")]

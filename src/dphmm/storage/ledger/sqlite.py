@@ -184,7 +184,13 @@ class SqliteLedger:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if not self._turn.mine:
+            self.close()
+            return
+        # An interrupt came just before a transaction could end. Closing undoes it, and must not hide the interrupt.
+        with self._reading:
+            self._drop_connections()
+            self._closed = True
 
     def __del__(self) -> None:
         # Dropped before it was closed, by Ctrl-C for one. A connection refers to itself: left to the garbage
@@ -210,7 +216,8 @@ class SqliteLedger:
             raise explained(error, self.path) from error
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
-        if not connection.in_transaction:
+        # One that was closed meanwhile has been rolled back.
+        if connection is not self._write or not connection.in_transaction:
             return
         try:
             connection.execute("ROLLBACK")
