@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphmm.accounting import Caps, PlanRecord, Request, SessionHeader
-from dphmm.accounting.records import lattice_answer, shown
+from dphmm.accounting.records import in_short, lattice_answer, shown
 from dphmm.errors import InvalidInput
+from dphmm.types import Loss
 
 PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
 GOOD = Request("ann", "state", 1, "release", Fraction(1), Fraction(2), PLAN, True, False)
@@ -102,3 +103,32 @@ def test_what_is_no_short_decimal() -> None:
     assert shown(math.inf) == "unbounded"
     assert shown(Fraction(1, 3**400)).startswith("about ")
     assert shown(Fraction(1, 2**20)) == "0.00000095367431640625"
+
+
+@given(st.fractions(min_value=0, max_value=10**6), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_a_number_for_people_errs_on_the_side_it_should(value: Fraction, down: bool) -> None:
+    told = Fraction(in_short(value, down))
+    assert told <= value if down else told >= value
+    assert abs(told - value) <= value / 10**5
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "down"),
+    [
+        (Fraction(1, 10), "0.1", "0.1"),
+        (Fraction(1, 3), "0.333334", "0.333333"),
+        (Fraction(2475880078570761, 1125899906842624), "2.19903", "2.19902"),
+        (Fraction(10**7, 3), "3333340", "3333330"),
+        (Fraction(1, 3 * 10**7), "0.0000000333334", "0.0000000333333"),
+        (0.1 + 0.2, "0.300001", "0.3"),
+        (Fraction(0), "0", "0"),
+        (math.inf, "unbounded", "unbounded"),
+        ("18/5", "3.6", "3.6"),
+        ("unbounded", "unbounded", "unbounded"),
+        ("about 1.2e-9", "about 1.2e-9", "about 1.2e-9"),
+        ("none", "none", "none"),
+    ],
+)
+def test_numbers_for_people(value: Loss | str, up: str, down: str) -> None:
+    assert (in_short(value), in_short(value, down=True)) == (up, down)

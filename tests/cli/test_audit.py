@@ -7,9 +7,12 @@ an option is taken without what it needs.
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
+
+import dphmm
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +32,23 @@ def test_the_plans_of_the_first_steps(run, public):
     result = run(*public, "--steps", 20)
     assert "keeps its promise" in result.stdout and "required pairs" in result.stdout
     assert result.stdout.startswith("step 1:\nplan ")
+
+
+def test_every_step_that_was_asked_for_is_accounted_for(run, public, town, one_json, tmp_path):
+    """All steps of the town have one plan; a model that starts in one cell has another plan until all are possible."""
+    assert run(*public, "--steps", 5).stdout.splitlines()[-1] == (
+        "steps 1 to 5: one plan in all; it is shown at the first step that it is of"
+    )
+    assert one_json(run(*public, "--steps", 5, "--json"))["steps"] == {"asked": 5, "looked_at": 5, "plans": 1}
+    assert "steps" not in one_json(run(*public, "--json"))
+    delta = run(*public, "--steps", 5, "--constraint", "delta=0.05").stdout.splitlines()[-1]
+    assert delta == "steps 2 to 5: not looked at, their plans hang on the answers before them"
+    model = dphmm.load_model(town / "model.npz")
+    corner = dphmm.MarkovModel(np.eye(model.n_states)[0], model.transition, space=model.space, step=model.step)
+    dphmm.save_model(corner, tmp_path / "corner.npz")
+    told = run("audit", "--model", tmp_path / "corner.npz", *public[3:], "--steps", 5).stdout
+    plans = len(re.findall("^step [0-9]+:$", told, re.MULTILINE))
+    assert plans > 1 and f"steps 1 to 5: {plans} different plans in all; each is shown at the first" in told
 
 
 def test_a_finished_release(run, public, released, one_json):
@@ -63,6 +83,18 @@ def test_attacks_need_the_truth(run, public, released, town, one_json):
     assert "owner alone" in shown and "smoother" in shown
     document = one_json(run(*arguments, "--truth", town / "walks.csv", "--json"))
     assert 0 < document["attacks"]["tracker"]["overall"]["probability"] < 1
+
+
+def test_errors_of_attacks_have_a_unit(run, public, released, town, site, tmp_path, release_of, one_json):
+    arguments = (*public, "--released", released / "released.csv", "--truth", town / "walks.csv")
+    lines = run(*arguments).stdout.splitlines()
+    attacks = [line for line in lines if "expected error" in line]
+    assert len(attacks) == 5 and all(re.search(r"expected error [0-9.]+ m[ ,]", line) for line in attacks)
+    assert one_json(run(*arguments, "--json"))["attacks"]["prior"]["unit"] == "m"
+    run(*release_of(site, tmp_path, rows="visits.csv", policy="complete.json"))
+    made = ("--model", site / "model.npz", "--policy", site / "complete.json", "--epsilon", "1")
+    named = run("audit", *made, "--released", tmp_path / "released.csv", "--truth", site / "visits.csv").stdout
+    assert named.count(" answer units") >= 5
 
 
 def test_a_conviction_is_told_though_attacks_cannot_be_made(run, public, released, town, tmp_path, one_json):
@@ -181,11 +213,18 @@ def test_another_ledger_is_named_and_nothing_is_added_up(run, public, released, 
         (("--draws", "5"), "--draws"),
         (("--model", "nothing.npz"), "--policy"),
         (("--samples", "a.npy", "b.npy"), "a.npy"),
+        (("--samples", "a.npy", "--json"), "--samples: got --json as a file; expected two files"),
     ],
 )
 def test_what_goes_together(run, more, words):
     result = run("audit", "--epsilon", "1", *more, code=2)
     assert words in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_one_file_of_samples_does_not_swallow_the_next_option(run):
+    result = run("audit", "--samples", "a.csv", "--epsilon", "1", code=2)
+    assert result.stderr.startswith("error: --samples: got --epsilon as a file; expected two files")
+    assert result.stderr.count("\n") == 1
 
 
 def test_bad_input_is_one_line(run, public, released, town, tmp_path):

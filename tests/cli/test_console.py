@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
+import subprocess
 import sys
+from pathlib import Path
 
+import numba
 import pytest
 
-from dphmm.cli.console import Console, aligned
+from dphmm.cli.console import Console, aligned, compilation_told
 
 
 class Terminal(io.StringIO):
@@ -60,3 +64,55 @@ def test_nobody_watches_a_pipe(monkeypatch):
 
 def test_labels_are_one_column():
     assert aligned([("a", "1"), ("long", "2"), ("", "all of it")]) == ["a     1", "long  2", "all of it"]
+
+
+def fresh_kernel(folder: Path):
+    """A kernel that nothing has compiled before, its cache on disk in ``folder``; made again it is read from there."""
+    path = folder / "fresh.py"
+    if not path.exists():
+        path.write_text(
+            "from dphmm._kernels.compiled import kernel\n"
+            "@kernel\ndef one(x):\n    return x + 1\n"
+            "@kernel\ndef two(x):\n    return x + 2\n"
+        )
+    spec = importlib.util.spec_from_file_location("fresh", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_compiling_is_told_once_and_a_warm_start_says_nothing(monkeypatch, tmp_path):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    terminal = at_terminal(monkeypatch)
+    module = fresh_kernel(tmp_path)
+    with compilation_told():
+        assert (module.one(1), module.two(1)) == (2, 3)
+    assert terminal.getvalue().count("compiling kernels") == terminal.getvalue().count("\n") == 1
+    with compilation_told():
+        assert fresh_kernel(tmp_path).one(1) == 2
+    assert terminal.getvalue().count("\n") == 1
+    # The second part would pass on a listener that has gone: it is still there.
+    with compilation_told():
+        assert module.one(1.5) == 2.5
+    assert terminal.getvalue().count("\n") == 2
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+@pytest.mark.parametrize("why", ["quiet", "pipe", "over"])
+def test_compiling_is_told_to_nobody_who_did_not_ask(monkeypatch, tmp_path, why):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    stream = at_terminal(monkeypatch)
+    if why == "pipe":
+        monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    with compilation_told():
+        Console(quiet=why == "quiet")
+        if why != "over":
+            fresh_kernel(tmp_path).one(1)
+    fresh_kernel(tmp_path).two(1)
+    assert stream.getvalue() == ""
+
+
+def test_to_be_told_of_compilers_loads_none():
+    code = "import sys, dphmm, dphmm.cli.app; sys.exit('numba' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

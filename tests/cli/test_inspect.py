@@ -46,7 +46,7 @@ def test_the_numbers_of_the_worked_example(tmp_path, run, one_json):
 
 def test_every_number_comes_with_what_it_means(town, run):
     text = run("inspect", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "0.5").stdout
-    assert "exp(1/2)" in text
+    assert "exp(0.5)" in text
     assert "Theorem 6.3" in text
     assert "One noise distribution for all states" in text
 

@@ -10,6 +10,7 @@ the model or a plan is another one than was released, and where a later run goes
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from fractions import Fraction
 
 import numpy as np
@@ -202,6 +203,51 @@ def test_no_step_past_the_last_is_released_also_later(town, tmp_path, run):
     assert "at least 12" in late.stderr
     with dphmm.open_ledger(tmp_path / "l.db") as ledger:
         assert len(ledger.entries("u1", "state")) == 6
+
+
+@pytest.mark.parametrize("dry", [False, True])
+@pytest.mark.parametrize(
+    ("trajectories", "steps", "expected"),
+    [("walks.csv", 11, "at least 12"), ("nameless.csv", 12, "user"), ("timeless.csv", 12, "no times")],
+)
+def test_rows_are_checked_before_an_epsilon_is_searched(
+    town, tmp_path, run, monkeypatch, dry, trajectories, steps, expected
+):
+    written = tmp_path / "written"
+    written.mkdir()
+    (tmp_path / "walks.csv").write_bytes((town / "walks.csv").read_bytes())
+    (tmp_path / "nameless.csv").write_text("t,lat,lon\n2024-05-06T08:00:00Z,50.01,10.01\n")
+    (tmp_path / "timeless.csv").write_text("user,lat,lon\nu1,50.01,10.01\n")
+    monkeypatch.setattr("dphmm.cli.horizon.Horizon.allocated", lambda *given: pytest.fail("searched"))
+    words = ["--dry-run"] if dry else []
+    told = run(*total_release(town, written, *words, steps=steps, trajectories=tmp_path / trajectories), code=2)
+    assert expected in told.stderr.splitlines()[-1]
+    assert list(written.iterdir()) == []
+
+
+def test_a_ledger_is_looked_at_before_an_epsilon_is_searched(town, tmp_path, run, monkeypatch):
+    run(*total_release(town, tmp_path))
+    (tmp_path / "out.csv").unlink()
+    monkeypatch.setattr("dphmm.cli.horizon.Horizon.allocated", lambda *given: pytest.fail("searched"))
+    told = run(*total_release(town, tmp_path, "--query", "again"), code=2)
+    assert "the losses of several add up" in told.stderr
+    (tmp_path / "l.db").write_text("no ledger")
+    assert run(*total_release(town, tmp_path), code=2).stderr.startswith("error: ledger: got")
+
+
+def test_the_search_shows_how_far_it_is(parts, town, tmp_path, run, monkeypatch):
+    bars = {}
+
+    @contextmanager
+    def progress(console, label):
+        yield lambda done, total: bars.setdefault(label, []).append((done, total))
+
+    monkeypatch.setattr("dphmm.cli.console.Console.progress", progress)
+    run(*total_release(town, tmp_path, steps=12))
+    assert list(bars) == ["search for epsilon", "release"]
+    begun = [done for done, _ in bars["search for epsilon"]]
+    assert begun == list(range(len(begun))) and len(begun) > 5
+    assert all(done < total for done, total in bars["search for epsilon"])
 
 
 def test_another_query_about_the_same_people_is_refused(town, tmp_path, run):

@@ -154,12 +154,45 @@ def test_a_chain_leaves_a_record_what_the_library_says(site, tmp_path, run, nois
 
 
 def test_centroids_of_clipped_points(ask, noiseless):
-    ask(KMEANS, "--iterations", "3")
+    # A large epsilon: centroids are rounded to a tenth of the noise that was asked for.
+    ask(KMEANS.replace("--epsilon 1 ", "--epsilon 1000 "), "--iterations", "3")
     found = table()
     assert found["count"].tolist() == [3, 2]
     assert np.allclose(found[["x", "y"]], [[4 / 3, 2 / 3], [8.5, 9]], atol=1e-3)
     # Three rounds; of each a third goes to counts (sensitivity 2) and two to sums.
-    assert noiseless[0::2] == [Fraction(2) * 9] * 3
+    assert noiseless[0::2] == [Fraction(2) * 9 / 1000] * 3
+
+
+@pytest.mark.parametrize(("epsilon", "unit"), [("1", 1), ("20", 0.1), ("1000", 0.001)])
+def test_a_centroid_has_no_digits_below_its_noise(ask, noiseless, epsilon, unit):
+    """Over 3 rounds the scale of a sum is 90 over epsilon, and of a centroid a third or half of that, or the box."""
+    ask(KMEANS.replace("--epsilon 1 ", f"--epsilon {epsilon} "), "--iterations", "3")
+    places = table()[["x", "y"]].to_numpy()
+    assert unit <= min(90 / float(epsilon) / 3, 10) / 10 < 10 * unit
+    assert np.array_equal(places, np.round(places, int(-np.log10(unit))))
+    assert abs(places - [[4 / 3, 2 / 3], [8.5, 9]]).max() <= unit / 2 + 1e-3
+
+
+def test_a_count_below_its_noise_is_warned_of_in_one_line(ask, noiseless):
+    """Scale 18 over 3 rounds at epsilon 1, 0.018 at 1000; from what is published: a count of 3 or of 2."""
+    told = ask(KMEANS, "--iterations", "3", "--dependence", "independent", "--json")
+    (warning,) = (line for line in told.stderr.splitlines() if line.startswith("warning:"))
+    assert "2 of 2 clusters (0, 1): scale 18" in warning
+    assert json.loads(told.stdout)["clusters_below_noise"] == [0, 1]
+    fine = ask(KMEANS.replace("--epsilon 1 ", "--epsilon 7.2 "), "--iterations", "3", "--force", "--json")
+    assert json.loads(fine.stdout)["clusters_below_noise"] == [1]
+    assert "1 of 2 clusters (1): scale 2.5" in fine.stderr
+
+
+def test_the_warning_is_of_the_noisy_counts(ask, monkeypatch):
+    """Noise that takes every count below its scale, or far above it: the true counts are the same."""
+    for noise, below in ((-9, [0, 1]), (90, [])):
+        monkeypatch.setattr(
+            _budget.DiscreteLaplace, "draw", lambda self, size, bits, z=noise: np.full(size, z, dtype=np.int64)
+        )
+        told = ask(KMEANS, "--iterations", "3", "--force", "--json")
+        assert json.loads(told.stdout)["clusters_below_noise"] == below
+        assert ("the noise is larger" in told.stderr) == bool(below)
 
 
 @pytest.mark.parametrize(("dependence", "size"), [("group", 2), ("friends:friends.csv", 3), ("group:5", 5)])
@@ -225,7 +258,8 @@ def test_the_statement_is_about_the_file_and_says_what_is_promised(ask, name):
 def test_independence_that_nobody_claimed_is_warned_of(ask, name):
     assert "records are taken as independent, on your word" in ask(EVERY[name], "--quiet").stderr
     assert statement()["dependence"]["given"] == "nothing; independent by default"
-    assert ask(EVERY[name], "--quiet", "--dependence", "independent", "--force").stderr.count("warning") == 1
+    said = ask(EVERY[name], "--quiet", "--dependence", "independent", "--force").stderr.splitlines()
+    assert len([line for line in said if "warning" in line and "the noise is larger" not in line]) == 1
     assert statement()["dependence"]["given"] == "independent"
 
 
@@ -259,12 +293,18 @@ CASES = {
     "no row in the public steps": (HISTOGRAM + " --times 2 --from 90", "no row within"),
     "no such dependence": (HISTOGRAM + " --dependence cousins", "--dependence: got cousins"),
     "a chain without a model": (HISTOGRAM + " --dependence markov", "markov:MODEL"),
-    "a chain of a missing model": (HISTOGRAM + " --dependence markov:none.npz", "none.npz"),
+    "a chain of a missing model": (HISTOGRAM + " --dependence markov:none.npz", "--dependence: got none.npz; expected"),
+    "states of a missing model": (HISTOGRAM.replace("home,work,gym", "none.npz"), "--states: got none.npz; expected"),
     "a group of none": (HISTOGRAM + " --dependence group:0", "group:3"),
     "friends who are unknown": (
         HISTOGRAM + " --dependence friends:named2.csv",
         "named2.csv, line 2: got nobody",
     ),
+    "a friend of oneself": (
+        HISTOGRAM + " --dependence friends:self.csv",
+        "--dependence friends:self.csv, line 3: got a loop; expected pairs of different people",
+    ),
+    "a friend of oneself in a text": (KMEANS + " --dependence friends:self.txt", "self.txt, row 2: got a loop"),
     "a mechanism without a chain": (HISTOGRAM + " --mechanism dpm", "markov:MODEL with it"),
     "a chain for points": (KMEANS + " --dependence markov:m.npz", "says nothing of these records"),
     "an unbounded attribute": (KMEANS.replace(" --box 0:10,0:10", ""), "unbounded numbers cannot be protected"),
@@ -320,6 +360,8 @@ def test_bad_input_is_one_line_and_no_file(place, run, name):
     (place / "named2.csv").write_text("a,b\nann,zoe\n")
     (place / "bad.txt").write_text(f"1 2\n{CANARY} 3 4\n")
     (place / "loop.csv").write_text("a,b\n1,1\n")
+    (place / "self.csv").write_text("a,b\nann,bob\ncid,cid\n")
+    (place / "self.txt").write_text("# who whom\nann bob\ncid cid\n")
     (place / "three.csv").write_text("id,a,b\n0,1,2\n1,3,4\n")
     before = {path: path.read_bytes() for path in place.iterdir()}
     told = run("query", *line.split(), *(() if " -o " in line else OUT), *quiet_dependence(line), code=2)
@@ -361,6 +403,15 @@ def test_mechanisms_for_one_sum_are_not_offered_for_a_histogram(site, tmp_path, 
                "--dependence", f"markov:{site / 'model.npz'}", "--mechanism", name, code=2)  # fmt: skip
     assert f"--mechanism: got {name}; expected one of markov, dpm" in told.stderr
     assert name not in told.stderr.partition("expected")[2]
+
+
+def test_a_mechanism_that_is_not_proved_is_refused_with_a_remedy(site, tmp_path, run):
+    line = ("query", "histogram", site / "visits.csv", "--epsilon", "1", "--times", "20", "-o", tmp_path / "o.csv",
+            "--dependence", f"markov:{site / 'model.npz'}")  # fmt: skip
+    told = run(*line, "--mechanism", "dpm", code=1).stderr
+    assert '"dpm" is not 1-DDP' in told and told.splitlines()[-1].startswith("error: --mechanism: ")
+    assert told.rstrip().endswith("; without --mechanism the noise is that of markov, which is proved")
+    run(*line)
 
 
 def quiet_dependence(line):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shlex
 
 import pytest
@@ -47,8 +48,21 @@ def test_the_same_command_prints_the_same(site, run):
 def test_out_of_reach_is_said_and_nothing_is_written(town, tmp_path, run):
     out = tmp_path / "p.json"
     told = run("tune", town / "model.npz", "--target-error", "1m", "-o", out, "--epsilon", "0.1", *QUICK, code=1)
-    assert "no setting tried reaches an error of 1 m; nearest: policy" in told.stderr
+    assert "no setting tried reaches an error of 1 m; nearest, by the least factor, of the error at" in told.stderr
     assert not out.exists()
+
+
+def test_the_nearest_has_the_smallest_error_of_the_column_that_it_is_chosen_by(town, run):
+    """The upper ends of the intervals; of these few walks the smallest mean is another setting's."""
+    tried = ("--epsilon", "0.1", "--epsilon", "0.12", "--epsilon", "0.14", *QUICK)
+    told = run("tune", town / "model.npz", "--target-error", "1m", *tried, code=1)
+    heading, *rows = told.stdout.splitlines()[:-2]
+    middle, end = heading.index("of the estimate"), heading.index("at most")
+    errors = [(float(row[end : end + 7]), float(row[middle : middle + 15])) for row in rows]
+    named = re.search(r"error ([0-9.]+) m \(at most ([0-9.]+) at 95 %\)", told.stderr)
+    assert (float(named[2]), float(named[1])) == min(errors)
+    assert min(errors)[1] > min(mean for _, mean in errors)
+    assert "at most: the upper end of the 95 % interval" in told.stdout.splitlines()[-1]
 
 
 def test_without_targets_nothing_is_recommended(site, run):

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import OptimalAdditive, Staircase
+from dphmm.mechanisms.additive_law import log
 from dphmm.mechanisms.optimal import facets_of
 from naive_additive import least_mean, table, weight, worst_ratio
 from naive_mechanisms import hull_of_points, norm, shape
@@ -185,3 +186,12 @@ def test_what_it_cannot_do_is_refused():
         OptimalAdditive(shape("square"), 1, "absolute")
     with pytest.raises(InvalidInput, match="smaller body"):
         OptimalAdditive(hull_of_points([(90, 0), (0, 90)]), 1)
+
+
+@pytest.mark.parametrize("denominator", [7, 2**40, 10**30, 3**700])
+def test_logs_of_rationals_next_to_one_lose_no_digits(denominator):
+    """Against log(1 + x) = x - x²/2 + x³/3 - .. in fractions; the difference of two logs would keep none of them."""
+    for numerator in (1, -1, denominator // 2**25 + 1, -(denominator // 2**25 + 1)):
+        x = Fraction(numerator, denominator)
+        expected = math.log1p(float(x)) if abs(x) > Fraction(1, 100) else float(x - x**2 / 2 + x**3 / 3 - x**4 / 4)
+        assert log(1 + x) == pytest.approx(expected, rel=1e-15 if abs(x) < Fraction(1, 2**20) else 1e-7)

@@ -109,7 +109,7 @@ def test_places_are_east_or_west_of_the_corner_never_minus(browser, page):
     for _ in range(12):
         told.append(facts(tab)["released"])
         tab.press("ArrowRight", 39)
-    assert all(re.match(r"[0-9,]+ m (east|west), [0-9,]+ m (north|south)", words) for words in told)
+    assert all(re.match(r"[0-9,]+\xa0m (east|west), [0-9,]+\xa0m (north|south)", words) for words in told)
     assert any("west" in words or "south" in words for words in told), "no answer of this page is beyond the corner"
 
 
@@ -295,7 +295,7 @@ def test_cells_of_h3_have_their_corners(browser, page):
 def test_a_true_state_is_called_by_its_name(name, word, browser, page):
     tab = browser.open(page(name))
     assert re.fullmatch(rf"({word}), at [-0-9., ]+", facts(tab)["truth"])
-    assert re.fullmatch(r"[0-9,]+ m east, [0-9,]+ m north", facts(browser.open(page("grid")))["truth"])
+    assert re.fullmatch(r"[0-9,]+\xa0m east, [0-9,]+\xa0m north", facts(browser.open(page("grid")))["truth"])
 
 
 def test_an_injected_script_would_not_run(browser, page, tmp_path):

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -234,6 +235,16 @@ def test_errors_shown_are_the_distances(on_a_map: Callable[..., ReleaseReport]) 
     said = _Reader(page(report)).said
     assert "as released 89 m 89 m 89 m" in said
     assert "Bayes estimate 14 m 14 m 14 m" in said
+
+
+def test_a_number_and_its_unit_stay_on_one_line(on_a_map: Callable[..., ReleaseReport]) -> None:
+    """On a phone too; the scale of the map has a length as well."""
+    text = page(on_a_map())
+    assert not re.search(r"[0-9] k?m\b", text)
+    assert len(re.findall(r"[0-9]\xa0k?m\b", text)) >= 8
+    scripts = "".join(path.read_text() for path in files("dphmm.report").joinpath("script").iterdir())
+    assert not re.search(r"\} k?m`", scripts)
+    assert re.search(r"\.numbers td \{[^}]*white-space: nowrap", text)
 
 
 def test_the_hull_picture_counts_the_policy_neighbours(on_a_map: Callable[..., ReleaseReport]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dphmm._kernels.lattice import level_bounds, levels_below
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.samplers.levels import Levels
 from dphmm.samplers.reduction import outline, reduced_rows
@@ -72,6 +73,42 @@ def test_the_margins_of_the_float_table_are_those_that_were_derived(case):
     uncut = table.high < 1.0
     for low, high in zip(table.low[uncut].tolist(), table.high[uncut].tolist(), strict=True):
         assert Fraction(high) - Fraction(low) >= 2 * (derived - rounding)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_compiled_bounds_are_those_of_the_formula(case):
+    """ADR 0002, section 4, in NumPy: terms, running sums and margins, up to a few roundings."""
+    levels = Levels(*case)
+    length, log_tail = levels._table_length()
+    half = np.array([levels.half_widths(level) for level in range(length)], dtype=object)
+    sides = (2 * half + 1).astype(np.float64)
+    weights = np.exp(-float(case[1]) * np.arange(length)) * np.prod(sides / sides[-1], axis=1)
+    share = np.cumsum(weights) / weights.sum()
+    tail = math.exp(log_tail - np.log(sides[-1]).sum()) / weights.sum()
+    margin = (length + float(case[1]) * (length - 1) + 3 * len(case[0]) + 16) * 2.0**-51 + tail
+    low, high = level_bounds(sides, float(case[1]), log_tail)
+    assert low == pytest.approx(share - margin, rel=0, abs=0.1 * margin)
+    assert high == pytest.approx(np.minimum(share + margin, 1.0), rel=0, abs=0.1 * margin)
+
+
+@pytest.mark.parametrize("guard", [10, 999, 10**6, 2**61])
+def test_levels_below_a_guard_are_counted_exactly(guard):
+    """The first level at which a product, in Python integers, is at least the guard. Powers of two round nowhere."""
+    rng = np.random.default_rng(guard)
+    for _ in range(50):
+        k, m = int(rng.integers(1, 4)), int(rng.integers(1, 6))
+        rows = rng.integers(-9, 10, (m, k))
+        half = np.sort(rng.integers(0, 2 ** int(rng.integers(1, 50)), (12, k)), axis=0)
+        offset = int(rng.integers(1, 200))
+        reached = [
+            max(
+                (level + 1) * offset,
+                *(sum((2 * int(h) + 1) * abs(int(a)) for h, a in zip(box, row, strict=True)) for row in rows),
+            )
+            for level, box in enumerate(half)
+        ]
+        expected = next((level for level, most in enumerate(reached) if most >= guard), len(half))
+        assert levels_below(float(guard), half, rows.astype(np.float64), float(offset)) == expected
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -6,12 +6,28 @@ Each could fail by a sum that overflows, a corner that is left out, or a state t
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import dphmm
-from dphmm._kernels.masses import heaviest, total_mass
+from dphmm._kernels import masses as masses_module
+from dphmm._kernels.belief import (
+    GRADED,
+    STEPS,
+    TABLE,
+    as_released,
+    columns_of,
+    likelihood,
+    likelihood_of_points,
+    projections,
+)
+from dphmm._kernels.masses import heaviest, holding, total_mass
+from dphmm._kernels.points import extents
+from dphmm._kernels.policy import contract_cliques, widen_by_cliques
+from dphmm.policy._columns import EMPTY
+from dphmm.policy.constraint import delta_states
 from dphmm.sensitivity import moment, spread
 from dphmm.session.likelihood import Likelihood
 from dphmm.session.options import Options
@@ -53,6 +69,62 @@ def test_extents_are_those_of_all_points(seed):
     assert spread._extents(spread._corners(points * 2**40), directions) == [x * 2**40 for x in expected]
 
 
+def test_extents_beyond_64_bits_are_left_to_python_integers():
+    points, directions = np.array([[2**60, -(2**60)], [0, 2**60]]), np.array([[3, -5], [1, 1]])
+    assert len(extents(points, directions)) == 0
+    assert spread._extents(points, directions) == [13 * 2**60, 2**60]
+    assert extents(points // 2**10, directions).tolist() == [13 * 2**50, 2**50]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_hold_the_differences_of_every_clique(seed):
+    """Rows repeated, moved, grown and cut: a row taken for the one before it would lose its own differences."""
+    rng = np.random.default_rng(seed)
+    y, x = np.divmod(np.arange(400), 20)
+    lattice = np.stack([x, y], axis=1)
+    row, rows = rng.choice(400, 3, replace=False), []
+    for _ in range(12):
+        change = int(rng.integers(5))
+        size = int(rng.integers(2, 16)) if change == 0 else len(row)
+        row = rng.choice(400, size, replace=False) if change == 0 else (row + change) % 400
+        rows.append(np.append(row, rng.integers(400)) if change == 1 and len(row) < 16 else row[: max(2, len(row) - 1)])
+    ptr = np.cumsum([0, *map(len, rows)])
+    low, high = np.full(20, EMPTY), np.full(20, -EMPTY)
+    assert widen_by_cliques(ptr, np.concatenate(rows), lattice, 0, low, high)
+    expected = {}
+    for members in rows:
+        for a in members:
+            for b in members:
+                dx, dy = (lattice[b] - lattice[a]).tolist()
+                if dx > 0 or (dx == 0 and dy > 0):
+                    expected.setdefault(dx, []).append(dy)
+    for dx, dys in expected.items():
+        assert (low[dx], high[dx]) == (min(dys), max(dys))
+    assert np.flatnonzero(low <= high).tolist() == sorted(expected)
+
+
+def test_a_row_is_not_taken_for_what_two_rows_before_it_left_behind():
+    """The third row begins as the second one, and ends as the first: the two ends differ in no row before."""
+    lattice = np.array([[0, 0], [1, 0], [3, 0], [0, 2]])
+    rows = [[0, 1, 2], [0, 3], [0, 3, 2]]
+    low, high = np.full(4, EMPTY), np.full(4, -EMPTY)
+    assert widen_by_cliques(np.array([0, 3, 5, 8]), np.concatenate(rows), lattice, 0, low, high)
+    assert low[3] == -2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_contracted_cliques_are_the_surrogates_of_their_possible_members(seed):
+    rng = np.random.default_rng(seed)
+    n = 30
+    rows = [rng.choice(n, int(rng.integers(0, 6)), replace=False) for _ in range(40)]
+    support, surrogate = rng.random(n) < 0.7, rng.integers(0, int(rng.choice([1, 2, 5])), n)
+    surrogate[~support] = -1
+    ptr, members = contract_cliques(np.cumsum([0, *map(len, rows)]), np.concatenate(rows), support, surrogate)
+    kept = [list(dict.fromkeys(surrogate[row[support[row]]].tolist())) for row in rows]
+    expected = [row for row in kept if len(row) > 1]
+    assert [members[a:b].tolist() for a, b in pairwise(ptr)] == expected
+
+
 def test_corners_are_fewer_than_the_points_of_a_grid():
     y, x = np.divmod(np.arange(900), 30)
     assert len(spread._corners(np.stack([x, y], axis=1))) == 60
@@ -65,6 +137,64 @@ def test_masses_of_impossible_states_are_not_looked_at():
     equal = np.full(4, 0.25)
     assert heaviest(equal, np.array([False, True, True, True]), 0.25, 2, 1e-12).tolist() == [False, True, True, False]
     assert heaviest(np.array([0.1, 0.2, 0.4, 0.2]), within | True, 0.2, 2, 1e-12).tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_fewest_masses_that_hold_enough_are_those_of_a_sorted_sum(seed):
+    """Many equal masses, few different ones, and thresholds that lie on a sum exactly: those are left to exact sums."""
+    rng = np.random.default_rng(seed)
+    masses = rng.integers(1, int(rng.choice([2, 5, 10**6])), int(rng.integers(1, 200))).astype(np.float64)
+    sums = np.cumsum(np.sort(masses)[::-1])
+    for enough in (*rng.uniform(0, sums[-1] + 1, 20), *rng.choice(sums, 3)):
+        least, count = holding(masses.copy(), float(enough), 0.25)
+        if min(enough, np.abs(sums - enough).min()) <= 0.25 or enough > sums[-1]:
+            assert count == 0 or (count == np.searchsorted(sums, enough) + 1 and abs(sums[count - 1] - enough) > 0.25)
+        else:
+            assert count == np.searchsorted(sums, enough) + 1
+            assert least == np.sort(masses)[::-1][count - 1]
+
+
+def test_a_sum_next_to_the_threshold_is_left_open():
+    assert holding(np.array([4.0, 3.0, 2.0, 1.0]), 7.0, 1e-9) == (0.0, 0)
+    assert holding(np.array([4.0, 3.0, 2.0, 1.0]), 7.0 - 1e-8, 1e-9) == (3.0, 2)
+    assert holding(np.array([4.0, 3.0, 2.0, 1.0]), 11.0, 1e-9) == (0.0, 0)
+
+
+def test_bad_pivots_leave_the_rest_to_be_sorted(monkeypatch):
+    """However masses are arranged the search ends after so many pivots, and the δ-set is that of sorted masses."""
+    monkeypatch.setattr(masses_module, "MOST_PIVOTS", 2)
+    assert holding.py_func(np.arange(1.0, 200.0), 15_000.0, 1e-9) == (0.0, 0)
+    monkeypatch.setattr(masses_module, "holding", lambda *_: (0.0, 0))
+    prior = np.random.default_rng(1).random(300)
+    prior /= prior.sum()
+    chosen = delta_states(prior, None, 0.1)
+    least = prior[chosen].min()
+    assert prior[~chosen].max() < least
+    assert prior[chosen].sum() >= 0.9 > prior[chosen].sum() - least
+
+
+@pytest.mark.parametrize("kind", [TABLE, STEPS, GRADED])
+def test_one_answer_is_as_likely_as_from_a_table_of_projections(kind):
+    """To the last bit: sums of products of integers are the same in any order."""
+    rng = np.random.default_rng(kind)
+    points, normals = rng.integers(-(2**20), 2**20, (70, 3)), rng.integers(-50, 51, (6, 3)).astype(np.float64)
+    offsets = rng.integers(2**18, 2**20, 6).astype(np.float64)
+    laws = (1.0 / offsets, -0.5 / offsets)
+    falls = np.append(np.exp(-0.5 * np.arange(40)), 0.0)
+    columns, farthest = columns_of(points, np.arange(70))
+    assert farthest == np.abs(points).max()
+    projected = projections(normals, columns)
+    assert projected.tolist() == (normals.astype(np.int64) @ points.T).tolist()
+    for z in (points[3], np.array([5, -7, 2**18])):
+        once = likelihood_of_points(columns, normals, *laws, z, kind, 0.5, falls)
+        again = np.empty(70)
+        likelihood(projected, *laws, normals @ z, kind, 0.5, falls, again)
+        assert once.tolist() == again.tolist() and once.max() > 0.0
+
+
+def test_values_of_plan_states_are_those_of_whom_they_stand_for():
+    surrogate = np.array([1, 1, 4, 4, 4, 1])
+    assert as_released(np.array([0.5, 2.0]), np.array([1, 4]), surrogate).tolist() == [0.5, 0.5, 2.0, 2.0, 2.0, 0.5]
 
 
 @pytest.mark.parametrize("mechanism", ["staircase", "discrete-knorm"])
@@ -81,7 +211,7 @@ def test_states_are_as_likely_as_the_plan_state_they_are_released_as(mechanism):
     assert law.projected.shape[1] == 12
     assert np.allclose(np.log(law.at(z)), plan.log_likelihood(z), rtol=0, atol=1e-12)
     whole = Likelihood.of(planner.plan(support, support))
-    assert whole.places is None and whole.projected.shape[1] == 64
+    assert whole.contracted is None and whole.projected.shape[1] == 64
 
 
 def test_a_policy_of_many_places_in_a_large_clique_keeps_to_its_rows():

@@ -75,14 +75,15 @@ def _npy(shape, descr="'<f8'", data=8):
 
 
 REFUSED = {
-    "names in part": (".csv", b"x,1\n3,4\n", "1 of 2 cells"),
+    "names in part": (".csv", b"x,1\n3,4\n", "samples, x.csv: got a first row with 1 of 2 cells"),
     "an index": (".csv", b",x,y\n0,1,2\n1,2,3\n", "without a name"),
     "the index of numbered columns": (".csv", b",0,1\n0,1,2\n", "2 of 3 cells"),
-    "a number and NaN": (".csv", b"nan,1\n3,4\n", "no numbers"),
-    "text below": (".csv", b"1,2\n3,four\n", "no numbers"),
+    "a number and NaN": (".csv", b"nan,1\n3,4\n", "x.csv, line 1: got a cell of 'column 1' that is no number;"),
+    "text below": (".csv", b"1,2\n3,four\n", "x.csv, line 2: got a cell of 'column 2' that is no number;"),
+    "text below names": (".csv", b"x,z\n\n1,2\n3,four\n5,\n", "x.csv, line 4: .* 'z' that is no number, and 1 more;"),
     "ragged": (".csv", b"1,2\n3\n", "line 2"),
     "ragged with names": (".csv", b"x,y\n1,2\n3\n", "line 3"),
-    "semicolons": (".csv", b"1;2\n3;4\n", "no numbers"),
+    "semicolons": (".csv", b"1;2\n3;4\n", "line 2: got a cell of '1;2' that is no number"),
     "empty": (".csv", b"", "empty"),
     "another name": (".txt", b"1\n", r"\.parquet"),
     "empty array": (".npy", b"", "numpy"),
@@ -107,6 +108,12 @@ def test_what_is_no_file_of_numbers_is_refused_in_one_line(tmp_path, name):
     with pytest.raises(InvalidInput, match=words) as refused:
         read_numbers(path)
     assert "\n" not in str(refused.value)
+
+
+def test_a_cell_of_a_table_without_lines_is_told_by_its_row(tmp_path):
+    write_table(tmp_path / "x.parquet", pa.table({"x": [1.0, 2.0, float("nan")]}))
+    with pytest.raises(InvalidInput, match=r"samples, x\.parquet, row 3: got a cell of 'x' that is no number;"):
+        read_numbers(tmp_path / "x.parquet")
 
 
 def test_pipes_and_folders_are_not_waited_for(tmp_path):

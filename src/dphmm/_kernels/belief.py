@@ -41,10 +41,55 @@ def likelihood(
     """
     out[:] = 0.0
     for i in range(len(inverses)):
-        c, inverse, shift = centre[i], inverses[i], shifts[i]
-        for s in range(len(out)):
-            ratio = abs(c - projected[i, s]) * inverse + shift
-            out[s] = ratio if ratio > out[s] else out[s]
+        reach(projected[i], centre[i], inverses[i], shifts[i], out)
+    fall(kind, rate, table, out)
+
+
+@kernel
+def likelihood_of_points(
+    columns: FloatArray,
+    normals: FloatArray,
+    inverses: FloatArray,
+    shifts: FloatArray,
+    z: IntArray,
+    kind: int,
+    rate: float,
+    table: FloatArray,
+) -> FloatArray:
+    """`likelihood` of the answer z (d,) for each of some points, given as ``columns`` (d, n), and facets (m, d)."""
+    out = np.zeros(columns.shape[1])
+    row = np.empty(columns.shape[1])
+    for i in range(len(inverses)):
+        centre = 0.0
+        for j in range(len(z)):
+            centre += normals[i, j] * z[j]
+        project(normals[i], columns, row)
+        reach(row, centre, inverses[i], shifts[i], out)
+    fall(kind, rate, table, out)
+    return out
+
+
+@kernel
+def project(normal: FloatArray, columns: FloatArray, row: FloatArray) -> None:
+    """Fill a row (n,) with normal·point of the points that are ``columns`` (d, n)."""
+    row[:] = 0.0
+    for j in range(len(normal)):
+        factor, column = normal[j], columns[j]
+        for s in range(len(row)):
+            row[s] += factor * column[s]
+
+
+@kernel
+def reach(row: FloatArray, centre: float, inverse: float, shift: float, out: FloatArray) -> None:
+    """Raise ``out`` (n,) to |centre - row|·inverse + shift."""
+    for s in range(len(out)):
+        ratio = abs(centre - row[s]) * inverse + shift
+        out[s] = ratio if ratio > out[s] else out[s]
+
+
+@kernel
+def fall(kind: int, rate: float, table: FloatArray, out: FloatArray) -> None:
+    """Turn norms (n,) into what a law of this kind has there."""
     if kind == TABLE:
         last = len(table) - 1
         for s in range(len(out)):
@@ -58,37 +103,33 @@ def likelihood(
 
 
 @kernel
-def projections(normals: FloatArray, points: IntArray) -> tuple[FloatArray, float, float]:
-    """normals·points (m, n) in floats, the largest |normal|₁, and the largest |coordinate| of the points."""
-    n = points.shape[0]
-    columns = np.empty((points.shape[1], n))
+def columns_of(points: IntArray, some: IntArray) -> tuple[FloatArray, float]:
+    """Coordinate by coordinate the points (N, d) numbered ``some``, in floats, and their largest |coordinate|."""
+    columns = np.empty((points.shape[1], len(some)))
     farthest = 0.0
     for j in range(points.shape[1]):
-        for s in range(n):
-            columns[j, s] = points[s, j]
+        for s in range(len(some)):
+            columns[j, s] = points[some[s], j]
             farthest = max(farthest, abs(columns[j, s]))
-    out = np.zeros((normals.shape[0], n))
-    longest = 0.0
-    for i in range(normals.shape[0]):
-        length = 0.0
-        for j in range(normals.shape[1]):
-            factor = normals[i, j]
-            length += abs(factor)
-            for s in range(n):
-                out[i, s] += factor * columns[j, s]
-        longest = max(longest, length)
-    return out, longest, farthest
+    return columns, farthest
 
 
 @kernel
-def places_of(plan: BoolArray, surrogate: IntArray) -> IntArray:
-    """For each state (N,) how many plan states come before its surrogate."""
-    before = np.empty(plan.size, np.int64)
-    count = 0
-    for state in range(plan.size):
-        before[state] = count
-        count += plan[state]
-    return before[surrogate]
+def projections(normals: FloatArray, columns: FloatArray) -> FloatArray:
+    """normals·point (m, n) of the points that are ``columns`` (d, n)."""
+    out = np.empty((normals.shape[0], columns.shape[1]))
+    for i in range(normals.shape[0]):
+        project(normals[i], columns, out[i])
+    return out
+
+
+@kernel
+def as_released(values: FloatArray, plan_states: IntArray, surrogate: IntArray) -> FloatArray:
+    """For each state (N,) the value (P,) of the plan state that it is released as."""
+    of_state = np.empty(surrogate.size)
+    for k in range(len(plan_states)):
+        of_state[plan_states[k]] = values[k]
+    return of_state[surrogate]
 
 
 @kernel

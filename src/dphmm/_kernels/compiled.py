@@ -13,6 +13,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import platformdirs
+from numba.core import event
+
+from dphmm._kernels import announced
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,6 +42,20 @@ def _cache_here() -> bool:
 
 
 _CACHED = _cache_here()
+
+
+class _Announcer(event.Listener):
+    """Numba broadcasts what it compiles, not what it finds on disk."""
+
+    def on_start(self, _: event.Event) -> None:
+        if announced.tell is not None:
+            announced.tell(_CACHED)
+
+    def on_end(self, _: event.Event) -> None:
+        """Nothing to say."""
+
+
+event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

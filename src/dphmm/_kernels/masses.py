@@ -35,6 +35,68 @@ def masses_from(masses: FloatArray, within: BoolArray, least: float) -> FloatArr
     return out[:size].copy()
 
 
+#: Halving as good pivots do, a million masses need some twenty.
+MOST_PIVOTS = 48
+
+
+@kernel
+def holding(masses: FloatArray, enough: float, drift: float) -> tuple[float, int]:
+    """The least of the fewest masses (n,) that hold ``enough`` together, and how many they are. Reorders the masses.
+
+    (0.0, 0) where a sum that decides comes as near to it as ``drift``, all of them do not hold it, or pivots were bad:
+    they are then to be sorted.
+    """
+    first, last = 0, masses.size
+    held = 0.0
+    for _ in range(MOST_PIVOTS):
+        if first >= last:
+            break
+        quarter = (last - first) // 4
+        pivot = middle_of(masses[first + quarter], masses[(first + last) // 2], masses[last - 1 - quarter])
+        larger, smaller, more = split(masses, first, last, pivot)
+        if held + more >= enough + drift:
+            last = larger
+            continue
+        held += more
+        count = larger
+        while held < enough - drift and count < smaller:
+            held += pivot
+            count += 1
+        if held >= enough - drift:
+            return (pivot, count) if count > larger and held >= enough + drift else (0.0, 0)
+        first = smaller
+    return 0.0, 0
+
+
+@kernel
+def middle_of(a: float, b: float, c: float) -> float:
+    """The middle one of three numbers."""
+    return max(min(a, b), min(max(a, b), c))
+
+
+@kernel
+def split(masses: FloatArray, first: int, last: int, pivot: float) -> tuple[int, int, float]:
+    """Reorder masses[first:last] into those larger than the pivot, equal ones, smaller ones.
+
+    Returns where the equal and where the smaller ones begin, and the sum of the larger ones.
+    """
+    larger, at, smaller = first, first, last
+    more = 0.0
+    while at < smaller:
+        mass = masses[at]
+        if mass > pivot:
+            masses[at], masses[larger] = masses[larger], mass
+            more += mass
+            larger += 1
+            at += 1
+        elif mass < pivot:
+            smaller -= 1
+            masses[at], masses[smaller] = masses[smaller], mass
+        else:
+            at += 1
+    return larger, smaller, more
+
+
 @kernel
 def heaviest(masses: FloatArray, within: BoolArray, least: float, count: int, tolerance: float) -> BoolArray:
     """So many of the states ``within`` (N,): those above ``least``, then those equal to it, by lowest number.

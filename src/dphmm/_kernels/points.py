@@ -5,6 +5,8 @@ Proof: docs/proofs/hull.md.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dphmm._kernels.compiled import kernel
@@ -125,9 +127,26 @@ def column_ends(low: IntArray, high: IntArray, left: int) -> IntArray:
 
 
 @kernel
+def largest_sum(rows: IntArray) -> float:
+    """The largest sum of absolute values in a row of (n, d)."""
+    largest = 0.0
+    for i in range(rows.shape[0]):
+        size = 0.0
+        for j in range(rows.shape[1]):
+            size += abs(float(rows[i, j]))
+        largest = max(largest, size)
+    return largest
+
+
+@kernel
 def extents(points: IntArray, directions: IntArray) -> IntArray:
-    """Largest minus smallest of points·direction (n, d) for each direction (m, d)."""
+    """Largest minus smallest of points·direction (n, d) for each direction (m, d).
+
+    None where 64 bits may not hold them.
+    """
     out = np.empty(directions.shape[0], np.int64)
+    if largest_sum(points) * largest_sum(directions) >= 2.0**61:
+        return out[:0]
     values = np.empty(points.shape[0], np.int64)
     for i in range(directions.shape[0]):
         values[:] = 0
@@ -177,6 +196,32 @@ def nearest_sweep(queries: IntArray, points: IntArray, states: IntArray, weights
 
 
 @kernel
+def spread_along_columns(near: IntArray, y: IntArray) -> Any:
+    """Put into each place of a column the nearest of its states, ties to the lowest number; the columns with any.
+
+    ``near`` (height, width) has the states in their own places, and -1 elsewhere; ``y`` tells the row of each.
+    """
+    height, width = near.shape
+    some = np.zeros(width, np.bool_)
+    for row in range(height):
+        for column in range(width):
+            some[column] |= near[row, column] >= 0
+    occupied: Any = np.flatnonzero(some)
+    for row in range(1, height):
+        for column in occupied:
+            if near[row, column] < 0:
+                near[row, column] = near[row - 1, column]
+    for row in range(height - 2, -1, -1):
+        for column in occupied:
+            below, above = near[row, column], near[row + 1, column]
+            if below != above:
+                gain = abs(y[below] - row) - abs(y[above] - row) if below >= 0 else height
+                if gain > 0 or (gain == 0 and above < below):
+                    near[row, column] = above
+    return occupied
+
+
+@kernel
 def nearest_in_columns(
     x: IntArray, y: IntArray, plan: BoolArray, wx: int, wy: int, width: int, height: int
 ) -> IntArray:
@@ -190,26 +235,14 @@ def nearest_in_columns(
     for s in range(plan.size - 1, -1, -1):
         if plan[s]:
             near[y[s], x[s]] = s
-    for row in range(1, height):
-        for column in range(width):
-            if near[row, column] < 0:
-                near[row, column] = near[row - 1, column]
-    for row in range(height - 2, -1, -1):
-        for column in range(width):
-            below, above = near[row, column], near[row + 1, column]
-            if above >= 0 and below != above:
-                gain = abs(y[below] - row) - abs(y[above] - row) if below >= 0 else height
-                if gain > 0 or (gain == 0 and above < below):
-                    near[row, column] = above
+    occupied = spread_along_columns(near, y)
     nearest = np.empty((height, width), np.int64)
-    columns = np.empty(width, np.int64)
-    lifts = np.empty(width, np.int64)
+    columns = np.empty(occupied.size, np.int64)
+    lifts = np.empty(occupied.size, np.int64)
     for row in range(height):
         size = 0
-        for column in range(width):
+        for column in occupied:
             state = near[row, column]
-            if state < 0:
-                continue
             rise = wy * (y[state] - row)
             lift = rise * rise + (wx * column) * (wx * column)
             while size > 1:

@@ -41,6 +41,8 @@ def contract_cliques(
     end = 0
     for row in range(indptr.size - 1):
         begin = end
+        if all_one(indices, indptr[row], indptr[row + 1], surrogate):
+            continue
         for k in range(indptr[row], indptr[row + 1]):
             if support[indices[k]]:
                 image = surrogate[indices[k]]
@@ -54,6 +56,15 @@ def contract_cliques(
         else:
             end = begin
     return ptr[: kept + 1].copy(), members[:end].copy()
+
+
+@kernel
+def all_one(indices: IntArray, first: int, last: int, surrogate: IntArray) -> bool:
+    """Whether the states indices[first:last] have one surrogate, or there are none."""
+    k = first + 1
+    while k < last and surrogate[indices[k]] == surrogate[indices[first]]:
+        k += 1
+    return k >= last
 
 
 @kernel
@@ -282,49 +293,51 @@ def fold(least: IntArray, most: IntArray, low: IntArray, high: IntArray) -> None
 
 
 @kernel
-def widen(a: int, b: int, lattice: IntArray, low: IntArray, high: IntArray) -> None:
-    """Take into the columns the difference between two states, if they are two."""
-    if a == b:
-        return
-    dx = lattice[b, 0] - lattice[a, 0]
-    dy = lattice[b, 1] - lattice[a, 1]
+def widen(dx: int, dy: int, low: IntArray, high: IntArray) -> None:
+    """Take a difference into the columns, unless it is zero."""
     if dx < 0 or (dx == 0 and dy < 0):
         dx = -dx
         dy = -dy
-    if dy < low[dx]:
-        low[dx] = dy
-    if dy > high[dx]:
-        high[dx] = dy
+    if dx > 0 or dy > 0:
+        low[dx] = min(low[dx], dy)
+        high[dx] = max(high[dx], dy)
 
 
 @kernel
-def moved(a: IntArray, b: IntArray, lattice: IntArray) -> bool:
-    """Whether one list of states is the other, one by one, moved by one vector."""
-    if a.size != b.size:
-        return False
-    dx = lattice[b[0], 0] - lattice[a[0], 0]
-    dy = lattice[b[0], 1] - lattice[a[0], 1]
-    for i in range(1, a.size):
-        if lattice[b[i], 0] - lattice[a[i], 0] != dx or lattice[b[i], 1] - lattice[a[i], 1] != dy:
-            return False
-    return True
+def reshaped(shape: IntArray, size: int, states: IntArray, lattice: IntArray) -> bool:
+    """Put where states lie, seen from the first of them, into ``shape`` (n, 2); whether its ``size`` rows differed."""
+    x, y = lattice[states[0], 0], lattice[states[0], 1]
+    changed = states.size != size
+    for i in range(states.size):
+        dx, dy = lattice[states[i], 0] - x, lattice[states[i], 1] - y
+        if shape[i, 0] != dx or shape[i, 1] != dy:
+            shape[i, 0] = dx
+            shape[i, 1] = dy
+            changed = True
+    return changed
 
 
 @kernel
 def widen_by_cliques(
     ptr: IntArray, members: IntArray, lattice: IntArray, left: int, low: IntArray, high: IntArray
 ) -> bool:
-    """Take into the columns the differences within every row; False where a row has too many columns of its own."""
+    """Take into the columns the differences within every row; False where a row has too many columns of its own.
+
+    A row that is the one before it, state by state, moved by one vector, has the same differences.
+    """
     bottom = np.empty(low.size, np.int64)
     top = np.empty(low.size, np.int64)
+    shape = np.zeros((members.size, 2), np.int64)
+    size = 0
     for row in range(ptr.size - 1):
         begin, end = ptr[row], ptr[row + 1]
-        if row > 0 and moved(members[ptr[row - 1] : begin], members[begin:end], lattice):
+        if not reshaped(shape, size, members[begin:end], lattice):
             continue
-        if end - begin <= 16:
-            for i in range(begin, end):
-                for j in range(begin, i):
-                    widen(members[i], members[j], lattice, low, high)
+        size = end - begin
+        if size <= 16:
+            for i in range(size):
+                for j in range(i):
+                    widen(shape[j, 0] - shape[i, 0], shape[j, 1] - shape[i, 1], low, high)
             continue
         bottom[:] = 2**62
         top[:] = -(2**62)

@@ -22,14 +22,22 @@ _CELLS_AT_ONCE = 8
 def box_of(points: IntArray, some: IntArray, others: IntArray) -> IntArray:
     """The least (2,) and the largest (2,) coordinates of the points (n, 2) numbered ``some`` and ``others``."""
     first = some[0] if len(some) > 0 else others[0]
-    left, bottom = points[first, 0], points[first, 1]
-    right, top = left, bottom
-    for numbers in (some, others):
-        for i in numbers:
-            x, y = points[i, 0], points[i, 1]
-            left, right = min(left, x), max(right, x)
-            bottom, top = min(bottom, y), max(top, y)
-    return np.array([left, bottom, right, top])
+    x, y = points[first, 0], points[first, 1]
+    box = np.array([x, y, x, y])
+    stretch(box, points, some)
+    stretch(box, points, others)
+    return box
+
+
+@kernel
+def stretch(box: IntArray, points: IntArray, numbers: IntArray) -> None:
+    """Make a box (4,) as large as it must be to hold the points (n, 2) so numbered."""
+    left, bottom, right, top = box
+    for i in numbers:
+        x, y = points[i, 0], points[i, 1]
+        left, right = min(left, x), max(right, x)
+        bottom, top = min(bottom, y), max(top, y)
+    box[:] = np.array([left, bottom, right, top])
 
 
 @kernel

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from dphmm.accounting.composition import Guarantee
 from dphmm.accounting.learning import NoisyCounts
-from dphmm.accounting.records import check_exact
+from dphmm.accounting.records import check_exact, in_short
 from dphmm.errors import InvalidInput, Refused
 
 
@@ -59,12 +59,12 @@ class DependentEvent:
     @property
     def statement(self) -> str:
         """What may be said of this release, in one sentence."""
-        alone = f"replacing one record ({self.record}) and no other loses at most {float(self.per_record):.6g}"
+        alone = f"replacing one record ({self.record}) and no other loses at most {in_short(self.per_record)}"
         if not self.secure:
             return "nothing is promised: the noise can be replayed"
         if self.claimed is None:
             return f"{alone}; nothing is proved for dependent records: {self.why}"
-        return f"{alone}; under {self.dependence} it loses at most {float(self.claimed):.6g}: {self.why}"
+        return f"{alone}; under {self.dependence} it loses at most {in_short(self.claimed)}: {self.why}"
 
 
 def per_record_total(events: DependentEvent | Iterable[DependentEvent]) -> Guarantee:

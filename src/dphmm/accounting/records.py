@@ -186,6 +186,10 @@ def lattice_answer(drawn: Iterable[int]) -> tuple[int, ...]:
     return answer
 
 
+#: Longest decimal that is told whole, and digits of all others.
+_SHORT, _DIGITS = 12, 6
+
+
 def shown(value: Loss) -> str:
     """A number for a message: a short exact decimal if there is one, else a fraction; or "unbounded"."""
     if isinstance(value, float):
@@ -205,3 +209,23 @@ def shown(value: Loss) -> str:
     from decimal import Decimal
 
     return f"about {Decimal(numerator) / Decimal(denominator):.6g}"
+
+
+def in_short(value: Loss | str, down: bool = False) -> str:
+    """A number for people, or what `shown` made of one: `shown` where that is a short decimal, else six digits.
+
+    They are rounded up, as what is lost must be, or ``down``. Text that is no number stays as it is.
+    """
+    if value == math.inf:
+        return shown(math.inf)
+    try:
+        exact = Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        return str(value)
+    text = shown(exact)
+    if len(text) <= _SHORT and text.replace(".", "").isdigit():
+        return text
+    from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+    rounding = Context(prec=_DIGITS, rounding=ROUND_FLOOR if down else ROUND_CEILING)
+    return f"{rounding.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize():f}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dphmm.accounting.ledger import Ledger
+from dphmm.accounting.records import in_short
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.released_rows import RowsAudit, rows_held
@@ -60,7 +61,7 @@ class ReleasedVerdict:
         said.append(f"  {len(self.verdicts)} of {self.plans} plans verified, {len(wrong)} of them convicted")
         worst = max(self.verdicts, key=lambda verdict: verdict.loss, default=None)
         if worst is not None and worst.worst is not None:
-            said.append(f"  over all of them the worst required pair loses {worst.loss}")
+            said.append(f"  over all of them the worst required pair loses {in_short(worst.loss)}")
         for verdict in wrong[:3]:
             said += verdict.lines
         return said

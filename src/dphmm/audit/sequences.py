@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm.accounting.records import shown
+from dphmm.accounting.records import in_short
 from dphmm.audit.history import first_support, moved
 from dphmm.audit.reach import Bodies
 from dphmm.audit.table import Table
@@ -53,10 +53,10 @@ class SequenceVerdict:
     def lines(self) -> list[str]:
         """The verdict in prose."""
         word = "CONVICTED" if self.convicted else "Theorem 7.2 holds"
-        lost = f"two histories lose {shown(self.worst)} of {shown(self.charged)} charged"
+        lost = f"two histories lose {in_short(self.worst)} of {in_short(self.charged)} charged"
         return [
             f"{len(self.first)} releases: {word}; {lost}",
-            f"  {list(self.first)} against {list(self.second)}; the sum of the epsilons is {shown(self.epsilons)}",
+            f"  {list(self.first)} against {list(self.second)}; the sum of the epsilons is {in_short(self.epsilons)}",
         ]
 
     def document(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dphmm.accounting.records import shown
+from dphmm.accounting.records import in_short
 from dphmm.audit.reach import Pair
 from dphmm.types import IntArray, Loss
 
@@ -35,9 +35,9 @@ class Certificate:
     def __str__(self) -> str:
         holds = "contains every required difference" if self.contains else "does NOT contain every required difference"
         return (
-            f"{self.mechanism}, epsilon {shown(self.epsilon)}, rank {self.rank} of {self.dimension}, {2 * self.facets} "
-            f"facets, answers {self.states} states: it {holds} (largest norm {shown(self.widest)}; {self.met} of "
-            f"{self.facets} pairs of facets are met)"
+            f"{self.mechanism}, epsilon {in_short(self.epsilon)}, rank {self.rank} of {self.dimension}, "
+            f"{2 * self.facets} facets, answers {self.states} states: it {holds} "
+            f"(largest norm {in_short(self.widest)}; {self.met} of {self.facets} pairs of facets are met)"
         )
 
 
@@ -47,7 +47,7 @@ class TableCertificate(Certificate):
 
     def __str__(self) -> str:
         holds = "keeps epsilon for every required pair" if self.contains else "does NOT keep epsilon for every pair"
-        return f"{self.mechanism}, epsilon {shown(self.epsilon)}, answers {self.states} states: it {holds}"
+        return f"{self.mechanism}, epsilon {in_short(self.epsilon)}, answers {self.states} states: it {holds}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class Verdict:
         possible = self.degrees[self.degrees > 0]
         said = [f"plan {self.plan[:12]}: {'CONVICTED' if self.convicted else 'keeps its promise'}"]
         said += [f"  {finding}" for finding in self.findings]
-        said.append(f"  {self.pairs} required pairs; {_worst(self.worst)}; promised: epsilon {shown(self.epsilon)}")
+        said.append(f"  {self.pairs} required pairs; {_worst(self.worst)}; promised: epsilon {in_short(self.epsilon)}")
         said += [f"  {body}" for body in self.bodies]
         if len(possible):
             least, most = int(possible.min()), int(possible.max())
@@ -147,9 +147,8 @@ def _number(value: Loss) -> str | None:
 def _worst(worst: Pair | None) -> str:
     if worst is None:
         return "there is nothing to compare"
-    return (
-        f"the worst, the {worst.kind} pair ({worst.a}, {worst.b}), loses {shown(worst.loss)} (norm {shown(worst.norm)})"
-    )
+    lost = f"loses {in_short(worst.loss)} (norm {in_short(worst.norm)})"
+    return f"the worst, the {worst.kind} pair ({worst.a}, {worst.b}), {lost}"
 
 
 def _cost(verdict: Verdict) -> str:
@@ -157,5 +156,6 @@ def _cost(verdict: Verdict) -> str:
         return "cost 0: all planned states are answered alike"
     a, b = verdict.cost_pair
     if any(isinstance(body, TableCertificate) for body in verdict.bodies):
-        return f"cost {shown(verdict.cost)}, between states {a} and {b}"
-    return f"cost {shown(verdict.cost)}: Theorem 6.3's factor is {shown(verdict.factor)}, between states {a} and {b}"
+        return f"cost {in_short(verdict.cost)}, between states {a} and {b}"
+    factor = f"Theorem 6.3's factor is {in_short(verdict.factor)}"
+    return f"cost {in_short(verdict.cost)}: {factor}, between states {a} and {b}"

@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dphmm.accounting.records import in_short, shown
 from dphmm.audit.degrees import degrees
 from dphmm.audit.history import support_of
 from dphmm.audit.law import CONSTANT, Law
@@ -120,7 +121,7 @@ class _Audit:
         """What the plan says of itself against what it was made for."""
         plan, constraint = self.plan, self.plan.constraint
         if plan.epsilon != self.epsilon:
-            yield f"the plan is for epsilon {plan.epsilon}, not for {self.epsilon}"
+            yield f"the plan is for epsilon {shown(plan.epsilon)}, not for {shown(self.epsilon)}"
         due = constraint.support if self.support is None else self.support
         missing = np.flatnonzero(due & ~constraint.support)
         if len(missing):
@@ -135,8 +136,8 @@ class _Audit:
 
     def _too_much(self, worst: Pair | None) -> Iterator[str]:
         if worst is not None and worst.loss > self.epsilon:
-            loss = "without bound" if worst.loss == math.inf else str(worst.loss)
-            yield f"the {worst.kind} pair ({worst.a}, {worst.b}) loses {loss}, not {self.epsilon}"
+            loss = "without bound" if worst.loss == math.inf else in_short(worst.loss)
+            yield f"the {worst.kind} pair ({worst.a}, {worst.b}) loses {loss}, not {in_short(self.epsilon, down=True)}"
 
     def _exposed(self, degree: IntArray) -> IntArray:
         support = self.plan.constraint.support
@@ -171,9 +172,11 @@ class _Audit:
 
     def _price(self, cost: Loss) -> Iterator[str]:
         if self.plan.cost < cost:
-            yield f"the plan is charged {self.plan.cost}, and two planned states lose {cost}"
+            charged = in_short(self.plan.cost, down=True)
+            yield f"the plan is charged {charged}, and two planned states lose {in_short(cost)}"
         if not self.plan.constant and self.plan.promised < self.epsilon:
-            yield f"the plan promises {self.plan.promised} where it may lose {self.epsilon}"
+            promised = in_short(self.plan.promised, down=True)
+            yield f"the plan promises {promised} where it may lose {in_short(self.epsilon)}"
 
     def _certificate(self, number: int, reach: Reach | TableReach, bodies: Bodies) -> Certificate:
         law, worst = reach.law, reach.worst

@@ -81,7 +81,7 @@ def _summaries(ledger: str, subject: str | None) -> list[SubjectSummary]:
         raise InvalidInput("LEDGER", ledger, "an existing ledger file")
     if Path(ledger).stat().st_size == 0:
         raise InvalidInput("LEDGER", f"{ledger}, which is empty", "a ledger that dphmm release has written")
-    with open_ledger(ledger) as opened:
+    with open_ledger(ledger, read_only=True) as opened:
         subjects = summarise_ledger(opened, subject)
     if subject is not None and not subjects:
         raise InvalidInput("--subject", subject, "a subject of this ledger")
@@ -140,9 +140,9 @@ def _totals(summary: QuerySummary | SubjectSummary) -> str:
 
 
 def _shown(total: Guarantee) -> str:
-    from dphmm.accounting.records import shown
+    from dphmm.accounting.records import in_short
 
-    return shown(total.value)
+    return in_short(total.value)
 
 
 def _totals_document(subjects: Sequence[SubjectSummary]) -> dict[str, Any]:

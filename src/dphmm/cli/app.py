@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
+from dphmm.cli.console import compilation_told
 from dphmm.cli.outcomes import BAD_INPUT, CLOSED, FAILED, Interrupted, OutputClosed, one_line, stopped_code
 from dphmm.cli.termination import answered_like_an_interrupt, asked_to_stop
 from dphmm.cli.wording import on_the_command_line
@@ -57,9 +58,11 @@ class App(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        """Read the command line, which may print its help."""
+        """Read the command line, which may print its help. Interrupted here, too, click would have its own answer."""
         try:
             return super().make_context(*args, **extra)
+        except KeyboardInterrupt as stop:
+            raise Interrupted("interrupted: nothing was begun", stop) from None
         except BrokenPipeError:
             raise OutputClosed from None
 
@@ -77,7 +80,7 @@ class App(click.Group):
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run the command line and exit; a command returns its exit code, or None for 0."""
         extra["standalone_mode"] = False
-        with answered_like_an_interrupt():
+        with answered_like_an_interrupt(), compilation_told():
             code = _code(lambda: super(App, self).main(args, prog_name or "dphmm", **extra))
         sys.exit(code)
 

@@ -13,6 +13,14 @@ from dphmm.cli.outcomes import FAILED, one_line
 from dphmm.errors import InvalidInput
 
 
+def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | None) -> tuple[str, str] | None:
+    """With one file alone, the option that comes next would be taken for the other."""
+    taken = next((name for name in files or () if name.startswith("-")), None)
+    if taken is not None:
+        raise InvalidInput("--samples", f"{taken} as a file", "two files, one of each state: --samples a.csv b.csv")
+    return files
+
+
 @click.command("audit", context_settings=CONTEXT)
 @click.option("--model", metavar="M", help="The model of the releases.")
 @click.option("--policy", metavar="P", help="Their policy.")
@@ -27,6 +35,7 @@ from dphmm.errors import InvalidInput
 @click.option(
     "--samples",
     nargs=2,
+    callback=_two_files,
     metavar="A B",
     help="Judge two files of samples (.npy, .parquet, .csv), of two states that must not be told apart.",
 )
@@ -74,6 +83,8 @@ def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
 
     from dphmm.audit import sample_plan, verify_steps
     from dphmm.audit.released import opened
+    from dphmm.session.course import Course
+    from dphmm.session.options import Options
 
     for name in ("model", "policy"):
         if given[name] is None:
@@ -87,6 +98,9 @@ def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
     public = (model, policy, space, given["epsilon"])
     verified = verify_steps(*public, given["steps"], **choices)
     parts: list[tuple[str, Any]] = [(f"step {t}", verdict) for t, _, verdict in verified]
+    if given["steps"] > 1:
+        options = Options.checked(given["epsilon"], dimension=space.dimension, **{"start": model.start, **choices})
+        parts.append(("steps", _Steps(given["steps"], len(parts), Course.is_public(options))))
     if given["draws"] is not None:
         plan = verified[0][1]
         sampled = sample_plan(plan, policy, space, draws=given["draws"], alpha=given["alpha"])
@@ -126,6 +140,26 @@ def _attacks(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str,
 
 
 @dataclass(frozen=True)
+class _Steps:
+    """How many of the steps that were asked for the verdicts above are about; one plan can be that of many."""
+
+    asked: int
+    plans: int
+    known: bool
+
+    @property
+    def lines(self) -> list[str]:
+        if not self.known:
+            return [f"steps 2 to {self.asked}: not looked at, their plans hang on the answers before them"]
+        each = "it is shown" if self.plans == 1 else "each is shown"
+        plans = "one plan" if self.plans == 1 else f"{self.plans} different plans"
+        return [f"steps 1 to {self.asked}: {plans} in all; {each} at the first step that it is of"]
+
+    def document(self) -> dict[str, Any]:
+        return {"asked": self.asked, "looked_at": self.asked if self.known else 1, "plans": self.plans}
+
+
+@dataclass(frozen=True)
 class _NotMade:
     reason: str
 
@@ -154,7 +188,7 @@ def _print(parts: list[tuple[str, Any]], as_json: bool) -> None:
         print_json({"convicted": convicted, **document})
         return
     for name, part in parts:
-        if name.startswith("step"):
+        if name.startswith("step "):
             click.echo(f"{name}:")
         for line in part.lines:
             # Leading spaces say what belongs to what.

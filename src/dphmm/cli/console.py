@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from dphmm._kernels import announced
 from dphmm.cli.outcomes import one_line
 
 #: (label, text); a row with an empty label is a sentence of its own.
@@ -23,6 +24,11 @@ class Console:
 
     quiet: bool = False
     _warned: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.quiet:
+            # What `compilation_told` began before the options were read.
+            announced.tell = None
 
     def say(self, rows: Iterable[Row]) -> None:
         """Label and text, aligned, on standard error."""
@@ -56,6 +62,16 @@ class Console:
             yield report
 
 
+@contextmanager
+def compilation_told() -> Iterator[None]:
+    """Say on a terminal, once, why nothing seems to happen: kernels that the cache on disk does not have yet."""
+    announced.tell = _compiling if sys.stderr.isatty() else None
+    try:
+        yield
+    finally:
+        announced.tell = None
+
+
 def aligned(rows: Iterable[Row]) -> list[str]:
     """Lines with the texts in one column."""
     listed = list(rows)
@@ -66,6 +82,12 @@ def aligned(rows: Iterable[Row]) -> list[str]:
 def print_json(document: dict[str, Any]) -> None:
     """One JSON object on one line of standard output."""
     click.echo(json.dumps(document, allow_nan=False))
+
+
+def _compiling(kept: bool) -> None:
+    announced.tell = None
+    often = "once after an installation or an upgrade" if kept else "every time: their cache cannot be written"
+    click.echo(f"note: compiling kernels that this command needs, up to a minute, {often}", err=True)
 
 
 def _on_terminal(rows: list[Row]) -> None:

@@ -5,8 +5,9 @@ Proof: docs/proofs/budget-split.md.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ MEANING = (
     "for an adversary who sees the answers of all of them and believes the model"
 )
 PROOF = "docs/proofs/policy-leakage.md"
+#: Epsilons that the search tries, unless the first ones lose too much: the least of three digits, then by bisection.
+_TRIED = 12
 
 
 def checked_steps(steps: int) -> int:
@@ -40,6 +43,17 @@ def checked_steps(steps: int) -> int:
     return steps
 
 
+def check_public(options: Options) -> None:
+    """Refuse options with which plans hang on what is released."""
+    from dphmm.session.course import Course
+
+    if not Course.is_public(options):
+        came = f"--constraint {options.constraint}, --flat {options.flat}"
+        raise InvalidInput(
+            "--steps", came, "--constraint support, and not --flat allow: plans must not hang on answers"
+        )
+
+
 def coming_plans(
     model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, steps: int
 ) -> list[Plan]:
@@ -47,11 +61,7 @@ def coming_plans(
     from dphmm.session.course import Course
     from dphmm.session.planner import Planner
 
-    if not Course.is_public(options):
-        came = f"--constraint {options.constraint}, --flat {options.flat}"
-        raise InvalidInput(
-            "--steps", came, "--constraint support, and not --flat allow: plans must not hang on answers"
-        )
+    check_public(options)
     course = Course(model, Planner(policy, space, options))
     return [course.leg(number).plan for number in course.numbers(np.arange(1, steps + 1)).tolist()]
 
@@ -107,15 +117,29 @@ class Horizon:
 
     @classmethod
     def allocated(
-        cls, model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, total: str, steps: int
+        cls,
+        model: MarkovModel,
+        policy: PolicyGraph,
+        space: StateSpace,
+        options: Options,
+        total: str,
+        steps: int,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Horizon:
-        """The largest epsilon of three digits; Refused where there is none. ``options.epsilon`` does not matter."""
+        """The largest epsilon of three digits; Refused where there is none. ``options.epsilon`` does not matter.
+
+        ``progress``: told how many epsilons have been begun, and how many there will be.
+        """
         from dphmm._checks import exact_epsilon
         from dphmm.accounting import policy_allocation
 
         target, count = exact_epsilon(total, "--total-epsilon"), checked_steps(steps)
+        tried = itertools.count()
 
         def plans_of(epsilon: Fraction) -> list[Plan]:
+            begun = next(tried)
+            if progress is not None:
+                progress(begun, max(begun + 1, _TRIED))
             return coming_plans(model, policy, space, replace(options, epsilon=epsilon), count)
 
         limit = math.nextafter(float(target), 0.0) if Fraction(float(target)) > target else float(target)

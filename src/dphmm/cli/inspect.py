@@ -88,6 +88,10 @@ def _row(name: str, fact: Any, unit: str) -> Row:
         return f"  {label}", f"{_shown(fact)} {unit}"
     if name == "expected_errors":
         return f"  {label}", ", ".join(_error(mechanism, error, unit) for mechanism, error in fact.items())
+    if name == "epsilon":
+        from dphmm.accounting.records import in_short
+
+        return f"  {label}", in_short(fact)
     return f"  {label}", _shown(fact)
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 def guarantee_rows(learning: Mapping[str, Any], covered: bool = False) -> list[Row]:
     """What a fit promises, whom of, and (``covered``) what it does not."""
-    epsilon = f"{learning['epsilon']}, delta {learning['delta']}: {learning['meaning']}"
+    from dphmm.accounting.records import in_short
+
+    epsilon = f"{in_short(learning['epsilon'])}, delta {in_short(learning['delta'])}: {learning['meaning']}"
     rows = [("learning", f"epsilon {epsilon}"), ("counted", learning["record"])]
     if covered:
         rows += [("not covered", sentence) for sentence in learning["not_covered"]]
@@ -43,11 +45,14 @@ def both_rows(learning: Mapping[str, Any] | None) -> list[Row]:
 
 def together_row(both: Mapping[str, Any]) -> Row:
     """What a model and the releases of one person lose together."""
-    return "together", f"epsilon {both['epsilon']}, delta {both['delta']}: {both['meaning']}"
+    from dphmm.accounting.records import in_short
+
+    return "together", f"epsilon {in_short(both['epsilon'])}, delta {in_short(both['delta'])}: {both['meaning']}"
 
 
 def coming_rows(model: MarkovModel, people: str) -> list[Row]:
     """The same before a release, whose costs are not known yet."""
+    from dphmm.accounting.records import in_short
     from dphmm.storage.learned import OTHER_PEOPLE, replacing_epsilon
 
     event = event_of(model)
@@ -56,7 +61,8 @@ def coming_rows(model: MarkovModel, people: str) -> list[Row]:
         return []
     if people == "others":
         return [*guarantee_rows(learning), ("together", OTHER_PEOPLE)]
-    said = f"the sum of a person's costs, and {replacing_epsilon(event)}: what the model loses if they are replaced"
+    replacing = in_short(replacing_epsilon(event))
+    said = f"the sum of a person's costs, and {replacing}: what the model loses if they are replaced"
     return [*guarantee_rows(learning), ("together", said)]
 
 

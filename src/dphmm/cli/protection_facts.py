@@ -139,6 +139,7 @@ def _errors(hull: SensitivityHull, options: Options) -> dict[str, Any]:
 
 def _promise(plan: Plan, options: Options) -> dict[str, Any]:
     from dphmm.accounting.composition import theorem_6_3
+    from dphmm.accounting.records import shown
     from dphmm.storage.promises import (
         LONELY_PROMISE,
         constraint_words,
@@ -150,7 +151,7 @@ def _promise(plan: Plan, options: Options) -> dict[str, Any]:
     cost = theorem_6_3([plan.cost])
     because = f"unbounded: {cost_unbounded_because(options)}" if plan.cost == math.inf else cost.statement
     return {
-        "epsilon": f"{edge_promise(str(options.epsilon))} {LONELY_PROMISE}",
+        "epsilon": f"{edge_promise(shown(options.epsilon))} {LONELY_PROMISE}",
         "cost": f"{because} ({cost.citation})",
         "scope": scope_words(options),
         "constraint": constraint_words(options),

@@ -70,7 +70,9 @@ class Dependence:
         from dphmm.cli.options import loaded_model
 
         assert self.path is not None
-        return loaded_model(self.path)
+        path = self.path
+        found: tuple[MarkovModel, StateSpace] = asked(lambda: loaded_model(path), {"model": "--dependence"})
+        return found
 
     def between(self, users: Sequence[str], records: IntArray) -> Any:
         """What the library takes, for ``records[u]`` records of each user; a chain is not made here."""

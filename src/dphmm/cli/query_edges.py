@@ -27,7 +27,7 @@ def edges_between(
     """The edges (m, 2) of a file as numbers of people.
 
     InvalidInput, without a name, for a table of more than two columns if none are named, for a first line that is an
-    edge and no header, and for somebody who is not among the people.
+    edge and no header, for somebody who is not among the people, and for an edge from somebody to themselves.
     """
     from dphmm.storage.edges import numbered, read_edges
 
@@ -36,9 +36,14 @@ def edges_between(
         _refuse_edge(header, people, field)
     edges = read_edges(path, columns, field)
     where = partial(place, path)
-    if not isinstance(people, int):
-        return numbered(edges, people, field, where, remedy)
-    return _numbers(edges, people, field, where)
+    if isinstance(people, int):
+        pairs = _numbers(edges, people, field, where)
+    else:
+        pairs = numbered(edges, people, field, where, remedy)
+    loops = pairs[:, 0] == pairs[:, 1]
+    if loops.any():
+        raise InvalidInput(f"{field}, {where(int(np.argmax(loops)))}", "a loop", "pairs of different people")
+    return pairs
 
 
 def _header(path: str, columns: Sequence[str] | None, field: str) -> list[str]:

@@ -12,9 +12,7 @@ from dphmm.cli.console import Console
 from dphmm.cli.query_answer import check_output, write_answer
 from dphmm.cli.query_dependence import Dependence, asked
 from dphmm.cli.query_options import counting, epsilon, names
-from dphmm.cli.query_tables import place
 from dphmm.errors import InvalidInput
-from dphmm.types import IntArray
 
 _LEVELS = {"edge": ("group", "independent"), "node": ("friends", "group", "independent")}
 _EDGE_ONLY = "A person: epsilon is about one edge, and a person may have many."
@@ -42,7 +40,6 @@ def degrees_of(given: Mapping[str, Any]) -> int:
     check_output(given, inputs)
     n = people if isinstance(people, int) else len(people)
     pairs = edges_between(given["data"], people, "DATA", columns)
-    _refuse_loops(pairs, given["data"])
     called = people if not isinstance(people, int) or dependence.kind != "friends" else [str(i) for i in range(people)]
     between = dependence.between(called if not isinstance(called, int) else (), np.ones(n, dtype=np.int64))
     answered = asked(
@@ -55,12 +52,6 @@ def degrees_of(given: Mapping[str, Any]) -> int:
     told = [_EDGE_ONLY] if level == "edge" else []
     write_answer(answered, given, inputs, dependence, domain, console, not_protected=told)
     return 0
-
-
-def _refuse_loops(pairs: IntArray, path: str) -> None:
-    loops = pairs[:, 0] == pairs[:, 1]
-    if loops.any():
-        raise InvalidInput(f"DATA, {place(path, int(np.argmax(loops)))}", "a loop", "pairs of different people")
 
 
 def _people(text: str | None) -> int | list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dphmm.cli.console import Console
 from dphmm.cli.outcomes import SET_ASIDE
-from dphmm.errors import InvalidInput
+from dphmm.errors import InvalidInput, Refused
 
 _KINDS = ("markov", "friends", "group", "independent")
 #: Mechanisms whose noise is calculated for the values of one sum.
@@ -43,12 +43,18 @@ def histogram_of(given: Mapping[str, Any]) -> int:
     records = records_of(loaded.trajectories, clock, space, given["data"], given["state_column"] or "state")
     between = dependence.chain(clock.times) if chained else dependence.between(records.users, records.per_user)
     options = {"n_states": space.n_states, "windows": spans, "consistent": given["consistent"]}
-    answered = asked(
-        lambda: dependent.query(
-            "histogram", records.frame(), between, promised, mechanism=given["mechanism"], **options
-        ),
-        {"table": "DATA", "dependence": "--dependence"},
-    )
+    try:
+        answered = asked(
+            lambda: dependent.query(
+                "histogram", records.frame(), between, promised, mechanism=given["mechanism"], **options
+            ),
+            {"table": "DATA", "dependence": "--dependence"},
+        )
+    except Refused as refusal:
+        if given["mechanism"] is None:
+            raise
+        remedy = "without --mechanism the noise is that of markov, which is proved"
+        raise Refused(f"--mechanism: {refusal}; {remedy}") from None
     answered.table["state"] = [space.names[state] for state in answered.table["state"]]
     write_rejected(rejected_path(given["output"]), loaded.rejected, given["data"])
     set_aside = by_reason(loaded.rejected)

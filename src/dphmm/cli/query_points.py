@@ -22,6 +22,7 @@ _BOX = "the public box, LOW:HIGH for each column: unbounded numbers cannot be pr
 def kmeans_of(given: Mapping[str, Any]) -> int:
     """Centroids of the points in the box."""
     from dphmm import dependent
+    from dphmm.cli.query_centroids import below_noise, rounded, warn_of_noise
     from dphmm.cli.query_tables import numbers
 
     console = Console(given["quiet"])
@@ -43,9 +44,12 @@ def kmeans_of(given: Mapping[str, Any]) -> int:
         {"start": "--start", "box": "--box"},
     )
     coordinates = {f"x{axis}": name for axis, name in enumerate(columns)}
-    answered = _renamed(answered, coordinates)
+    answered = _renamed(rounded(answered, low, high), coordinates)
     domain = {"columns": columns, "box": {"low": low, "high": high}, "start": start, "iterations": rounds}
-    write_answer(answered, given, inputs, dependence, {**domain, "records": len(points)}, console)
+    domain["records"] = len(points)
+    told = {"clusters_below_noise": below_noise(answered)}
+    write_answer(answered, given, inputs, dependence, domain, console, extra=told)
+    warn_of_noise(answered, console)
     return 0
 
 

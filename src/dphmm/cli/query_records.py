@@ -128,6 +128,7 @@ def _first_unknown(path: str, column: str, space: StateSpace) -> str:
 def public_states(text: str | None, model: tuple[Any, StateSpace] | None) -> tuple[StateSpace, int | None]:
     """The states that are counted, from a list, a table or a model, and the time step of the model."""
     from dphmm.cli.options import loaded_model
+    from dphmm.cli.query_dependence import asked
     from dphmm.states.space import StateSpace
 
     if model is not None:
@@ -137,7 +138,7 @@ def public_states(text: str | None, model: tuple[Any, StateSpace] | None) -> tup
     if text is None:
         raise InvalidInput("--states", "nothing", "the public states: a,b,c or a table of names, or a model (.npz)")
     if text.lower().endswith(".npz"):
-        loaded, space = loaded_model(text)
+        loaded, space = asked(lambda: loaded_model(text), {"model": "--states"})
         return space, loaded.step
     if text.lower().endswith((".csv", ".csv.gz", ".parquet")):
         return StateSpace.categories(_listed(text)), None

@@ -23,14 +23,15 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.learned_words import both_rows
     from dphmm.cli.owner_view import drift_words, outside_words, rows_to_answer
     from dphmm.cli.public_warnings import first_step_warnings, model_warning
-    from dphmm.cli.release_horizon import check_horizon, horizon_rows
+    from dphmm.cli.release_horizon import check_before_search, check_horizon, horizon_rows, with_horizon
     from dphmm.cli.set_aside import by_reason, rejected_path, write_rejected
     from dphmm.storage.ledger import open_ledger
     from dphmm.storage.statement import Published, privacy_statement, write_statement
 
     check_outputs(given)
     loaded, rows, sha256 = read_rows(job, given)
-    check_horizon(job, rows, given["query"])
+    check_before_search(job, rows, given)
+    job = with_horizon(job, console)
     published = Published()
     owners = people(job.model, sha256, given["model_people"])
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
@@ -135,8 +136,12 @@ def _document(
 
 
 def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
+    from dphmm.accounting.records import in_short
     from dphmm.cli.set_aside import in_words
 
+    each, epsilons, costs = (
+        in_short(document[name]) for name in ("epsilon_per_release", "largest_epsilon_sum", "largest_cost_sum")
+    )
     rows = [
         ("rows in", f"{document['rows']} of {document['subjects']} subjects"),
         ("released", f"{document['released']} rows, {document['stored_before']} of them stored before"),
@@ -146,13 +151,13 @@ def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
         ("set aside", f"{in_words(document['set_aside'])}; listed in {Path(output).name}.rejected.csv"),
         (
             "epsilon",
-            f"{document['epsilon_per_release']} per release: the promise of each release given the past",
+            f"{each} per release: the promise of each release given the past",
         ),
         (
             "epsilon sum",
-            f"at most {document['largest_epsilon_sum']} per subject: {document['epsilon_sum_meaning']}",
+            f"at most {epsilons} per subject: {document['epsilon_sum_meaning']}",
         ),
-        ("cost sum", f"at most {document['largest_cost_sum']} per subject: {document['cost_sum_meaning']}"),
+        ("cost sum", f"at most {costs} per subject: {document['cost_sum_meaning']}"),
         ("written", f"{output} and its privacy statement {Path(output).name}.privacy.json"),
     ]
     # What did not happen is not mentioned.

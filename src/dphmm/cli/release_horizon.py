@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm._checks import exact_epsilon
-from dphmm.cli.console import Row
+from dphmm.cli.console import Console, Row
+from dphmm.cli.horizon import Horizon, checked_steps
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
     from dphmm.cli.release_job import Job
-    from dphmm.session.options import Options
     from dphmm.states.trajectory import Trajectories
 
 
@@ -33,17 +34,20 @@ def check_asked(given: Mapping[str, Any]) -> None:
     exact_epsilon(total, "--total-epsilon")
     if steps is None:
         raise InvalidInput("--steps", "nothing", "how many steps a subject has at most, with --total-epsilon")
+    checked_steps(steps)
     if given["trajectories"] == "-":
         raise InvalidInput("--total-epsilon", total, "a file as TRAJ: a stream does not say where it ends")
 
 
-def with_horizon(job: Job, options: Options, given: Mapping[str, Any]) -> Job:
-    """The job with the largest epsilon that keeps the total."""
+def with_horizon(job: Job, console: Console) -> Job:
+    """The job with the largest epsilon that keeps the total, where a total was asked for: that can take minutes."""
     from dphmm.accounting.records import shown
-    from dphmm.cli.horizon import Horizon
 
-    parts = (job.model, job.policy, job.space, options)
-    horizon = Horizon.allocated(*parts, given["total_epsilon"], given["steps"])
+    if job.steps is None:
+        return job
+    parts = (job.model, job.policy, job.space, job.batch(None).options)
+    with console.progress("search for epsilon") as progress:
+        horizon = Horizon.allocated(*parts, job.epsilon, job.steps, progress)
     return replace(job, epsilon=shown(horizon.epsilon), horizon=horizon)
 
 
@@ -54,7 +58,7 @@ def check_horizon(job: Job, rows: Trajectories, query: str, ledger: Ledger | Non
     """
     from dphmm.states.observed import in_steps
 
-    if job.horizon is None:
+    if job.steps is None:
         return
     known = set() if ledger is None else set(ledger.sessions())
     stepped, _ = in_steps(rows, job.model.step)
@@ -65,8 +69,8 @@ def check_horizon(job: Job, rows: Trajectories, query: str, ledger: Ledger | Non
         header = ledger.header(visit.user, query) if begun and ledger is not None else None
         origin = steps[visit.rows[0]] if header is None else int(header.options["origin"].partition("@")[0])
         last = max(last, int(steps[visit.rows].max()) - int(origin) + 1)
-    if last > job.horizon.steps:
-        raise InvalidInput("--steps", job.horizon.steps, f"at least {last}, the last step of some subject")
+    if last > job.steps:
+        raise InvalidInput("--steps", job.steps, f"at least {last}, the last step of some subject")
     users = {visit.user for visit in visits}
     others = sorted({other for user, other in known if other != query and user in users})
     if others:
@@ -74,11 +78,25 @@ def check_horizon(job: Job, rows: Trajectories, query: str, ledger: Ledger | Non
         raise InvalidInput("--total-epsilon", came, "one query: the losses of several add up")
 
 
+def check_before_search(job: Job, rows: Trajectories, given: Mapping[str, Any]) -> None:
+    """The same by the ledger that there is, only read: it is asked again when nobody else may write it."""
+    from dphmm.storage.ledger import open_ledger
+
+    ledger = Path(given["ledger"])
+    if job.steps is None or not ledger.exists() or not ledger.stat().st_size:
+        check_horizon(job, rows, given["query"])
+        return
+    with open_ledger(ledger, read_only=True) as known:
+        check_horizon(job, rows, given["query"], known)
+
+
 def horizon_rows(job: Job) -> list[Row]:
     """What was found, for people."""
+    from dphmm.accounting.records import in_short
+
     found = job.horizon
     if found is None:
         return []
     told = found.document()
-    said = f"{told['epsilon_per_step']} a step: {found.steps} steps lose at most {found.worst:.6g} of {found.total}"
-    return [("together", f"{said}; {told['meaning']}")]
+    lost = f"{found.steps} steps lose at most {found.worst:.6g} of {in_short(found.total)}"
+    return [("together", f"{in_short(found.epsilon)} a step: {lost}; {told['meaning']}")]

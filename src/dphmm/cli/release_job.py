@@ -34,23 +34,28 @@ class Job:
     space: StateSpace
     epsilon: str
     choices: Mapping[str, Any]
+    #: With a total: for how many steps it is. ``epsilon`` is the total until the horizon is found.
+    steps: int | None = None
     horizon: Horizon | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
-        from dphmm.cli.release_horizon import check_asked, with_horizon
+        from dphmm.cli.horizon import check_public
+        from dphmm.cli.release_horizon import check_asked
         from dphmm.storage.learned import learning_event
 
         check_asked(given)
         model, space = loaded_model(given["model"])
         policy = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
-        job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices)
+        job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices, given["steps"])
         options = job.batch(None).options
         # A record of learning that contradicts itself is refused now, not when the statement is written.
         learning_event(model.provenance, given["model"])
-        return job if given["epsilon"] else with_horizon(job, options, given)
+        if job.steps is not None:
+            check_public(options)
+        return job
 
     def batch(self, ledger: Ledger | None) -> Batch:
         """The releases of this job, kept in a ledger."""

@@ -22,11 +22,12 @@ _STEPS = 3
 
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
+    from dphmm.accounting.records import in_short
     from dphmm.cli.learned_words import coming_rows, learning_of
     from dphmm.cli.owner_view import outside_words
     from dphmm.cli.portrait import answer_unit
     from dphmm.cli.public_warnings import model_warning, plan_warnings, trapped_belief
-    from dphmm.cli.release_horizon import check_horizon, horizon_rows
+    from dphmm.cli.release_horizon import check_horizon, horizon_rows, with_horizon
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.states.observed import in_steps, true_states
 
@@ -35,8 +36,9 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     stepped, _ = in_steps(rows, job.model.step)
     visits, _ = stepped.visits()
     owners = people(job.model, sha256, given["model_people"])
+    check_horizon(job, rows, given["query"])
+    job = with_horizon(job, console)
     batch = job.batch(None)
-    check_horizon(job, rows, batch.query)
     plans = first_plans(batch)
     set_aside = by_reason(loaded.rejected)
     longest = max(len(visit.rows) for visit in visits)
@@ -61,7 +63,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         ]
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
-        lines.append(("epsilon sum", f"{document['largest_epsilon_sum']} for the subject with most rows"))
+        lines.append(("epsilon sum", f"{in_short(document['largest_epsilon_sum'])} for the subject with most rows"))
         lines += [*coming_rows(job.model, owners), *horizon_rows(job)]
         click.echo("\n".join(aligned(lines)))
     model_warning(job.model, owners, console)
@@ -111,16 +113,10 @@ def plan_words(plan: Mapping[str, Any], unit: str) -> str:
     """A plan for people."""
     if plan["constant"]:
         return "a public constant: every possible state has the same answer; cost 0"
-    cost = "unbounded" if plan["cost"] is None else f"{_short(plan['cost'])}"
+    from dphmm.accounting.records import in_short
+
+    cost = "unbounded" if plan["cost"] is None else in_short(plan["cost"])
     return (
         f"{plan['plan_states']} of {plan['possible_states']} possible states, {plan['mechanism']}, "
-        f"root mean square error {plan['expected_error']:.4g} {unit}, epsilon {plan['epsilon']}, cost {cost}"
+        f"root mean square error {plan['expected_error']:.4g} {unit}, epsilon {in_short(plan['epsilon'])}, cost {cost}"
     )
-
-
-def _short(exact: str) -> str:
-    from fractions import Fraction
-
-    from dphmm.accounting.records import shown
-
-    return shown(Fraction(exact))

@@ -27,7 +27,7 @@ def totals(report: ReleaseReport, ledger: Ledger | None, made: Made, plans: list
 
 
 def _stored(user: str, ledger: Ledger) -> list[Total]:
-    from dphmm.accounting.records import shown
+    from dphmm.accounting.records import in_short
     from dphmm.accounting.summary import summarise_ledger
 
     found = []
@@ -38,7 +38,7 @@ def _stored(user: str, ledger: Ledger) -> list[Total]:
             words = f"{total.statement} ({total.citation})"
             if total.value == math.inf and summary.reason:
                 words = f"unbounded: {summary.reason}"
-            found.append(Total(f"{name} {of}", shown(total.value), words))
+            found.append(Total(f"{name} {of}", in_short(total.value), words))
     return found
 
 

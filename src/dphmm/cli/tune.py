@@ -166,6 +166,6 @@ def _out_of_reach(table: pd.DataFrame, targets: Targets, space: StateSpace) -> s
     nearest = targets.nearest(table)
     if nearest is None:
         return f"every setting is refused: {table['refused'].iloc[0]}"
-    return (
-        f"no setting tried reaches {wanted(targets, space)}; nearest: {words(table.to_dict('records')[nearest], space)}"
-    )
+    by = "by the least factor" if targets.error is None else "by the least factor, of the error at most (95 %)"
+    setting = words(table.to_dict("records")[nearest], space)
+    return f"no setting tried reaches {wanted(targets, space)}; nearest, {by}: {setting}"

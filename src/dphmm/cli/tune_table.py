@@ -31,7 +31,9 @@ FIGURE = Figure(
     log_x=True,
     log_y=True,
 )
-_HEADS = ("policy", "mechanism", "epsilon", "error of z", "of the estimate", "least DoP", "mean DoP", "cost", "")
+_HEADS = (
+    "policy", "mechanism", "epsilon", "error of z", "of the estimate", "at most", "least DoP", "mean DoP", "cost", "",
+)  # fmt: skip
 
 
 def told(table: pd.DataFrame, best: int | None, space: StateSpace) -> list[str]:
@@ -46,7 +48,11 @@ def told(table: pd.DataFrame, best: int | None, space: StateSpace) -> list[str]:
     widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADS) - 1)]
     lines = ["  ".join([*map(_padded, row, widths, range(len(widths))), row[-1]]).rstrip() for row in rows]
     unit = answer_unit(space)
-    return [*lines, f"errors: root mean squares, {unit}; *: no other setting tried is better in every way"]
+    return [
+        *lines,
+        f"errors: root mean squares, {unit}; *: no other setting tried is better in every way",
+        "at most: the upper end of the 95 % interval of the estimate's error, which is what must reach a target error",
+    ]
 
 
 def headline(
@@ -109,11 +115,12 @@ def wanted(targets: Targets, space: StateSpace) -> str:
 
 def _numbers(row: Any) -> tuple[str, ...]:
     if row.refused is not None:
-        return "refused", "", "", "", ""
+        return "refused", "", "", "", "", ""
     cost = "unbounded" if math.isinf(row.cost) else f"{row.cost:.4g}"
     return (
         f"{row.release_error:.4g}",
         f"{row.estimate_error:.4g}",
+        f"{row.estimate_error_high:.4g}",
         f"{int(row.least_dop)}",
         f"{row.mean_dop:.1f}",
         cost,

@@ -12,7 +12,8 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
+from operator import mul
 
 import numpy as np
 
@@ -28,6 +29,8 @@ _IN_SPACE = 20
 _NEAR = 20.0
 #: Offsets of the staircase that are tried where the norm's own are not known.
 EVEN_OFFSETS = 32
+_EVENLY = tuple(number / EVEN_OFFSETS for number in range(EVEN_OFFSETS))
+_ONE = np.ones(1)
 #: Differences below this share are rounding: the first of equals is taken.
 _TIE = 1e-9
 #: Fractions of smaller denominators are told apart, and put in order, by their nearest floats.
@@ -74,10 +77,10 @@ class Breakpoints:
     def knorm(self) -> LawSums:
         """Of the law exp(-ε·N): between two breakpoints the points weigh what the next of them weighs."""
         rate = float(self.epsilon)
-        gaps = np.diff(np.append(self.parts, 1.0))
+        gaps = np.concatenate((self.parts[1:], _ONE)) - self.parts
         falls = np.exp(-rate * self.parts) * -np.expm1(-rate * gaps)
-        mass = math.fsum(falls * self._masses)
-        return LawSums(math.fsum(falls * self._sizes) / mass, math.log(mass))
+        mass = math.fsum((falls * self._masses).tolist())
+        return LawSums(math.fsum((falls * self._sizes).tolist()) / mass, math.log(mass))
 
     @cached_property
     def staircase_errors(self) -> FloatArray:
@@ -91,7 +94,7 @@ class Breakpoints:
     def best_staircase(self) -> tuple[Fraction, LawSums]:
         """The first breakpoint whose staircase errs least, up to rounding, and its sums."""
         errors = self.staircase_errors
-        at = int(np.argmax(errors <= errors.min() * (1.0 + _TIE)))
+        at = int((errors <= errors.min() * (1.0 + _TIE)).argmax())
         return self.fraction(at), self._staircase_at(at)
 
     def _staircase_at(self, at: int) -> LawSums:
@@ -123,9 +126,9 @@ def series(values: FloatArray, epsilon: float) -> FloatArray:
     (Stanley), so nothing cancels; for squares none was ever seen, and only rounding would suffer.
     """
     degree = len(values) - 1
-    falls = math.exp(-epsilon) ** np.arange(degree + 1)
+    falls, scale = _falls(degree, epsilon)
     total: FloatArray = falls @ (_numerator(degree) @ values)
-    return total / (-math.expm1(-epsilon)) ** (degree + 1)
+    return total / scale
 
 
 def held_series(values: FloatArray, epsilon: float) -> FloatArray:
@@ -134,6 +137,14 @@ def held_series(values: FloatArray, epsilon: float) -> FloatArray:
     falls[-1] /= -math.expm1(-epsilon)
     total: FloatArray = falls @ values
     return total
+
+
+@lru_cache(maxsize=64)
+def _falls(degree: int, epsilon: float) -> tuple[FloatArray, float]:
+    """q^0, .., q^degree and (1 - q)^(degree + 1) of q = exp(-ε)."""
+    falls = np.asarray(math.exp(-epsilon) ** np.arange(degree + 1), dtype=np.float64)
+    falls.setflags(write=False)
+    return falls, (-math.expm1(-epsilon)) ** (degree + 1)
 
 
 @cache
@@ -152,8 +163,7 @@ def _points_within(
     most = MOST_POINTS if body.rank <= 2 else MOST_POINTS * _IN_SPACE
     if math.prod(2.0 * h + 1.0 for h in half[:-1]) > most or float(hull.span_volume) * radius**body.rank > 2 * most:
         return None
-    rows = [*body.normals, *body.embedding]
-    reach = max(sum(abs(a) * h for a, h in zip(row, half, strict=True)) for row in rows)
+    reach = max(sum(map(mul, map(abs, row), half)) for row in (*body.normals, *body.embedding))
     if reach >= 2**61 or max(body.offsets) >= _LARGEST_OFFSET:
         return None
     from dphmm._kernels.lattice import dilations
@@ -186,21 +196,26 @@ class Continuous:
         return LawSums(self.size * (k + 1) * (k + 2) / rate**2, mass)
 
     def staircase(self, offset: Fraction) -> LawSums:
-        weight, error = (float(x[0]) for x in self._staircases(np.array([float(offset)])))
-        return LawSums(error, self.log_volume + math.log(weight * -math.expm1(-float(self.epsilon))))
+        weights, squares = _shells(self.rank, float(self.epsilon), (float(offset),))
+        weight = float(weights[0]) * -math.expm1(-float(self.epsilon))
+        return LawSums(self.size * float(squares[0]) / float(weights[0]), self.log_volume + math.log(weight))
 
     def best_staircase(self) -> tuple[Fraction, LawSums]:
         """Of evenly spaced offsets the first that errs least, up to rounding, and its sums."""
-        errors = self._staircases(np.arange(EVEN_OFFSETS) / EVEN_OFFSETS)[1]
-        offset = Fraction(int(np.argmax(errors <= errors.min() * (1.0 + _TIE))), EVEN_OFFSETS)
+        weights, squares = _shells(self.rank, float(self.epsilon), _EVENLY)
+        errors = self.size * squares / weights
+        offset = Fraction(int((errors <= errors.min() * (1.0 + _TIE)).argmax()), EVEN_OFFSETS)
         return offset, self.staircase(offset)
 
-    def _staircases(self, offsets: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """For offsets g (n,): sum over j >= 0 of e^{-εj}(j+g)^k, and the error."""
-        k, rate = self.rank, float(self.epsilon)
-        radii = np.arange(k + 3)[:, None] + offsets
-        weights = series(radii[: k + 1] ** k, rate)
-        return weights, self.size * series(radii ** (k + 2), rate) / weights
+
+@lru_cache(maxsize=256)
+def _shells(rank: int, epsilon: float, offsets: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
+    """For offsets g (n,): sum over j >= 0 of e^{-εj}(j+g)^k, and of e^{-εj}(j+g)^{k+2}. No hull comes into it."""
+    radii = np.arange(rank + 3)[:, None] + np.array(offsets)
+    weights, squares = series(radii[: rank + 1] ** rank, epsilon), series(radii ** (rank + 2), epsilon)
+    weights.setflags(write=False)
+    squares.setflags(write=False)
+    return weights, squares
 
 
 def law_sums(hull: SensitivityHull, body: LatticeBody, epsilon: Fraction) -> Breakpoints | Continuous:

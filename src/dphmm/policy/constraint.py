@@ -98,11 +98,22 @@ class Constraint:
         n = space.n_states
         within = state_mask(support, n, "support")
         chosen = state_mask(plan, n, "plan")
-        if not chosen.any():
+        count = np.count_nonzero(chosen)
+        if count == 0:
             raise InvalidInput("plan", "no states", "at least one state")
-        if chosen.all():
-            return cls(within, chosen, np.arange(n, dtype=np.int64))
-        return cls(within, chosen, _surroundings(space).nearest(chosen))
+        if count == n:
+            return cls._of_own(within, chosen, np.arange(n, dtype=np.int64))
+        return cls._of_own(within, chosen, _surroundings(space).nearest(chosen))
+
+    @classmethod
+    def _of_own(cls, support: BoolArray, plan: BoolArray, surrogate: IntArray) -> Constraint:
+        """Of arrays of the right types that nobody else has: they are not copied."""
+        made = cls.__new__(cls)
+        for field, array in (("support", support), ("plan", plan), ("surrogate", surrogate)):
+            array.flags.writeable = False
+            object.__setattr__(made, field, array)
+        made._check_surrogate()
+        return made
 
     @property
     def n_states(self) -> int:
@@ -112,12 +123,12 @@ class Constraint:
     @cached_property
     def plan_states(self) -> IntArray:
         """The numbers of the plan states, ascending."""
-        return np.flatnonzero(self.plan).astype(np.int64)
+        return np.flatnonzero(self.plan).astype(np.int64, copy=False)
 
     @cached_property
     def contracted(self) -> bool:
         """Whether some possible state is released as another one."""
-        return not np.array_equal(self.plan, self.support)
+        return self.plan.tobytes() != self.support.tobytes()
 
     @cached_property
     def digest(self) -> str:
@@ -158,6 +169,11 @@ class DeltaSet:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", float(_exact_delta(self.delta)))
+
+    @cached_property
+    def exact(self) -> Fraction:
+        """δ as the decimal that it prints as."""
+        return _exact_delta(self.delta)
 
     def __str__(self) -> str:
         return f"delta={self.delta!r}"
@@ -205,22 +221,21 @@ def _threshold(
     probability: FloatArray, within: BoolArray, total: float, possible: int, delta: Fraction
 ) -> tuple[float, int]:
     """The smallest probability of the δ-set and how many states it has."""
-    from dphmm._kernels.masses import masses_from
+    from dphmm._kernels.masses import holding, masses_from
 
     share = float(1 - delta)
     # Masses below the average of δ add up to less than δ: the set is among the others.
     large = masses_from(probability, within, float(delta) * total / possible * (1 - 1e-9))
-    descending = np.sort(large)[::-1]
-    running = np.cumsum(descending)
     # Sums drift by less than one rounding per term; where that could matter, exactly rounded ones decide.
     drift = 2.0**-51 * possible * total
     enough = (share - MASS_TOLERANCE) * total
-    surely, perhaps = running.searchsorted((enough - drift, enough + drift))
-    count = int(surely) + 1
-    if perhaps > surely or perhaps == len(running):
+    least, count = holding(large, enough, drift)
+    if count == 0:
         descending = np.sort(probability[within])[::-1]
-        count = _exact_count(descending, share, count)
-    return float(descending[count - 1]), count
+        guess = int(np.cumsum(descending).searchsorted(enough - drift)) + 1
+        count = _exact_count(descending, share, guess)
+        least = float(descending[count - 1])
+    return least, count
 
 
 def _exact_count(descending: FloatArray, share: float, guess: int) -> int:

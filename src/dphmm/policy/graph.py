@@ -66,6 +66,10 @@ class PolicyGraph(ABC):
         """Which states (N,) are plan states with an edge in the contracted graph."""
         return self._remember(self._constraint(constraint), "neighbors", self._has_neighbor)
 
+    def isolated(self, constraint: Within = None) -> IntArray:
+        """The plan states without an edge in the contracted graph, ascending."""
+        return self._remember(self._constraint(constraint), "isolated", self._isolated)
+
     def components(self, constraint: Within = None) -> IntArray:
         """The component (N,) of each plan state, numbered by lowest member; -1 outside the plan set."""
         from dphmm._kernels.policy import number_components
@@ -157,6 +161,9 @@ class PolicyGraph(ABC):
 
     def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
         return None
+
+    def _isolated(self, within: Constraint) -> IntArray:
+        return np.flatnonzero(within.plan & ~self.has_neighbor(within))
 
     def _identity(self) -> dict[str, Any]:
         return self.describe()

@@ -127,8 +127,8 @@ class ReleaseReport:
         return isinstance(self.space, MapSpace)
 
     def shown(self, distance: float) -> str:
-        """A distance between answers, with its unit where there is one."""
-        return f"{distance:,.0f} m" if self.on_map else f"{distance:,.3g}"
+        """A distance between answers, with its unit, on the same line, where there is one."""
+        return f"{distance:,.0f}\N{NO-BREAK SPACE}m" if self.on_map else f"{distance:,.3g}"
 
     @property
     def subject(self) -> str:

@@ -151,5 +151,5 @@ def _scale_bar(drawing: Drawing, view: View) -> None:
     length = float(max(power * m for m in (1.0, 2.0, 5.0) if power * m <= wanted))
     y = view.top + PANEL + 14
     drawing.line([[view.left, y], [view.left + length * view.scale, y]], "scale")
-    shown = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"
+    shown = f"{length / 1000:g}\N{NO-BREAK SPACE}km" if length >= 1000 else f"{length:g}\N{NO-BREAK SPACE}m"
     drawing.text(view.left + length * view.scale + 6, y + 4, shown, "label")

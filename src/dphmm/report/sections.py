@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from html import escape
 
 import numpy as np
 
+from dphmm.accounting.records import in_short
 from dphmm.report.charts import degree_figure, error_figure, trace_figure
 from dphmm.report.content import ReleaseReport
 from dphmm.report.hulls import hull_figure
@@ -140,9 +140,8 @@ def table(heading: Cells, rows: Iterable[Cells], style: str = "") -> str:
 
 
 def short(exact: str) -> str:
-    """A fraction as a short decimal."""
-    value = Fraction(exact)
-    return exact if value.denominator == 1 else f"{float(value):g}"
+    """A fraction as a short decimal, never less than it is."""
+    return in_short(exact)
 
 
 def _row(cells: Cells) -> str:

@@ -21,7 +21,7 @@ from operator import mul
 import numpy as np
 
 from dphmm.samplers.levels import Levels
-from dphmm.samplers.reduction import outline, reduced_rows
+from dphmm.samplers.reduction import Rows, identity, outline, reduced_rows
 from dphmm.samplers.uniform import LazyUniform, WordReader
 from dphmm.types import Bits, FloatArray, IntArray
 
@@ -229,32 +229,28 @@ class LatticeSampler:
 
     @cached_property
     def _compiled(self) -> _Compiled:
-        from dphmm._kernels.lattice import GRADED, NOTHING, STEPS
+        from dphmm._kernels.lattice import GRADED, NOTHING, STEPS, levels_below
 
         table = self._levels.table
-        first = self._levels_within_64_bits(table.half_widths)
+        offsets, m = self._body.offsets, len(self._body.offsets)
+        rows = np.array([*self._body.normals, *self._body.embedding])
+        farthest = self._stride * float(max(offsets))
+        first = levels_below(_GUARD, table.half_widths, rows.astype(np.float64), farthest)
+        # Where no level fits, nothing reads the rows.
+        rows = rows if first else np.zeros(rows.shape, dtype=np.int64)
         kind = NOTHING if self._last is None else GRADED if self._graded else STEPS
         return _Compiled(
             low=table.low[:first],
             high=table.high[:first],
-            half_widths=np.ascontiguousarray(table.half_widths[:first]),
-            normals=_int64(self._body.normals, first),
-            offsets=_int64(self._body.offsets, first),
+            half_widths=table.half_widths[:first],
+            normals=rows[:m],
+            offsets=_int64(offsets, first),
             allowances=_int64(self._allowances, first),
             stride=self._stride if first else 1,
             kind=kind,
             rate=float(self._last or 0),
-            embedding=_int64(self._body.embedding, first),
+            embedding=rows[m:],
         )
-
-    def _levels_within_64_bits(self, half_widths: IntArray) -> int:
-        """How many first levels have every product of the drawing loop below 2**61."""
-        sides = 2.0 * half_widths + 1.0
-        rows = np.array([*self._body.normals, *self._body.embedding], dtype=np.float64)
-        reach = sides @ np.abs(rows).T
-        radii = self._stride * (1.0 + np.arange(len(sides)))
-        largest = np.maximum(reach.max(axis=1), radii * float(max(self._body.offsets)))
-        return int(np.searchsorted(largest, _GUARD))
 
 
 def add_noise(images: IntArray, noise: IntArray) -> IntArray:
@@ -264,14 +260,16 @@ def add_noise(images: IntArray, noise: IntArray) -> IntArray:
     ended at ±2**61 whatever the image, as would the noise before it was kept. Probability below exp(-2**10)
     always.
     """
-    return np.asarray(np.clip(images + noise, -(2**61), 2**61))
+    return np.asarray(np.minimum(np.maximum(images + noise, -(2**61)), 2**61))
 
 
-def _product(left: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+def _product(left: Rows, right: Rows) -> tuple[tuple[int, ...], ...]:
+    if right == identity(len(right)):
+        return tuple(map(tuple, left))
     columns = list(zip(*right, strict=True))
     return tuple(tuple([sum(map(mul, row, column)) for column in columns]) for row in left)
 
 
-def _int64(values: Sequence[int] | Sequence[Sequence[int]], first: int) -> IntArray:
-    """As 64-bit integers; zeros of the same shape where no level fits, for then nothing reads them."""
-    return np.array(values, dtype=np.int64) if first else np.zeros(np.shape(np.array(values, object)), dtype=np.int64)
+def _int64(values: Sequence[int], first: int) -> IntArray:
+    """As 64-bit integers; zeros where no level fits, for then nothing reads them."""
+    return np.array(values if first else [0] * len(values), dtype=np.int64)

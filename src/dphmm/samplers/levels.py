@@ -83,18 +83,12 @@ class Levels:
     @cached_property
     def table(self) -> LevelTable:
         """The float table; its margins are derived in ADR 0002."""
+        from dphmm._kernels.lattice import level_bounds
+
         length, log_tail = self._table_length()
         half_widths = self._half_widths_of(length)
-        exponents = self._float_rate * np.arange(length)
-        sides = 2.0 * half_widths.astype(np.float64) + 1.0
-        weights = np.exp(-exponents) * np.prod(sides / sides[-1], axis=1)
-        sums = np.cumsum(weights)
-        tail = math.exp(log_tail - math.fsum(map(math.log, sides[-1].tolist()))) * (1.0 + 1e-9)
-        cumulative = sums / sums[-1]
-        rounding = (length + exponents[-1] + 3 * len(self._widths) + 16) * 2.0**-51
-        margin = rounding + tail / sums[-1]
-        drawable = np.minimum(half_widths, 2**62).astype(np.int64)
-        return LevelTable(cumulative - margin, np.minimum(cumulative + margin, 1.0), drawable)
+        low, high = level_bounds(2.0 * half_widths.astype(np.float64) + 1.0, self._float_rate, log_tail)
+        return LevelTable(low, high, np.minimum(half_widths, 2**62).astype(np.int64))
 
     def _table_length(self) -> tuple[int, float]:
         """Levels until the mass left is below _TAIL of one of the heaviest levels', and the log of a bound on it."""
@@ -126,9 +120,10 @@ class Levels:
         largest = max(self.half_widths(length), default=0)
         bits = max((s for s in self._shifts), default=0) + _OFFSET_BITS
         if largest.bit_length() + bits < 62:
-            radii = (self._stride * np.arange(length, dtype=np.int64) << _OFFSET_BITS) + self._offset
-            scaled = radii[:, None] * np.array(self._widths, dtype=np.int64)
-            return np.asarray(scaled >> (_OFFSET_BITS + np.array(self._shifts, dtype=np.int64)))
+            from dphmm._kernels.lattice import boxes
+
+            widths = np.array([self._widths, self._shifts], dtype=np.int64)
+            return boxes(widths, self._offset, self._stride, _OFFSET_BITS, length)
         return np.array([self.half_widths(level) for level in range(length)], dtype=object)
 
     def _sums_for(self, digits: int) -> _Sums:

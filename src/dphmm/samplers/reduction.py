@@ -20,6 +20,11 @@ _HALF = 0.5 + 1e-9
 _MOST_STEPS = 10_000
 
 
+def identity(k: int) -> Rows:
+    """The matrix that changes nothing."""
+    return [[int(i == j) for j in range(k)] for i in range(k)]
+
+
 def reduced_rows(outline: FloatArray) -> tuple[Rows, Rows]:
     """(R, R⁻¹) with R (k, k) unimodular and its rows short and nearly orthogonal on the points ``outline``
     (v, k).
@@ -49,8 +54,7 @@ class _Change:
 
     def __init__(self, outline: FloatArray) -> None:
         k = outline.shape[1]
-        self.rows: Rows = [[int(i == j) for j in range(k)] for i in range(k)]
-        self.inverse: Rows = [[int(i == j) for j in range(k)] for i in range(k)]
+        self.rows, self.inverse = identity(k), identity(k)
         self.seen = outline / max(float(np.abs(outline).max()), 1e-300)
 
     def subtract(self, i: int, j: int, q: int) -> None:

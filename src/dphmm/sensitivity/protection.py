@@ -191,7 +191,7 @@ def nearest_other(lattice: IntArray, frame: Lattice, state: int, others: IntArra
 
 def _exposed(hull: SensitivityHull, policy: PolicyGraph, lattice: IntArray, constraint: Constraint) -> IntArray:
     """Only a state without a neighbour can be exposed: an edge's difference is in the hull by construction."""
-    suspects = np.flatnonzero(constraint.plan & ~policy.has_neighbor(constraint))
+    suspects = policy.isolated(constraint)
     if len(suspects) == 0:
         return suspects
     degrees = degree_among(hull, images(lattice, constraint), suspects, np.flatnonzero(constraint.support))
@@ -206,6 +206,5 @@ def _is_exposed(hull: SensitivityHull, lattice: IntArray, constraint: Constraint
 
 
 def _alone(policy: PolicyGraph, constraint: Constraint, added: list[tuple[int, ...]]) -> IntArray:
-    alone = constraint.plan & ~policy.has_neighbor(constraint)
-    alone[[state for pair in added for state in pair]] = False
-    return np.flatnonzero(alone)
+    joined = [state for pair in added for state in pair]
+    return np.setdiff1d(policy.isolated(constraint), np.array(joined, dtype=np.int64))

@@ -66,14 +66,13 @@ def largest_norm(hull: SensitivityHull, points: IntArray) -> Loss:
 
 def _extents(points: IntArray, directions: IntArray) -> list[int]:
     """Largest minus smallest of points·direction for each direction (m, d), exactly."""
-    if len(directions) == 0:
-        return []
-    largest = int(np.abs(points).max()) * int(np.abs(directions).sum(axis=1).max())
     # Coordinates that came from beyond 64 bits are Python integers.
-    if points.dtype == np.int64 and largest < 2**61:
+    if points.dtype == np.int64:
         from dphmm._kernels.points import extents
 
-        return [int(extent) for extent in extents(points, directions)]
+        found: list[int] = extents(points, directions).tolist()
+        if len(found) == len(directions):
+            return found
     return [_extent(dot(points, direction)) for direction in directions]
 
 

@@ -109,9 +109,9 @@ class _Stack:
         left = _MOST_STACKED
         for number in numbers.tolist():
             law = course.leg(number).likelihood if compiled and number in released else None
-            left -= 0 if law is None else law.projected.size
+            left -= 0 if law is None else law.size
             # A law of plan states alone is not of every state: no plan of a course has one.
-            found.append(law if left >= 0 and law is not None and law.places is None else None)
+            found.append(law if left >= 0 and law is not None and law.contracted is None else None)
         supports = [course.supports[number] for number in numbers.tolist()]
         rooms = np.array([np.inf if law is None else law.room for law in found])
         return cls(numbers, released, rooms, _laws(found, supports))

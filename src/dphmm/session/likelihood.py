@@ -11,12 +11,13 @@ Proof: docs/proofs/support.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dphmm.mechanisms import DiscreteKNorm, Staircase
+from dphmm.policy.constraint import Constraint
 from dphmm.session.plan import Plan
 from dphmm.types import FloatArray, IntArray
 
@@ -31,12 +32,11 @@ _LARGEST_KEPT = 2**21
 class Likelihood:
     """What the kernel reads of a plan; ``normals`` (m, d) and ``room`` are for the answers.
 
-    ``projected`` (m, N) is normals·image, ``inverses`` (m,) are 1/offset, ``shifts`` (m,) what a staircase adds. Where
-    states are released as others, ``projected`` (m, P) is of the plan states alone, and ``places`` (N,) says which of
-    them each state is released as.
+    ``columns`` (d, N) are the states' answers, ``inverses`` (m,) are 1/offset, ``shifts`` (m,) what a staircase adds.
+    Where states are released as others, ``columns`` (d, P) are of the plan states of ``contracted`` alone.
     """
 
-    projected: FloatArray
+    columns: FloatArray
     inverses: FloatArray
     shifts: FloatArray
     kind: int
@@ -44,7 +44,7 @@ class Likelihood:
     table: FloatArray
     normals: FloatArray
     room: float
-    places: IntArray | None
+    contracted: Constraint | None
 
     @classmethod
     def of(cls, plan: Plan) -> Likelihood | None:
@@ -55,35 +55,45 @@ class Likelihood:
         hull = mechanism.hull
         if hull.rank < hull.dimension:
             return None
-        from dphmm._kernels.belief import projections
+        from dphmm._kernels.belief import columns_of
 
         normals, offsets = hull.normals.astype(np.float64), hull.offsets.astype(np.float64)
-        image, places = _answers(plan)
-        projected, longest, farthest = projections(normals, image)
+        contracted = plan.constraint if plan.constraint.contracted else None
+        numbers = np.arange(len(plan.image)) if contracted is None else contracted.plan_states
+        columns, farthest = columns_of(plan.image, numbers)
+        longest = float(np.abs(normals).sum(axis=1).max())
         if longest * farthest >= _ROOM or float(offsets.max()) >= _ROOM:
             return None
         kind, shifts, table = _law(mechanism, offsets)
         room = _ROOM / longest
-        return cls(projected, 1.0 / offsets, shifts, kind, float(mechanism.epsilon), table, normals, room, places)
+        return cls(columns, 1.0 / offsets, shifts, kind, float(mechanism.epsilon), table, normals, room, contracted)
+
+    @property
+    def size(self) -> int:
+        """m·N, or m·P, the numbers of ``projected``."""
+        return len(self.inverses) * len(self.columns[0])
+
+    @cached_property
+    def projected(self) -> FloatArray:
+        """normals·answer (m, N) or (m, P): for whoever asks again and again."""
+        from dphmm._kernels.belief import projections
+
+        return projections(self.normals, self.columns)
 
     def holds(self, z: IntArray) -> bool:
         """Whether answers (..., d) are near enough for exact floats."""
         return bool(np.abs(z.astype(np.float64)).max() < self.room)
 
-    def centres(self, z: IntArray) -> FloatArray:
-        """normals·z (..., m) of answers (..., d)."""
-        return np.asarray(z.astype(np.float64) @ self.normals.T)
-
     def at(self, z: IntArray) -> FloatArray | None:
         """Pr(z | s) (N,) up to a constant of the plan; None for an answer too far away."""
-        from dphmm._kernels.belief import likelihood
+        from dphmm._kernels.belief import as_released, likelihood_of_points
 
         if not self.holds(z):
             return None
-        out = np.empty(self.projected.shape[1])
-        laws = (self.projected, self.inverses, self.shifts)
-        likelihood(*laws, self.centres(z), self.kind, self.rate, self.table, out)
-        return out if self.places is None else out.take(self.places)
+        facets = (self.normals, self.inverses, self.shifts)
+        out = likelihood_of_points(self.columns, *facets, z, self.kind, self.rate, self.table)
+        within = self.contracted
+        return out if within is None else as_released(out, within.plan_states, within.surrogate)
 
 
 _KNOWN: WeakKeyDictionary[Plan, Likelihood | None] = WeakKeyDictionary()
@@ -94,20 +104,9 @@ def likelihood_of(plan: Plan) -> Likelihood | None:
     if plan in _KNOWN:
         return _KNOWN[plan]
     made = Likelihood.of(plan)
-    if made is None or made.projected.size <= _LARGEST_KEPT:
+    if made is None or made.size <= _LARGEST_KEPT:
         _KNOWN[plan] = made
     return made
-
-
-def _answers(plan: Plan) -> tuple[IntArray, IntArray | None]:
-    """The answers of a plan, each of them once where states are released as others, and `Likelihood.places`."""
-    constraint = plan.constraint
-    if not constraint.contracted:
-        return plan.image, None
-    from dphmm._kernels.belief import places_of
-
-    places = places_of(constraint.plan, constraint.surrogate)
-    return plan.image.take(constraint.plan_states, axis=0), places
 
 
 def _law(mechanism: Staircase | DiscreteKNorm, offsets: FloatArray) -> tuple[int, FloatArray, FloatArray]:
@@ -117,7 +116,7 @@ def _law(mechanism: Staircase | DiscreteKNorm, offsets: FloatArray) -> tuple[int
     if isinstance(mechanism, DiscreteKNorm):
         return GRADED, np.zeros(len(offsets)), nothing
     g = mechanism.offset
-    allowances = [g.numerator * int(b) // g.denominator for b in mechanism.hull.offsets]
+    allowances = [g.numerator * b // g.denominator for b in mechanism.hull.offsets.tolist()]
     shifts = (offsets - 1.0 - np.array(allowances, dtype=np.float64)) / offsets
     rate = float(mechanism.epsilon)
     if _NOTHING / rate > _LONGEST_TABLE:

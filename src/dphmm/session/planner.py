@@ -31,8 +31,8 @@ from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, IntArray, Loss
 
 _NO_PARTNERS = np.zeros((0, 2), dtype=np.int64)
-#: The cache is bounded by the states its plans hold together.
-_MOST_CACHED_STATES = 2**23
+#: The cache is bounded by the states its plans hold together: some 40 bytes for each.
+_MOST_CACHED_STATES = 2**21
 
 
 class Planner:
@@ -44,11 +44,13 @@ class Planner:
         self.space = space
         self.options = options
         self._public = {
-            "version": ALGORITHM_VERSION,
-            "space": space.digest,
-            "policy": policy.digest,
-            "options": options.written(),
+            "version": json.dumps(ALGORITHM_VERSION),
+            "space": json.dumps(space.digest),
+            "policy": json.dumps(policy.digest),
+            "options": json.dumps(options.written(), sort_keys=True),
         }
+        self._one_body: IntArray = np.zeros(space.n_states, dtype=np.int64)
+        self._one_body.setflags(write=False)
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
 
     def plan(self, support: BoolArray, plan_set: BoolArray, partners: IntArray = _NO_PARTNERS) -> Plan:
@@ -71,7 +73,7 @@ class Planner:
         constraint = Constraint.surrogated(support, plan_set, self.space)
         image = self.space.lattice.take(constraint.surrogate, axis=0)
         policy = self.policy.union(from_edges(partners, len(image))) if len(partners) else self.policy
-        step = _Step(policy, self.space, self.options, constraint, image)
+        step = _Step(policy, self.space, self.options, constraint, image, self._one_body)
         bodies = step.bodies()
         return Plan(
             constraint=constraint,
@@ -89,13 +91,15 @@ class Planner:
         )
 
     def _inputs(self, constraint: Constraint, partners: IntArray) -> str:
+        """All public inputs of a plan as one JSON object, its names in order. What all plans share is written once."""
         own = {
             "support": _sha(np.packbits(constraint.support).tobytes()),
             "plan": _sha(np.packbits(constraint.plan).tobytes()),
             "surrogate": _sha(constraint.surrogate.astype("<i8", copy=False).data),
-            "partners": partners.tolist(),
+            "partners": str(partners.tolist()),
         }
-        return json.dumps({**self._public, **own}, sort_keys=True)
+        written = sorted({**self._public, **own}.items())
+        return "{" + ", ".join(f'"{name}": {text}' for name, text in written) + "}"
 
 
 @dataclass(frozen=True)
@@ -109,13 +113,14 @@ class _Bodies:
 
 @dataclass(frozen=True)
 class _Step:
-    """The parts that the bodies of one plan are made from."""
+    """The parts that the bodies of one plan are made from; ``one_body`` (N,) says that body 0 answers every state."""
 
     policy: PolicyGraph
     space: StateSpace
     options: Options
     constraint: Constraint
     image: IntArray
+    one_body: IntArray
 
     def bodies(self) -> _Bodies:
         from dphmm._kernels.points import all_equal
@@ -130,20 +135,20 @@ class _Step:
         """Every answer is the same: it is released as it is, and says nothing."""
         hull = hull_of(PolicyDifferences.of(self.policy, self.space.lattice, self.constraint), self.space.frame)
         mechanism = Constant(hull, self.options.epsilon)
-        return _Bodies((hull,), (mechanism,), self._zeros(), _NO_PARTNERS, constant=True)
+        return _Bodies((hull,), (mechanism,), self.one_body, _NO_PARTNERS, constant=True)
 
     def _global(self) -> _Bodies:
         protection = self._protection()
         hull = self._full(protection.hull, protection.source)
         mechanism = mechanism_for(hull, self.options.epsilon, self.options.mechanism)
-        return _Bodies((hull,), (mechanism,), self._zeros(), protection.joins)
+        return _Bodies((hull,), (mechanism,), self.one_body, protection.joins)
 
     def _table(self) -> _Bodies:
         """A table over the plan's answers. It hides by its edges alone, so every plan state has one."""
         protection = self._protection(isolated=True)
         joined = self._joined(protection.joins)
         table = OptimalTable.for_policy(joined, self.space, self.options.epsilon, constraint=self.constraint)
-        return _Bodies((protection.hull,), (table,), self._zeros(), protection.joins)
+        return _Bodies((protection.hull,), (table,), self.one_body, protection.joins)
 
     def _by_component(self) -> _Bodies:
         """One body per connected component; each may use the body of all components where that errs less."""
@@ -189,15 +194,14 @@ class _Step:
     def _joined(self, joins: IntArray) -> PolicyGraph:
         return self.policy.union(from_edges(joins, len(self.image))) if len(joins) else self.policy
 
-    def _zeros(self) -> IntArray:
-        return np.zeros(len(self.image), dtype=np.int64)
-
     def partners(self, bodies: _Bodies) -> IntArray:
         """For every plan state without a policy edge, the one state it hides with (corrected Theorem 7.1).
 
         The partner that protection joined it to, or else the nearest state whose difference the hull already covers.
         """
-        alone = np.flatnonzero(self.constraint.plan & ~self.policy.has_neighbor(self.constraint))
+        alone = self.policy.isolated(self.constraint)
+        if len(alone) == 0:
+            return _NO_PARTNERS
         fixed = {int(a): int(b) for b, a in bodies.joins} | {int(a): int(b) for a, b in bodies.joins}
         missing = np.array([s for s in alone.tolist() if s not in fixed], dtype=np.int64)
         fixed |= {int(s): self._implicit_partner(bodies, int(s)) for s in missing}
@@ -225,7 +229,8 @@ class _Step:
 
 
 def _sha(data: bytes | memoryview) -> str:
-    return hashlib.sha256(data).hexdigest()
+    """A SHA-256 as JSON has it."""
+    return f'"{hashlib.sha256(data).hexdigest()}"'
 
 
 def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> None:

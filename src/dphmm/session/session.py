@@ -34,7 +34,6 @@ from dphmm.session.options import Options, checked_caps, checked_ledger
 from dphmm.session.plan import Plan, all_partners, given_partners, plan_states
 from dphmm.session.planner import Planner, check_same_states
 from dphmm.session.release import Release
-from dphmm.session.releases import terms_of
 from dphmm.session.step import ESTIMATE_LOSSES, Position, estimate
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact
@@ -403,7 +402,7 @@ class ReleaseSession:
             epsilon=plan.promised,
             cost=plan.cost,
             plan_hash=plan.hash,
-            mechanism=terms_of(plan).mechanism,
+            mechanism=plan.mechanism,
             constant=entry.constant,
             secure=entry.secure,
         )

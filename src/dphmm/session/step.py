@@ -37,7 +37,7 @@ class Position:
         """ΔX_t (N,): the support, or a δ-set of the prior."""
         if isinstance(options.constraint, Support):
             return self.prior.support
-        return delta_states(self.prior.probability, self.prior.support, options.constraint.delta)
+        return delta_states(self.prior.probability, self.prior.support, options.constraint.exact)
 
     def posterior(self, plan: Plan, z: IntArray) -> Belief:
         """The belief given this step's release, too."""

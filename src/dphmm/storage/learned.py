@@ -12,7 +12,7 @@ from typing import Any
 
 from dphmm.accounting.composition import Guarantee
 from dphmm.accounting.learning import LearningEvent, NoisyCounts, NotPrivateEvent, event_from, learned, together
-from dphmm.accounting.records import shown
+from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput
 from dphmm.types import Loss
 
@@ -103,7 +103,8 @@ def published_words(event: LearningEvent) -> list[str]:
 
 def _noise_words(part: NoisyCounts) -> str:
     squared, scale = ("squared L2", "variance") if part.noise == "gaussian" else ("L1", "scale")
-    return f"{part.noise} noise, {squared} sensitivity {shown(part.sensitivity)}, {scale} {shown(part.scale)}"
+    sensitivity, noise = in_short(part.sensitivity), in_short(part.scale, down=True)
+    return f"{part.noise} noise, {squared} sensitivity {sensitivity}, {scale} {noise}"
 
 
 def meaning(event: LearningEvent) -> str:

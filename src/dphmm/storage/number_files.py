@@ -15,6 +15,7 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.columns import decimals
 from dphmm.storage.csv_files import first_row, read_headless
 from dphmm.storage.inputs import PathLike, checked_input, steady
+from dphmm.storage.line_numbers import Layout, lines_of_rows
 from dphmm.storage.tables import read_table, table_format
 from dphmm.types import FloatArray
 
@@ -44,8 +45,9 @@ def read_numbers(path: PathLike, field: str = "samples") -> FloatArray:
     with steady(file):
         head = [bool(_NUMBER.fullmatch(cell)) for cell in first_row(file)]
         if all(head):
-            return _columns(read_headless(file, [f"column {j}" for j in range(1, len(head) + 1)]), file, field)
-        _check_names(first_row(file), head, field)
+            table = read_headless(file, [f"column {j}" for j in range(1, len(head) + 1)])
+            return _columns(table, file, field, header=False)
+        _check_names(first_row(file), head, f"{field}, {file.name}")
         return _columns(read_table(file), file, field)
 
 
@@ -58,16 +60,25 @@ def _check_names(names: list[str], numbers: list[bool], field: str) -> None:
         raise InvalidInput(field, "a column without a name", "a name for each, and no column that numbers the rows")
 
 
-def _columns(table: pa.Table, path: Path, field: str) -> FloatArray:
+def _columns(table: pa.Table, path: Path, field: str, header: bool = True) -> FloatArray:
     columns = []
     for name in table.column_names:
         values, bad = decimals(table.column(name), name)
         if bad.any():
-            raise InvalidInput(field, f"{int(bad.sum())} cells of {name!r} that are no numbers", "numbers in every row")
+            where = f"{field}, {path.name}, {_place(path, int(np.argmax(bad)), header)}"
+            more = f", and {int(bad.sum()) - 1} more" if bad.sum() > 1 else ""
+            raise InvalidInput(where, f"a cell of {name!r} that is no number{more}", "a number in every row")
         columns.append(values)
     if not columns:
         raise InvalidInput(field, f"{path}, without columns", "a column of numbers per dimension")
     return np.stack(columns, axis=1)
+
+
+def _place(path: Path, row: int, header: bool) -> str:
+    """Where a row (from 0) is: its line where a file has lines."""
+    if path.suffix.lower() == ".parquet":
+        return f"row {row + 1}"
+    return f"line {lines_of_rows(path, [row + 1], Layout(header=header))[0]}"
 
 
 def _array(path: Path, field: str) -> FloatArray:

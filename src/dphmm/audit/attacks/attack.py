@@ -29,11 +29,15 @@ from dphmm.types import Exact, IntArray
 
 @dataclass(frozen=True, eq=False)
 class AttackReport:
-    """What each adversary's belief was worth. ``outside`` rows have a true state that the space does not have."""
+    """What each adversary's belief was worth. ``outside`` rows have a true state that the space does not have.
+
+    ``unit``: of the errors.
+    """
 
     measured: tuple[Measured, ...]
     rows: int
     outside: int
+    unit: str = "answer units"
 
     def __getitem__(self, name: str) -> Measured:
         return next(one for one in self.measured if one.name == name)
@@ -44,9 +48,10 @@ class AttackReport:
         said = ["attacks on the true states (for the data owner alone, never to be published):"]
         for one in self.measured:
             mean, error = one.overall(), one.intervals()["expected_error"]
-            others = "" if np.isnan(error.low) else f" ({error.low:.4g} to {error.high:.4g} for others like these)"
+            likely = f" ({error.low:.4g} to {error.high:.4g} {self.unit} for others like these)"
+            others = "" if np.isnan(error.low) else likely
             said.append(
-                f"  {one.name}: expected error {mean['expected_error']:.6g}{others}, "
+                f"  {one.name}: expected error {mean['expected_error']:.6g} {self.unit}{others}, "
                 f"right {100 * mean['success']:.3g} % of the time, gives the truth {mean['probability']:.3g}, "
                 f"entropy {mean['entropy']:.3g} bits; degree of protection of the truth {mean['degree']:.4g}"
             )
@@ -56,6 +61,7 @@ class AttackReport:
         """The measures for machines, overall and per step."""
         return {
             one.name: {
+                "unit": self.unit,
                 "overall": one.overall(),
                 "intervals": {
                     name: None if np.isnan(found.low) else [found.low, found.high]
@@ -116,7 +122,8 @@ def attack(
                     truly = int(states[row])
                     score.add(user, answer.t, belief, truly, hidden.of(answer.plan, truly))
     measured = tuple(score.done(one.name) for one, score in zip(who, scores, strict=True))
-    return AttackReport(measured, len(file), int((states < 0).sum()))
+    unit = "m" if hasattr(space, "locate") else AttackReport.unit
+    return AttackReport(measured, len(file), int((states < 0).sum()), unit)
 
 
 def _seen(user: str, rows: list[int], file: ReleasedFile, replay: Replay, findings: Findings) -> list[Seen]:

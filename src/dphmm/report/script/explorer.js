@@ -1,7 +1,7 @@
 /* The controls: which subject, which step, which layers, around which state. */
 const by = (id) => document.getElementById(id);
 const round = (value, digits = 3) => Number(value.toPrecision(digits)).toLocaleString("en");
-const length = (value) => (space.metres ? `${Math.round(value).toLocaleString("en")} m` : round(value));
+const length = (value) => (space.metres ? `${Math.round(value).toLocaleString("en")}\u00a0m` : round(value));
 const counted = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 
 function clock(subject, row) {

@@ -199,7 +199,7 @@ const map = {
     const length = [5, 2, 1].map((m) => m * power).find((metres) => metres <= wanted);
     const y = this.height - 10;
     draw(this.element, "path", { class: "scale", d: `M10 ${y}h${(length * perMetre).toFixed(1)}` });
-    const shown = length >= 1000 ? `${length / 1000} km` : `${length} m`;
+    const shown = length >= 1000 ? `${length / 1000}\u00a0km` : `${length}\u00a0m`;
     draw(this.element, "text", { class: "label halo", x: 16 + length * perMetre, y: y + 4 }, shown);
   },
 

@@ -83,7 +83,8 @@ def require_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 def _objects(connection: sqlite3.Connection) -> dict[str, str]:
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-    return {name: sql for name, sql in rows if not name.startswith("sqlite_")}
+    # In a damaged file a name may be no text.
+    return {name: sql for name, sql in rows if not str(name).startswith("sqlite_")}
 
 
 def _create(connection: sqlite3.Connection) -> None:
