@@ -21,6 +21,7 @@ SIDE = 60
 STEP_TARGET = at_least(100)
 DEGREES_TARGET = at_least(1000)
 _KEPT_STEPS = 50
+_COLD_WARMUPS = 20
 
 
 def figures(effort: Effort) -> Iterator[Figure]:
@@ -82,7 +83,10 @@ class _PolicyCase:
             yield self._ratio(f"step {kind}, and every state's DoP", slow, _together(fast, degrees), DEGREES_TARGET)
 
     def _cold(self, **choices: Any) -> Spread:
-        """The first release of a subject for whom nothing has been planned, under a policy never seen before."""
+        """The first release of a subject for whom nothing has been planned, under a policy never seen before.
+
+        In a process that has made some plans: Python's interpreter adapts to code over its first dozens of runs.
+        """
         numbers = itertools.count(1)
 
         def session() -> dphmm.ReleaseSession:
@@ -92,7 +96,7 @@ class _PolicyCase:
             policy = self.world.policy(self.name, space)
             return dphmm.ReleaseSession(self.world.model, policy, space, change, **choices)
 
-        return timed(lambda new: new.release(self._state), self.effort.pick(5, 15), warmups=2, prepare=session)
+        return timed(lambda new: new.release(self._state), self.effort.pick(5, 25), warmups=_COLD_WARMUPS, prepare=session)
 
     def _kept(self) -> Spread:
         """Later releases of the same subject: the support is all states at every step, so the plan is the same."""
