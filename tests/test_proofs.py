@@ -44,7 +44,8 @@ PACKAGES = (
     "markov/private",
     "dependent",
 )
-MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/markov", "_kernels/policy", "_kernels/points", "batch")
+MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/levels", "_kernels/markov", "_kernels/policy")
+MODULES += ("_kernels/cells", "_kernels/columns", "_kernels/points", "batch")
 MODULES += ("_kernels/hmm_records", "_kernels/lanes", "_kernels/runs", "_kernels/polygon", "_kernels/masses")
 MODULES += ("cli/horizon", "cli/release_horizon")
 MODULES += ("audit/black_box", "audit/intervals", "audit/verify", "audit/released")

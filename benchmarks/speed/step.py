@@ -96,7 +96,10 @@ class _PolicyCase:
             policy = self.world.policy(self.name, space)
             return dphmm.ReleaseSession(self.world.model, policy, space, change, **choices)
 
-        return timed(lambda new: new.release(self._state), self.effort.pick(5, 25), warmups=_COLD_WARMUPS, prepare=session)
+        def release(new: dphmm.ReleaseSession) -> None:
+            new.release(self._state)
+
+        return timed(release, self.effort.pick(5, 25), warmups=_COLD_WARMUPS, prepare=session)
 
     def _kept(self) -> Spread:
         """Later releases of the same subject: the support is all states at every step, so the plan is the same."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphmm._kernels.lattice import level_bounds, levels_below
+from dphmm._kernels.levels import level_bounds, levels_below
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.samplers.levels import Levels
 from dphmm.samplers.reduction import outline, reduced_rows

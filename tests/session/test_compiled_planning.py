@@ -23,9 +23,10 @@ from dphmm._kernels.belief import (
     likelihood_of_points,
     projections,
 )
+from dphmm._kernels.columns import widen_by_cliques
 from dphmm._kernels.masses import heaviest, holding, total_mass
 from dphmm._kernels.points import extents
-from dphmm._kernels.policy import contract_cliques, widen_by_cliques
+from dphmm._kernels.policy import contract_cliques
 from dphmm.policy._columns import EMPTY
 from dphmm.policy.constraint import delta_states
 from dphmm.sensitivity import moment, spread

@@ -104,7 +104,7 @@ class CliqueGraph(PolicyGraph):
         columns = DifferenceColumns.of(lattice)
         if columns is None:
             return None
-        from dphmm._kernels.policy import widen_by_cliques
+        from dphmm._kernels.columns import widen_by_cliques
 
         ptr, members = self._rows(within)
         wide = widen_by_cliques(ptr, members, lattice, columns.left, columns.low, columns.high)

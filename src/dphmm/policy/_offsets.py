@@ -75,7 +75,7 @@ class Offsets(PolicyGraph):
         spread[:, supported] = values
         low, high = cells.least(spread[0]), cells.most(spread[1])
         if values.dtype != object:
-            from dphmm._kernels.policy import widest_pair
+            from dphmm._kernels.cells import widest_pair
 
             return widest_pair(cells.linear, active, cells.deltas, cells.table, low, high)
         own = np.flatnonzero(active)
@@ -88,7 +88,7 @@ class Offsets(PolicyGraph):
         return best[1], best[2]
 
     def _has_neighbor(self, within: Constraint) -> BoolArray:
-        from dphmm._kernels.policy import linked_cells, linked_images
+        from dphmm._kernels.cells import linked_cells, linked_images
 
         cells = self.cells
         if cells.singles:
@@ -100,7 +100,8 @@ class Offsets(PolicyGraph):
         return mask
 
     def _join(self, parent: IntArray, within: Constraint) -> None:
-        from dphmm._kernels.policy import join_cells, join_pairs
+        from dphmm._kernels.cells import join_cells
+        from dphmm._kernels.policy import join_pairs
 
         cells, possible = self.cells, self._possible(within)
         supported = np.flatnonzero(within.support)
@@ -138,7 +139,7 @@ class Offsets(PolicyGraph):
         columns = DifferenceColumns.of(lattice)
         if columns is None or not self.cells.singles:
             return None
-        from dphmm._kernels.policy import segments, widen_by_segments
+        from dphmm._kernels.columns import segments, widen_by_segments
 
         cells = self.cells
         parts = segments(cells.linear, cells.order, within.support, within.surrogate)
@@ -150,7 +151,7 @@ class Offsets(PolicyGraph):
         translated."""
         if within.contracted or lattice.shape != self.points.shape:
             return False
-        from dphmm._kernels.policy import translated
+        from dphmm._kernels.cells import translated
 
         return bool(translated(self.points, lattice))
 
@@ -168,7 +169,7 @@ class Offsets(PolicyGraph):
         return self._remember(within, "reach", self._occurring)
 
     def _occurring(self, within: Constraint) -> IntArray:
-        from dphmm._kernels.policy import occurring
+        from dphmm._kernels.cells import occurring
 
         cells, active = self.cells, self._possible(within).active
         points = cells.points[active]

@@ -229,7 +229,8 @@ class LatticeSampler:
 
     @cached_property
     def _compiled(self) -> _Compiled:
-        from dphmm._kernels.lattice import GRADED, NOTHING, STEPS, levels_below
+        from dphmm._kernels.lattice import GRADED, NOTHING, STEPS
+        from dphmm._kernels.levels import levels_below
 
         table = self._levels.table
         offsets, m = self._body.offsets, len(self._body.offsets)

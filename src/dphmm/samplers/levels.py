@@ -83,7 +83,7 @@ class Levels:
     @cached_property
     def table(self) -> LevelTable:
         """The float table; its margins are derived in ADR 0002."""
-        from dphmm._kernels.lattice import level_bounds
+        from dphmm._kernels.levels import level_bounds
 
         length, log_tail = self._table_length()
         half_widths = self._half_widths_of(length)
@@ -120,7 +120,7 @@ class Levels:
         largest = max(self.half_widths(length), default=0)
         bits = max((s for s in self._shifts), default=0) + _OFFSET_BITS
         if largest.bit_length() + bits < 62:
-            from dphmm._kernels.lattice import boxes
+            from dphmm._kernels.levels import boxes
 
             widths = np.array([self._widths, self._shifts], dtype=np.int64)
             return boxes(widths, self._offset, self._stride, _OFFSET_BITS, length)
