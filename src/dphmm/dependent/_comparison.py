@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dphmm._checks import exact_epsilon, one_of
+from dphmm.accounting.records import in_short
 from dphmm.dependent._pairs import Model
 from dphmm.dependent._queries import Query
 from dphmm.dependent._scales import _RATES, MECHANISMS, Calibration, Case
@@ -82,7 +83,7 @@ class Comparison:
         return axes
 
     def __str__(self) -> str:
-        head = f"{self.model}, epsilon {self.epsilon}"
+        head = f"{self.model}, epsilon {in_short(self.epsilon)}"
         return "\n".join([head, *(_line(row) for row in self.rows)])
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from dphmm._checks import exact_epsilon, one_of
+from dphmm.accounting.records import in_short
 from dphmm.dependent._chain import Chain
 from dphmm.dependent._exact import FARTHEST, ExactLoss, exact_loss
 from dphmm.dependent._friendship import Friendship
@@ -79,7 +80,8 @@ class Calibration:
     def claim(self) -> Fraction:
         """ε, if it is proved that the release loses no more; Refused otherwise."""
         if not self.proved:
-            raise Refused(f'"{self.mechanism}" is not {self.epsilon}-DDP for this {self.model}: {self.why}')
+            promise = in_short(self.epsilon, down=True)
+            raise Refused(f'"{self.mechanism}" is not {promise}-DDP for this {self.model}: {self.why}')
         return self.epsilon
 
 
