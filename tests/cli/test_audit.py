@@ -213,7 +213,7 @@ def test_another_ledger_is_named_and_nothing_is_added_up(run, public, released, 
         (("--draws", "5"), "--draws"),
         (("--model", "nothing.npz"), "--policy"),
         (("--samples", "a.npy", "b.npy"), "a.npy"),
-        (("--samples", "a.npy", "--json"), "--samples: got --json as a file; expected two files"),
+        (("--samples", "a.npy", "--json"), "--samples: got one file, then --json; expected two files"),
     ],
 )
 def test_what_goes_together(run, more, words):
@@ -223,7 +223,7 @@ def test_what_goes_together(run, more, words):
 
 def test_one_file_of_samples_does_not_swallow_the_next_option(run):
     result = run("audit", "--samples", "a.csv", "--epsilon", "1", code=2)
-    assert result.stderr.startswith("error: --samples: got --epsilon as a file; expected two files")
+    assert result.stderr.startswith("error: --samples: got one file, then --epsilon; expected two files")
     assert result.stderr.count("\n") == 1
 
 

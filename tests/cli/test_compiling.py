@@ -1,4 +1,6 @@
-"""A signal while LLVM waits for an answer is looked at again a moment later: raised there it would end in a crash."""
+"""A signal while LLVM waits for an answer, or a module is imported, is looked at again a moment later: there it would
+end in a crash, or be lost.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,21 @@ import pytest
 from dphmm.cli import termination
 
 
-def compiling(number):
-    """Ask to stop from a frame of the compiler's, and go on for a while after it."""
+def busy(number, place):
+    """Ask to stop from a frame of the compiler's or the importer's, and go on for a while after it."""
     names = {"signal": signal, "number": number, "done": []}
-    exec(compile("signal.raise_signal(number); done.append(True)", "/x/llvmlite/binding/y.py", "exec"), names)
+    exec(compile("signal.raise_signal(number); done.append(True)", place, "exec"), names)
     time.sleep(5)
     return names["done"]
 
 
+@pytest.mark.parametrize("place", ["/x/llvmlite/binding/y.py", "<frozen importlib._bootstrap>"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_compiler_waits_for_its_end(number):
+def test_a_signal_where_it_would_be_lost_waits_for_its_end(number, place):
     began = time.monotonic()
     with termination.answered_like_an_interrupt(), pytest.raises(KeyboardInterrupt):
         signal.signal(number, termination._interrupt if number == signal.SIGINT else termination._stop)
-        compiling(number)
+        busy(number, place)
     assert time.monotonic() - began < 4
     assert termination.asked_to_stop() is not None
 

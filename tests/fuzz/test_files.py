@@ -7,7 +7,9 @@ The default run is the same every time (Hypothesis derandomized); the long one i
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -92,3 +94,14 @@ def test_ledgers_that_long_runs_found(statement):
             connection.execute(statement)
         connection.close()
         assert not read_bytes(READERS["ledger"], path.read_bytes())
+
+
+def test_zones_of_parquet_files_that_long_runs_found():
+    """A zone that is no UTF-8, as a damaged schema (in base 64 inside the file) may have it."""
+    reader = READERS["trajectories parquet"]
+    seed = reader.seeds()[0]
+    (written,) = re.findall(rb"[A-Za-z0-9+/]{100,}=*", seed)
+    schema = base64.b64decode(written)
+    assert schema.count(b"UTC") == 1
+    spoiled = seed.replace(written, base64.b64encode(schema.replace(b"UTC", b"UZ\xc3")))
+    assert not read_bytes(reader, spoiled)

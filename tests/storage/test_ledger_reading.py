@@ -5,6 +5,7 @@ What fails if looking at a ledger could make one, change one, draw from one, or 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -51,6 +52,8 @@ def test_reading_alone_changes_nothing_and_draws_nothing(path: Path) -> None:
         ledger.check()
         with pytest.raises(InvalidInput, match="opened to read alone"), ledger.transaction():
             pytest.fail("a transaction began")
+        with pytest.raises(InvalidInput, match="opened to read alone"), ledger.exclusive():
+            pytest.fail("it was held")
     assert path.read_bytes() == before
     assert "exists and can be read" in refused(path.with_name("none.db"))
     assert not path.with_name("none.db").exists()
@@ -61,6 +64,39 @@ def test_reading_alone_sees_what_a_writer_commits(path: Path) -> None:
         before = reader.spent("ann")
         keep(writer, 2)
         assert reader.spent("ann") == writer.spent("ann") != before
+
+
+def test_a_reader_that_closes_last_leaves_one_whole_file(path: Path) -> None:
+    reader = open_ledger(path, read_only=True)
+    assert reader.sessions()
+    with open_ledger(path) as writer:
+        keep(writer, 2)
+    reader.close()
+    assert [file for file in path.parent.iterdir() if file.name.endswith(("-wal", "-shm"))] == []
+    assert open_ledger(path).spent("ann").epsilon == 1
+
+
+def powerless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if this user might write neither file nor folder."""
+    monkeypatch.setattr(os, "access", lambda path, mode, **_: mode != os.W_OK)
+
+
+def test_where_nothing_can_be_written_nothing_is_left(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where the system would let this user make files: a log of somebody else's would lock the owner out."""
+    powerless(monkeypatch)
+    with open_ledger(path, read_only=True) as ledger:
+        assert ledger.sessions()
+        assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_empty_log_is_none_and_a_part_of_one_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    powerless(monkeypatch)
+    log = path.with_name(f"{path.name}-wal")
+    log.touch()
+    with open_ledger(path, read_only=True) as ledger:
+        assert ledger.sessions()
+    log.write_bytes(b"frames")
+    assert "-wal beside" in refused(path) and "-shm with it" in refused(path)
 
 
 def test_an_empty_or_foreign_file_is_not_made_a_ledger_by_reading(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
     """With one file alone, the option that comes next would be taken for the other."""
     taken = next((name for name in files or () if name.startswith("-")), None)
     if taken is not None:
-        raise InvalidInput("--samples", f"{taken} as a file", "two files, one of each state: --samples a.csv b.csv")
+        raise InvalidInput("--samples", f"one file, then {taken}", "two files: --samples a.csv b.csv")
     return files
 
 

@@ -53,8 +53,9 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         model_people=owners,
         horizon=None if job.horizon is None else job.horizon.document(),
     )
-    write_statement(given["output"], statement)
-    write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
+    with _kept(batch, given):
+        write_statement(given["output"], statement)
+        write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
     set_aside = by_reason(loaded.rejected)
     document = _document(batch, published, statement, set_aside, len(loaded.rejected))
     if given["as_json"]:
@@ -104,7 +105,7 @@ def _kept(batch: Batch, given: Mapping[str, Any]) -> Iterator[None]:
     except KeyboardInterrupt as stop:
         raise Interrupted(
             f"interrupted: at least {batch.report.released} releases are stored in {Path(given['ledger']).name} and "
-            f"paid for, {Path(given['output']).name} was not written; --resume continues after them",
+            f"paid for; --resume continues after them, and writes {Path(given['output']).name} and its statement",
             stop,
         ) from None
 

@@ -41,12 +41,13 @@ def asked_to_stop() -> KeyboardInterrupt | None:
 
 #: The kind alone: an error that is kept keeps what every function on its way held, open files and ledgers too.
 _asked: list[type[KeyboardInterrupt]] = []
-#: Seconds until a signal that came while LLVM was at work is looked at again.
+_SWALLOWING = ("llvmlite", "importlib._bootstrap")
+#: Seconds until a signal that came where it would be lost is looked at again.
 _MOMENT = 0.02
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    if _in_compiler(frame):
+    if _swallowed(frame):
         _ask_again(number)
         return
     _asked.append(KeyboardInterrupt)
@@ -54,7 +55,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    if _in_compiler(frame):
+    if _swallowed(frame):
         _ask_again(number)
         return
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -75,10 +76,12 @@ def _ask_for_the_lost(kind: type[BaseException]) -> None:
         _ask_again(signal.SIGINT)
 
 
-def _in_compiler(frame: FrameType | None) -> bool:
-    """Whether LLVM waits for Python's answer: an exception there would be swallowed, and LLVM would read nothing."""
+def _swallowed(frame: FrameType | None) -> bool:
+    """Whether an exception would be lost here: where LLVM waits for Python's answer (and would read nothing), and where
+    a compiled module imports another.
+    """
     while frame is not None:
-        if "llvmlite" in frame.f_code.co_filename:
+        if any(place in frame.f_code.co_filename for place in _SWALLOWING):
             return True
         frame = frame.f_back
     return False

@@ -35,6 +35,8 @@ def open_parquet(path: Path) -> Iterator[Any]:
         try:
             schema = file.schema_arrow
             names = list(schema.names)
+            # Zones too are text of the file.
+            _ = [field.type.tz for field in schema if pa.types.is_timestamp(field.type)]
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise InvalidInput(str(path), "a damaged Parquet file", "a whole one") from None
         _check_schema(path, schema, names)

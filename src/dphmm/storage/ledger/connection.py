@@ -26,13 +26,21 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
 
 
 def connect_reading(path: Path, timeout: float) -> sqlite3.Connection:
-    """A connection that can only read, of a file that may lie where nothing can be written.
+    """A connection to look at a file, which may lie where nothing can be written; nothing is left there.
 
-    There SQLite cannot make the files that readers share with a writer. Without a log beside it the file is whole, and
-    is read as it is: whoever may write there must not do so meanwhile.
+    Who may write takes part in the ledger's log like any other, for whoever closes last has to fold it in. Who may not
+    could only begin a log that its owner cannot end: the file alone is read, which without a log is whole (nobody may
+    write to it meanwhile), or a log that is there with all its parts. Raises InvalidInput for parts of one.
     """
-    unshared = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
-    return _connected(path, timeout, "mode=ro&immutable=1" if unshared else "mode=ro")
+    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        return _connected(path, timeout, "mode=rw")
+    log, shared = Path(f"{path}-wal"), Path(f"{path}-shm")
+    if not log.exists() or log.stat().st_size == 0:
+        return _connected(path, timeout, "mode=ro&immutable=1")
+    if not shared.exists():
+        expected = f"{shared.name} with it, or all of the ledger's files together where they can be written"
+        raise InvalidInput("ledger", f"{log.name} beside {path.name}", expected)
+    return _connected(path, timeout, "mode=ro")
 
 
 def _connected(path: Path, timeout: float, choices: str) -> sqlite3.Connection:

@@ -160,6 +160,7 @@ class SqliteLedger:
         """
         from filelock import FileLock, Timeout
 
+        self._require_writing()
         lock = FileLock(f"{self.path}.lock", timeout=0)
         try:
             lock.acquire()
@@ -238,8 +239,7 @@ class SqliteLedger:
 
     def _writer(self) -> sqlite3.Connection:
         self._require_open()
-        if self.read_only:
-            raise InvalidInput("ledger", "one that was opened to read alone", "an open_ledger(path) without read_only")
+        self._require_writing()
         if self._write is None:
             self._write = connect(self.path, self._timeout)
         return self._write
@@ -251,6 +251,10 @@ class SqliteLedger:
             self._read = opened(self.path, self._timeout)
             self._read.execute("PRAGMA query_only = ON")
         return self._read
+
+    def _require_writing(self) -> None:
+        if self.read_only:
+            raise InvalidInput("ledger", "one that was opened to read alone", "an open_ledger(path) without read_only")
 
     def _require_open(self) -> None:
         if self._closed:
