@@ -80,9 +80,11 @@ def whole(value: object, field: str, least: int, most: int | None = None) -> int
 def exact_epsilon(value: object, field: str = "epsilon") -> Fraction:
     """A privacy parameter, exactly; between 2**-20 and 2**10."""
     epsilon = exact_number(value, field)
-    if epsilon <= 0:
+    above, below = epsilon.as_integer_ratio()
+    if above <= 0:
         raise InvalidInput(field, value, "a number greater than 0")
-    if not EPSILON_MIN <= epsilon <= EPSILON_MAX:
+    # Whole numbers: comparing Fractions would be a good part of making a mechanism.
+    if above * EPSILON_MIN.denominator < below or above > below * EPSILON_MAX.numerator:
         raise InvalidInput(field, value, "a number from 2**-20 to 2**10")
     return epsilon
 

@@ -8,14 +8,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dphmm._kernels.levels import level_bounds, levels_below
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.samplers.levels import Levels
-from dphmm.samplers.reduction import outline, reduced_rows
+from dphmm.samplers.reduction import outline, reduced_plane, reduced_rows
 from dphmm.samplers.uniform import LazyUniform, WordReader
+from naive_mechanisms import hull_of_points
 
 CASES = [
     ([Fraction(3), Fraction(5, 2)], Fraction(1, 7), 1, Fraction(1, 3)),
@@ -79,14 +80,15 @@ def test_the_margins_of_the_float_table_are_those_that_were_derived(case):
 def test_the_compiled_bounds_are_those_of_the_formula(case):
     """ADR 0002, section 4, in NumPy: terms, running sums and margins, up to a few roundings."""
     levels = Levels(*case)
-    length, log_tail = levels._table_length()
+    length = len(levels.table.low)
+    log_tail = levels.log_tail(length)
     half = np.array([levels.half_widths(level) for level in range(length)], dtype=object)
     sides = (2 * half + 1).astype(np.float64)
     weights = np.exp(-float(case[1]) * np.arange(length)) * np.prod(sides / sides[-1], axis=1)
     share = np.cumsum(weights) / weights.sum()
     tail = math.exp(log_tail - np.log(sides[-1]).sum()) / weights.sum()
     margin = (length + float(case[1]) * (length - 1) + 3 * len(case[0]) + 16) * 2.0**-51 + tail
-    low, high = level_bounds(sides, float(case[1]), log_tail)
+    low, high = level_bounds(half.astype(np.float64), float(case[1]), log_tail)
     assert low == pytest.approx(share - margin, rel=0, abs=0.1 * margin)
     assert high == pytest.approx(np.minimum(share + margin, 1.0), rel=0, abs=0.1 * margin)
 
@@ -212,6 +214,39 @@ def test_thin_diagonals_fill_their_boxes_after_reduction():
         k = len(points[0])
         volume = abs(float(np.linalg.det(np.array(points, dtype=float)))) * 2**k / math.factorial(k)
         assert volume / math.prod(2 * w for w in widths) > 0.5 / math.factorial(k) / 2 ** (k - 2)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.integers(-40, 40), st.integers(-40, 40)), min_size=2, max_size=6), st.integers(0, 3))
+def test_planar_bodies_are_the_same_in_reduced_coordinates(points, slant):
+    """Lattice points keep their products with the normals; no coordinate is larger than said; boxes are filled."""
+    hull = hull_of_points([(x + 1000 * slant * y, y) for x, y in points])
+    assume(hull.rank == 2)
+    normals, inverse, widths = reduced_plane(hull.normals, hull.hull_vertices)
+    back = np.array(inverse)
+    assert abs(determinant(back)) == 1
+    forth = np.rint(np.linalg.inv(back)).astype(np.int64)
+    assert (forth @ back == np.eye(2)).all()
+    for y in ((1, 0), (0, 1), *hull.hull_vertices.tolist()):
+        assert (normals @ (forth @ y) == hull.normals @ y).all()
+    assert np.abs(hull.hull_vertices @ forth.T).max(axis=0).tolist() == widths
+    assert hull.span_volume >= math.prod(2 * w for w in widths) / 4
+
+
+def test_corners_beyond_the_room_of_the_loop_are_reduced_elsewhere():
+    vertices = np.array([[2**28, 0], [0, 1], [-(2**28), 0], [0, -1]])
+    assert reduced_plane(np.array([[1, 2**28], [-1, 2**28]]), vertices) is None
+    assert reduced_plane(np.array([[1]]), np.array([[5], [-5]])) is None
+
+
+@pytest.mark.parametrize("slope", [(1, 2), (2, 4), (6, 3)])
+def test_planar_reduction_ends_at_a_tie(slope):
+    """A slope of a half: one row minus the other is as long as it was."""
+    x, y = slope
+    vertices = np.array([[x, y], [x, 0], [-x, -y], [-x, 0]])
+    _, inverse, widths = reduced_plane(np.array([[0, 1], [2 * y, -x]]), vertices)
+    assert abs(determinant(np.array(inverse))) == 1
+    assert max(widths) <= max(x, y)
 
 
 def test_the_outline_of_facets_spreads_like_the_body():

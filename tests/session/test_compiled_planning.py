@@ -23,11 +23,10 @@ from dphmm._kernels.belief import (
     likelihood_of_points,
     projections,
 )
-from dphmm._kernels.columns import widen_by_cliques
+from dphmm._kernels.columns import EMPTY, widen_by_cliques
 from dphmm._kernels.masses import heaviest, holding, total_mass
-from dphmm._kernels.points import extents
-from dphmm._kernels.policy import contract_cliques
-from dphmm.policy._columns import EMPTY
+from dphmm._kernels.points import extents, outermost
+from dphmm._kernels.policy import contract_cliques, runs_of_rows
 from dphmm.policy.constraint import delta_states
 from dphmm.sensitivity import moment, spread
 from dphmm.session.likelihood import Likelihood
@@ -47,7 +46,8 @@ def test_moments_of_a_polygon_are_those_of_its_triangles(reach):
         if hull.rank < 2:
             continue
         total, weight = moment._sums(hull.body)
-        assert moment._planar_sums(hull.hull_vertices) == (total, weight)
+        assert moment.planar_sums(hull.body) == ((total[0][0], total[0][1], total[1][1]), weight)
+        assert hull.mean_square == pytest.approx(float(hull.squared_size), rel=1e-14)
         assert moment.second_moment(hull.body)[0][1] == Fraction(total[0][1], 12 * weight)
         assert moment.volume(hull.body) == Fraction(weight, 2)
 
@@ -66,8 +66,7 @@ def test_extents_are_those_of_all_points(seed):
     points, directions = rng.integers(-30, 30, (n, d)), rng.integers(-9, 10, (5, d))
     expected = np.ptp(points @ directions.T, axis=0).tolist()
     assert spread._extents(points, directions) == expected
-    assert spread._extents(spread._corners(points), directions) == expected
-    assert spread._extents(spread._corners(points * 2**40), directions) == [x * 2**40 for x in expected]
+    assert spread._extents(points * 2**40, directions) == [x * 2**40 for x in expected]
 
 
 def test_extents_beyond_64_bits_are_left_to_python_integers():
@@ -115,20 +114,39 @@ def test_a_row_is_not_taken_for_what_two_rows_before_it_left_behind():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_contracted_cliques_are_the_surrogates_of_their_possible_members(seed):
+    """Rows of numbers side by side and far apart, and repeated ones, of which the first of each stretch is enough."""
     rng = np.random.default_rng(seed)
-    n = 30
-    rows = [rng.choice(n, int(rng.integers(0, 6)), replace=False) for _ in range(40)]
+    n, rows = 30, []
+    for _ in range(40):
+        start, size = int(rng.integers(n - 5)), int(rng.integers(0, 6))
+        run, scattered = np.arange(start, start + size), rng.choice(n, size, replace=False)
+        rows.append(rows[-1] if rows and rng.random() < 0.2 else [run, np.sort(scattered), scattered][rng.integers(3)])
     support, surrogate = rng.random(n) < 0.7, rng.integers(0, int(rng.choice([1, 2, 5])), n)
+    surrogate = np.sort(surrogate) if rng.random() < 0.5 else surrogate
     surrogate[~support] = -1
-    ptr, members = contract_cliques(np.cumsum([0, *map(len, rows)]), np.concatenate(rows), support, surrogate)
+    runs = runs_of_rows(np.cumsum([0, *map(len, rows)]), np.concatenate(rows))
+    assert [list(range(a, b + 1)) for a, b in zip(*runs[1:], strict=True)] == _runs(rows)
+    ptr, members = contract_cliques(*runs, sum(map(len, rows)), support, surrogate)
     kept = [list(dict.fromkeys(surrogate[row[support[row]]].tolist())) for row in rows]
-    expected = [row for row in kept if len(row) > 1]
+    several = [row for row in kept if len(row) > 1]
+    expected = [row for row, before in zip(several, [[], *several], strict=False) if row != before]
     assert [members[a:b].tolist() for a, b in pairwise(ptr)] == expected
+
+
+def _runs(rows):
+    """Successive numbers of a row, one list for each run."""
+    found = []
+    for row in rows:
+        for k, member in enumerate(row.tolist()):
+            if k == 0 or member != row[k - 1] + 1:
+                found.append([])
+            found[-1].append(member)
+    return found
 
 
 def test_corners_are_fewer_than_the_points_of_a_grid():
     y, x = np.divmod(np.arange(900), 30)
-    assert len(spread._corners(np.stack([x, y], axis=1))) == 60
+    assert len(outermost(np.stack([x, y], axis=1), 0, 30)) == 60
 
 
 def test_masses_of_impossible_states_are_not_looked_at():
@@ -165,7 +183,7 @@ def test_bad_pivots_leave_the_rest_to_be_sorted(monkeypatch):
     """However masses are arranged the search ends after so many pivots, and the δ-set is that of sorted masses."""
     monkeypatch.setattr(masses_module, "MOST_PIVOTS", 2)
     assert holding.py_func(np.arange(1.0, 200.0), 15_000.0, 1e-9) == (0.0, 0)
-    monkeypatch.setattr(masses_module, "holding", lambda *_: (0.0, 0))
+    monkeypatch.setattr(masses_module, "least_of_fewest", lambda *_: (0.0, 0))
     prior = np.random.default_rng(1).random(300)
     prior /= prior.sum()
     chosen = delta_states(prior, None, 0.1)

@@ -1,4 +1,22 @@
 """Compiled loops over plain arrays. Nothing here knows a class of dphmm or checks an argument.
 
 Every kernel is also plain Python: run with NUMBA_DISABLE_JIT=1 it is its own readable twin.
+
+A file of kernels is imported when it is first asked for, as ``_kernels.belief``: numba takes a second to load, and
+most commands need none of it. An import statement inside a function would take as long as a small kernel, every time.
 """
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dphmm._kernels import belief as belief
+    from dphmm._kernels import markov as markov
+    from dphmm._kernels import points as points
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return import_module(f"{__name__}.{name}")

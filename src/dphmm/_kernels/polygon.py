@@ -10,16 +10,19 @@ import math
 import numpy as np
 
 from dphmm._kernels.compiled import kernel
-from dphmm._kernels.points import convex_chain
+from dphmm._kernels.points import bounds, convex_chain, extents, outermost
 from dphmm.types import IntArray
 
 
 @kernel
-def polygon_around(points: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Normals and offsets of half the facets, and all vertices (counter-clockwise), of the hull of symmetric points.
+def polygon_around(half_points: IntArray, span: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Normals and offsets of half the facets, and all vertices (counter-clockwise), of the hull of ± points (n, 2).
 
-    Points (n, 2) must stay within ±2**28. No facets where they lie on a line.
+    No facets where the points lie on a line, or where one is not within ±span, at most 2**28.
     """
+    points = np.concatenate((half_points, -half_points))
+    if points.max() >= span:
+        return points[:0], points[:0, 0].copy(), points[:0]
     chain = convex_chain(points[:, 0].copy(), points[:, 1].copy())
     vertices = points[chain]
     half = chain.size // 2 if chain.size > 2 else 0
@@ -38,11 +41,60 @@ def polygon_around(points: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 
 @kernel
-def fan_sums(vertices: IntArray) -> tuple[int, int, int, int]:
+def reduced_coordinates(normals: IntArray, vertices: IntArray, span: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Lagrange reduction: x = R·y, R unimodular, its rows short and nearly orthogonal as seen from the vertices (v, 2).
+
+    Returns the normals (m, 2) in these coordinates, R⁻¹, and the largest |x_i| (2,) of the body: none of them where a
+    vertex is not within ±span, at most 2**28.
+    """
+    seen = vertices.copy()
+    inverse = np.eye(2, dtype=np.int64)
+    if seen.max() >= span or seen.min() <= -span:
+        return normals[:0], inverse[:0], seen[:0, 0].copy()
+    while True:
+        xx, xy, yy = 0.0, 0.0, 0.0
+        for i in range(len(seen)):
+            x, y = float(seen[i, 0]), float(seen[i, 1])
+            xx += x * x
+            xy += x * y
+            yy += y * y
+        if xx > yy:
+            seen = seen[:, ::-1].copy()
+            inverse = inverse[:, ::-1].copy()
+            xx, yy = yy, xx
+        # Where it is a half both rows are as short as they get: rounding would go to and fro for ever.
+        if abs(xy) <= (0.5 + 1e-9) * xx:
+            break
+        q = int(np.rint(xy / xx))
+        seen[:, 1] -= q * seen[:, 0]
+        inverse[:, 0] += q * inverse[:, 1]
+    turned = np.empty_like(normals)
+    for i in range(len(normals)):
+        for j in range(2):
+            turned[i, j] = normals[i, 0] * inverse[0, j] + normals[i, 1] * inverse[1, j]
+    widths = np.array([np.abs(seen[:, 0]).max(), np.abs(seen[:, 1]).max()])
+    return turned, inverse, widths
+
+
+@kernel
+def outer_extents(points: IntArray, directions: IntArray) -> IntArray:
+    """As `extents`; of planar points in few columns the ends of the columns suffice, for the corners are there."""
+    if points.shape[1] == 2 and len(points):
+        low, high = bounds(points)
+        width = high[0] - low[0] + 1
+        if width < len(points):
+            return extents(outermost(points, low[0], width), directions)
+    return extents(points, directions)
+
+
+@kernel
+def fan_sums(vertices: IntArray, span: int) -> tuple[int, int, int, int]:
     """Of the triangles (0, a, b) of neighbouring vertices (v, 2): sum w, and sum w·(aaᵀ + bbᵀ + ttᵀ) as xx, xy, yy.
 
-    w = |det(a, b)|, t = a + b. Vertices within ±2**14 keep all sums within 64 bits.
+    w = |det(a, b)|, t = a + b. A weight of -1 where a vertex is not within ±span; 2**14 keeps all sums within 64 bits.
     """
+    if vertices.max() >= span or vertices.min() <= -span:
+        return -1, 0, 0, 0
     weight, xx, xy, yy = 0, 0, 0, 0
     for i in range(vertices.shape[0]):
         ax, ay, bx, by = vertices[i - 1, 0], vertices[i - 1, 1], vertices[i, 0], vertices[i, 1]

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from dphmm._checks import exact_epsilon
 from dphmm.errors import InvalidInput
 from dphmm.samplers.body import add_noise
+from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss
 
 
@@ -139,8 +140,8 @@ def rows(values: ArrayLike, d: int, field: str) -> tuple[FloatArray, bool]:
     return table, one
 
 
-def hull_field(hull: Any) -> Any:
+def hull_field(hull: Any) -> SensitivityHull:
     """A SensitivityHull, or a one-line refusal of anything else."""
-    if not all(hasattr(hull, part) for part in ("frame", "normals", "offsets", "half_width", "digest")):
+    if not isinstance(hull, SensitivityHull):
         raise InvalidInput("K", type(hull).__name__, "a SensitivityHull (see sensitivity_hull)")
     return hull

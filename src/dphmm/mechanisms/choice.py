@@ -24,7 +24,7 @@ from dphmm.types import Exact
 _LEAST_GAIN = 1e-9
 _MOST_CACHED = 1024
 
-_cache: OrderedDict[tuple[str, Lattice, Fraction], NoiseMechanism] = OrderedDict()
+_cache: OrderedDict[tuple[str, Lattice, tuple[int, int]], NoiseMechanism] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -35,12 +35,13 @@ def choose(K: SensitivityHull, epsilon: Exact) -> NoiseMechanism:
     Deterministic, cached by K with its lattice and ε, the last 1024 of them. The staircase may lower the error and
     raise the cost of pairs that are not policy edges (docs/theory.md 7).
     """
-    key = (hull_field(K).digest, K.frame, exact_epsilon(epsilon))
+    exact = exact_epsilon(epsilon)
+    key = (hull_field(K).digest, K.frame, exact.as_integer_ratio())
     with _lock:
         if key in _cache:
             _cache.move_to_end(key)
             return _cache[key]
-    chosen = _choose(K, key[2])
+    chosen = _choose(K, exact)
     with _lock:
         _cache[key] = chosen
         while len(_cache) > _MOST_CACHED:

@@ -1,9 +1,10 @@
 """Expected squared errors and normalisers of the lattice mechanisms: exactly, from the few lattice points near the
 origin, or of the continuous law where even those are many.
 
-The lattice points x with N(x) <= j + g, and the sum of |x|² over them, are polynomials in j = 0, 1, 2, .. of degree k
-and k + 2 for every fixed g in [0, 1), because the corners of the hull are lattice points (docs/proofs/dilations.md).
-Their values at k + 3 places give all the others, and the infinite sums over them in closed form.
+The lattice points x with N(x) <= j + g, and the sum of |x|² over them, are polynomials in j of degree k and k + 2 for
+every fixed g in [0, 1), because the corners of the hull are lattice points; at -m they tell of the points with
+N(x) < m - g (docs/proofs/dilations.md). The points of the first max(2, k) dilations give all the others, and the
+infinite sums over them in closed form.
 """
 
 from __future__ import annotations
@@ -12,29 +13,36 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache
-from operator import mul
+from functools import cached_property, lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm.samplers.body import LatticeBody
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import FloatArray
 
-#: At most this many lattice points are looked at (half of them, the others being mirror images), in space more: there
-#: the continuous law is farther off.
-MOST_POINTS = 20_000
+#: At most this many lattice points are looked at (half of them, the others being mirror images); more in space, where
+#: the continuous law is farther off, and where few of them have any mass, for then it is no likeness at all.
+MOST_POINTS = 4_000
 _IN_SPACE = 20
-#: Where all others are too many, points with ε·N beyond this are left out: about 1e-8 of the mass.
+_WHERE_MASS_IS_NEAR = 5
+#: Where no polynomials help, points with ε·N beyond this are left out: about 1e-8 of the mass.
 _NEAR = 20.0
 #: Offsets of the staircase that are tried where the norm's own are not known.
 EVEN_OFFSETS = 32
 _EVENLY = tuple(number / EVEN_OFFSETS for number in range(EVEN_OFFSETS))
-_ONE = np.ones(1)
 #: Differences below this share are rounding: the first of equals is taken.
 _TIE = 1e-9
 #: Fractions of smaller denominators are told apart, and put in order, by their nearest floats.
-_LARGEST_OFFSET = 2**26
+_LARGEST_OFFSET = 2**25
+#: No lattice point of a body that is looked at has such a coordinate.
+_BEYOND = 2**61
+
+
+#: Breakpoints (b,), and two tables or rows of them.
+Sums: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -47,45 +55,29 @@ class LawSums:
 
 @dataclass(frozen=True)
 class Breakpoints:
-    """How many lattice points have N <= j + g, and their sum of |x|² in answer units, for every fraction g at which
-    that changes.
+    """Sums of the staircases at every fraction g at which the points with N <= j + g change.
 
-    ``parts`` (b,) ascending from 0; ``counts`` and ``squares`` (r, b) for j = 0..r - 1: either the k + 1 and k + 3
-    values that tell all others, or, not ``whole``, those of the points near the origin alone.
+    ``parts`` (b,) ascending from 0; ``masses`` and ``sizes`` (b,): the sums over j >= 0 of exp(-εj) times how many
+    points have N <= j + g, and times their sum of |x|² in answer units. ``denominators`` are those of the fractions.
     """
 
     parts: FloatArray
-    counts: FloatArray
-    squares: FloatArray
+    masses: FloatArray
+    sizes: FloatArray
     epsilon: Fraction
     denominators: tuple[int, ...]
-    whole: bool
 
     @classmethod
     def of(cls, hull: SensitivityHull, body: LatticeBody, epsilon: Fraction) -> Breakpoints | None:
         """None where the points that would have to be looked at are too many."""
-        k = body.rank
-        if hull.exact and hull.hull_vertices is not None:
-            table = _points_within(k + 3, hull, body)
-            if table is not None:
-                parts, counts, squares = table
-                return cls(parts, counts[: k + 1], squares, epsilon, tuple(set(body.offsets)), whole=True)
-        near = _points_within(2 + math.ceil(_NEAR / epsilon), hull, body)
-        return None if near is None else cls(*near, epsilon, tuple(set(body.offsets)), whole=False)
+        found = _whole(hull, body, float(epsilon)) or _near(hull, body, float(epsilon))
+        return None if found is None else cls(*found, epsilon, tuple(set(body.offsets)))
 
     @cached_property
     def knorm(self) -> LawSums:
-        """Of the law exp(-ε·N): between two breakpoints the points weigh what the next of them weighs."""
-        rate = float(self.epsilon)
-        gaps = np.concatenate((self.parts[1:], _ONE)) - self.parts
-        falls = np.exp(-rate * self.parts) * -np.expm1(-rate * gaps)
-        mass = math.fsum((falls * self._masses).tolist())
-        return LawSums(math.fsum((falls * self._sizes).tolist()) / mass, math.log(mass))
-
-    @cached_property
-    def staircase_errors(self) -> FloatArray:
-        """E‖noise‖² (b,) of the staircase at every breakpoint."""
-        return np.asarray(self._sizes / self._masses)
+        """Of the law exp(-ε·N)."""
+        mass, size = _kernels.dilations.graded_sums(self.parts, self.masses, self.sizes, float(self.epsilon))
+        return LawSums(size / mass, math.log(mass))
 
     def staircase(self, offset: Fraction) -> LawSums:
         """Of the staircase at any offset: that of the last breakpoint up to it."""
@@ -93,30 +85,42 @@ class Breakpoints:
 
     def best_staircase(self) -> tuple[Fraction, LawSums]:
         """The first breakpoint whose staircase errs least, up to rounding, and its sums."""
-        errors = self.staircase_errors
-        at = int((errors <= errors.min() * (1.0 + _TIE)).argmax())
+        at = _kernels.dilations.first_least(self.sizes, self.masses, _TIE)
         return self.fraction(at), self._staircase_at(at)
 
     def _staircase_at(self, at: int) -> LawSums:
-        mass = float(self._masses[at]) * -math.expm1(-float(self.epsilon))
-        return LawSums(float(self.staircase_errors[at]), math.log(mass))
+        mass = float(self.masses[at])
+        return LawSums(float(self.sizes[at]) / mass, math.log(mass * -math.expm1(-float(self.epsilon))))
 
     def fraction(self, at: int) -> Fraction:
         """A breakpoint as the exact fraction that its float stands for."""
         part = float(self.parts[at])
-        near = (Fraction(round(part * b), b) for b in self.denominators)
-        return next(g for g in near if g.numerator / g.denominator == part)
+        return next(Fraction(n, b) for b in self.denominators if (n := round(part * b)) / b == part)
 
-    @cached_property
-    def _masses(self) -> FloatArray:
-        return self._summed(self.counts)
 
-    @cached_property
-    def _sizes(self) -> FloatArray:
-        return self._summed(self.squares)
+def _whole(hull: SensitivityHull, body: LatticeBody, epsilon: float) -> Sums | None:
+    """Breakpoints, masses and sizes of a hull of lattice corners, from its first dilations."""
+    if not hull.exact or hull.hull_vertices is None:
+        return None
+    k = body.rank
+    points = _points_within(max(2, k), hull, body, MOST_POINTS)
+    if points is None:
+        return None
+    parts, counts, squares = points
+    ratio, complement = math.exp(-epsilon), -math.expm1(-epsilon)
+    # The leading coefficient of the squares is their integral over the body. Only rank 2 needs it.
+    top = math.factorial(k + 2) * float(hull.span_volume) * hull.mean_square
+    masses = _kernels.dilations.dilation_sums(counts, parts, k, k, 0.0, ratio, complement)
+    return parts, masses, _kernels.dilations.dilation_sums(squares, parts, k, k + 2, top, ratio, complement)
 
-    def _summed(self, values: FloatArray) -> FloatArray:
-        return series(values, float(self.epsilon)) if self.whole else held_series(values, float(self.epsilon))
+
+def _near(hull: SensitivityHull, body: LatticeBody, epsilon: float) -> Sums | None:
+    """The same of any body, from the points near the origin alone."""
+    points = _points_within(2 + math.ceil(_NEAR / epsilon), hull, body, MOST_POINTS * _WHERE_MASS_IS_NEAR)
+    if points is None:
+        return None
+    parts, counts, squares = points
+    return parts, held_series(counts, epsilon), held_series(squares, epsilon)
 
 
 def series(values: FloatArray, epsilon: float) -> FloatArray:
@@ -125,10 +129,8 @@ def series(values: FloatArray, epsilon: float) -> FloatArray:
     It is h(q) / (1 - q)^(degree + 1), q = exp(-ε), with h of that degree. For counts h has no negative coefficient
     (Stanley), so nothing cancels; for squares none was ever seen, and only rounding would suffer.
     """
-    degree = len(values) - 1
-    falls, scale = _falls(degree, epsilon)
-    total: FloatArray = falls @ (_numerator(degree) @ values)
-    return total / scale
+    sums: FloatArray = _kernels.dilations.polynomial_sums(values, math.exp(-epsilon), -math.expm1(-epsilon))
+    return sums
 
 
 def held_series(values: FloatArray, epsilon: float) -> FloatArray:
@@ -139,38 +141,17 @@ def held_series(values: FloatArray, epsilon: float) -> FloatArray:
     return total
 
 
-@lru_cache(maxsize=64)
-def _falls(degree: int, epsilon: float) -> tuple[FloatArray, float]:
-    """q^0, .., q^degree and (1 - q)^(degree + 1) of q = exp(-ε)."""
-    falls = np.asarray(math.exp(-epsilon) ** np.arange(degree + 1), dtype=np.float64)
-    falls.setflags(write=False)
-    return falls, (-math.expm1(-epsilon)) ** (degree + 1)
-
-
-@cache
-def _numerator(degree: int) -> FloatArray:
-    """The coefficients of h from P(0), .., P(degree): h_i = sum over m <= i of (-1)^(i-m) C(degree + 1, i - m) P(m)."""
-    steps = range(degree + 1)
-    rows = [[(-1) ** (i - m) * math.comb(degree + 1, i - m) if m <= i else 0 for m in steps] for i in steps]
-    return np.array(rows, dtype=np.float64)
-
-
-def _points_within(
-    radius: int, hull: SensitivityHull, body: LatticeBody
-) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Breakpoints (b,), and counts and squares (radius, b); None where the points are too many."""
-    half = [radius * w.numerator // w.denominator for w in body.widths]
-    most = MOST_POINTS if body.rank <= 2 else MOST_POINTS * _IN_SPACE
+def _points_within(radius: int, hull: SensitivityHull, body: LatticeBody, most: int) -> Sums | None:
+    """Breakpoints (b,), and counts and squares (radius, b); None for more points than ``most``, in space more."""
+    half = [min(radius * w.numerator // w.denominator, _BEYOND) for w in body.widths]
+    most *= _IN_SPACE if body.rank > 2 else 1
     if math.prod(2.0 * h + 1.0 for h in half[:-1]) > most or float(hull.span_volume) * radius**body.rank > 2 * most:
         return None
-    reach = max(sum(map(mul, map(abs, row), half)) for row in (*body.normals, *body.embedding))
-    if reach >= 2**61 or max(body.offsets) >= _LARGEST_OFFSET:
+    if body.rows.dtype != np.int64 or max(body.offsets) >= _LARGEST_OFFSET:
         return None
-    from dphmm._kernels.lattice import dilations
-
-    units = np.array(body.embedding, dtype=np.float64) * hull.frame.pitch[:, None]
-    normals, offsets = np.array(body.normals, dtype=np.int64), np.array(body.offsets, dtype=np.int64)
-    parts, counts, squares = dilations(np.array(half, dtype=np.int64), normals, offsets, units, radius, most // 2)
+    offsets = np.array(body.offsets)
+    pitch = hull.frame.pitch
+    parts, counts, squares = _kernels.dilations.dilations(np.array(half), body.rows, offsets, pitch, radius, most // 2)
     return (parts, counts, squares) if len(parts) else None
 
 
@@ -187,7 +168,7 @@ class Continuous:
 
     @classmethod
     def of(cls, hull: SensitivityHull, epsilon: Fraction) -> Continuous:
-        return cls(hull.rank, float(np.trace(hull.second_moment)), math.log(hull.span_volume), epsilon)
+        return cls(hull.rank, hull.mean_square, math.log(hull.span_volume), epsilon)
 
     @property
     def knorm(self) -> LawSums:

@@ -16,6 +16,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm import _kernels
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import NoiseMechanism, hull_field, rows, vector
 from dphmm.mechanisms.expected import LawSums, law_sums
@@ -156,11 +157,9 @@ class DiscreteKNorm(BodyMechanism):
         return LatticeSampler.knorm(self._body, self.epsilon)
 
     def _log_weights(self, y: IntArray) -> FloatArray:
-        from dphmm._kernels.lattice import facet_norms
-
         hull = self._hull
         if fits_int64(y, hull.normals):
-            return np.asarray(-float(self.epsilon) * facet_norms(y, hull.normals, hull.offsets))
+            return np.asarray(-float(self.epsilon) * _kernels.lattice.facet_norms(y, hull.normals, hull.offsets))
         exact = np.abs(exact_product(y, hull.normals)).astype(np.float64) / hull.offsets
         return np.asarray(-float(self.epsilon) * exact.max(axis=1))
 

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm._checks import exact_number
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.expected import LawSums, law_sums
@@ -64,11 +65,9 @@ class Staircase(BodyMechanism):
         return LatticeSampler.staircase(self._body, self.epsilon, self._offset)
 
     def _log_weights(self, y: IntArray) -> FloatArray:
-        from dphmm._kernels.lattice import facet_steps
-
         normals, offsets = self._hull.normals, self._hull.offsets
         if fits_int64(y, normals):
-            steps = facet_steps(y, normals, offsets, self._allowances)
+            steps = _kernels.lattice.facet_steps(y, normals, offsets, self._allowances)
         else:
             values = np.abs(exact_product(y, normals))
             steps = (values // offsets + (values % offsets > self._allowances)).max(axis=1)

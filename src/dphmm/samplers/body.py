@@ -20,8 +20,9 @@ from operator import mul
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm.samplers.levels import Levels
-from dphmm.samplers.reduction import Rows, identity, outline, reduced_rows
+from dphmm.samplers.reduction import Rows, identity, outline, reduced_plane, reduced_rows
 from dphmm.samplers.uniform import LazyUniform, WordReader
 from dphmm.types import Bits, FloatArray, IntArray
 
@@ -60,17 +61,27 @@ class LatticeBody:
         """The body |normals·y| <= offsets (m, k), with certified ``half_width`` of any direction, and
         basis (d, k).
         """
-        rows, inverse = reduced_rows(outline(normals, offsets, vertices))
+        planar = None if vertices is None else reduced_plane(normals, vertices)
+        if planar is not None:
+            turned, back, reach = planar
+            rows, bounds = tuple(map(tuple, turned.tolist())), tuple(offsets.tolist())
+            return cls(rows, bounds, tuple(map(Fraction, reach)), _product(basis.tolist(), back))
+        change, inverse = reduced_rows(outline(normals, offsets, vertices))
         return cls(
             normals=_product(normals.tolist(), inverse),
             offsets=tuple(offsets.tolist()),
-            widths=tuple(half_width(row) for row in rows),
+            widths=tuple(half_width(row) for row in change),
             embedding=_product(basis.tolist(), inverse),
         )
 
     @property
     def rank(self) -> int:
         return len(self.widths)
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """Normals and embedding (m + d, k), as Python integers where 64 bits do not hold them."""
+        return np.array([*self.normals, *self.embedding])
 
     def scaled(self, factor: Fraction) -> LatticeBody:
         """factor·body."""
@@ -158,8 +169,6 @@ class LatticeSampler:
 
     def draw(self, m: int, bits: Bits) -> IntArray:
         """m independent noises (m, d), within ±2**62 per axis."""
-        from dphmm._kernels.lattice import draw
-
         out = np.empty((m, self.dimension), dtype=np.int64)
         plan = self._compiled
         arrays = (plan.low, plan.high, plan.half_widths, plan.normals, plan.offsets, plan.allowances)
@@ -167,7 +176,7 @@ class LatticeSampler:
         done = 0
         while done < m:
             words = self._fetch(words, m - done, bits)
-            used, written, left_open = draw(
+            used, written, left_open = _kernels.lattice.draw(
                 words, *arrays, plan.stride, plan.kind, plan.rate, plan.embedding, out[done:]
             )
             done += written
@@ -225,21 +234,22 @@ class LatticeSampler:
         one.
         """
         wanted = min(missing, _MOST_ATTEMPTS_AT_ONCE) * self.words_per_attempt - len(words)
-        return np.concatenate([words, bits.uint64(wanted)]) if wanted > 0 else words
+        if wanted <= 0:
+            return words
+        fresh = bits.uint64(wanted)
+        return np.concatenate([words, fresh]) if len(words) else fresh
 
     @cached_property
     def _compiled(self) -> _Compiled:
-        from dphmm._kernels.lattice import GRADED, NOTHING, STEPS
-        from dphmm._kernels.levels import levels_below
-
         table = self._levels.table
         offsets, m = self._body.offsets, len(self._body.offsets)
-        rows = np.array([*self._body.normals, *self._body.embedding])
+        rows = self._body.rows
         farthest = self._stride * float(max(offsets))
-        first = levels_below(_GUARD, table.half_widths, rows.astype(np.float64), farthest)
+        first = _kernels.levels.levels_below(_GUARD, table.half_widths, rows.astype(np.float64), farthest)
         # Where no level fits, nothing reads the rows.
         rows = rows if first else np.zeros(rows.shape, dtype=np.int64)
-        kind = NOTHING if self._last is None else GRADED if self._graded else STEPS
+        decides = _kernels.lattice
+        kind = decides.NOTHING if self._last is None else decides.GRADED if self._graded else decides.STEPS
         return _Compiled(
             low=table.low[:first],
             high=table.high[:first],

@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm.samplers.exponential import exp_bracket
 from dphmm.samplers.uniform import GUARD_BITS, LazyUniform
 from dphmm.types import FloatArray, IntArray
@@ -61,7 +62,6 @@ class Levels:
         self._widths = [_rounded_up(w, s) for w, s in zip(widths, self._shifts, strict=True)]
         self._sums: dict[int, _Sums] = {}
         self._float_rate = float(rate)
-        self._float_widths = [w / 2**s for w, s in zip(self._widths, self._shifts, strict=True)]
 
     def half_widths(self, level: int) -> tuple[int, ...]:
         """Half-widths of Box_level."""
@@ -83,48 +83,26 @@ class Levels:
     @cached_property
     def table(self) -> LevelTable:
         """The float table; its margins are derived in ADR 0002."""
-        from dphmm._kernels.levels import level_bounds
-
-        length, log_tail = self._table_length()
-        half_widths = self._half_widths_of(length)
-        low, high = level_bounds(2.0 * half_widths.astype(np.float64) + 1.0, self._float_rate, log_tail)
-        return LevelTable(low, high, np.minimum(half_widths, 2**62).astype(np.int64))
-
-    def _table_length(self) -> tuple[int, float]:
-        """Levels until the mass left is below _TAIL of one of the heaviest levels', and the log of a bound on it."""
-        length = 8 + math.ceil(40 / self._float_rate)
-        heavy = max(self._log_weight(0), self._log_weight(round(len(self._widths) / self._float_rate)))
-        while (log_tail := self._log_tail(length)) > heavy + math.log(_TAIL):
-            length += 1 + length // 4
-        return length, log_tail
-
-    def _real_sides(self, level: int) -> list[float]:
-        """2·r_j·w_i + 1 >= the number of integers in each side of Box_level."""
-        radius = self._stride * level + self._offset / 2**_OFFSET_BITS
-        return [2.0 * radius * w + 1.0 for w in self._float_widths]
-
-    def _log_weight(self, level: int) -> float:
-        return -self._float_rate * level + math.fsum(math.log(side) for side in self._real_sides(level))
-
-    def _log_tail(self, level: int) -> float:
-        """log of a bound on the mass of this level and all above: geometric, for the sides grow ever more
-        slowly.
-        """
-        here, following = self._real_sides(level), self._real_sides(level + 1)
-        growth = math.prod(b / a for a, b in zip(here, following, strict=True))
-        ratio = math.exp(-self._float_rate) * growth
-        return math.inf if ratio >= 1.0 else self._log_weight(level) - math.log1p(-ratio)
-
-    def _half_widths_of(self, length: int) -> IntArray:
-        """Half-widths (length, k) of the first boxes, in Python integers where 64 bits do not hold them."""
-        largest = max(self.half_widths(length), default=0)
-        bits = max((s for s in self._shifts), default=0) + _OFFSET_BITS
-        if largest.bit_length() + bits < 62:
-            from dphmm._kernels.levels import boxes
-
+        if max(self._widths, default=0) < 2**61:
             widths = np.array([self._widths, self._shifts], dtype=np.int64)
-            return boxes(widths, self._offset, self._stride, _OFFSET_BITS, length)
-        return np.array([self.half_widths(level) for level in range(length)], dtype=object)
+            rest = self._offset, self._stride, _OFFSET_BITS, self._float_rate, _TAIL
+            table = LevelTable(*_kernels.levels.level_table(widths, *rest))
+            if len(table.low):
+                return table
+        length, log_tail = _kernels.levels.table_length(*self._real_boxes, self._float_rate, _TAIL)
+        boxes = np.array([self.half_widths(level) for level in range(length)], dtype=object)
+        low, high = _kernels.levels.level_bounds(boxes.astype(np.float64), self._float_rate, log_tail)
+        return LevelTable(low, high, np.minimum(boxes, 2**62).astype(np.int64))
+
+    @cached_property
+    def _real_boxes(self) -> tuple[FloatArray, float, float]:
+        """Half-widths per radius (k,), stride and offset: all that a real box takes."""
+        widths = np.array([w / 2**s for w, s in zip(self._widths, self._shifts, strict=True)])
+        return widths, float(self._stride), self._offset / 2**_OFFSET_BITS
+
+    def log_tail(self, level: int) -> float:
+        """log of a bound on the mass of this level and all above."""
+        return float(_kernels.levels.log_tail(level, *self._real_boxes, self._float_rate))
 
     def _sums_for(self, digits: int) -> _Sums:
         if digits not in self._sums:
@@ -178,7 +156,7 @@ class _Sums:
 def _length_for(levels: Levels, bits: int) -> int:
     """Levels until the bound on the rest is below 2**-bits."""
     length = 1 + math.ceil(bits * math.log(2) / float(levels.rate))
-    while levels._log_tail(length) > -bits * math.log(2):
+    while levels.log_tail(length) > -bits * math.log(2):
         length += 1 + length // 4
     return length
 

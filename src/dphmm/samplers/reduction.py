@@ -12,17 +12,30 @@ from __future__ import annotations
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm.types import FloatArray, IntArray
 
 Rows = list[list[int]]
 _LOVASZ = 0.99
 _HALF = 0.5 + 1e-9
 _MOST_STEPS = 10_000
+_PLANAR_SPAN = 2**28
 
 
 def identity(k: int) -> Rows:
     """The matrix that changes nothing."""
     return [[int(i == j) for j in range(k)] for i in range(k)]
+
+
+def reduced_plane(normals: IntArray, vertices: IntArray) -> tuple[IntArray, Rows, list[int]] | None:
+    """Of a planar body with its corners: the normals (m, 2) in reduced coordinates x = R·y, R⁻¹, the largest |x_i|.
+
+    None for other bodies, and for corners outside ±2**28.
+    """
+    if vertices.shape[1] != 2 or vertices.dtype != np.int64:
+        return None
+    turned, inverse, widths = _kernels.polygon.reduced_coordinates(normals, vertices, _PLANAR_SPAN)
+    return (turned, inverse.tolist(), widths.tolist()) if len(widths) else None
 
 
 def reduced_rows(outline: FloatArray) -> tuple[Rows, Rows]:

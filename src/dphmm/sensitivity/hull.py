@@ -12,7 +12,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -175,6 +175,15 @@ class SensitivityHull:
         return np.asarray(steps * np.outer(self.frame.pitch, self.frame.pitch))
 
     @cached_property
+    def mean_square(self) -> float:
+        """tr E[u uᵀ] of u uniform on K, in answer units squared: what expected errors are made of."""
+        if self.rank == self.dimension == 2 and (planar := moment.planar_sums(self.body)) is not None:
+            (xx, _, yy), weight = planar
+            a, b = self.frame.pitch.tolist()
+            return float((xx * a * a + yy * b * b) / (12 * weight))
+        return float(np.trace(self.second_moment))
+
+    @cached_property
     def squared_size(self) -> Fraction:
         """tr E[u uᵀ] in answer units squared, exactly: what "min-error" protection compares."""
         exact, basis = moment.second_moment(self.body), self.basis.tolist()
@@ -186,9 +195,11 @@ class SensitivityHull:
     @cached_property
     def digest(self) -> str:
         """sha256 of everything that decides the body and its units."""
-        h = hashlib.sha256(f"{self.dimension},{self.rank},{self.frame.exact_pitch}".encode())
+        h = hashlib.sha256(f"{self.dimension},{self.rank},{len(self.normals)}".encode())
+        h.update(self.frame.pitch.astype("<f8", copy=False).tobytes())
         for part in (self.basis, self.coordinates, self.normals, self.offsets):
-            h.update(repr(part.tolist()).encode())
+            small = part.dtype == np.int64
+            h.update(part.astype("<i8", copy=False).tobytes() if small else repr(part.tolist()).encode())
         return h.hexdigest()
 
     def coordinates_of(self, v: IntArray) -> IntArray:
@@ -266,7 +277,7 @@ def _hull_within_64_bits(source: Differences, frame: Lattice) -> SensitivityHull
     d = source.dimension
     polygon = polygon_of(source.few()) if d == 2 else None
     if polygon is not None:
-        return SensitivityHull(frame, *_span([], 2), np.zeros((0, 2), dtype=np.int64), Body(*polygon, None, exact=True))
+        return SensitivityHull(frame, *_whole_span(2), _no_equations(2), Body(*polygon, None, exact=True))
     equations = null_lattice(independent(source), d)
     basis, coordinates = _span(equations, d)
     body = _body(source if len(equations) == 0 else _Projected(source, coordinates))
@@ -274,9 +285,20 @@ def _hull_within_64_bits(source: Differences, frame: Lattice) -> SensitivityHull
 
 
 def _span(equations: list[list[int]], d: int) -> tuple[IntArray, IntArray]:
-    if not equations:
-        return np.eye(d, dtype=np.int64), np.eye(d, dtype=np.int64)
-    return span_lattice(equations, d)
+    return span_lattice(equations, d) if equations else _whole_span(d)
+
+
+@cache
+def _whole_span(d: int) -> tuple[IntArray, IntArray]:
+    """Basis and coordinates of a body of full dimension, shared by all of them."""
+    identity = np.eye(d, dtype=np.int64)
+    identity.setflags(write=False)
+    return identity, identity
+
+
+@cache
+def _no_equations(d: int) -> IntArray:
+    return np.zeros((0, d), dtype=np.int64)
 
 
 @dataclass(frozen=True)

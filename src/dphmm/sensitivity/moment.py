@@ -13,10 +13,10 @@ from math import factorial, prod
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm.errors import InvalidInput
 from dphmm.sensitivity.integers import determinant
 from dphmm.sensitivity.spatial import Body
-from dphmm.types import IntArray
 
 Moments = list[list[Fraction]]
 #: Corners nearer than this have every sum of a planar body within 2**62.
@@ -28,8 +28,8 @@ def volume(body: Body) -> Fraction:
     k = body.normals.shape[1]
     if body.vertices is None:
         return Fraction(prod(2 * w for w in _box_widths(body)))
-    if k == 2 and _near(body.vertices):
-        return Fraction(_planar_sums(body.vertices)[1], 2)
+    if k == 2 and (planar := planar_sums(body)) is not None:
+        return Fraction(planar[1], 2)
     total = sum(abs(determinant(simplex)) for simplex in _fan(body))
     return Fraction(total, factorial(k))
 
@@ -40,21 +40,23 @@ def second_moment(body: Body) -> Moments:
     if body.vertices is None:
         widths = _box_widths(body)
         return [[Fraction(w * w, 3) if i == j else Fraction(0) for j in range(k)] for i, w in enumerate(widths)]
-    total, weight = _planar_sums(body.vertices) if k == 2 and _near(body.vertices) else _sums(body)
+    planar = planar_sums(body) if k == 2 else None
+    if planar is not None:
+        (xx, xy, yy), weight = planar
+        total = [[xx, xy], [xy, yy]]
+    else:
+        total, weight = _sums(body)
     if weight == 0:
         return [[Fraction(0)] * k for _ in range(k)]
     return [[Fraction(x, (k + 1) * (k + 2) * weight) for x in row] for row in total]
 
 
-def _near(vertices: IntArray) -> bool:
-    return vertices.dtype == np.int64 and int(np.abs(vertices).max()) < _PLANAR_SPAN
-
-
-def _planar_sums(vertices: IntArray) -> tuple[list[list[int]], int]:
-    from dphmm._kernels.polygon import fan_sums
-
-    weight, xx, xy, yy = fan_sums(vertices)
-    return [[xx, xy], [xy, yy]], weight
+def planar_sums(body: Body) -> tuple[tuple[int, int, int], int] | None:
+    """Of a planar body: sum w·(a aᵀ + b bᵀ + t tᵀ) as xx, xy, yy, and sum w = twice its area; None beyond 64 bits."""
+    if body.vertices is None or body.vertices.dtype != np.int64:
+        return None
+    weight, xx, xy, yy = _kernels.polygon.fan_sums(body.vertices, _PLANAR_SPAN)
+    return None if weight < 0 else ((xx, xy, yy), weight)
 
 
 def _sums(body: Body) -> tuple[list[list[int]], int]:

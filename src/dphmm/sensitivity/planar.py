@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd
 
-import numpy as np
-
+from dphmm import _kernels
 from dphmm.policy._hull_points import CHAIN_SPAN
 from dphmm.types import IntArray
 
@@ -27,11 +26,9 @@ def polygon_of(points: IntArray | None) -> tuple[IntArray, IntArray, IntArray] |
 
     None where there are no points, where they lie on a line, or where products would pass 64 bits.
     """
-    if points is None or len(points) < 2 or int(np.abs(points).max()) >= CHAIN_SPAN // 2:
+    if points is None or len(points) < 2:
         return None
-    from dphmm._kernels.polygon import polygon_around
-
-    normals, offsets, vertices = polygon_around(np.concatenate([points, -points]))
+    normals, offsets, vertices = _kernels.polygon.polygon_around(points, CHAIN_SPAN // 2)
     return (normals, offsets, vertices) if len(normals) else None
 
 

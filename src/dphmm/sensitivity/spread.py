@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm import _kernels
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.differences import PolicyDifferences, dot
@@ -37,8 +38,6 @@ def l1_sensitivity(
     return float(unit * max(source.extreme(direction)[0] for direction in directions))
 
 
-#: Among fewer points than this the corners are not looked for.
-_MANY_POINTS = 64
 #: Weights up to here fit a 64-bit product with any difference of answers.
 _LARGEST_WEIGHT = 2**24
 
@@ -53,10 +52,9 @@ def _integer_weights(pitches: tuple[Fraction, ...]) -> tuple[Fraction, list[int]
 
 def largest_norm(hull: SensitivityHull, points: IntArray) -> Loss:
     """max ‖p - q‖_K over pairs of lattice points (n, d), exactly: the factor of Theorem 6.3; inf across cosets."""
-    if any(_extent(dot(points, equation)) for equation in hull.equations):
+    if len(hull.equations) and any(_extent(dot(points, equation)) for equation in hull.equations):
         return math.inf
-    y = hull.coordinates_of(points)
-    extents = _extents(_corners(y), hull.normals)
+    extents = _extents(hull.coordinates_of(points), hull.normals)
     largest = (0, 1)
     for extent, offset in zip(extents, hull.offsets.tolist(), strict=True):
         if extent * largest[1] > largest[0] * offset:
@@ -68,23 +66,10 @@ def _extents(points: IntArray, directions: IntArray) -> list[int]:
     """Largest minus smallest of points·direction for each direction (m, d), exactly."""
     # Coordinates that came from beyond 64 bits are Python integers.
     if points.dtype == np.int64:
-        from dphmm._kernels.points import extents
-
-        found: list[int] = extents(points, directions).tolist()
+        found: list[int] = _kernels.polygon.outer_extents(points, directions).tolist()
         if len(found) == len(directions):
             return found
     return [_extent(dot(points, direction)) for direction in directions]
-
-
-def _corners(points: IntArray) -> IntArray:
-    """Some of the points (n, d), with all corners of their hull: of planar ones those at the ends of the columns."""
-    if points.shape[1] != 2 or len(points) < _MANY_POINTS or points.dtype != np.int64:
-        return points
-    from dphmm._kernels.points import bounds, outermost
-
-    low, high = bounds(points)
-    width = int(high[0] - low[0]) + 1
-    return outermost(points, int(low[0]), width) if width < len(points) else points
 
 
 def _extent(values: IntArray) -> int:
