@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphmm._kernels.dilations import continued, polynomial_sums
+from dphmm._kernels.dilations import continued, points_of, polynomial_sums
 from dphmm.mechanisms import DiscreteKNorm, KNorm, Laplace, PlanarIsotropic, Staircase
 from dphmm.mechanisms import expected as module
 from dphmm.mechanisms.expected import Breakpoints, Continuous, law_sums, series
@@ -68,6 +68,15 @@ def test_points_of_the_dilations_are_polynomials(name):
         moments = [int(squares[mask].sum()) for mask in inside]
         assert not np.any(np.diff(np.array(counts, dtype=object), n=k + 1))
         assert not np.any(np.diff(np.array(moments, dtype=object), n=k + 3))
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+def test_points_of_a_large_dilation_are_counted_from_small_ones(name):
+    hull = shape(name)
+    k = hull.rank
+    counts = module._points_within(max(2, k), hull, lattice_body(hull))[1]
+    for radius in (1, 3, k + 3):
+        assert points_of(counts, k, radius) == len(norm_table(hull, radius)[0])
 
 
 def test_a_body_whose_corners_are_not_lattice_points_has_no_such_polynomials():
@@ -141,7 +150,7 @@ def test_polynomials_are_continued_and_summed(radius, h, epsilon):
             / math.factorial(degree)
             for j in range(-radius, max(radius, degree + 1))
         ]
-        found = continued(np.array(values[: 2 * radius]), degree, float(sum(own)))
+        found = continued(np.array(values[: 2 * radius]), degree, float(sum(own)), degree)
         assert found.tolist() == values[radius : radius + degree + 1]
         summed = polynomial_sums(found[:, None], q, complement)[0]
         expected = math.fsum(c * q**i for i, c in enumerate(own)) / complement ** (degree + 1)

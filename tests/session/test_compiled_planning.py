@@ -19,9 +19,12 @@ from dphmm._kernels.belief import (
     TABLE,
     as_released,
     columns_of,
+    expectation,
+    facets_of,
     likelihood,
     likelihood_of_points,
     projections,
+    summary,
 )
 from dphmm._kernels.columns import EMPTY, widen_by_cliques
 from dphmm._kernels.masses import heaviest, holding, total_mass
@@ -248,3 +251,28 @@ def test_no_surroundings_are_taken_for_those_of_another_space():
     support = np.ones(4, dtype=np.bool_)
     found = [dphmm.policy.Constraint.surrogated(support, plan, space).surrogate.tolist() for space in (near, far, near)]
     assert found == [[0, 0, 0, 3], [0, 3, 3, 3], [0, 0, 0, 3]]
+
+
+@pytest.mark.parametrize("m", [1, 6])
+def test_facets_in_floats_are_quotients_of_their_integers(m):
+    rng = np.random.default_rng(m)
+    normals, offsets = rng.integers(-(2**20), 2**20, (m, 3)), rng.integers(1, 2**40, m)
+    allowances = rng.integers(0, offsets)
+    factors, inverses, shifts, longest, largest = facets_of(normals, offsets, allowances)
+    assert factors.dtype == np.float64 and factors.tolist() == normals.tolist()
+    assert inverses.tolist() == [1.0 / b for b in offsets.tolist()]
+    assert shifts.tolist() == [(b - 1.0 - a) / b for a, b in zip(allowances.tolist(), offsets.tolist(), strict=True)]
+    assert (longest, largest) == (np.abs(normals).sum(axis=1).max(), offsets.max())
+    assert facets_of(normals, offsets, offsets - 1)[2].tolist() == [0.0] * m
+
+
+@pytest.mark.parametrize("n", [1, 3, 50])
+def test_a_summary_is_the_means_and_the_first_of_the_likeliest(n):
+    """To the last bit those of one axis after another; a tie, to 1e-12, goes to the lowest number."""
+    rng = np.random.default_rng(n)
+    row, values, means = rng.random(n), rng.normal(size=(n, 2)), np.empty(2)
+    row[n // 2 :] = row.max()
+    row[-1] *= 1 + 1e-13
+    assert summary(row, values, means) == np.flatnonzero(row >= row.max() * (1 - 1e-12))[0]
+    assert means.tolist() == [expectation(row, np.ascontiguousarray(axis)) for axis in values.T]
+    assert means == pytest.approx(row @ values, rel=1e-12)

@@ -178,24 +178,37 @@ def dilation_sums(
 
     P_g(-m) is what the points with N < m - g give, with the sign of (-1)^rank. ``complement`` is 1 - ratio.
     """
-    radius = len(values)
     table = np.empty((degree + 1, len(parts)))
-    line = np.empty(2 * radius)
-    sign = -1.0 if rank % 2 else 1.0
     below = len(parts) - 1
     for g in range(len(parts)):
         while parts[below] + parts[g] > 1.0 - _APART:
             below -= 1
-        for j in range(radius):
-            line[radius + j] = values[j, g]
-            line[radius - 1 - j] = sign * values[j, below]
-        table[:, g] = continued(line, degree, top)
+        table[:, g] = continued(around_zero(values, g, below, rank), degree, top, degree)
     return polynomial_sums(table, ratio, complement)
 
 
 @kernel
-def continued(line: FloatArray, degree: int, top: float) -> FloatArray:
-    """P(0), .., P(degree) of a polynomial from its values at -r, .., r - 1, at least ``degree`` of them.
+def points_of(counts: FloatArray, rank: int, radius: int) -> float:
+    """How many points radius·body has, from the ``counts`` (r, b) of its dilations."""
+    line = around_zero(counts, 0, counts.shape[1] - 1, rank)
+    return float(continued(line, rank, 0.0, radius)[radius])
+
+
+@kernel
+def around_zero(values: FloatArray, g: int, below: int, rank: int) -> FloatArray:
+    """P_g(-r), .., P_g(r - 1) from ``values`` (r, b) at 0, .., r - 1; ``below`` is the last fraction under 1 - g."""
+    radius = len(values)
+    sign = -1.0 if rank % 2 else 1.0
+    line = np.empty(2 * radius)
+    for j in range(radius):
+        line[radius + j] = values[j, g]
+        line[radius - 1 - j] = sign * values[j, below]
+    return line
+
+
+@kernel
+def continued(line: FloatArray, degree: int, top: float, last: int) -> FloatArray:
+    """P(0), .., P(last) of a polynomial from its values at -r, .., r - 1, at least ``degree`` of them.
 
     ``top`` is its difference of order ``degree``, which is the same everywhere.
     """
@@ -207,8 +220,8 @@ def continued(line: FloatArray, degree: int, top: float) -> FloatArray:
         ends[order] = differences[known - 1 - order]
         for i in range(known - 1 - order):
             differences[i] = differences[i + 1] - differences[i]
-    out = np.empty(degree + 1)
-    for j in range(degree + 1):
+    out = np.empty(last + 1)
+    for j in range(last + 1):
         if j < radius:
             out[j] = line[radius + j]
         else:

@@ -120,7 +120,7 @@ def _distance(text: str, space: StateSpace) -> object:
     from dphmm._checks import exact_number
     from dphmm.cli.quantities import length
 
-    if hasattr(space, "locate"):
+    if space.on_map:
         return length(text, "--radius")
     try:
         return exact_number(text, "--radius")

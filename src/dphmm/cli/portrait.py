@@ -14,18 +14,13 @@ _NUMBERS = re.compile(r"\([0-9]+(, [0-9]+)*(, \.\.\.)?\)")
 _NUMBER = re.compile("[0-9]+")
 
 
-def answer_unit(space: StateSpace) -> str:
-    """What an answer, and so an error, is counted in."""
-    return "m" if hasattr(space, "locate") else "answer units"
-
-
 def space_facts(space: StateSpace) -> dict[str, Any]:
     """What the states are."""
     return {
         "kind": space.kind,
         "states": space.n_states,
         "dimension": space.dimension,
-        "answer_unit": answer_unit(space),
+        "answer_unit": space.unit,
         "pitch": [float(pitch) for pitch in space.pitch],
         "snapping_error": [float(error) for error in space.snap_error],
         "sha256": space.digest,

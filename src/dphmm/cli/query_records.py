@@ -98,7 +98,7 @@ def records_of(rows: Trajectories, clock: Clock, space: StateSpace, path: str, c
     """
     from dphmm.states.observed import true_states
 
-    if hasattr(space, "locate") and rows.lat is not None:
+    if space.on_map and rows.lat is not None:
         rows = replace(rows, state=None)
     kept, steps = clock.numbered(rows)
     inside = (steps >= 0) & (steps < clock.times)

@@ -67,7 +67,7 @@ class Job:
         """The rows as the model's states and steps need them; InvalidInput for a missing or wrong column."""
         from dphmm.states.observed import in_steps, public_times, true_states
 
-        if hasattr(self.space, "locate") and trajectories.lat is not None:
+        if self.space.on_map and trajectories.lat is not None:
             trajectories = replace(trajectories, state=None)
         self._check_steps(trajectories, columns)
         public_times(trajectories, self.model.step)

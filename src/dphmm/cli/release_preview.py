@@ -25,7 +25,6 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.accounting.records import in_short
     from dphmm.cli.learned_words import coming_rows, learning_of
     from dphmm.cli.owner_view import outside_words
-    from dphmm.cli.portrait import answer_unit
     from dphmm.cli.public_warnings import model_warning, plan_warnings, trapped_belief
     from dphmm.cli.release_horizon import check_horizon, horizon_rows, with_horizon
     from dphmm.cli.set_aside import by_reason, in_words
@@ -47,7 +46,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         "set_aside": set_aside,
         "would_release": sum(len(visit.rows) for visit in visits),
         "subjects": len(visits),
-        "answer_unit": answer_unit(job.space),
+        "answer_unit": job.space.unit,
         "plans": [plan_document(step, plan) for step, plan in enumerate(plans, start=1)],
         "largest_epsilon_sum": str(longest * batch.options.epsilon),
         "learning": learning_of(job.model),

@@ -133,7 +133,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.storage.ledger import open_ledger
 
     _check(given)
-    on_map = hasattr(job.space, "locate")
+    on_map = job.space.on_map
     bad = 0
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         stream = _Stream(job.batch(ledger), given["resume"])

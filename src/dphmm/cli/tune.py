@@ -94,7 +94,7 @@ def _length(text: str, option: str, space: StateSpace) -> Any:
     from dphmm._checks import exact_number
     from dphmm.cli.quantities import length
 
-    return length(text, option) if hasattr(space, "locate") else exact_number(text, option)
+    return length(text, option) if space.on_map else exact_number(text, option)
 
 
 def _different(epsilons: Sequence[str]) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def _policies(model: MarkovModel, space: StateSpace, given: Mapping[str, Any]) -
     radii = tuple(_length(text, "--radius", space) for text in given["radius"]) or None
     if radii is not None and min(radii) <= 0:
         raise InvalidInput("--radius", given["radius"][radii.index(min(radii))], "a length greater than 0")
-    unit = " m" if hasattr(space, "locate") else ""
+    unit = " m" if space.on_map else ""
     found = candidate_policies(model, space, radii, unit)
     for path in given["policy"]:
         name = Path(path).name

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dphmm.cli.portrait import answer_unit
 from dphmm.evaluation.experiment import Figure
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def told(table: pd.DataFrame, best: int | None, space: StateSpace) -> list[str]:
         rows.append((str(row.policy), str(row.mechanism), _written(row.epsilon), *_numbers(row), mark))
     widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADS) - 1)]
     lines = ["  ".join([*map(_padded, row, widths, range(len(widths))), row[-1]]).rstrip() for row in rows]
-    unit = answer_unit(space)
+    unit = space.unit
     return [
         *lines,
         f"errors: root mean squares, {unit}; *: no other setting tried is better in every way",
@@ -84,7 +83,7 @@ def document(
     for row, mark in zip(rows, efficient(table).tolist(), strict=True):
         row["efficient"] = mark
     return {
-        "unit": answer_unit(space),
+        "unit": space.unit,
         "runs": given["runs"],
         "steps": given["steps"],
         "seed": given["seed"],
@@ -101,14 +100,14 @@ def words(row: Mapping[Hashable, Any], space: StateSpace) -> str:
     """One setting in a line."""
     return (
         f"policy {row['policy']}, {row['mechanism']}, epsilon {_written(row['epsilon'])}: error "
-        f"{row['estimate_error']:.4g} {answer_unit(space)} (at most {row['estimate_error_high']:.4g} at 95 %), "
+        f"{row['estimate_error']:.4g} {space.unit} (at most {row['estimate_error_high']:.4g} at 95 %), "
         f"least DoP {int(row['least_dop'])}"
     )
 
 
 def wanted(targets: Targets, space: StateSpace) -> str:
     """The targets in words."""
-    parts = [] if targets.error is None else [f"an error of {targets.error:g} {answer_unit(space)}"]
+    parts = [] if targets.error is None else [f"an error of {targets.error:g} {space.unit}"]
     parts += [] if targets.dop is None else [f"a degree of protection of {targets.dop}"]
     return " and ".join(parts)
 

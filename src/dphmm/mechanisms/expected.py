@@ -23,20 +23,18 @@ from dphmm.samplers.body import LatticeBody
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import FloatArray
 
-#: At most this many lattice points are looked at (half of them, the others being mirror images); more in space, where
-#: the continuous law is farther off, and where few of them have any mass, for then it is no likeness at all.
-MOST_POINTS = 4_000
+#: Bodies with more lattice points than this in (k + 3)·body, in space more, are left to the continuous law, which is
+#: farther off there; unless the points that have any mass are no more.
+MOST_POINTS = 20_000
 _IN_SPACE = 20
-_WHERE_MASS_IS_NEAR = 5
 #: Where no polynomials help, points with ε·N beyond this are left out: about 1e-8 of the mass.
 _NEAR = 20.0
 #: Offsets of the staircase that are tried where the norm's own are not known.
 EVEN_OFFSETS = 32
-_EVENLY = tuple(number / EVEN_OFFSETS for number in range(EVEN_OFFSETS))
 #: Differences below this share are rounding: the first of equals is taken.
 _TIE = 1e-9
-#: Fractions of smaller denominators are told apart, and put in order, by their nearest floats.
-_LARGEST_OFFSET = 2**25
+#: Offsets that add up to less have a table of all their fractions, which their nearest floats tell apart and order.
+_MOST_FRACTIONS = 2**22
 #: No lattice point of a body that is looked at has such a coordinate.
 _BEYOND = 2**61
 
@@ -103,10 +101,12 @@ def _whole(hull: SensitivityHull, body: LatticeBody, epsilon: float) -> Sums | N
     if not hull.exact or hull.hull_vertices is None:
         return None
     k = body.rank
-    points = _points_within(max(2, k), hull, body, MOST_POINTS)
+    points = _points_within(max(2, k), hull, body) if _may_be_few(k + 3, hull, body) else None
     if points is None:
         return None
     parts, counts, squares = points
+    if _kernels.dilations.points_of(counts, k, k + 3) > _most(body) + 1:
+        return None
     ratio, complement = math.exp(-epsilon), -math.expm1(-epsilon)
     # The leading coefficient of the squares is their integral over the body. Only rank 2 needs it.
     top = math.factorial(k + 2) * float(hull.span_volume) * hull.mean_square
@@ -116,7 +116,8 @@ def _whole(hull: SensitivityHull, body: LatticeBody, epsilon: float) -> Sums | N
 
 def _near(hull: SensitivityHull, body: LatticeBody, epsilon: float) -> Sums | None:
     """The same of any body, from the points near the origin alone."""
-    points = _points_within(2 + math.ceil(_NEAR / epsilon), hull, body, MOST_POINTS * _WHERE_MASS_IS_NEAR)
+    radius = 2 + math.ceil(_NEAR / epsilon)
+    points = _points_within(radius, hull, body) if _may_be_few(radius, hull, body) else None
     if points is None:
         return None
     parts, counts, squares = points
@@ -141,18 +142,28 @@ def held_series(values: FloatArray, epsilon: float) -> FloatArray:
     return total
 
 
-def _points_within(radius: int, hull: SensitivityHull, body: LatticeBody, most: int) -> Sums | None:
-    """Breakpoints (b,), and counts and squares (radius, b); None for more points than ``most``, in space more."""
-    half = [min(radius * w.numerator // w.denominator, _BEYOND) for w in body.widths]
-    most *= _IN_SPACE if body.rank > 2 else 1
-    if math.prod(2.0 * h + 1.0 for h in half[:-1]) > most or float(hull.span_volume) * radius**body.rank > 2 * most:
+def _most(body: LatticeBody) -> int:
+    return MOST_POINTS * _IN_SPACE if body.rank > 2 else MOST_POINTS
+
+
+def _half_widths(radius: int, body: LatticeBody) -> list[int]:
+    return [min(radius * w.numerator // w.denominator, _BEYOND) for w in body.widths]
+
+
+def _may_be_few(radius: int, hull: SensitivityHull, body: LatticeBody) -> bool:
+    """Whether volume and rows of radius·body leave it possible that its points are no more than may be looked at."""
+    if float(hull.span_volume) * radius**body.rank > 2 * _most(body):
+        return False
+    return math.prod(2.0 * h + 1.0 for h in _half_widths(radius, body)[:-1]) <= _most(body)
+
+
+def _points_within(radius: int, hull: SensitivityHull, body: LatticeBody) -> Sums | None:
+    """Breakpoints (b,), and counts and squares (radius, b); None where the points are too many."""
+    if body.rows.dtype != np.int64 or sum(body.offsets) >= _MOST_FRACTIONS:
         return None
-    if body.rows.dtype != np.int64 or max(body.offsets) >= _LARGEST_OFFSET:
-        return None
-    offsets = np.array(body.offsets)
-    pitch = hull.frame.pitch
-    parts, counts, squares = _kernels.dilations.dilations(np.array(half), body.rows, offsets, pitch, radius, most // 2)
-    return (parts, counts, squares) if len(parts) else None
+    half, offsets, pitch = np.array(_half_widths(radius, body)), np.array(body.offsets), hull.frame.pitch
+    points: Sums = _kernels.dilations.dilations(half, body.rows, offsets, pitch, radius, _most(body) // 2)
+    return points if len(points[0]) else None
 
 
 @dataclass(frozen=True)
@@ -177,26 +188,30 @@ class Continuous:
         return LawSums(self.size * (k + 1) * (k + 2) / rate**2, mass)
 
     def staircase(self, offset: Fraction) -> LawSums:
-        weights, squares = _shells(self.rank, float(self.epsilon), (float(offset),))
-        weight = float(weights[0]) * -math.expm1(-float(self.epsilon))
-        return LawSums(self.size * float(squares[0]) / float(weights[0]), self.log_volume + math.log(weight))
+        weight, square = _shells(self.rank, float(self.epsilon), float(offset))
+        mass = math.log(weight * -math.expm1(-float(self.epsilon)))
+        return LawSums(self.size * square / weight, self.log_volume + mass)
 
     def best_staircase(self) -> tuple[Fraction, LawSums]:
         """Of evenly spaced offsets the first that errs least, up to rounding, and its sums."""
-        weights, squares = _shells(self.rank, float(self.epsilon), _EVENLY)
-        errors = self.size * squares / weights
-        offset = Fraction(int((errors <= errors.min() * (1.0 + _TIE)).argmax()), EVEN_OFFSETS)
+        offset = _best_offset(self.rank, float(self.epsilon))
         return offset, self.staircase(offset)
 
 
 @lru_cache(maxsize=256)
-def _shells(rank: int, epsilon: float, offsets: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
-    """For offsets g (n,): sum over j >= 0 of e^{-εj}(j+g)^k, and of e^{-εj}(j+g)^{k+2}. No hull comes into it."""
-    radii = np.arange(rank + 3)[:, None] + np.array(offsets)
+def _shells(rank: int, epsilon: float, offset: float) -> tuple[float, float]:
+    """sum over j >= 0 of e^{-εj}(j+g)^k, and of e^{-εj}(j+g)^{k+2}. No hull comes into it."""
+    radii: FloatArray = np.arange(rank + 3)[:, None] + offset
     weights, squares = series(radii[: rank + 1] ** rank, epsilon), series(radii ** (rank + 2), epsilon)
-    weights.setflags(write=False)
-    squares.setflags(write=False)
-    return weights, squares
+    return float(weights[0]), float(squares[0])
+
+
+@lru_cache(maxsize=256)
+def _best_offset(rank: int, epsilon: float) -> Fraction:
+    """The first of evenly spaced offsets that errs least, up to rounding: the same for all hulls."""
+    shells = (_shells(rank, epsilon, number / EVEN_OFFSETS) for number in range(EVEN_OFFSETS))
+    errors = np.array([square / weight for weight, square in shells])
+    return Fraction(int((errors <= errors.min() * (1.0 + _TIE)).argmax()), EVEN_OFFSETS)
 
 
 def law_sums(hull: SensitivityHull, body: LatticeBody, epsilon: Fraction) -> Breakpoints | Continuous:

@@ -21,6 +21,8 @@ _TIE = 1e-9
 class MapSpace(StateSpace):
     """A StateSpace of places on the map; answers are metres east and north (N, 2)."""
 
+    on_map = True
+    unit = "m"
     projection: Projection
 
     def _whereabouts(self) -> str:

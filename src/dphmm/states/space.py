@@ -32,6 +32,9 @@ class StateSpace:
     """
 
     kind: ClassVar[str] = "plain"
+    #: Whether places in degrees have states here (`MapSpace`), and what answers, and so errors, are counted in.
+    on_map: ClassVar[bool] = False
+    unit: ClassVar[str] = "answer units"
 
     def __init__(self, answers: ArrayLike, names: Sequence[str] | None = None, pitch: ArrayLike | None = None) -> None:
         raw = as_answers(answers)

@@ -122,8 +122,7 @@ def attack(
                     truly = int(states[row])
                     score.add(user, answer.t, belief, truly, hidden.of(answer.plan, truly))
     measured = tuple(score.done(one.name) for one, score in zip(who, scores, strict=True))
-    unit = "m" if hasattr(space, "locate") else AttackReport.unit
-    return AttackReport(measured, len(file), int((states < 0).sum()), unit)
+    return AttackReport(measured, len(file), int((states < 0).sum()), space.unit)
 
 
 def _seen(user: str, rows: list[int], file: ReleasedFile, replay: Replay, findings: Findings) -> list[Seen]:
