@@ -74,9 +74,9 @@ def test_points_of_the_dilations_are_polynomials(name):
 def test_points_of_a_large_dilation_are_counted_from_small_ones(name):
     hull = shape(name)
     k = hull.rank
-    counts = module._points_within(max(2, k), hull, lattice_body(hull))[1]
+    parts, counts, _ = module._points_within(max(2, k), hull, lattice_body(hull))
     for radius in (1, 3, k + 3):
-        assert points_of(counts, k, radius) == len(norm_table(hull, radius)[0])
+        assert points_of(counts, parts, k, radius) == len(norm_table(hull, radius)[0])
 
 
 def test_a_body_whose_corners_are_not_lattice_points_has_no_such_polynomials():
@@ -150,9 +150,9 @@ def test_polynomials_are_continued_and_summed(radius, h, epsilon):
             / math.factorial(degree)
             for j in range(-radius, max(radius, degree + 1))
         ]
-        found = continued(np.array(values[: 2 * radius]), degree, float(sum(own)), degree)
-        assert found.tolist() == values[radius : radius + degree + 1]
-        summed = polynomial_sums(found[:, None], q, complement)[0]
+        found = continued(np.array(values[: 2 * radius])[:, None], degree, float(sum(own)), degree)
+        assert found[:, 0].tolist() == values[radius : radius + degree + 1]
+        summed = polynomial_sums(found, q, complement)[0]
         expected = math.fsum(c * q**i for i, c in enumerate(own)) / complement ** (degree + 1)
         assert summed == pytest.approx(expected, rel=1e-13)
 

@@ -176,57 +176,60 @@ def dilation_sums(
 ) -> FloatArray:
     """sum over j >= 0 of ratio^j·P_g(j) for every fraction g (b,) from ``values`` (r, b), P_g(0) .. P_g(r - 1).
 
-    P_g(-m) is what the points with N < m - g give, with the sign of (-1)^rank. ``complement`` is 1 - ratio.
+    ``top`` is the difference of order ``degree`` of all of them; ``complement`` is 1 - ratio.
     """
-    table = np.empty((degree + 1, len(parts)))
+    return polynomial_sums(continued(around_zero(values, parts, rank), degree, top, degree), ratio, complement)
+
+
+@kernel
+def points_of(counts: FloatArray, parts: FloatArray, rank: int, radius: int) -> float:
+    """How many points radius·body has, from the ``counts`` (r, b) of its dilations."""
+    whole = around_zero(counts, parts, rank)[:, :1].copy()
+    return float(continued(whole, rank, 0.0, radius)[radius, 0])
+
+
+@kernel
+def around_zero(values: FloatArray, parts: FloatArray, rank: int) -> FloatArray:
+    """P_g(-r), .., P_g(r - 1) (2r, b) from ``values`` (r, b), P_g(0) .. P_g(r - 1).
+
+    P_g(-m) is what the points with N < m - g give, with the sign of (-1)^rank.
+    """
+    radius = len(values)
+    sign = -1.0 if rank % 2 else 1.0
+    lines = np.empty((2 * radius, len(parts)))
     below = len(parts) - 1
     for g in range(len(parts)):
         while parts[below] + parts[g] > 1.0 - _APART:
             below -= 1
-        table[:, g] = continued(around_zero(values, g, below, rank), degree, top, degree)
-    return polynomial_sums(table, ratio, complement)
+        for j in range(radius):
+            lines[radius + j, g] = values[j, g]
+            lines[radius - 1 - j, g] = sign * values[j, below]
+    return lines
 
 
 @kernel
-def points_of(counts: FloatArray, rank: int, radius: int) -> float:
-    """How many points radius·body has, from the ``counts`` (r, b) of its dilations."""
-    line = around_zero(counts, 0, counts.shape[1] - 1, rank)
-    return float(continued(line, rank, 0.0, radius)[radius])
+def continued(lines: FloatArray, degree: int, top: float, last: int) -> FloatArray:
+    """P(0), .., P(last) of polynomials (columns) from their values at -r, .., r - 1 (rows): ``degree`` of them or more.
 
-
-@kernel
-def around_zero(values: FloatArray, g: int, below: int, rank: int) -> FloatArray:
-    """P_g(-r), .., P_g(r - 1) from ``values`` (r, b) at 0, .., r - 1; ``below`` is the last fraction under 1 - g."""
-    radius = len(values)
-    sign = -1.0 if rank % 2 else 1.0
-    line = np.empty(2 * radius)
-    for j in range(radius):
-        line[radius + j] = values[j, g]
-        line[radius - 1 - j] = sign * values[j, below]
-    return line
-
-
-@kernel
-def continued(line: FloatArray, degree: int, top: float, last: int) -> FloatArray:
-    """P(0), .., P(last) of a polynomial from its values at -r, .., r - 1, at least ``degree`` of them.
-
-    ``top`` is its difference of order ``degree``, which is the same everywhere.
+    ``top`` is their difference of order ``degree``, which is the same everywhere.
     """
-    radius = len(line) // 2
-    known = min(len(line), degree + 1)
-    ends = np.full(degree + 1, top)
-    differences = line[len(line) - known :].copy()
+    rows, n = lines.shape
+    known = min(rows, degree + 1)
+    ends = np.full((degree + 1, n), top)
+    differences = lines[rows - known :].copy()
     for order in range(known):
         ends[order] = differences[known - 1 - order]
         for i in range(known - 1 - order):
-            differences[i] = differences[i + 1] - differences[i]
-    out = np.empty(last + 1)
+            for column in range(n):
+                differences[i, column] = differences[i + 1, column] - differences[i, column]
+    out = np.empty((last + 1, n))
     for j in range(last + 1):
-        if j < radius:
-            out[j] = line[radius + j]
+        if j < rows // 2:
+            out[j] = lines[rows // 2 + j]
         else:
             for order in range(degree - 1, -1, -1):
-                ends[order] += ends[order + 1]
+                for column in range(n):
+                    ends[order, column] += ends[order + 1, column]
             out[j] = ends[0]
     return out
 

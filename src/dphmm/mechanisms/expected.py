@@ -105,7 +105,7 @@ def _whole(hull: SensitivityHull, body: LatticeBody, epsilon: float) -> Sums | N
     if points is None:
         return None
     parts, counts, squares = points
-    if _kernels.dilations.points_of(counts, k, k + 3) > _most(body) + 1:
+    if _kernels.dilations.points_of(counts, parts, k, k + 3) > _most(body) + 1:
         return None
     ratio, complement = math.exp(-epsilon), -math.expm1(-epsilon)
     # The leading coefficient of the squares is their integral over the body. Only rank 2 needs it.
