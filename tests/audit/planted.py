@@ -63,14 +63,14 @@ def states_forgotten(plan, policy, space):
     support[4] = planned[4] = False
     surrogate = np.where(planned, constraint.surrogate, int(np.flatnonzero(planned)[0]))
     smaller = replace(constraint, support=support, plan=planned, surrogate=surrogate)
-    return replace(plan, constraint=smaller, image=space.lattice[surrogate])
+    return replace(plan, constraint=smaller)
 
 
 def answered_from_elsewhere(plan, policy, space):
     """One state is answered one step away from its answer."""
-    image = plan.image.copy()
-    image[2] += (1, 0)
-    return replace(plan, image=image)
+    lattice = plan.lattice.copy()
+    lattice[2] += (1, 0)
+    return replace(plan, lattice=lattice)
 
 
 def shows_another_body(plan, policy, space):

@@ -77,7 +77,7 @@ def self_connection(monkeypatch):
 def nobody_exposed(monkeypatch):
     """Exposure is tested as "no state at all within the hull", and a state is within its own."""
     monkeypatch.setattr(protection, "_exposed", lambda *parts: np.zeros(0, dtype=np.int64))
-    monkeypatch.setattr(planner._Step, "_implicit_partner", lambda self, bodies, state: state)
+    monkeypatch.setattr(planner._Step, "_implicit_partner", lambda self, bodies, image, state: state)
 
 
 def isolated_left_alone(monkeypatch):
@@ -104,9 +104,9 @@ def support_from_floats(monkeypatch):
 
 def plans_cached_by_size(monkeypatch):
     """A plan is found again by how many states are possible, not by which."""
-    make = planner.Planner._make
+    make = planner.Planner.plan
 
-    def plan(self, support, plan_set, partners=planner._NO_PARTNERS):
+    def plan(self, support, plan_set, partners=planner.NO_PARTNERS):
         kept = vars(self).setdefault("_kept_by_size", {})
         key = (int(support.sum()), int(plan_set.sum()))
         if key not in kept:
@@ -118,7 +118,7 @@ def plans_cached_by_size(monkeypatch):
 
 def partners_forgotten(monkeypatch):
     """A second query does not keep the partners of the first."""
-    monkeypatch.setattr(session, "all_partners", lambda records: planner._NO_PARTNERS)
+    monkeypatch.setattr(session, "all_partners", lambda records: planner.NO_PARTNERS)
 
 
 def epsilon_charged_as_cost(monkeypatch):

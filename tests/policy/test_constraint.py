@@ -243,6 +243,10 @@ def test_nearest_in_a_crowded_plane(seed):
     rng = np.random.default_rng(seed)
     n, sides = int(rng.integers(1, 150)), rng.integers(1, 14, 2)
     lattice = np.stack([rng.integers(0, side, n) for side in sides], axis=1)
+    if rng.random() < 0.4:
+        # A whole box, row by row: the states are its places in turn.
+        lattice = np.argwhere(np.ones(sides[::-1]))[:, ::-1]
+        n = len(lattice)
     plan = rng.random(n) < rng.choice([0.05, 0.3, 0.7])
     plan[int(rng.integers(n))] = True
     exact = tuple(Fraction(int(p)) for p in rng.choice([1, 2, 3, 5], 2))

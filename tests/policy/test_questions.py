@@ -180,19 +180,63 @@ def test_sizes_must_fit(kind):
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("contracted", [False, True])
+@pytest.mark.parametrize("surrogates", ["themselves", "nearest", "any"])
 @pytest.mark.parametrize("kind", MAKERS)
-def test_one_pass_over_a_whole_grid(kind, contracted):
-    """Planar grids are what the one pass is for: it answers for every kind, for large cliques too."""
+def test_one_pass_over_a_whole_grid(kind, surrogates):
+    """Planar grids are what the one pass is for: it answers for every kind, for large cliques too.
+
+    Nearest surrogates come in order along a line of the grid; nothing may rest on that.
+    """
     rng = np.random.default_rng(5)
     points = np.argwhere(np.ones((11, 9)))
     graph, expected = MAKERS[kind](rng, points)
     plan = rng.random(99) < 0.2
-    space = StateSpace(points)
-    constraint = Constraint.surrogated(None, plan, space) if contracted else Constraint.of(None, 99)
+    constraint = Constraint.of(None, 99)
+    if surrogates == "nearest":
+        constraint = Constraint.surrogated(None, plan, StateSpace(points))
+    elif surrogates == "any":
+        others = np.where(plan, np.arange(99), rng.choice(np.flatnonzero(plan)[:3], 99))
+        constraint = Constraint(np.ones(99, dtype=bool), plan, others)
     edges = naive.contracted(expected, constraint)
     assert graph.few_differences(points, constraint) is not None
     check_hull(graph, edges, points, constraint, rng)
+    assert np.flatnonzero(graph.has_neighbor(constraint)).tolist() == sorted({s for pair in edges for s in pair})
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_segments_of_a_grid_have_the_extreme_differences_of_all_edges(seed):
+    """Of each x the least and the largest y, and who has a neighbour: surrogates nearest, falling along a line, or any.
+
+    It could fail where a segment, or a stretch of rising ones, is cut too early or too late, and where a plan state has
+    a neighbour only beside those that it stands for.
+    """
+    rng = np.random.default_rng(seed)
+    points = np.argwhere(np.ones(rng.integers(2, 8, 2)))
+    n = len(points)
+    graph = policy.radius(points, float(rng.choice([1, 1.5, 2, 3])))
+    support = rng.random(n) < 0.8
+    support[rng.integers(n)] = True
+    plan = support & (rng.random(n) < rng.choice([0.05, 0.5]))
+    plan[rng.choice(np.flatnonzero(support))] = True
+    constraint = Constraint.surrogated(support, plan, StateSpace(points))
+    order = rng.integers(3)
+    if order > 0:
+        others = rng.choice(np.flatnonzero(plan), n)
+        others = np.sort(others)[::-1] if order == 1 else others
+        constraint = Constraint(support, plan, np.where(plan, np.arange(n), others))
+    edges = naive.contracted(graph.edges().tolist(), constraint)
+    assert columns(graph.few_differences(points, constraint)) == columns(naive.differences(edges, points))
+    assert np.flatnonzero(graph.has_neighbor(constraint)).tolist() == sorted({s for pair in edges for s in pair})
+
+
+def columns(differences):
+    """The least and the largest y of the differences at each x > 0, and the largest of those at x = 0."""
+    found = {}
+    for x, y in differences.tolist():
+        if x > 0 or (x == 0 and y > 0):
+            least, largest = found.get(x, (y, y))
+            found[x] = (min(least, y), max(largest, y))
+    return {x: ends if x else ends[1] for x, ends in found.items()}
 
 
 def test_answers_in_too_many_columns_are_left_to_asking():
@@ -359,6 +403,8 @@ def test_what_is_remembered_belongs_to_one_constraint():
     first, second = Constraint.of([0, 1], 9), Constraint.of([0, 3], 9)
     assert graph.extreme_difference(np.array([1, 0]), points, first)[0] == 0
     assert graph.extreme_difference(np.array([1, 0]), points, second)[0] == 1
-    assert len(graph._memory) == 2
-    del first, second
-    assert len(graph._memory) == 0
+    assert not first.answers.keys() - second.answers.keys()
+    other = policy.radius(points, 2)
+    assert other.edges(first).tolist() == [[0, 1]]
+    assert other.isolated(second).tolist() == graph.isolated(first).tolist() == []
+    assert {graph, other} == {asked for asked, _ in first.answers} | {asked for asked, _ in second.answers}

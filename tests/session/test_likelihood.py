@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import dphmm
 from dphmm._kernels.belief import STEPS, TABLE, UP
-from dphmm.session.likelihood import Likelihood, likelihood_of
+from dphmm.markov.filtering import Belief
+from dphmm.session.likelihood import Likelihood, likelihood_of, updated
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 
@@ -105,3 +106,51 @@ def test_what_floats_do_not_hold_is_refused(monkeypatch):
     assert Likelihood.of(plan_of(points * [[1, 0]], 1, 1, flat="allow")) is None
     monkeypatch.setattr("dphmm.session.likelihood._ROOM", 2.0)
     assert Likelihood.of(plan_of(points, 1, 1)) is None
+
+
+def beliefs(rng, support):
+    weights = np.where(support, rng.random(len(support)) + 0.01, 0.0)
+    return Belief.of_row(weights / weights.sum(), support)
+
+
+@pytest.mark.parametrize("mechanism", ["staircase", "discrete-knorm"])
+@pytest.mark.parametrize("epsilon", ["0.01", "1"])
+def test_a_belief_moves_in_one_loop_as_in_two(mechanism, epsilon):
+    """To the last bit, with and without states that are released as others, and on a support that is not everything."""
+    rng = np.random.default_rng(3)
+    points = rng.integers(-6, 7, (30, 2))
+    space = dphmm.StateSpace(points)
+    options = Options.checked(epsilon, dimension=2, mechanism=mechanism)
+    planner = Planner(dphmm.policy.radius(space, 3), space, options)
+    everywhere, most = np.ones(30, dtype=np.bool_), rng.random(30) < 0.8
+    for support, planned in (
+        (everywhere, everywhere),
+        (everywhere, most),
+        (most, most),
+        (most, most & (rng.random(30) < 0.5)),
+    ):
+        plan, prior = planner.plan(support, planned), beliefs(rng, support)
+        for z in (points[4], np.array([9, -14])):
+            once, twice = updated(prior, plan, z), prior.weighted(likelihood_of(plan).at(z), support)
+            assert once.support.tolist() == twice.support.tolist() == support.tolist()
+            assert once.row.tolist() == twice.row.tolist()
+            slowly = prior.condition(plan.log_likelihood(z), plan.still_possible(z))
+            assert once.row == pytest.approx(slowly.probability, rel=1e-9)
+
+
+def test_what_floats_do_not_hold_is_left_to_logs(monkeypatch):
+    """Far answers, flat bodies, several bodies, beliefs in logs, products that are too small, too large numbers."""
+    points = np.stack(np.divmod(np.arange(9), 3), axis=1)
+    plan, prior = plan_of(points, 1, 1), beliefs(np.random.default_rng(1), np.ones(9, dtype=np.bool_))
+    near, far = np.array([1, 2]), np.array([2**60, 0])
+    assert updated(prior, plan, near) is not None
+    assert updated(prior, plan, far) is None
+    assert updated(prior, plan_of(points, 1000, 1), np.array([40, 40])) is None
+    assert updated(prior, plan_of(points * [[1, 0]], 1, 1, flat="allow"), near) is None
+    tail = Belief(np.append(np.full(8, -np.log(8)), -800.0), np.ones(9, dtype=np.bool_))
+    assert updated(tail, plan, near) is None
+    islands = np.concatenate([points, points * 3 + 100])
+    wide = beliefs(np.random.default_rng(2), np.ones(18, dtype=np.bool_))
+    assert updated(wide, plan_of(islands, 1, 3, scope="component"), near) is None
+    monkeypatch.setattr("dphmm.session.likelihood._ROOM", 2.0)
+    assert updated(prior, plan, near) is None

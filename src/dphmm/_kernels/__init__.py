@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dphmm._kernels import belief as belief
+    from dphmm._kernels import dilations as dilations
+    from dphmm._kernels import lattice as lattice
+    from dphmm._kernels import levels as levels
     from dphmm._kernels import markov as markov
     from dphmm._kernels import points as points
+    from dphmm._kernels import polygon as polygon
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -106,12 +106,36 @@ def fall(kind: int, rate: float, table: FloatArray, out: FloatArray) -> None:
 def columns_of(points: IntArray, some: IntArray) -> tuple[FloatArray, float]:
     """Coordinate by coordinate the points (N, d) numbered ``some``, in floats, and their largest |coordinate|."""
     columns = np.empty((points.shape[1], len(some)))
-    farthest = 0.0
-    for j in range(points.shape[1]):
-        for s in range(len(some)):
-            columns[j, s] = points[some[s], j]
-            farthest = max(farthest, abs(columns[j, s]))
-    return columns, farthest
+    farthest = 0
+    for s in range(len(some)):
+        for j in range(points.shape[1]):
+            coordinate = points[some[s], j]
+            columns[j, s] = coordinate
+            farthest = max(farthest, abs(coordinate))
+    return columns, float(farthest)
+
+
+@kernel
+def facets_of(
+    normals: IntArray, offsets: IntArray, allowances: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
+    """Facets (m, d) in floats: normals, 1/offset, the shifts of a staircase; the longest normal, the largest offset.
+
+    A normal is as long as the sum of its |coordinates|.
+    """
+    m = len(offsets)
+    factors, inverses, shifts = np.empty(normals.shape), np.empty(m), np.empty(m)
+    longest = largest = 0.0
+    for i in range(m):
+        length = 0.0
+        for j in range(normals.shape[1]):
+            factors[i, j] = normals[i, j]
+            length += abs(factors[i, j])
+        offset = float(offsets[i])
+        inverses[i] = 1.0 / offset
+        shifts[i] = (offset - 1.0 - allowances[i]) / offset
+        longest, largest = max(longest, length), max(largest, offset)
+    return factors, inverses, shifts, longest, largest
 
 
 @kernel
@@ -126,28 +150,73 @@ def projections(normals: FloatArray, columns: FloatArray) -> FloatArray:
 @kernel
 def as_released(values: FloatArray, plan_states: IntArray, surrogate: IntArray) -> FloatArray:
     """For each state (N,) the value (P,) of the plan state that it is released as."""
-    of_state = np.empty(surrogate.size)
+    n = len(surrogate)
+    of_state, released = np.empty(n), np.empty(n)
     for k in range(len(plan_states)):
         of_state[plan_states[k]] = values[k]
-    return of_state[surrogate]
+    for s in range(n):
+        released[s] = of_state[surrogate[s]]
+    return released
 
 
 @kernel
-def condition(prior: FloatArray, weights: FloatArray, support: BoolArray, posterior: FloatArray) -> bool:
-    """Bayes' rule on the states of ``support``, 0 elsewhere; False if a product there is too small to trust."""
-    n = len(prior)
-    least = math.inf
-    for s in range(n):
-        product = prior[s] * weights[s] if support[s] else 0.0
-        posterior[s] = product
-        if support[s]:
-            least = product if product < least else least
-    if not least >= TRUSTED:
+def condition(
+    prior: FloatArray,
+    weights: FloatArray,
+    support: BoolArray,
+    within: BoolArray,
+    posterior: FloatArray,
+    remaining: BoolArray,
+) -> bool:
+    """Bayes' rule on the states of a support that are ``within``, 0 elsewhere; False if some product cannot be trusted.
+
+    Fills the posterior and which states remain.
+    """
+    lost = 0
+    for s in range(len(prior)):
+        remaining[s] = support[s] & within[s]
+        posterior[s] = prior[s] * weights[s] if remaining[s] else 0.0
+        lost += remaining[s] & (not posterior[s] >= TRUSTED)
+    if lost > 0:
         return False
     scale = 1.0 / total(posterior)
-    for s in range(n):
+    for s in range(len(prior)):
         posterior[s] *= scale
     return True
+
+
+@kernel
+def update(
+    prior: FloatArray,
+    support: BoolArray,
+    z: IntArray,
+    points: IntArray,
+    within: BoolArray,
+    plan_states: IntArray,
+    surrogate: IntArray,
+    normals: IntArray,
+    offsets: IntArray,
+    allowances: IntArray,
+    kind: int,
+    rate: float,
+    table: FloatArray,
+    most: float,
+    posterior: FloatArray,
+    remaining: BoolArray,
+) -> bool:
+    """`condition` on an answer z (d,), where states (N,) with answers ``points`` (N, d) are released as surrogates.
+
+    False, too, where the numbers that the likelihood compares may reach ``most``.
+    """
+    columns, farthest = columns_of(points, plan_states)
+    factors, inverses, shifts, longest, largest = facets_of(normals, offsets, allowances)
+    if longest * farthest >= most or largest >= most:
+        return False
+    for j in range(len(z)):
+        if not abs(z[j]) < most / longest:
+            return False
+    values = likelihood_of_points(columns, factors, inverses, shifts, z, kind, rate, table)
+    return condition(prior, as_released(values, plan_states, surrogate), support, within, posterior, remaining)
 
 
 @kernel
@@ -201,6 +270,14 @@ def likeliest(row: FloatArray) -> int:
 
 
 @kernel
+def summary(row: FloatArray, values: FloatArray, means: FloatArray) -> int:
+    """Fill ``means`` (d,) with the expectations of values (N, d); the likeliest state."""
+    for j in range(len(means)):
+        means[j] = expectation(row, values[:, j])
+    return likeliest(row)
+
+
+@kernel
 def move(
     indptr: Any,
     indices: Any,
@@ -211,19 +288,25 @@ def move(
     reached: BoolArray,
 ) -> bool:
     """p M of a row and what it reaches, from compressed columns of M; False if a reached sum is too small to trust."""
+    last = indptr[0]
     for j in range(len(out)):
-        first, last = indptr[j], indptr[j + 1]
+        first, last = last, indptr[j + 1]
         mass = 0.0
         for k in range(first, last):
             mass += row[indices[k]] * data[k]
         out[j] = mass
-        reached[j] = True
-        if not mass >= TRUSTED:
-            for k in range(first, last):
+    small = 0
+    for j in range(len(out)):
+        reached[j] = out[j] >= TRUSTED
+        small += not reached[j]
+    if small == 0:
+        return True
+    for j in range(len(out)):
+        if not reached[j]:
+            out[j] = 0.0
+            for k in range(indptr[j], indptr[j + 1]):
                 if support[indices[k]]:
                     return False
-            out[j] = 0.0
-            reached[j] = False
     return True
 
 

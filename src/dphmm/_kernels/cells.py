@@ -41,6 +41,20 @@ def translated(points: IntArray, others: IntArray) -> bool:
 
 
 @kernel
+def within_extent(points: IntArray, active: BoolArray, offsets: IntArray) -> BoolArray:
+    """Which offsets (m, d) are on no axis longer than the active ones of the points (n, d) extend; none without any."""
+    near = np.full(offsets.shape[0], active.any())
+    for j in range(offsets.shape[1]):
+        least, most = 2**62, -(2**62)
+        for i in range(points.shape[0]):
+            if active[i]:
+                least, most = min(least, points[i, j]), max(most, points[i, j])
+        for k in range(offsets.shape[0]):
+            near[k] &= abs(offsets[k, j]) <= most - least
+    return near
+
+
+@kernel
 def occurring(linear: IntArray, active: BoolArray, deltas: IntArray, table: IntArray) -> BoolArray:
     """Which offsets join two active cells."""
     found = np.zeros(deltas.size, np.bool_)
@@ -102,38 +116,41 @@ def linked_cells(
 
 @kernel
 def linked_images(
-    linear: IntArray, order: IntArray, support: BoolArray, deltas: IntArray, table: IntArray, surrogate: IntArray
-) -> BoolArray:
-    """As linked_cells for cells of one state each: the surrogates that have another surrogate beside them."""
-    linked = np.zeros(support.size, np.bool_)
-    for cell in range(linear.size):
-        state = order[cell]
-        if support[state] and not linked[surrogate[state]]:
-            other = another_beside(linear[cell], surrogate[state], linear, order, support, deltas, table, surrogate)
-            if other >= 0:
-                linked[surrogate[state]] = True
-                linked[other] = True
-    return linked
-
-
-@kernel
-def another_beside(
-    index: int,
-    image: int,
     linear: IntArray,
+    cell_of: IntArray,
     order: IntArray,
-    support: BoolArray,
     deltas: IntArray,
     table: IntArray,
+    support: BoolArray,
     surrogate: IntArray,
-) -> int:
-    """The surrogate of the first possible state beside a cell that has another one than ``image``, or -1."""
-    for k in range(deltas.size):
-        for target in (index + deltas[k], index - deltas[k]):
-            cell = cell_at(target, linear, table)
-            if cell >= 0 and support[order[cell]] and surrogate[order[cell]] != image:
-                return int(surrogate[order[cell]])
-    return -1
+    plan_states: IntArray,
+) -> BoolArray:
+    """As linked_cells for cells of one state each: the plan states that have another surrogate beside one of theirs.
+
+    Most have one beside themselves; only where some have none all states are asked what is beside them.
+    """
+    linked = np.zeros(support.size, np.bool_)
+    steps = np.concatenate((deltas, -deltas))
+    found = 0
+    asked = plan_states
+    for _ in range(2):
+        for state in asked:
+            image = surrogate[state]
+            if not support[state] or linked[image]:
+                continue
+            for step in steps:
+                cell = cell_at(linear[cell_of[state]] + step, linear, table)
+                if cell < 0 or not support[order[cell]]:
+                    continue
+                other = surrogate[order[cell]]
+                if other != image:
+                    found += 1 if linked[other] else 2
+                    linked[image] = linked[other] = True
+                    break
+        if found == plan_states.size:
+            break
+        asked = np.arange(support.size)
+    return linked
 
 
 @kernel

@@ -8,7 +8,64 @@ from __future__ import annotations
 import numpy as np
 
 from dphmm._kernels.compiled import kernel
+from dphmm._kernels.points import bounds, column_ends
 from dphmm.types import BoolArray, IntArray
+
+#: One column per possible x difference: at most this many per state, and so many more.
+COLUMNS_PER_STATE = 4
+COLUMNS = 2**12
+#: Below this span y differences and their negatives stay far from the marks of an empty column.
+HEIGHT = 2**40
+EMPTY = 2**62
+
+
+@kernel
+def empty_columns(lattice: IntArray, states: IntArray) -> tuple[int, IntArray, IntArray]:
+    """The least x of the answers (N, 2) of some states, and columns for their differences: the least y and the largest.
+
+    One column for each x >= 0, with EMPTY and -EMPTY. No columns where those of all answers would be too many or too
+    high: which way a hull is found does not depend on the states.
+    """
+    least, largest = bounds(lattice)
+    too_many = largest[0] - least[0] >= COLUMNS_PER_STATE * lattice.shape[0] + COLUMNS
+    if too_many or largest[1] - least[1] >= HEIGHT:
+        return 0, np.empty(0, np.int64), np.empty(0, np.int64)
+    left, right = largest[0], least[0]
+    for state in states:
+        left, right = min(left, lattice[state, 0]), max(right, lattice[state, 0])
+    right = max(left, right)
+    return left, np.full(right - left + 1, EMPTY), np.full(right - left + 1, -EMPTY)
+
+
+@kernel
+def differences_of_cliques(
+    ptr: IntArray, members: IntArray, lattice: IntArray, plan_states: IntArray
+) -> tuple[bool, IntArray]:
+    """Few differences (m, 2) with the hull of all between members of a row; False where columns are too many."""
+    left, low, high = empty_columns(lattice, plan_states)
+    found = low.size > 0 and widen_by_cliques(ptr, members, lattice, left, low, high)
+    return found, column_ends(low, high, 0)
+
+
+@kernel
+def differences_of_cells(
+    linear: IntArray,
+    order: IntArray,
+    bands: IntArray,
+    support: BoolArray,
+    surrogate: IntArray,
+    plan_states: IntArray,
+    lattice: IntArray,
+) -> tuple[bool, IntArray]:
+    """Few differences (m, 2) with the hull of all between surrogates of cells (of one state each) a step apart.
+
+    False where columns are too many. A step is in one of the ``bands``, as for `widen_by_segments`.
+    """
+    _, low, high = empty_columns(lattice, plan_states)
+    if low.size > 0:
+        first, last, image = segments(linear, order, support, surrogate)
+        widen_by_segments(first, last, image, bands, lattice, low, high)
+    return low.size > 0, column_ends(low, high, 0)
 
 
 @kernel
@@ -23,17 +80,29 @@ def segments(
     last = np.empty(linear.size, np.int64)
     image = np.empty(linear.size, np.int64)
     size = 0
+    following, latest = -1, -1
     for cell in range(linear.size):
         state = order[cell]
-        if support[state]:
-            if size > 0 and last[size - 1] == linear[cell] - 1 and image[size - 1] == surrogate[state]:
-                last[size - 1] = linear[cell]
-            else:
-                first[size] = linear[cell]
-                last[size] = linear[cell]
-                image[size] = surrogate[state]
-                size += 1
+        if not support[state]:
+            continue
+        if surrogate[state] != latest or linear[cell] != following:
+            latest = surrogate[state]
+            first[size] = linear[cell]
+            image[size] = latest
+            size += 1
+        last[size - 1] = linear[cell]
+        following = linear[cell] + 1
     return first[:size], last[:size], image[:size]
+
+
+@kernel
+def rising(x: IntArray, y: IntArray) -> IntArray:
+    """For each point the last of those after it up to which x stays the same and y does not fall."""
+    end = np.arange(x.size)
+    for k in range(x.size - 2, -1, -1):
+        if x[k + 1] == x[k] and y[k + 1] >= y[k]:
+            end[k] = end[k + 1]
+    return end
 
 
 @kernel
@@ -49,23 +118,32 @@ def widen_by_segments(
     """Take into the columns the differences between the images of segments that a step of some band leads between.
 
     A band (b, 2) is all steps from its first to its last; a segment's cells together reach an interval of indices.
+    Of the segments in it whose images rise in one column the first and the last have the extreme differences.
     """
     x, y = lattice[:, 0][image], lattice[:, 1][image]
+    top = rising(x, y)
     middle = low.size - 1
-    least = np.full(2 * low.size - 1, 2**62)
-    most = np.full(2 * low.size - 1, -(2**62))
+    least = np.full(2 * low.size - 1, EMPTY)
+    most = np.full(2 * low.size - 1, -EMPTY)
     for k in range(bands.shape[0]):
-        reached = 0
+        reached, beyond = 0, 0
         for here in range(first.size):
-            while reached < first.size and last[reached] < first[here] + bands[k, 0]:
+            nearest, farthest = first[here] + bands[k, 0], last[here] + bands[k, 1]
+            while reached < first.size and last[reached] < nearest:
                 reached += 1
+            while beyond < first.size and first[beyond] <= farthest:
+                beyond += 1
+            left, level = x[here] - middle, y[here]
             there = reached
-            while there < first.size and first[there] <= last[here] + bands[k, 1]:
-                at = middle + x[there] - x[here]
-                dy = y[there] - y[here]
-                least[at] = min(least[at], dy)
-                most[at] = max(most[at], dy)
-                there += 1
+            while there < beyond:
+                highest = min(top[there], beyond - 1)
+                at = x[there] - left
+                # Rarely anything is stored.
+                if y[there] - level < least[at]:
+                    least[at] = y[there] - level
+                if y[highest] - level > most[at]:
+                    most[at] = y[highest] - level
+                there = highest + 1
     fold(least, most, low, high)
 
 
@@ -94,12 +172,15 @@ def widen(dx: int, dy: int, low: IntArray, high: IntArray) -> None:
 
 
 @kernel
-def reshaped(shape: IntArray, size: int, states: IntArray, lattice: IntArray) -> bool:
-    """Put where states lie, seen from the first of them, into ``shape`` (n, 2); whether its ``size`` rows differed."""
-    x, y = lattice[states[0], 0], lattice[states[0], 1]
-    changed = states.size != size
-    for i in range(states.size):
-        dx, dy = lattice[states[i], 0] - x, lattice[states[i], 1] - y
+def reshaped(shape: IntArray, size: int, members: IntArray, begin: int, end: int, lattice: IntArray) -> bool:
+    """Put where members[begin:end] lie, seen from the first, into ``shape`` (n, 2); whether its rows were others.
+
+    ``size`` rows of it are of the members before them.
+    """
+    x, y = lattice[members[begin], 0], lattice[members[begin], 1]
+    changed = end - begin != size
+    for i in range(end - begin):
+        dx, dy = lattice[members[begin + i], 0] - x, lattice[members[begin + i], 1] - y
         if shape[i, 0] != dx or shape[i, 1] != dy:
             shape[i, 0] = dx
             shape[i, 1] = dy
@@ -121,7 +202,7 @@ def widen_by_cliques(
     size = 0
     for row in range(ptr.size - 1):
         begin, end = ptr[row], ptr[row + 1]
-        if not reshaped(shape, size, members[begin:end], lattice):
+        if not reshaped(shape, size, members, begin, end, lattice):
             continue
         size = end - begin
         if size <= 16:
@@ -129,13 +210,13 @@ def widen_by_cliques(
                 for j in range(i):
                     widen(shape[j, 0] - shape[i, 0], shape[j, 1] - shape[i, 1], low, high)
             continue
-        bottom[:] = 2**62
-        top[:] = -(2**62)
+        bottom[:] = EMPTY
+        top[:] = -EMPTY
         for i in range(begin, end):
             at = lattice[members[i], 0] - left
             bottom[at] = min(bottom[at], lattice[members[i], 1])
             top[at] = max(top[at], lattice[members[i], 1])
-        own = np.flatnonzero(top > -(2**62))
+        own = np.flatnonzero(top > -EMPTY)
         if own.size * own.size > 64 * (end - begin):
             return False
         for i in range(own.size):

@@ -24,15 +24,17 @@ def total_mass(masses: FloatArray, within: BoolArray) -> tuple[float, int]:
 
 
 @kernel
-def masses_from(masses: FloatArray, within: BoolArray, least: float) -> FloatArray:
-    """The masses of at least ``least`` of the states ``within``, in the order of the states."""
-    out = np.empty(masses.size)
+def least_of_fewest(
+    masses: FloatArray, within: BoolArray, large: float, enough: float, drift: float
+) -> tuple[float, int]:
+    """As `holding`, of the masses (N,) of the states ``within``; those below ``large`` are not among them."""
+    candidates = np.empty(masses.size)
     size = 0
     for state in range(masses.size):
-        if within[state] and masses[state] >= least:
-            out[size] = masses[state]
+        if within[state] and masses[state] >= large:
+            candidates[size] = masses[state]
             size += 1
-    return out[:size].copy()
+    return holding(candidates[:size], enough, drift)
 
 
 #: Halving as good pivots do, a million masses need some twenty.
@@ -111,7 +113,9 @@ def heaviest(masses: FloatArray, within: BoolArray, least: float, count: int, to
             out[state] = True
             missing -= 1
     for state in range(masses.size):
-        if missing > 0 and within[state] and not out[state] and masses[state] >= equal:
+        if missing <= 0:
+            break
+        if within[state] and not out[state] and masses[state] >= equal:
             out[state] = True
             missing -= 1
     return out

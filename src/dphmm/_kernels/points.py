@@ -5,12 +5,10 @@ Proof: docs/proofs/hull.md.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dphmm._kernels.compiled import kernel
-from dphmm.types import BoolArray, IntArray
+from dphmm.types import IntArray
 
 
 @kernel
@@ -196,78 +194,89 @@ def nearest_sweep(queries: IntArray, points: IntArray, states: IntArray, weights
 
 
 @kernel
-def spread_along_columns(near: IntArray, y: IntArray) -> Any:
-    """Put into each place of a column the nearest of its states, ties to the lowest number; the columns with any.
+def nearest_rows(states: IntArray) -> tuple[IntArray, IntArray]:
+    """For each place of a box (height, width) the row of the nearest state in its column, and the columns with any.
 
-    ``near`` (height, width) has the states in their own places, and -1 elsewhere; ``y`` tells the row of each.
+    ``states`` has states in their places, -1 elsewhere. Of two rows as near the one with the lower state counts; where
+    a column has no state its rows mean nothing.
     """
-    height, width = near.shape
+    height, width = states.shape
     some = np.zeros(width, np.bool_)
     for row in range(height):
-        for column in range(width):
-            some[column] |= near[row, column] >= 0
-    occupied: Any = np.flatnonzero(some)
-    for row in range(1, height):
+        for x in range(width):
+            some[x] |= states[row, x] >= 0
+    occupied = np.flatnonzero(some)
+    nearest = np.full((height, width), -1, np.int64)
+    for row in range(height):
         for column in occupied:
-            if near[row, column] < 0:
-                near[row, column] = near[row - 1, column]
+            if states[row, column] >= 0:
+                nearest[row, column] = row
+            elif row > 0:
+                nearest[row, column] = nearest[row - 1, column]
     for row in range(height - 2, -1, -1):
         for column in occupied:
-            below, above = near[row, column], near[row + 1, column]
+            below, above = nearest[row, column], nearest[row + 1, column]
             if below != above:
-                gain = abs(y[below] - row) - abs(y[above] - row) if below >= 0 else height
-                if gain > 0 or (gain == 0 and above < below):
-                    near[row, column] = above
-    return occupied
+                gain = (row - below) - (above - row) if below >= 0 else height
+                if gain > 0 or (gain == 0 and states[above, column] < states[below, column]):
+                    nearest[row, column] = above
+    return nearest, occupied
 
 
 @kernel
 def nearest_in_columns(
-    x: IntArray, y: IntArray, plan: BoolArray, wx: int, wy: int, width: int, height: int
+    places: IntArray, whole: bool, plan_states: IntArray, wx: int, wy: int, width: int, height: int
 ) -> IntArray:
-    """As nearest_sweep in a box of width x height lattice points, for every state; x and y start at 0.
+    """As nearest_sweep in a box of width x height lattice points, for every state.
+
+    ``places``: y * width + x of each state, x and y from 0; ``whole``: the states are all places in turn.
 
     Felzenszwalb and Huttenlocher's distance transform in integers: in its own column a point's nearest is found by
     two sweeps, across columns it is on the lower envelope of parabolas. Parabolas that only touch the envelope stay
     on it, so that equal distances are seen and go to the lowest state number.
     """
-    near = np.full((height, width), -1, np.int64)
-    for s in range(plan.size - 1, -1, -1):
-        if plan[s]:
-            near[y[s], x[s]] = s
-    occupied = spread_along_columns(near, y)
+    placed = np.full(height * width, -1, np.int64)
+    for k in range(plan_states.size - 1, -1, -1):
+        placed[places[plan_states[k]]] = plan_states[k]
+    states = placed.reshape((height, width))
+    rows, occupied = nearest_rows(states)
     nearest = np.empty((height, width), np.int64)
     columns = np.empty(occupied.size, np.int64)
     lifts = np.empty(occupied.size, np.int64)
+    owners = np.empty(occupied.size, np.int64)
+    # From one parabola of the envelope to the next; the next is the lower one at x where 2 wx² gap x > rise.
+    gaps = np.empty(occupied.size, np.int64)
+    rises = np.empty(occupied.size, np.int64)
     for row in range(height):
         size = 0
         for column in occupied:
-            state = near[row, column]
-            rise = wy * (y[state] - row)
-            lift = rise * rise + (wx * column) * (wx * column)
-            while size > 1:
-                before, last = columns[size - 2], columns[size - 1]
+            up = wy * (rows[row, column] - row)
+            lift = up * up + (wx * column) * (wx * column)
+            while size > 0:
+                gaps[size - 1], rises[size - 1] = column - columns[size - 1], lift - lifts[size - 1]
                 # The last one lies above the envelope where the new one crosses it before the one before does.
-                if (lift - lifts[size - 1]) * (last - before) >= (lifts[size - 1] - lifts[size - 2]) * (column - last):
+                if size == 1 or rises[size - 1] * gaps[size - 2] >= rises[size - 2] * gaps[size - 1]:
                     break
                 size -= 1
             columns[size] = column
             lifts[size] = lift
+            owners[size] = states[rows[row, column], column]
             size += 1
+        # After the last one there is none.
+        gaps[size - 1], rises[size - 1] = 0, 1
         at = 0
-        for column in range(width):
-            winner = near[row, columns[at]]
-            least = lifts[at] - 2 * wx * wx * columns[at] * column
-            while at + 1 < size:
-                value = lifts[at + 1] - 2 * wx * wx * columns[at + 1] * column
-                if value > least:
-                    break
+        owner, fall, rise = owners[0], 2 * wx * wx * gaps[0], rises[0]
+        for x in range(width):
+            winner = owner
+            while fall * x >= rise:
                 at += 1
-                state = near[row, columns[at]]
-                winner = state if value < least else min(winner, state)
-                least = value
-            nearest[row, column] = winner
-    out = np.empty(x.size, np.int64)
-    for s in range(x.size):
-        out[s] = s if plan[s] else nearest[y[s], x[s]]
+                owner = owners[at]
+                winner = owner if fall * x > rise else min(winner, owner)
+                fall, rise = 2 * wx * wx * gaps[at], rises[at]
+            nearest[row, x] = winner
+    if whole:
+        return nearest.ravel()
+    out = nearest.ravel()[places]
+    for state in plan_states:
+        out[state] = state
     return out

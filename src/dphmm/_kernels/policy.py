@@ -12,11 +12,26 @@ from dphmm.types import BoolArray, IntArray
 
 
 @kernel
+def planned(support: BoolArray, plan: BoolArray) -> tuple[IntArray, bool, int]:
+    """The numbers of the plan states, whether other states are possible, and the first impossible plan state or -1."""
+    states = np.empty(plan.size, np.int64)
+    count = 0
+    others = False
+    impossible = -1
+    for state in range(plan.size):
+        if plan[state]:
+            states[count] = state
+            count += 1
+            if impossible < 0 and not support[state]:
+                impossible = state
+        elif support[state]:
+            others = True
+    return states[:count].copy(), others, impossible
+
+
+@kernel
 def misplaced(support: BoolArray, plan: BoolArray, surrogate: IntArray) -> str:
-    """What keeps support, plan set and surrogate map from fitting together; "" where they do."""
-    for state in range(support.size):
-        if plan[state] and not support[state]:
-            return "impossible"
+    """What keeps a surrogate map from fitting support and plan set; "" where it does."""
     for state in range(support.size):
         image = surrogate[state]
         if image < (0 if support[state] else -1) or image >= support.size:
@@ -29,42 +44,82 @@ def misplaced(support: BoolArray, plan: BoolArray, surrogate: IntArray) -> str:
 
 
 @kernel
-def contract_cliques(
-    indptr: IntArray, indices: IntArray, support: BoolArray, surrogate: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Cliques after contraction: the distinct surrogates of each clique's supported members, twos and
-    more."""
-    stamp = np.full(support.size, -1, np.int64)
-    ptr = np.zeros(indptr.size, np.int64)
-    members = np.empty(indices.size, np.int64)
-    kept = 0
-    end = 0
-    for row in range(indptr.size - 1):
-        begin = end
-        if all_one(indices, indptr[row], indptr[row + 1], surrogate):
-            continue
-        for k in range(indptr[row], indptr[row + 1]):
-            if support[indices[k]]:
-                image = surrogate[indices[k]]
-                if stamp[image] != row:
-                    stamp[image] = row
-                    members[end] = image
-                    end += 1
-        if end - begin >= 2:
-            kept += 1
-            ptr[kept] = end
-        else:
-            end = begin
-    return ptr[: kept + 1].copy(), members[:end].copy()
+def unmarked(states: IntArray, mask: BoolArray) -> IntArray:
+    """Those of the states (m,) that a mask (N,) leaves out."""
+    out = np.empty(states.size, np.int64)
+    size = 0
+    for state in states:
+        if not mask[state]:
+            out[size] = state
+            size += 1
+    return out[:size].copy()
 
 
 @kernel
-def all_one(indices: IntArray, first: int, last: int, surrogate: IntArray) -> bool:
-    """Whether the states indices[first:last] have one surrogate, or there are none."""
-    k = first + 1
-    while k < last and surrogate[indices[k]] == surrogate[indices[first]]:
+def runs_of_rows(ptr: IntArray, members: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows of states as rows of runs of successive states: where the runs of each row begin, and their two ends."""
+    run_ptr = np.zeros(ptr.size, np.int64)
+    first = np.empty(members.size, np.int64)
+    last = np.empty(members.size, np.int64)
+    size = 0
+    for row in range(ptr.size - 1):
+        for k in range(ptr[row], ptr[row + 1]):
+            if k == ptr[row] or members[k] != members[k - 1] + 1:
+                first[size] = members[k]
+                size += 1
+            last[size - 1] = members[k]
+        run_ptr[row + 1] = size
+    return run_ptr, first[:size].copy(), last[:size].copy()
+
+
+@kernel
+def contract_cliques(
+    ptr: IntArray, first: IntArray, last: IntArray, longest: int, support: BoolArray, surrogate: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Cliques, as rows of runs, after contraction: the distinct surrogates of each one's possible members.
+
+    Only of two and more, and not of those that have what the one before them has. ``longest``: members of all rows.
+    """
+    image = np.empty(support.size, np.int64)
+    # The last state up to which all have the same image.
+    same = np.empty(support.size, np.int64)
+    for state in range(support.size - 1, -1, -1):
+        image[state] = surrogate[state] if support[state] else -1
+        alike = state + 1 < support.size and image[state] == image[state + 1]
+        same[state] = same[state + 1] if alike else state
+    stamp = np.full(support.size, -1, np.int64)
+    kept_ptr = np.zeros(ptr.size, np.int64)
+    members = np.empty(longest, np.int64)
+    kept, before, end = 0, 0, 0
+    for row in range(ptr.size - 1):
+        begin = end
+        latest = -1
+        for k in range(ptr[row], ptr[row + 1]):
+            state = first[k]
+            while state <= last[k]:
+                if image[state] != latest:
+                    latest = image[state]
+                    if latest >= 0 and stamp[latest] != row:
+                        stamp[latest] = row
+                        members[end] = latest
+                        end += 1
+                state = same[state] + 1
+        if end - begin < 2 or repeated(members, before, begin, end):
+            end = begin
+        else:
+            before = begin
+            kept += 1
+            kept_ptr[kept] = end
+    return kept_ptr[: kept + 1].copy(), members[:end].copy()
+
+
+@kernel
+def repeated(members: IntArray, before: int, begin: int, end: int) -> bool:
+    """Whether members[begin:end] are members[before:begin]."""
+    k = 0
+    while k < end - begin and members[before + k] == members[begin + k]:
         k += 1
-    return k >= last
+    return begin - before == end - begin == k
 
 
 @kernel
@@ -74,6 +129,12 @@ def marked(members: IntArray, n_states: int) -> BoolArray:
     for member in members:
         mask[member] = True
     return mask
+
+
+@kernel
+def outside_rows(states: IntArray, members: IntArray, n_states: int) -> IntArray:
+    """Those of the states (m,) that are no members."""
+    return unmarked(states, marked(members, n_states))
 
 
 @kernel

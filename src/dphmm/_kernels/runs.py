@@ -1,11 +1,14 @@
 """How many lattice points lie in a planar body around each of some points: rows of the body are runs of points.
 
-The count of a run is a difference of two running sums of its row. Where many points ask, whole rows are summed at once.
+Runs that are the same in successive rows are a rectangle, and the points in a rectangle are counted by the four corners
+of a summed-area table. Where many points ask, whole rows of them are counted at once.
 
 Proof: docs/proofs/degree.md.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -19,25 +22,15 @@ _CELLS_AT_ONCE = 8
 
 
 @kernel
-def box_of(points: IntArray, some: IntArray, others: IntArray) -> IntArray:
-    """The least (2,) and the largest (2,) coordinates of the points (n, 2) numbered ``some`` and ``others``."""
-    first = some[0] if len(some) > 0 else others[0]
-    x, y = points[first, 0], points[first, 1]
-    box = np.array([x, y, x, y])
-    stretch(box, points, some)
-    stretch(box, points, others)
-    return box
-
-
-@kernel
-def stretch(box: IntArray, points: IntArray, numbers: IntArray) -> None:
-    """Make a box (4,) as large as it must be to hold the points (n, 2) so numbered."""
-    left, bottom, right, top = box
-    for i in numbers:
+def box_of(points: IntArray, some: IntArray) -> tuple[int, int, int, int]:
+    """The least x and y and the largest x and y of the points (n, 2) numbered ``some``, at least one."""
+    left, bottom = points[some[0], 0], points[some[0], 1]
+    right, top = left, bottom
+    for i in some:
         x, y = points[i, 0], points[i, 1]
         left, right = min(left, x), max(right, x)
         bottom, top = min(bottom, y), max(top, y)
-    box[:] = np.array([left, bottom, right, top])
+    return left, bottom, right, top
 
 
 @kernel
@@ -65,70 +58,91 @@ def runs_of_body(normals: IntArray, offsets: IntArray, width: int, height: int) 
 
 
 @kernel
-def count_in_runs(points: IntArray, wanted: IntArray, among: IntArray, box: IntArray, runs: IntArray) -> IntArray:
+def rectangles(runs: IntArray) -> IntArray:
+    """The body as rectangles (m, 4): first and last dy, first and last dx; below by symmetry."""
+    height = len(runs)
+    out = np.empty((2 * height, 4), np.int64)
+    size = 0
+    for dy in range(1 - height, height):
+        first, last = runs[abs(dy), 0], runs[abs(dy), 1]
+        if first > last:
+            continue
+        if dy < 0:
+            first, last = -last, -first
+        # The body is convex: rows between two with one run have it too.
+        if size > 0 and out[size - 1, 2] == first and out[size - 1, 3] == last:
+            out[size - 1, 1] = dy
+        else:
+            out[size] = (dy, dy, first, last)
+            size += 1
+    return out[:size]
+
+
+@kernel
+def count_in_runs(
+    points: IntArray, wanted: IntArray, among: IntArray, left: int, bottom: int, width: int, runs: IntArray
+) -> IntArray:
     """For each of the points (n, 2) numbered ``wanted`` how many of those numbered ``among`` lie in the body around it.
 
-    ``box`` holds them all; ``runs`` are those of the body in it, and in the rows below by symmetry.
+    They are all in the box of ``width`` columns from x = left, and of as many rows from y = bottom as ``runs`` has:
+    those of the body in it, and in the rows below by symmetry.
     """
-    height, width = len(runs), box[2] - box[0] + 1
-    sums = _running_sums(points, among, box)
+    height = len(runs)
+    table = _summed_areas(points, among, left, bottom, width, height)
+    parts = rectangles(runs)
+    everywhere = len(wanted) * _CELLS_AT_ONCE >= width * height
+    counts = _counted_everywhere(table, parts) if everywhere else table[:0]
     out = np.zeros(len(wanted), np.int64)
-    if len(wanted) * _CELLS_AT_ONCE >= width * height:
-        counts = _counted_everywhere(sums, runs)
-        for i in range(len(wanted)):
-            out[i] = counts[points[wanted[i], 1] - box[1], points[wanted[i], 0] - box[0]]
-        return out
     for i in range(len(wanted)):
-        x, y = points[wanted[i], 0] - box[0], points[wanted[i], 1] - box[1]
-        for row in range(height):
-            first, last = _run(runs, row - y)
-            if first <= last:
-                out[i] += sums[row, min(max(x + last + 1, 0), width)] - sums[row, min(max(x + first, 0), width)]
+        x, y = points[wanted[i], 0] - left, points[wanted[i], 1] - bottom
+        if everywhere:
+            out[i] = counts[y, x]
+            continue
+        for k in range(len(parts)):
+            low, high = _rows_between(parts[k], y, height)
+            first, end = width + x + parts[k, 2], width + x + parts[k, 3] + 1
+            out[i] += table[high, end] - table[high, first] - table[low, end] + table[low, first]
     return out
 
 
 @kernel
-def _running_sums(points: IntArray, among: IntArray, box: IntArray) -> IntArray:
-    """In row y, column x: how many of the points stand in that row to the left of x (height, width + 1)."""
-    sums = np.zeros((box[3] - box[1] + 1, box[2] - box[0] + 2), np.int64)
+def _summed_areas(points: IntArray, among: IntArray, left: int, bottom: int, width: int, height: int) -> Any:
+    """At [y, width + x]: how many of the points stand in the box below row y and to the left of column x.
+
+    For x from -width to 2 width, as far as a body in the box reaches. In 32 bits: there are fewer states.
+    """
+    table = np.zeros((height + 1, 3 * width + 1), np.int32)
     for i in among:
-        sums[points[i, 1] - box[1], points[i, 0] - box[0] + 1] += 1
-    for y in range(sums.shape[0]):
-        for x in range(1, sums.shape[1]):
-            sums[y, x] += sums[y, x - 1]
-    return sums
+        table[points[i, 1] - bottom + 1, width + points[i, 0] - left + 1] += 1
+    for y in range(1, height + 1):
+        here, below = table[y], table[y - 1]
+        for x in range(width + 1, 2 * width + 1):
+            here[x] += here[x - 1]
+        here[2 * width + 1 :] = here[2 * width]
+        for x in range(len(here)):
+            here[x] += below[x]
+    return table
 
 
 @kernel
-def _run(runs: IntArray, dy: int) -> tuple[int, int]:
-    """The run of a row of the body; the body is symmetric."""
-    if dy >= 0:
-        return runs[dy, 0], runs[dy, 1]
-    return -runs[-dy, 1], -runs[-dy, 0]
+def _rows_between(part: IntArray, y: int, height: int) -> tuple[int, int]:
+    """The rows of a box that a rectangle around row y covers: the first, and the first that it does not cover."""
+    return min(max(y + part[0], 0), height), min(max(y + part[1] + 1, 0), height)
 
 
 @kernel
-def _counted_everywhere(sums: IntArray, runs: IntArray) -> IntArray:
-    """The count around every cell (height, width) of the picture."""
-    height, width = sums.shape[0], sums.shape[1] - 1
-    counts = np.zeros((height, width), np.int64)
+def _counted_everywhere(table: Any, parts: IntArray) -> Any:
+    """The count around every cell (height, width) of the box."""
+    height, width = table.shape[0] - 1, table.shape[1] // 3
+    counts = np.zeros((height, width), np.int32)
     for y in range(height):
-        for row in range(height):
-            first, last = _run(runs, row - y)
-            if first <= last:
-                _add_shifted(counts[y], sums[row], last + 1, 1)
-                _add_shifted(counts[y], sums[row], first, -1)
+        here = counts[y]
+        for k in range(len(parts)):
+            low, high = _rows_between(parts[k], y, height)
+            if low < high:
+                first, end = width + parts[k, 2], width + parts[k, 3] + 1
+                upper_end, lower_end = table[high, end:], table[low, end:]
+                upper_first, lower_first = table[high, first:], table[low, first:]
+                for x in range(width):
+                    here[x] += upper_end[x] - upper_first[x] - lower_end[x] + lower_first[x]
     return counts
-
-
-@kernel
-def _add_shifted(counts: IntArray, sums: IntArray, shift: int, sign: int) -> None:
-    """Add sign·sums[x + shift] to each of counts (width,); beyond its ends a row of sums stays as it ends."""
-    width = len(counts)
-    begin, end = min(max(-shift, 0), width), min(max(width - shift, 0), width)
-    inner, shifted = counts[begin:end], sums[begin + shift : end + shift]
-    for x in range(len(inner)):
-        inner[x] += sign * shifted[x]
-    beyond = counts[end:]
-    for x in range(len(beyond)):
-        beyond[x] += sign * sums[width]

@@ -40,13 +40,15 @@ class MemoryLedger:
     def transaction(self) -> Iterator[MemoryTransaction]:
         """One transaction: kept as a whole when its block ends normally, dropped as a whole otherwise."""
         self._require_open()
-        with self._turn.hold():
-            transaction = MemoryTransaction(self)
-            try:
-                yield transaction
-                transaction.keep()
-            finally:
-                transaction.end()
+        self._turn.refuse_nested()
+        transaction = MemoryTransaction(self)
+        try:
+            self._turn.take()
+            yield transaction
+            transaction.keep()
+        finally:
+            transaction.end()
+            self._turn.give_back()
 
     def header(self, subject: str, query: str) -> SessionHeader | None:
         """The parameters of a session, or None."""
@@ -127,9 +129,11 @@ class MemoryTransaction(BaseTransaction):
     def _header(self, key: Key) -> SessionHeader | None:
         return self._headers.get(key) or self._ledger._headers.get(key)
 
+    def _queries_of(self, subject: str) -> set[str]:
+        return {*self._ledger._queries.get(subject, ()), *self._queries.get(subject, ())}
+
     def _headers_of(self, subject: str) -> list[SessionHeader]:
-        queries = self._ledger._queries.get(subject, set()) | self._queries.get(subject, set())
-        found = [self._header((subject, query)) for query in sorted(queries)]
+        found = [self._header((subject, query)) for query in sorted(self._queries_of(subject))]
         return [header for header in found if header is not None]
 
     def _options(self, subject: str, query: str) -> Mapping[str, str] | None:
@@ -156,7 +160,9 @@ class MemoryTransaction(BaseTransaction):
         return None
 
     def _plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
-        others = (self._ledger._queries.get(subject, set()) | self._queries.get(subject, set())) - {query}
+        others = self._queries_of(subject) - {query}
+        if not others:
+            return []
         entries = [self._entry(subject, other, t) for other in sorted(others)]
         return [self._plan(e.plan_hash) for e in entries if e is not None and e.plan_hash is not None]
 
@@ -182,7 +188,7 @@ class MemoryTransaction(BaseTransaction):
             plan = requests.terms[number].plan
             if plan is not None:
                 self._add_plan(plan)
-        answers = dict(zip(drawn_for.tolist(), map(tuple, [] if z is None else z.tolist()), strict=True))
+        answers = {} if z is None else dict(zip(drawn_for.tolist(), zip(*z.T.tolist(), strict=True), strict=True))
         for entry in entries_of(requests, fresh, answers):
             self._entries.setdefault((entry.subject, requests.query), []).append(entry)
         self._accounts.update(accounts)

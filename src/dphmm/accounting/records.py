@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import index
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from dphmm.errors import InvalidInput
 from dphmm.types import Loss
@@ -118,8 +118,7 @@ class Request:
             check_exact(self.cost, "cost")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One stored step, or one skip over several ``steps``. ``z`` is the released lattice answer, None for a skip."""
 
     subject: str
@@ -158,6 +157,8 @@ def check_text(value: object, field: str) -> None:
     """Refuse what cannot be written as UTF-8."""
     if not isinstance(value, str):
         raise InvalidInput(field, value, "a string")
+    if value.isascii():
+        return
     try:
         value.encode()
     except UnicodeEncodeError:

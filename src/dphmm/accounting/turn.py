@@ -24,7 +24,7 @@ class Turn:
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Wait for the turn. Raises InvalidInput when nested, LedgerBusy after the timeout (seconds)."""
-        self._refuse_nested()
+        self.refuse_nested()
         try:
             if not self.take():
                 raise LedgerBusy(
@@ -35,8 +35,7 @@ class Turn:
             self.give_back()
 
     def take(self) -> bool:
-        """Take the turn, or False after the timeout."""
-        self._refuse_nested()
+        """Take the turn, which this thread must not have, or False after the timeout."""
         if not self._lock.acquire(timeout=-1 if self._timeout is None else self._timeout):
             return False
         self._owner = threading.get_ident()
@@ -54,6 +53,7 @@ class Turn:
         """Whether this thread has the turn."""
         return self._owner == threading.get_ident()
 
-    def _refuse_nested(self) -> None:
+    def refuse_nested(self) -> None:
+        """Raises InvalidInput if this thread has the turn."""
         if self.mine:
             raise InvalidInput("transaction", "one inside another", "one at a time: leave the first before the next")

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -101,18 +102,16 @@ class Belief:
 
     def predict(self, model: MarkovModel, t: int) -> Belief:
         """The belief about t from this one about t - 1: p M, on exactly what the support can reach."""
-        from dphmm._kernels.belief import move
-        from dphmm._kernels.markov import predict
-
-        if model.n_states != self.n_states:
-            raise InvalidInput("model", f"{model.n_states} states", f"the belief's {self.n_states}")
+        n = self.n_states
+        if model.n_states != n:
+            raise InvalidInput("model", f"{model.n_states} states", f"the belief's {n}")
         columns = model.predecessors_at(t)
         matrix = (columns.indptr, columns.indices, columns.data)
         if self._row is not None:
-            row, reached = np.empty(self.n_states), np.empty(self.n_states, dtype=np.bool_)
-            if move(*matrix, self._row, self._support, row, reached):
+            row, reached = np.empty(n), np.empty(n, dtype=np.bool_)
+            if _kernels.belief.move(*matrix, self._row, self._support, row, reached):
                 return Belief.of_row(row, reached)
-        return Belief(*predict(*matrix, self.log_probability, self._support))
+        return Belief(*_kernels.markov.predict(*matrix, self.log_probability, self._support))
 
     def predict_many(self, model: MarkovModel, t: int, steps: int) -> Belief:
         """The belief about t + steps - 1 from this one about t - 1: ``predict`` again and again.
@@ -132,15 +131,13 @@ class Belief:
 
     def _moved(self, model: MarkovModel, t: int, steps: int) -> tuple[Belief, int]:
         """As far as floats go, and how many steps that is."""
-        from dphmm._kernels.belief import move_many
-
         if self._row is None or steps < 1:
             return self, 0
         columns = model.predecessors_at(t)
         row, support = self._row.copy(), self._support.copy()
         spare = (np.empty_like(row), np.empty_like(support))
         matrix = (columns.indptr, columns.indices, columns.data)
-        done = move_many(*matrix, row, support, steps, SETTLED, *spare)
+        done = _kernels.belief.move_many(*matrix, row, support, steps, SETTLED, *spare)
         return Belief.of_row(row, support), done
 
     def condition(self, log_likelihood: Any, support: States = None) -> Belief:
@@ -171,13 +168,12 @@ class Belief:
 
     def weighted(self, likelihood: FloatArray, support: BoolArray) -> Belief | None:
         """As ``condition``, with a likelihood (N,) in floats; None where floats cannot hold what comes out."""
-        from dphmm._kernels.belief import condition
-
         if self._row is None:
             return None
-        posterior = np.empty(self.n_states)
-        remaining = self._support & support
-        return Belief.of_row(posterior, remaining) if condition(self._row, likelihood, remaining, posterior) else None
+        posterior, remaining = np.empty(self.n_states), np.empty(self.n_states, dtype=np.bool_)
+        if not _kernels.belief.condition(self._row, likelihood, self._support, support, posterior, remaining):
+            return None
+        return Belief.of_row(posterior, remaining)
 
     def __repr__(self) -> str:
         return f"Belief({int(self._support.sum())} of {self.n_states} states possible)"
@@ -196,10 +192,8 @@ def _logs_of(row: FloatArray, support: BoolArray) -> FloatArray:
 
 def _row_of(logs: FloatArray, support: BoolArray) -> FloatArray | None:
     """Probabilities as floats where they hold all of them, at any scale that a distribution can have."""
-    from dphmm._kernels.markov import TRUSTED
-
     possible = logs[support]
-    fits = math.log(TRUSTED) < possible.min() and possible.max() <= 1.0
+    fits = math.log(_kernels.markov.TRUSTED) < possible.min() and possible.max() <= 1.0
     return _frozen(np.exp(logs)) if fits else None
 
 

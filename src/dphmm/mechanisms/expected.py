@@ -201,7 +201,7 @@ class Continuous:
 @lru_cache(maxsize=256)
 def _shells(rank: int, epsilon: float, offset: float) -> tuple[float, float]:
     """sum over j >= 0 of e^{-εj}(j+g)^k, and of e^{-εj}(j+g)^{k+2}. No hull comes into it."""
-    radii: FloatArray = np.arange(rank + 3)[:, None] + offset
+    radii: FloatArray = np.arange(rank + 3, dtype=np.float64)[:, None] + offset
     weights, squares = series(radii[: rank + 1] ** rank, epsilon), series(radii ** (rank + 2), epsilon)
     return float(weights[0]), float(squares[0])
 

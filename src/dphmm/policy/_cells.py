@@ -72,17 +72,20 @@ class Cells:
 
     def least(self, values: IntArray) -> IntArray:
         """The least of the values (N,) of each cell's states."""
-        least: IntArray = np.minimum.reduceat(values[self.order], self.starts[:-1])
+        ordered = values.take(self.order)
+        least: IntArray = ordered if self.singles else np.minimum.reduceat(ordered, self.starts[:-1])
         return least
 
     def most(self, values: IntArray) -> IntArray:
         """The largest of the values (N,) of each cell's states."""
-        most: IntArray = np.maximum.reduceat(values[self.order], self.starts[:-1])
+        ordered = values.take(self.order)
+        most: IntArray = ordered if self.singles else np.maximum.reduceat(ordered, self.starts[:-1])
         return most
 
     def any(self, mask: BoolArray) -> BoolArray:
         """Which cells hold a state of the mask."""
-        found: BoolArray = np.logical_or.reduceat(mask[self.order], self.starts[:-1])
+        ordered = mask.take(self.order)
+        found: BoolArray = ordered if self.singles else np.logical_or.reduceat(ordered, self.starts[:-1])
         return found
 
     def states_in(self, cells: IntArray) -> tuple[IntArray, IntArray]:

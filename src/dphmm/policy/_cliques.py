@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dphmm.errors import InvalidInput
-from dphmm.policy._columns import DifferenceColumns
 from dphmm.policy._hull_points import CHAIN_SPAN, hull_points
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import (
@@ -44,6 +43,13 @@ class CliqueGraph(PolicyGraph):
         self.indices = read_only(indices)
 
     @cached_property
+    def _runs(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The cliques as rows of runs of successive states."""
+        from dphmm._kernels.policy import runs_of_rows
+
+        return runs_of_rows(self.indptr, self.indices)
+
+    @cached_property
     def _all_of_several(self) -> bool:
         """Whether every clique has two states or more."""
         return bool(np.diff(self.indptr).min(initial=2) >= 2)
@@ -60,6 +66,11 @@ class CliqueGraph(PolicyGraph):
         from dphmm._kernels.policy import marked
 
         return marked(self._rows(within)[1], self.n_states)
+
+    def _isolated(self, within: Constraint) -> IntArray:
+        from dphmm._kernels.policy import outside_rows
+
+        return outside_rows(within.plan_states, self._rows(within)[1], self.n_states)
 
     def _join(self, parent: IntArray, within: Constraint) -> None:
         from dphmm._kernels.policy import join_rows
@@ -101,25 +112,23 @@ class CliqueGraph(PolicyGraph):
         return hull_points(np.vstack([(p[:, None] - p[None]).reshape(-1, d) for p in few]))
 
     def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
-        columns = DifferenceColumns.of(lattice)
-        if columns is None:
+        if lattice.shape[1] != 2:
             return None
-        from dphmm._kernels.columns import widen_by_cliques
+        from dphmm._kernels.columns import differences_of_cliques
 
-        ptr, members = self._rows(within)
-        wide = widen_by_cliques(ptr, members, lattice, columns.left, columns.low, columns.high)
-        return columns.points() if wide else None
+        found, rows = differences_of_cliques(*self._rows(within), lattice, within.plan_states)
+        return rows if found else None
 
     def _rows(self, within: Constraint) -> Rows:
-        """The contracted cliques of two states and more."""
+        """The contracted cliques of two states and more; one that is the one before it may be left out."""
         return self._remember(within, "rows", self._contracted)
 
     def _contracted(self, within: Constraint) -> Rows:
         from dphmm._kernels.policy import contract_cliques
 
-        if self._all_of_several and not within.contracted and within.plan.all():
+        if self._all_of_several and len(within.plan_states) == self.n_states:
             return self.indptr, self.indices
-        return contract_cliques(self.indptr, self.indices, within.support, within.surrogate)
+        return contract_cliques(*self._runs, len(self.indices), within.support, within.surrogate)
 
 
 class Complete(CliqueGraph):
@@ -142,6 +151,10 @@ class Complete(CliqueGraph):
         # The surrogates of the support are exactly the plan set.
         members = within.plan_states
         return (np.array([0, len(members)]), members) if len(members) > 1 else (np.zeros(1, np.int64), members[:0])
+
+    def _isolated(self, within: Constraint) -> IntArray:
+        states = within.plan_states
+        return states[:0] if len(states) > 1 else states.copy()
 
 
 class Categorical(CliqueGraph):

@@ -40,36 +40,39 @@ class Surroundings:
         low, high = bounds(lattice)
         return cls(lattice - low, LatticeDistance.of(pitch), tuple(int(s) + 1 for s in high - low))
 
-    def nearest(self, plan: BoolArray) -> IntArray:
-        """For each state the plan state nearest to it in answer units, ties to the lowest number; itself if
+    def nearest(self, plan_states: IntArray) -> IntArray:
+        """For each state (N,) the plan state nearest to it in answer units, ties to the lowest number; itself if
         planned."""
-        if self._columns is None:
-            return _of_others(self.centred, self.metric, plan)
+        if self._places is None:
+            return _of_others(self.centred, self.metric, plan_states)
         from dphmm._kernels.points import nearest_in_columns
 
-        return nearest_in_columns(*self._columns, plan, *self.metric.weights, *self.sides)
+        return nearest_in_columns(*self._places, plan_states, *self.metric.weights, *self.sides)
 
     @cached_property
-    def _columns(self) -> tuple[IntArray, IntArray] | None:
-        """x and y (N,) where a table of the box around planar answers is small, and 64 bits hold its distances."""
+    def _places(self) -> tuple[IntArray, bool] | None:
+        """Each state's place (N,) in the box around planar answers, and whether that is its number.
+
+        None where a table of the box is large, or 64 bits may not hold its distances.
+        """
         sides = self.sides
         small = math.prod(sides) <= BOX_PER_STATE * len(self.centred) + BOX
         if len(sides) != 2 or not small or self.metric.squared(sides) * max(sides) >= 2**60:
             return None
-        return np.ascontiguousarray(self.centred[:, 0]), np.ascontiguousarray(self.centred[:, 1])
+        places = self.centred[:, 1] * sides[0] + self.centred[:, 0]
+        return places, np.array_equal(places, np.arange(math.prod(sides)))
 
 
 def nearest_states(lattice: IntArray, pitch: tuple[Fraction, ...], plan: BoolArray) -> IntArray:
     """`Surroundings.nearest` of answers that are asked for once."""
-    return Surroundings.of(lattice, pitch).nearest(plan)
+    return Surroundings.of(lattice, pitch).nearest(np.flatnonzero(plan))
 
 
-def _of_others(centred: IntArray, metric: LatticeDistance, plan: BoolArray) -> IntArray:
-    states = np.flatnonzero(plan).astype(np.int64)
+def _of_others(centred: IntArray, metric: LatticeDistance, states: IntArray) -> IntArray:
     # Of planned states with one answer only the lowest-numbered can win.
     points, first = np.unique(centred[states], axis=0, return_index=True)
     out = np.arange(len(centred), dtype=np.int64)
-    others = np.flatnonzero(~plan)
+    others = np.delete(out, states)
     if len(others) == 0:
         return out
     fits = metric.fits(tuple(int(s) for s in centred.max(axis=0)))

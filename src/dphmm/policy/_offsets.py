@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm.policy._cells import Cells
-from dphmm.policy._columns import DifferenceColumns
 from dphmm.policy._hull_points import hull_points
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import (
@@ -92,7 +91,8 @@ class Offsets(PolicyGraph):
 
         cells = self.cells
         if cells.singles:
-            return linked_images(cells.linear, cells.order, within.support, cells.deltas, cells.table, within.surrogate)
+            where = cells.linear, cells.cell_of, cells.order, cells.deltas, cells.table
+            return linked_images(*where, within.support, within.surrogate, within.plan_states)
         possible = self._possible(within)
         linked = linked_cells(cells.linear, possible.active, cells.deltas, cells.table, possible.least, possible.most)
         mask = np.zeros(self.n_states, dtype=np.bool_)
@@ -128,7 +128,9 @@ class Offsets(PolicyGraph):
 
     def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
         if self._is_own(lattice, within):
-            return self._reach(within)
+            reach = symmetric(self._reach(within))
+            # In space what lies inside is told in floats, and a certificate must not rest on them.
+            return hull_points(reach) if reach.shape[1] <= 2 else reach
         none = np.zeros((0, lattice.shape[1]), dtype=np.int64)
         parts = [hull_points(lattice[b] - lattice[a]) for a, b in self._state_pairs(within)]
         return hull_points(np.vstack([none, *parts]))
@@ -136,15 +138,14 @@ class Offsets(PolicyGraph):
     def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
         if self._is_own(lattice, within):
             return self._reach(within)
-        columns = DifferenceColumns.of(lattice)
-        if columns is None or not self.cells.singles:
-            return None
-        from dphmm._kernels.columns import segments, widen_by_segments
-
         cells = self.cells
-        parts = segments(cells.linear, cells.order, within.support, within.surrogate)
-        widen_by_segments(*parts, cells.bands, lattice, columns.low, columns.high)
-        return columns.points()
+        if lattice.shape[1] != 2 or not cells.singles:
+            return None
+        from dphmm._kernels.columns import differences_of_cells
+
+        where = cells.linear, cells.order, cells.bands
+        found, rows = differences_of_cells(*where, within.support, within.surrogate, within.plan_states, lattice)
+        return rows if found else None
 
     def _is_own(self, lattice: IntArray, within: Constraint) -> bool:
         """Whether differences of answers are the offsets themselves: the graph's own points, perhaps
@@ -164,28 +165,30 @@ class Offsets(PolicyGraph):
         return _Possible(self.cells.any(within.support), least, most)
 
     def _reach(self, within: Constraint) -> IntArray:
-        """Offsets that occur between possible states, in the plane as far as their hull needs them; without
-        contraction only."""
+        """Offsets that occur between possible states, without contraction only: one of each ± pair in the plane.
+
+        Elsewhere both, sorted: among equally far ones the first is where a hull begins.
+        """
         return self._remember(within, "reach", self._occurring)
 
     def _occurring(self, within: Constraint) -> IntArray:
+        from dphmm._kernels.cells import within_extent
+
+        active = self.cells.any(within.support)
+        near = within_extent(self.cells.points, active, self.cells.offsets)
+        found = self.cells.offsets[near][self._occur(near, active)]
+        return found if found.shape[1] == 2 else symmetric(found)
+
+    def _occur(self, near: BoolArray, active: BoolArray) -> BoolArray:
+        """Which of the offsets that are ``near`` enough lie between active cells."""
         from dphmm._kernels.cells import occurring
 
-        cells, active = self.cells, self._possible(within).active
-        points = cells.points[active]
-        if len(points) == 0:
-            return cells.offsets[:0]
-        extent = np.ptp(points, axis=0)
-        near = np.all(np.abs(cells.offsets) <= extent, axis=1)
-        offsets = cells.offsets[near]
-        transform = int(np.prod(2.0 * extent + 1)) <= _LARGEST_TRANSFORM
-        if transform and len(points) * len(offsets) > _LOOKUPS:
-            found = _autocorrelated(points, offsets)
-        else:
-            found = occurring(cells.linear, active, cells.deltas[near], cells.table)
-        reach = symmetric(offsets[found])
-        # In space what lies inside is told in floats, and a certificate must not rest on them.
-        return hull_points(reach) if reach.shape[1] <= 2 else reach
+        cells = self.cells
+        if np.count_nonzero(active) * np.count_nonzero(near) > _LOOKUPS:
+            points = cells.points[active]
+            if int(np.prod(2.0 * np.ptp(points, axis=0) + 1)) <= _LARGEST_TRANSFORM:
+                return _autocorrelated(points, cells.offsets[near])
+        return occurring(cells.linear, active, cells.deltas[near], cells.table)
 
     def _cell_pairs(self, active: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
         """Pairs of different active cells, offset by offset; only offsets that occur."""
@@ -215,13 +218,13 @@ class Offsets(PolicyGraph):
 
 
 def _extreme_row(rows: IntArray, direction: NDArray[Any]) -> tuple[int, IntArray]:
-    """The largest ``direction``·row and the row; (0, zeros) where there is none. Rows come with both
-    signs."""
+    """The largest ``direction``·row of ± the rows, and that row; (0, zeros) where there is none."""
     if len(rows) == 0:
         return 0, np.zeros(rows.shape[1], dtype=np.int64)
     values = projected(direction, rows)
-    k = int(np.argmax(values))
-    return sum(int(a) * int(x) for a, x in zip(direction, rows[k], strict=True)), rows[k].copy()
+    ends = rows[int(np.argmax(values))], -rows[int(np.argmin(values))]
+    exact = [sum(int(a) * int(x) for a, x in zip(direction, row, strict=True)) for row in ends]
+    return (exact[0], ends[0].copy()) if exact[0] >= exact[1] else (exact[1], ends[1])
 
 
 def _autocorrelated(points: IntArray, offsets: IntArray) -> BoolArray:

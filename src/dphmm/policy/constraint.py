@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,7 @@ class Constraint:
     """Support and plan set, bool (N,), and the surrogate map, int64 (N,), of one step; immutable.
 
     ``surrogate`` is the identity on the plan set, maps the rest of the support into it, and may be -1 outside
-    the support. Policies remember what they computed for a Constraint object, so make one per step and pass
-    it around.
+    the support. It keeps what policies computed for it, so make one per step and pass it around.
 
     Raises InvalidInput if the three do not fit together.
     """
@@ -47,25 +46,41 @@ class Constraint:
     support: BoolArray
     plan: BoolArray
     surrogate: IntArray
+    #: The numbers of the plan states, ascending.
+    plan_states: IntArray = field(init=False)
+    #: Whether some possible state is released as another one.
+    contracted: bool = field(init=False)
+    #: What policies have found out about it, by policy and question.
+    answers: dict[tuple[Any, str], Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        for field, dtype in (("support", np.bool_), ("plan", np.bool_), ("surrogate", np.int64)):
-            given = np.asarray(getattr(self, field))
+        for name, dtype in (("support", np.bool_), ("plan", np.bool_), ("surrogate", np.int64)):
+            given = np.asarray(getattr(self, name))
             if given.ndim != 1 or given.dtype != dtype or len(given) != len(self.support):
                 came = f"an array of shape {given.shape} and type {given.dtype}"
-                raise InvalidInput(field, came, f"({len(self.support)},) of type {np.dtype(dtype)}")
-            array = given.copy()
-            array.flags.writeable = False
-            object.__setattr__(self, field, array)
+                raise InvalidInput(name, came, f"({len(self.support)},) of type {np.dtype(dtype)}")
+            self._keep(name, given.copy())
+        self._number_states()
         self._check_surrogate()
+
+    def _keep(self, name: str, array: BoolArray | IntArray) -> None:
+        array.flags.writeable = False
+        object.__setattr__(self, name, array)
+
+    def _number_states(self) -> None:
+        from dphmm._kernels.policy import planned
+
+        states, contracted, impossible = planned(self.support, self.plan)
+        if impossible >= 0:
+            raise InvalidInput("plan", f"state {impossible}, which is outside the support", "a subset of the support")
+        object.__setattr__(self, "plan_states", states)
+        object.__setattr__(self, "contracted", contracted)
+        object.__setattr__(self, "answers", {})
 
     def _check_surrogate(self) -> None:
         from dphmm._kernels.policy import misplaced
 
         wrong = misplaced(self.support, self.plan, self.surrogate)
-        if wrong == "impossible":
-            state = int(np.flatnonzero(self.plan & ~self.support)[0])
-            raise InvalidInput("plan", f"state {state}, which is outside the support", "a subset of the support")
         if wrong == "missing":
             raise InvalidInput("surrogate", "a missing or unknown state", "a plan state for every supported state")
         if wrong == "outside":
@@ -98,37 +113,22 @@ class Constraint:
         n = space.n_states
         within = state_mask(support, n, "support")
         chosen = state_mask(plan, n, "plan")
-        count = np.count_nonzero(chosen)
-        if count == 0:
-            raise InvalidInput("plan", "no states", "at least one state")
-        if count == n:
-            return cls._of_own(within, chosen, np.arange(n, dtype=np.int64))
-        return cls._of_own(within, chosen, _surroundings(space).nearest(chosen))
-
-    @classmethod
-    def _of_own(cls, support: BoolArray, plan: BoolArray, surrogate: IntArray) -> Constraint:
-        """Of arrays of the right types that nobody else has: they are not copied."""
+        # What nobody else has is not copied, and nearest states fit as they are.
         made = cls.__new__(cls)
-        for field, array in (("support", support), ("plan", plan), ("surrogate", surrogate)):
-            array.flags.writeable = False
-            object.__setattr__(made, field, array)
-        made._check_surrogate()
+        made._keep("support", within)
+        made._keep("plan", chosen)
+        made._number_states()
+        if len(made.plan_states) == 0:
+            raise InvalidInput("plan", "no states", "at least one state")
+        everyone = len(made.plan_states) == n
+        nearest = np.arange(n, dtype=np.int64) if everyone else _surroundings(space).nearest(made.plan_states)
+        made._keep("surrogate", nearest)
         return made
 
     @property
     def n_states(self) -> int:
         """N, the number of states there are."""
         return len(self.support)
-
-    @cached_property
-    def plan_states(self) -> IntArray:
-        """The numbers of the plan states, ascending."""
-        return np.flatnonzero(self.plan).astype(np.int64, copy=False)
-
-    @cached_property
-    def contracted(self) -> bool:
-        """Whether some possible state is released as another one."""
-        return self.plan.tobytes() != self.support.tobytes()
 
     @cached_property
     def digest(self) -> str:
@@ -148,9 +148,10 @@ _SURROUNDINGS: WeakKeyDictionary[StateSpace, Surroundings] = WeakKeyDictionary()
 
 def _surroundings(space: StateSpace) -> Surroundings:
     """Of the answers of a space, made once."""
-    if space not in _SURROUNDINGS:
-        _SURROUNDINGS[space] = Surroundings.of(space.lattice, space.frame.exact_pitch)
-    return _SURROUNDINGS[space]
+    found = _SURROUNDINGS.get(space)
+    if found is None:
+        found = _SURROUNDINGS[space] = Surroundings.of(space.lattice, space.frame.exact_pitch)
+    return found
 
 
 @dataclass(frozen=True)
@@ -221,15 +222,15 @@ def _threshold(
     probability: FloatArray, within: BoolArray, total: float, possible: int, delta: Fraction
 ) -> tuple[float, int]:
     """The smallest probability of the δ-set and how many states it has."""
-    from dphmm._kernels.masses import holding, masses_from
+    from dphmm._kernels.masses import least_of_fewest
 
-    share = float(1 - delta)
+    share = (delta.denominator - delta.numerator) / delta.denominator
+    enough = (share - MASS_TOLERANCE) * total
     # Masses below the average of δ add up to less than δ: the set is among the others.
-    large = masses_from(probability, within, float(delta) * total / possible * (1 - 1e-9))
+    large = float(delta) * total / possible * (1 - 1e-9)
     # Sums drift by less than one rounding per term; where that could matter, exactly rounded ones decide.
     drift = 2.0**-51 * possible * total
-    enough = (share - MASS_TOLERANCE) * total
-    least, count = holding(large, enough, drift)
+    least, count = least_of_fewest(probability, within, large, enough, drift)
     if count == 0:
         descending = np.sort(probability[within])[::-1]
         guess = int(np.cumsum(descending).searchsorted(enough - drift)) + 1
@@ -251,6 +252,6 @@ def _exact_count(descending: FloatArray, share: float, guess: int) -> int:
 
 def _exact_delta(value: object) -> Fraction:
     delta = exact_number(value, "delta")
-    if not 0 <= delta < 1:
+    if not 0 <= delta.numerator < delta.denominator:
         raise InvalidInput("delta", value, "a number from 0 to below 1")
     return delta

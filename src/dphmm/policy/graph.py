@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +46,6 @@ class PolicyGraph(ABC):
         self.n_states = count_of_states(n_states)
         #: What a careful reader would want to know of how the policy was made.
         self.notes = notes
-        self._memory: WeakKeyDictionary[Constraint, dict[str, Any]] = WeakKeyDictionary()
 
     def extreme_difference(self, direction: IntArray, lattice: IntArray, constraint: Within) -> tuple[int, IntArray]:
         """The largest direction·(F_b - F_a) over contracted edges ab, F = ``lattice[g(.)]``, and that
@@ -163,7 +161,9 @@ class PolicyGraph(ABC):
         return None
 
     def _isolated(self, within: Constraint) -> IntArray:
-        return np.flatnonzero(within.plan & ~self.has_neighbor(within))
+        from dphmm._kernels.policy import unmarked
+
+        return unmarked(within.plan_states, self.has_neighbor(within))
 
     def _identity(self) -> dict[str, Any]:
         return self.describe()
@@ -181,15 +181,14 @@ class PolicyGraph(ABC):
         return points.astype(np.int64, copy=False)
 
     def _remember(self, within: Constraint, name: str, compute: Callable[[Constraint], T]) -> T:
-        """What ``compute`` says of a constraint; kept for as long as that Constraint object lives (it is
-        immutable)."""
-        kept = self._memory.setdefault(within, {})
-        if name not in kept:
-            kept[name] = compute(within)
+        """What ``compute`` says of a constraint; the constraint, which is immutable, keeps it."""
+        found: T | None = within.answers.get((self, name))
+        if found is None:
+            found = compute(within)
             # Whoever is given it must not change what the next one is told.
-            if isinstance(kept[name], np.ndarray):
-                kept[name].setflags(write=False)
-        found: T = kept[name]
+            if isinstance(found, np.ndarray):
+                found.setflags(write=False)
+            within.answers[self, name] = found
         return found
 
 

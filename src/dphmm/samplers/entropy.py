@@ -55,7 +55,7 @@ class _Words:
         self._lock = threading.Lock()
         self._new_stream = new_stream
         self._stream: _KeyStream | None = None
-        self._buffer: WordArray = np.empty(0, dtype=_WORD)
+        self._buffer: WordArray = np.empty(0, dtype=np.uint64)
         self._next = 0
 
     def serve(self, n: int) -> WordArray:
@@ -71,23 +71,27 @@ class _Words:
             step = min(n - made, self._stream.words_left)
             self._stream.fill(words[made : made + step])
             made += step
-        return words
+        return words.astype(np.uint64, copy=False)
 
     def _served(self, n: int) -> WordArray:
-        words = np.empty(n, dtype=_WORD)
         held = self._buffer[self._next : self._next + n]
-        words[: len(held)] = held
-        held[:] = 0
         self._next += len(held)
+        words = held.copy() if len(held) == n else self._continued(held, n)
+        held[:] = 0
+        return words
+
+    def _continued(self, held: WordArray, n: int) -> WordArray:
+        """Words that are held, and as many more as make ``n``."""
+        words = np.empty(n, dtype=np.uint64)
+        words[: len(held)] = held
         missing = n - len(held)
         if missing >= _BUFFER_WORDS:
             words[len(held) :] = self._make(missing)
-        elif missing:
-            self._buffer = self._make(_BUFFER_WORDS)
-            self._next = missing
+        else:
+            self._buffer, self._next = self._make(_BUFFER_WORDS), missing
             words[len(held) :] = self._buffer[:missing]
             self._buffer[:missing] = 0
-        return words.astype(np.uint64, copy=False)
+        return words
 
 
 class _StreamBits:

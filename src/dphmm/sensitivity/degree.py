@@ -39,13 +39,12 @@ def _by_rows(hull: SensitivityHull, image: IntArray, targets: IntArray, among: I
     """
     from dphmm._kernels.runs import box_of, count_in_runs, runs_of_body
 
-    box = box_of(image, targets, among)
-    left, bottom, right, top = box.tolist()
+    left, bottom, right, top = box_of(image, among if targets is among else np.concatenate([targets, among]))
     width, height = right - left + 1, top - bottom + 1
     if width * height > _CELLS_PER_POINT * len(among) + 4096:
         return None
     runs = runs_of_body(hull.normals, hull.offsets, width, height)
-    return count_in_runs(image, targets, among, box, runs) if len(runs) else None
+    return count_in_runs(image, targets, among, left, bottom, width, runs) if len(runs) else None
 
 
 def _by_pairs(hull: SensitivityHull, points: IntArray, counts: IntArray, wanted: IntArray) -> IntArray:

@@ -11,11 +11,15 @@ Proof: docs/proofs/support.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from dphmm import _kernels
+from dphmm.markov.filtering import Belief
 from dphmm.mechanisms import DiscreteKNorm, Staircase
 from dphmm.policy.constraint import Constraint
 from dphmm.session.plan import Plan
@@ -26,6 +30,8 @@ _ROOM = 2.0**44
 _NOTHING = 700.0
 _LONGEST_TABLE = 4096
 _LARGEST_KEPT = 2**21
+_NO_TABLE: FloatArray = np.zeros(1)
+_NO_TABLE.setflags(write=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,24 +55,17 @@ class Likelihood:
     @classmethod
     def of(cls, plan: Plan) -> Likelihood | None:
         """The likelihood of a plan, or None where it is not of the kind that floats serve exactly."""
-        mechanism = plan.mechanisms[0]
-        if len(plan.mechanisms) > 1 or not isinstance(mechanism, (Staircase, DiscreteKNorm)):
+        law = _Law.of(plan)
+        if law is None:
             return None
-        hull = mechanism.hull
-        if hull.rank < hull.dimension:
-            return None
-        from dphmm._kernels.belief import columns_of
-
-        normals, offsets = hull.normals.astype(np.float64), hull.offsets.astype(np.float64)
+        normals, inverses, shifts, longest, largest = _kernels.belief.facets_of(*law.facets)
         contracted = plan.constraint if plan.constraint.contracted else None
         numbers = np.arange(len(plan.image)) if contracted is None else contracted.plan_states
-        columns, farthest = columns_of(plan.image, numbers)
-        longest = float(np.abs(normals).sum(axis=1).max())
-        if longest * farthest >= _ROOM or float(offsets.max()) >= _ROOM:
+        columns, farthest = _kernels.belief.columns_of(plan.image, numbers)
+        if longest * farthest >= _ROOM or largest >= _ROOM:
             return None
-        kind, shifts, table = _law(mechanism, offsets)
         room = _ROOM / longest
-        return cls(columns, 1.0 / offsets, shifts, kind, float(mechanism.epsilon), table, normals, room, contracted)
+        return cls(columns, inverses, shifts, law.kind, law.rate, law.table, normals, room, contracted)
 
     @property
     def size(self) -> int:
@@ -76,24 +75,20 @@ class Likelihood:
     @cached_property
     def projected(self) -> FloatArray:
         """normals·answer (m, N) or (m, P): for whoever asks again and again."""
-        from dphmm._kernels.belief import projections
-
-        return projections(self.normals, self.columns)
+        return _kernels.belief.projections(self.normals, self.columns)
 
     def holds(self, z: IntArray) -> bool:
         """Whether answers (..., d) are near enough for exact floats."""
-        return bool(np.abs(z.astype(np.float64)).max() < self.room)
+        return max(map(abs, z.ravel().tolist())) < self.room
 
     def at(self, z: IntArray) -> FloatArray | None:
-        """Pr(z | s) (N,) up to a constant of the plan; None for an answer too far away."""
-        from dphmm._kernels.belief import as_released, likelihood_of_points
-
+        """Pr(z | s) (N,) up to a constant of the plan; None for an answer (d,) too far away."""
         if not self.holds(z):
             return None
         facets = (self.normals, self.inverses, self.shifts)
-        out = likelihood_of_points(self.columns, *facets, z, self.kind, self.rate, self.table)
+        out = _kernels.belief.likelihood_of_points(self.columns, *facets, z, self.kind, self.rate, self.table)
         within = self.contracted
-        return out if within is None else as_released(out, within.plan_states, within.surrogate)
+        return out if within is None else _kernels.belief.as_released(out, within.plan_states, within.surrogate)
 
 
 _KNOWN: WeakKeyDictionary[Plan, Likelihood | None] = WeakKeyDictionary()
@@ -109,25 +104,67 @@ def likelihood_of(plan: Plan) -> Likelihood | None:
     return made
 
 
-def _law(mechanism: Staircase | DiscreteKNorm, offsets: FloatArray) -> tuple[int, FloatArray, FloatArray]:
-    from dphmm._kernels.belief import GRADED, STEPS, TABLE
+def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
+    """The prior given an answer z (d,), as `Likelihood.at` and `Belief.weighted` have it; None where floats do not do.
 
-    nothing = np.zeros(1)
-    if isinstance(mechanism, DiscreteKNorm):
-        return GRADED, np.zeros(len(offsets)), nothing
-    g = mechanism.offset
-    allowances = [g.numerator * b // g.denominator for b in mechanism.hull.offsets.tolist()]
-    shifts = (offsets - 1.0 - np.array(allowances, dtype=np.float64)) / offsets
-    rate = float(mechanism.epsilon)
-    if _NOTHING / rate > _LONGEST_TABLE:
-        return STEPS, shifts, nothing
-    return TABLE, shifts, _falls(rate)
+    Nothing is kept for a second answer: with a plan of its own at every step there is none.
+    """
+    law = _Law.of(plan)
+    if law is None or prior.row is None:
+        return None
+    seen = plan.constraint
+    n = prior.n_states
+    posterior, remaining = np.empty(n), np.empty(n, dtype=np.bool_)
+    released = plan.lattice, seen.support, seen.plan_states, seen.surrogate
+    fits = _kernels.belief.update(
+        prior.row, prior.support, z, *released, *law.facets, law.kind, law.rate, law.table, _ROOM, posterior, remaining
+    )
+    return Belief.of_row(posterior, remaining) if fits else None
+
+
+class _Law(NamedTuple):
+    """What decides the likelihood of a plan besides its states, exactly: facets (m, d), (m,), (m,) and the fall."""
+
+    facets: tuple[IntArray, IntArray, IntArray]
+    kind: int
+    rate: float
+    table: FloatArray
+
+    @classmethod
+    def of(cls, plan: Plan) -> _Law | None:
+        """The law of one staircase or K-norm mechanism of full dimension."""
+        mechanism = plan.mechanisms[0]
+        if len(plan.mechanisms) > 1:
+            return None
+        if isinstance(mechanism, Staircase):
+            graded, hull = False, mechanism.hull
+            allowances = _allowances(mechanism.offset, hull.offsets)
+        elif isinstance(mechanism, DiscreteKNorm):
+            graded, hull = True, mechanism.hull
+            # A shift of (o - 1 - allowance)/o is none with an allowance of o - 1.
+            allowances = hull.offsets - 1
+        else:
+            return None
+        if hull.rank < hull.dimension:
+            return None
+        return cls((hull.normals, hull.offsets, allowances), *_fall(graded, float(mechanism.epsilon)))
+
+
+def _allowances(offset: Fraction, offsets: IntArray) -> IntArray:
+    """How far beyond each facet (m,) a staircase's first step reaches."""
+    numerator, denominator = offset.as_integer_ratio()
+    return np.array([numerator * b // denominator for b in offsets.tolist()], dtype=np.int64)
 
 
 @lru_cache(maxsize=64)
-def _falls(rate: float) -> FloatArray:
-    """exp(-rate·i) for i = 0, 1, .. until it is next to nothing, and 0 for all later ones."""
+def _fall(graded: bool, rate: float) -> tuple[int, float, FloatArray]:
+    """How the likelihood falls with the norm: its kind, its rate, and the table of one that has a table."""
+    if graded:
+        return _kernels.belief.GRADED, rate, _NO_TABLE
+    if _NOTHING / rate > _LONGEST_TABLE:
+        return _kernels.belief.STEPS, rate, _NO_TABLE
+    # exp(-rate·i) for i = 0, 1, .. until it is next to nothing, and 0 for all later ones.
     steps = np.arange(int(_NOTHING / rate) + 2)
     falls = np.append(np.exp(-rate * steps), 0.0)
     falls.setflags(write=False)
-    return falls
+    return _kernels.belief.TABLE, rate, falls

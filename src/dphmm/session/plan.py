@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,24 +24,28 @@ from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray, Loss
 
 #: Part of every plan hash: raise it when the same inputs would make another plan.
-ALGORITHM_VERSION = 2
+ALGORITHM_VERSION = 3
+NO_PARTNERS: IntArray = np.zeros((0, 2), dtype=np.int64)
+NO_PARTNERS.setflags(write=False)
+_quoted = json.JSONEncoder().encode
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """One step's release, ready but for the true state.
 
-    ``image`` (N, d): the lattice answer of every state's surrogate. ``hulls``, ``mechanisms``: one for scope="global",
-    one per component otherwise (of a table, the hull of the pairs that it keeps, which it does not use); ``body_of``
-    (N,) says which of them answers a state. ``joins`` (m, 2): edges added by protection. ``partners`` (p, 2): for
-    every plan state without an edge, the state it hides with in all queries of this step; ``given_partners``: those
-    that other queries had fixed before. ``cost``: the largest loss between any two plan states (Theorem 6.3),
-    ``math.inf`` when unbounded.
+    ``lattice`` (N, d): the lattice answer of every state, which is released as its surrogate's. ``hulls``,
+    ``mechanisms``: one for scope="global", one per component otherwise (of a table, the hull of the pairs that it
+    keeps, which it does not use); ``body_of`` (N,) says which of them answers a state. ``joins`` (m, 2): edges added by
+    protection. ``partners`` (p, 2): for every plan state without an edge, the state it hides with in all queries of
+    this step; ``given_partners``: those that other queries had fixed before. ``cost``: the largest loss between any two
+    plan states (Theorem 6.3), ``math.inf`` when unbounded. ``inputs``: the SHA-256 of all public inputs.
+    ``packed``: the plan set, a bit for each state.
     """
 
     constraint: Constraint
     epsilon: Fraction
-    image: IntArray
+    lattice: IntArray
     hulls: tuple[SensitivityHull, ...]
     mechanisms: tuple[LatticeMechanism, ...]
     body_of: IntArray
@@ -51,12 +54,18 @@ class Plan:
     given_partners: IntArray
     cost: Loss
     constant: bool
-    inputs: str
+    inputs: bytes
+    packed: bytes
+
+    @cached_property
+    def image(self) -> IntArray:
+        """The lattice answer of every state's surrogate (N, d)."""
+        return self.lattice.take(self.constraint.surrogate, axis=0)
 
     def draw(self, state: int, bits: Bits) -> tuple[int, ...]:
         """The one place where a true state is used: look up its answer, and let the mechanism answer that."""
-        answered = self.mechanisms[self.body_of[state]].answer(self.image[state][None], bits)
-        return tuple(answered[0].tolist())
+        answer = self.lattice[self.constraint.surrogate[state]]
+        return tuple(self.mechanisms[self.body_of[state]].answer(answer[None], bits)[0].tolist())
 
     def log_likelihood(self, z: IntArray) -> FloatArray:
         """log Pr(z | s) (N,) up to a constant common to all states."""
@@ -88,24 +97,27 @@ class Plan:
         noises = zip(self.hulls, self.mechanisms, strict=True)
         return any(len(hull.equations) and not isinstance(mechanism, OptimalTable) for hull, mechanism in noises)
 
-    @cached_property
+    @property
     def hash(self) -> str:
-        chosen = [{"hull": h.digest, **m.describe()} for h, m in zip(self.hulls, self.mechanisms, strict=True)]
-        return hashlib.sha256(json.dumps([self.inputs, chosen], sort_keys=True).encode()).hexdigest()
+        """SHA-256 (hex) of all public inputs, of the hulls, and of what was chosen."""
+        return self.record.hash
 
     @cached_property
     def record(self) -> PlanRecord:
         """What the ledger keeps: the plan set, and what was chosen."""
-        description = {
-            "mechanisms": [m.describe() for m in self.mechanisms],
-            "joins": self.joins.tolist(),
-            "partners": self.partners.tolist(),
-            "given_partners": self.given_partners.tolist(),
-            "cost": "unbounded" if self.cost == math.inf else str(self.cost),
-        }
-        packed = np.packbits(self.constraint.plan).tobytes()
-        text = json.dumps(description, sort_keys=True)
-        return PlanRecord(hash=self.hash, plan_states=packed, n_states=len(self.image), description=text)
+        bodies = "".join([hull.digest for hull in self.hulls])
+        description = self._description()
+        hashed = hashlib.sha256(self.inputs + (bodies + description).encode())
+        return PlanRecord(hashed.hexdigest(), self.packed, len(self.lattice), description)
+
+    def _description(self) -> str:
+        """What was chosen: JSON with its names in order. Lists of numbers print as JSON has them."""
+        mechanisms = ", ".join([_object(mechanism.describe()) for mechanism in self.mechanisms])
+        return (
+            f'{{"cost": "{"unbounded" if isinstance(self.cost, float) else self.cost}", '
+            f'"given_partners": {self.given_partners.tolist()}, "joins": {self.joins.tolist()}, '
+            f'"mechanisms": [{mechanisms}], "partners": {self.partners.tolist()}}}'
+        )
 
     @property
     def promised(self) -> Fraction:
@@ -115,7 +127,8 @@ class Plan:
     @property
     def mechanism(self) -> str:
         """The mechanism's name; of components that use several, all of them."""
-        return "+".join(sorted({m.name for m in self.mechanisms}))
+        names = {m.name for m in self.mechanisms}
+        return names.pop() if len(names) == 1 else "+".join(sorted(names))
 
     @property
     def expected_error(self) -> float:
@@ -126,6 +139,11 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"Plan({self.hash[:12]}, {int(self.constraint.plan.sum())} states, {self.mechanism})"
+
+
+def _object(described: dict[str, str]) -> str:
+    """A JSON object, its names in order."""
+    return "{" + ", ".join([f"{_quoted(name)}: {_quoted(text)}" for name, text in sorted(described.items())]) + "}"
 
 
 def plan_states(record: PlanRecord) -> BoolArray:
@@ -155,5 +173,6 @@ def _pairs(record: PlanRecord, name: str) -> IntArray:
 
 def all_partners(records: list[PlanRecord]) -> IntArray:
     """The partners (p, 2) that other queries of the same step have fixed."""
-    pairs = [fixed_partners(record) for record in records]
-    return np.unique(np.vstack(pairs), axis=0) if pairs else np.zeros((0, 2), dtype=np.int64)
+    if not records:
+        return NO_PARTNERS
+    return np.unique(np.vstack([fixed_partners(record) for record in records]), axis=0)

@@ -9,10 +9,11 @@ import hashlib
 import json
 import math
 from collections import OrderedDict
-from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm.errors import DegenerateHull, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import Constant, LatticeMechanism, NoiseMechanism, OptimalTable, mechanism_for
@@ -25,12 +26,13 @@ from dphmm.sensitivity.protection import Protection, nearest_other, protect
 from dphmm.sensitivity.spread import largest_norm
 from dphmm.sensitivity.thicken import thicken
 from dphmm.session.options import Options
-from dphmm.session.plan import ALGORITHM_VERSION, Plan
+from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, IntArray, Loss
 
-_NO_PARTNERS = np.zeros((0, 2), dtype=np.int64)
+#: What a plan is made of: packed support, packed plan set, partners.
+_Key: TypeAlias = tuple[bytes, bytes, bytes]
 #: The cache is bounded by the states its plans hold together: some 40 bytes for each.
 _MOST_CACHED_STATES = 2**21
 
@@ -43,67 +45,70 @@ class Planner:
         self.policy = policy
         self.space = space
         self.options = options
-        self._public = {
-            "version": json.dumps(ALGORITHM_VERSION),
-            "space": json.dumps(space.digest),
-            "policy": json.dumps(policy.digest),
-            "options": json.dumps(options.written(), sort_keys=True),
+        shared = {
+            "version": ALGORITHM_VERSION,
+            "space": space.digest,
+            "policy": policy.digest,
+            "options": options.written(),
         }
+        self._shared = json.dumps(shared, sort_keys=True).encode() + b"\n"
+        self._number = _narrowest(space.n_states)
         self._one_body: IntArray = np.zeros(space.n_states, dtype=np.int64)
         self._one_body.setflags(write=False)
-        self._plans: OrderedDict[bytes, Plan] = OrderedDict()
+        self._most_plans = max(16, _MOST_CACHED_STATES // space.n_states)
+        self._plans: OrderedDict[_Key, Plan] = OrderedDict()
 
-    def plan(self, support: BoolArray, plan_set: BoolArray, partners: IntArray = _NO_PARTNERS) -> Plan:
+    def plan(self, support: BoolArray, plan_set: BoolArray, partners: IntArray = NO_PARTNERS) -> Plan:
         """The plan of a step: from the cache, or made now.
 
         ``partners`` (p, 2) are edges that another query of the same timestamp has fixed.
         """
-        key = b"".join((np.packbits(support).tobytes(), np.packbits(plan_set).tobytes(), partners.tobytes()))
+        fixed = partners.astype("<i8").tobytes() if len(partners) else b""
+        key = np.packbits(support).tobytes(), np.packbits(plan_set).tobytes(), fixed
         found = self._plans.get(key)
         if found is None:
-            found = self._make(support, plan_set, partners)
+            found = self._make(support, plan_set, partners, key)
             self._plans[key] = found
-            while len(self._plans) > max(16, _MOST_CACHED_STATES // len(support)):
+            while len(self._plans) > self._most_plans:
                 self._plans.popitem(last=False)
         else:
             self._plans.move_to_end(key)
         return found
 
-    def _make(self, support: BoolArray, plan_set: BoolArray, partners: IntArray) -> Plan:
+    def _make(self, support: BoolArray, plan_set: BoolArray, partners: IntArray, key: _Key) -> Plan:
         constraint = Constraint.surrogated(support, plan_set, self.space)
-        image = self.space.lattice.take(constraint.surrogate, axis=0)
-        policy = self.policy.union(from_edges(partners, len(image))) if len(partners) else self.policy
-        step = _Step(policy, self.space, self.options, constraint, image, self._one_body)
+        lattice = self.space.lattice
+        policy = self.policy.union(from_edges(partners, len(lattice))) if len(partners) else self.policy
+        step = _Step(policy, self.space, self.options, constraint, lattice, self._one_body)
         bodies = step.bodies()
         return Plan(
             constraint=constraint,
             epsilon=self.options.epsilon,
-            image=image,
+            lattice=lattice,
             hulls=bodies.hulls,
             mechanisms=bodies.mechanisms,
             body_of=bodies.body_of,
             joins=bodies.joins,
-            partners=step.partners(bodies) if not bodies.constant else _NO_PARTNERS,
+            partners=step.partners(bodies) if not bodies.constant else NO_PARTNERS,
             given_partners=partners,
             cost=step.cost(bodies),
             constant=bodies.constant,
-            inputs=self._inputs(constraint, partners),
+            inputs=self._inputs(constraint, key),
+            packed=key[1],
         )
 
-    def _inputs(self, constraint: Constraint, partners: IntArray) -> str:
-        """All public inputs of a plan as one JSON object, its names in order. What all plans share is written once."""
-        own = {
-            "support": _sha(np.packbits(constraint.support).tobytes()),
-            "plan": _sha(np.packbits(constraint.plan).tobytes()),
-            "surrogate": _sha(constraint.surrogate.astype("<i8", copy=False).data),
-            "partners": str(partners.tolist()),
-        }
-        written = sorted({**self._public, **own}.items())
-        return "{" + ", ".join(f'"{name}": {text}' for name, text in written) + "}"
+    def _inputs(self, constraint: Constraint, key: _Key) -> bytes:
+        """The SHA-256 of all public inputs of a plan.
+
+        One line of JSON that all plans share; support and plan set, a bit for each state; the surrogates; partners.
+        The line says how many states there are, so how long each part is.
+        """
+        support, plan_set, partners = key
+        surrogate = constraint.surrogate.astype(self._number).data
+        return hashlib.sha256(b"".join((self._shared, support, plan_set, surrogate, partners))).digest()
 
 
-@dataclass(frozen=True)
-class _Bodies:
+class _Bodies(NamedTuple):
     hulls: tuple[SensitivityHull, ...]
     mechanisms: tuple[LatticeMechanism, ...]
     body_of: IntArray
@@ -111,21 +116,21 @@ class _Bodies:
     constant: bool = False
 
 
-@dataclass(frozen=True)
-class _Step:
-    """The parts that the bodies of one plan are made from; ``one_body`` (N,) says that body 0 answers every state."""
+class _Step(NamedTuple):
+    """The parts that the bodies of one plan are made from; ``one_body`` (N,) says that body 0 answers every state.
+
+    ``lattice`` (N, d) are the states' answers. A plan state is released as itself.
+    """
 
     policy: PolicyGraph
     space: StateSpace
     options: Options
     constraint: Constraint
-    image: IntArray
+    lattice: IntArray
     one_body: IntArray
 
     def bodies(self) -> _Bodies:
-        from dphmm._kernels.points import all_equal
-
-        if all_equal(self.image, self.constraint.plan_states):
+        if _kernels.points.all_equal(self.lattice, self.constraint.plan_states):
             return self._public_constant()
         if self.options.mechanism == OptimalTable.name:
             return self._table()
@@ -135,7 +140,7 @@ class _Step:
         """Every answer is the same: it is released as it is, and says nothing."""
         hull = hull_of(PolicyDifferences.of(self.policy, self.space.lattice, self.constraint), self.space.frame)
         mechanism = Constant(hull, self.options.epsilon)
-        return _Bodies((hull,), (mechanism,), self.one_body, _NO_PARTNERS, constant=True)
+        return _Bodies((hull,), (mechanism,), self.one_body, NO_PARTNERS, constant=True)
 
     def _global(self) -> _Bodies:
         protection = self._protection()
@@ -192,7 +197,7 @@ class _Step:
         return thicken(source, hull, self.options.thickness)
 
     def _joined(self, joins: IntArray) -> PolicyGraph:
-        return self.policy.union(from_edges(joins, len(self.image))) if len(joins) else self.policy
+        return self.policy.union(from_edges(joins, len(self.lattice))) if len(joins) else self.policy
 
     def partners(self, bodies: _Bodies) -> IntArray:
         """For every plan state without a policy edge, the one state it hides with (corrected Theorem 7.1).
@@ -201,36 +206,38 @@ class _Step:
         """
         alone = self.policy.isolated(self.constraint)
         if len(alone) == 0:
-            return _NO_PARTNERS
+            return NO_PARTNERS
         fixed = {int(a): int(b) for b, a in bodies.joins} | {int(a): int(b) for a, b in bodies.joins}
-        missing = np.array([s for s in alone.tolist() if s not in fixed], dtype=np.int64)
-        fixed |= {int(s): self._implicit_partner(bodies, int(s)) for s in missing}
+        missing = [s for s in alone.tolist() if s not in fixed]
+        image = self.lattice.take(self.constraint.surrogate, axis=0)
+        fixed |= {s: self._implicit_partner(bodies, image, s) for s in missing}
         pairs = [(int(s), fixed[int(s)]) for s in alone]
         return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
-    def _implicit_partner(self, bodies: _Bodies, state: int) -> int:
+    def _implicit_partner(self, bodies: _Bodies, image: IntArray, state: int) -> int:
         support = np.flatnonzero(self.constraint.support)
         others = support[support != state]
-        covered = bodies.hulls[bodies.body_of[state]].contains_lattice(self.image[others] - self.image[state])
-        return nearest_other(self.image, self.space.frame, state, others[covered])
+        covered = bodies.hulls[bodies.body_of[state]].contains_lattice(image[others] - image[state])
+        return nearest_other(image, self.space.frame, state, others[covered])
 
     def cost(self, bodies: _Bodies) -> Loss:
         """The largest loss of any two plan states (Theorem 6.3 with the mechanism's own loss)."""
         if bodies.constant:
             return self.options.epsilon * 0
         first = bodies.mechanisms[0]
-        if isinstance(first, OptimalTable):
+        if self.options.mechanism == OptimalTable.name:
+            assert isinstance(first, OptimalTable)
             return first.largest_loss
-        if len({hull.digest for hull in bodies.hulls}) > 1:
+        if len(bodies.hulls) > 1 and len({hull.digest for hull in bodies.hulls}) > 1:
             return math.inf
         assert isinstance(first, NoiseMechanism)
-        norm = largest_norm(bodies.hulls[0], self.image.take(self.constraint.plan_states, axis=0))
+        norm = largest_norm(bodies.hulls[0], self.lattice.take(self.constraint.plan_states, axis=0))
         return first.loss_of_norm(norm)
 
 
-def _sha(data: bytes | memoryview) -> str:
-    """A SHA-256 as JSON has it."""
-    return f'"{hashlib.sha256(data).hexdigest()}"'
+def _narrowest(n_states: int) -> np.dtype[Any]:
+    """The type in which the numbers of so many states, or -1, are written."""
+    return np.dtype(next(f"<i{size}" for size in (2, 4, 8) if n_states <= 2 ** (8 * size - 1)))
 
 
 def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> None:

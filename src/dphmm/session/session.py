@@ -6,7 +6,7 @@ Proof: docs/proofs/promise.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from dphmm.session.asking import check_gap
 from dphmm.session.header import check_header, session_header
 from dphmm.session.joint import check_joint
 from dphmm.session.options import Options, checked_caps, checked_ledger
-from dphmm.session.plan import Plan, all_partners, given_partners, plan_states
+from dphmm.session.plan import ALGORITHM_VERSION, Plan, all_partners, given_partners, plan_states
 from dphmm.session.planner import Planner, check_same_states
 from dphmm.session.release import Release
 from dphmm.session.step import ESTIMATE_LOSSES, Position, estimate
@@ -39,8 +39,7 @@ from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
+class Outcome(NamedTuple):
     """A step that has been stored but not yet moved past: nothing of it may be shown before its commit."""
 
     release: Release | None
@@ -231,7 +230,8 @@ class ReleaseSession:
         with self._ledger.transaction() as transaction:
             outcome = self.release_within(transaction, state)
         self.accept(outcome)
-        return self.released(self.t - 1)
+        assert outcome.release is not None
+        return outcome.release
 
     def skip(self, steps: int = 1) -> None:
         """Let steps pass without publishing: recorded, because the support moves."""
@@ -363,7 +363,8 @@ class ReleaseSession:
         recorded = self._ledger.plan(str(entry.plan_hash))
         plan = self._planner.plan(self.support, plan_states(recorded), given_partners(recorded))
         if plan.hash != entry.plan_hash:
-            raise InvalidInput("ledger", f"plan {entry.plan_hash} at t={entry.t}", f"{plan.hash}, made from the record")
+            made = f"{plan.hash}, made from the record by version {ALGORITHM_VERSION} of the algorithm"
+            raise InvalidInput("ledger", f"plan {entry.plan_hash} at t={entry.t}", made)
         return self._after(entry, plan)
 
     # -- inside ---------------------------------------------------------------------------------------------------
@@ -397,7 +398,7 @@ class ReleaseSession:
             t=entry.t,
             z=self._space.frame.to_answers(z),
             z_lattice=z,
-            estimate=np.array(guess.answer),
+            estimate=guess.answer,
             estimate_state=guess.state,
             epsilon=plan.promised,
             cost=plan.cost,

@@ -7,21 +7,21 @@ Proof: docs/proofs/promise.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support, delta_states
-from dphmm.session.likelihood import likelihood_of
+from dphmm.session.likelihood import updated
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 
-@dataclass(frozen=True, eq=False)
-class Position:
+class Position(NamedTuple):
     """Where a subject's releases stand, as anybody can compute it: the belief before step ``t``, given all before."""
 
     t: int
@@ -41,9 +41,7 @@ class Position:
 
     def posterior(self, plan: Plan, z: IntArray) -> Belief:
         """The belief given this step's release, too."""
-        likelihood = likelihood_of(plan)
-        weights = None if likelihood is None else likelihood.at(z)
-        posterior = None if weights is None else self.prior.weighted(weights, plan.constraint.support)
+        posterior = updated(self.prior, plan, z)
         if posterior is None:
             return self.prior.condition(plan.log_likelihood(z), plan.still_possible(z))
         return posterior
@@ -66,11 +64,10 @@ class Position:
 ESTIMATE_LOSSES = ("squared", "euclidean", "state")
 
 
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """What the public belief says after a release: post-processing, so it costs nothing."""
+class Estimate(NamedTuple):
+    """What the public belief says after a release, an answer (d,) and a state: post-processing, so it costs nothing."""
 
-    answer: tuple[float, ...]
+    answer: FloatArray
     state: int
 
 
@@ -79,17 +76,14 @@ def estimate(posterior: Belief, answers: FloatArray, loss: str = "squared") -> E
 
     Ties between likeliest states, to 1e-12, go to the lowest number.
     """
-    from dphmm._kernels.belief import expectation, likeliest
-
     p = posterior.probability
-    state = int(likeliest(p))
+    point = np.empty(answers.shape[1])
+    state = _kernels.belief.summary(p, answers, point)
     if loss == "euclidean":
         point = _euclidean_median(p, answers)
     elif loss == "state":
-        point = answers[state]
-    else:
-        point = np.array([expectation(p, axis) for axis in answers.T])
-    return Estimate(tuple(point.tolist()), state)
+        point = answers[state].copy()
+    return Estimate(point, state)
 
 
 def _euclidean_median(p: FloatArray, answers: FloatArray) -> FloatArray:
