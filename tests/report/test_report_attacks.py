@@ -110,9 +110,8 @@ def test_rows_that_the_ledger_calls_replayable_are_not_called_private(doctored, 
     truly = assembling._stored
 
     def replayable(user, rows, file, entries, stated):
-        from dataclasses import replace
 
-        return truly(user, rows, file, [replace(entry, secure=False) for entry in entries], stated)
+        return truly(user, rows, file, [entry._replace(secure=False) for entry in entries], stated)
 
     monkeypatch.setattr(assembling, "_stored", replayable)
     line = refused(doctored("grid", {}), tmp_path, "--ledger", world("grid") / "ledger.db")
