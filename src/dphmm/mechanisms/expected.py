@@ -13,12 +13,13 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
 from dphmm import _kernels
+from dphmm._kept import kept
 from dphmm.samplers.body import LatticeBody
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import FloatArray
@@ -71,7 +72,7 @@ class Breakpoints:
         found = _whole(hull, body, float(epsilon)) or _near(hull, body, float(epsilon))
         return None if found is None else cls(*found, epsilon, tuple(set(body.offsets)))
 
-    @cached_property
+    @kept
     def knorm(self) -> LawSums:
         """Of the law exp(-ε·N)."""
         mass, size = _kernels.dilations.graded_sums(self.parts, self.masses, self.sizes, float(self.epsilon))
@@ -147,7 +148,7 @@ def _most(body: LatticeBody) -> int:
 
 
 def _half_widths(radius: int, body: LatticeBody) -> list[int]:
-    return [min(radius * w.numerator // w.denominator, _BEYOND) for w in body.widths]
+    return [min(radius * above // below, _BEYOND) for above, below in map(Fraction.as_integer_ratio, body.widths)]
 
 
 def _may_be_few(radius: int, hull: SensitivityHull, body: LatticeBody) -> bool:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from functools import cached_property
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm import _kernels
+from dphmm._kept import kept
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import NoiseMechanism, hull_field, rows, vector
 from dphmm.mechanisms.expected import LawSums, law_sums
@@ -49,15 +49,15 @@ class BodyMechanism(NoiseMechanism):
     def hull(self) -> SensitivityHull:
         return self._hull
 
-    @cached_property
+    @kept
     def _body(self) -> LatticeBody:
         return lattice_body(self._hull)
 
-    @cached_property
+    @kept
     def _sampler(self) -> Sampler:
         return self._make_sampler()
 
-    @cached_property
+    @kept
     def _sums(self) -> LawSums:
         return self._make_sums()
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dphmm import _kernels
 from dphmm.errors import InvalidInput
 from dphmm.policy._hull_points import CHAIN_SPAN, hull_points
 from dphmm.policy.constraint import Constraint
@@ -45,9 +46,7 @@ class CliqueGraph(PolicyGraph):
     @cached_property
     def _runs(self) -> tuple[IntArray, IntArray, IntArray]:
         """The cliques as rows of runs of successive states."""
-        from dphmm._kernels.policy import runs_of_rows
-
-        return runs_of_rows(self.indptr, self.indices)
+        return _kernels.policy.runs_of_rows(self.indptr, self.indices)
 
     @cached_property
     def _all_of_several(self) -> bool:
@@ -63,19 +62,13 @@ class CliqueGraph(PolicyGraph):
         return int(values[high]) - int(values[low]), lattice[high] - lattice[low]
 
     def _has_neighbor(self, within: Constraint) -> BoolArray:
-        from dphmm._kernels.policy import marked
-
-        return marked(self._rows(within)[1], self.n_states)
+        return _kernels.policy.marked(self._rows(within)[1], self.n_states)
 
     def _isolated(self, within: Constraint) -> IntArray:
-        from dphmm._kernels.policy import outside_rows
-
-        return outside_rows(within.plan_states, self._rows(within)[1], self.n_states)
+        return _kernels.policy.outside_rows(within.plan_states, self._rows(within)[1], self.n_states)
 
     def _join(self, parent: IntArray, within: Constraint) -> None:
-        from dphmm._kernels.policy import join_rows
-
-        join_rows(parent, *self._rows(within))
+        _kernels.policy.join_rows(parent, *self._rows(within))
 
     def _edges(self, within: Constraint) -> IntArray:
         ptr, members = self._rows(within)
@@ -103,10 +96,8 @@ class CliqueGraph(PolicyGraph):
         if len(ptr) == 1:
             return np.zeros((0, d), dtype=np.int64)
         if d == 2 and np.all(np.ptp(lattice, axis=0) < CHAIN_SPAN // 2):
-            from dphmm._kernels.points import row_difference_polygons
-
             columns = np.ascontiguousarray(lattice.T)
-            return hull_points(row_difference_polygons(ptr, members, columns[0], columns[1]))
+            return hull_points(_kernels.points.row_difference_polygons(ptr, members, columns[0], columns[1]))
         few = [hull_points(lattice[members[i:j]]) for i, j in pairwise(ptr)]
         refuse_too_many(sum(len(p) ** 2 for p in few), "constraint", "use extreme_difference instead")
         return hull_points(np.vstack([(p[:, None] - p[None]).reshape(-1, d) for p in few]))
@@ -114,9 +105,7 @@ class CliqueGraph(PolicyGraph):
     def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
         if lattice.shape[1] != 2:
             return None
-        from dphmm._kernels.columns import differences_of_cliques
-
-        found, rows = differences_of_cliques(*self._rows(within), lattice, within.plan_states)
+        found, rows = _kernels.columns.differences_of_cliques(*self._rows(within), lattice, within.plan_states)
         return rows if found else None
 
     def _rows(self, within: Constraint) -> Rows:
@@ -124,11 +113,9 @@ class CliqueGraph(PolicyGraph):
         return self._remember(within, "rows", self._contracted)
 
     def _contracted(self, within: Constraint) -> Rows:
-        from dphmm._kernels.policy import contract_cliques
-
         if self._all_of_several and len(within.plan_states) == self.n_states:
             return self.indptr, self.indices
-        return contract_cliques(*self._runs, len(self.indices), within.support, within.surrogate)
+        return _kernels.policy.contract_cliques(*self._runs, len(self.indices), within.support, within.surrogate)
 
 
 class Complete(CliqueGraph):
@@ -258,9 +245,7 @@ def array_hash(array: NDArray[Any]) -> str:
 def _widest(ptr: IntArray, members: IntArray, values: NDArray[Any]) -> tuple[int, int]:
     """The members with the largest and the least value of the row that spreads most."""
     if values.dtype != object:
-        from dphmm._kernels.policy import widest_row
-
-        return widest_row(ptr, members, values)
+        return _kernels.policy.widest_row(ptr, members, values)
     along = values[members]
     spread = np.maximum.reduceat(along, ptr[:-1]) - np.minimum.reduceat(along, ptr[:-1])
     row = int(np.argmax(spread))

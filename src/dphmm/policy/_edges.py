@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from dphmm import _kernels
 from dphmm.errors import InvalidInput
 from dphmm.policy._cliques import array_hash
 from dphmm.policy._hull_points import hull_points
@@ -43,9 +44,7 @@ class Listed(PolicyGraph):
         return mask
 
     def _join(self, parent: IntArray, within: Constraint) -> None:
-        from dphmm._kernels.policy import join_pairs
-
-        join_pairs(parent, *self._ends(within))
+        _kernels.policy.join_pairs(parent, *self._ends(within))
 
     def _edges(self, within: Constraint) -> IntArray:
         return sorted_edges(*self._ends(within))

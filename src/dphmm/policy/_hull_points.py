@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm.types import IntArray
 
 #: Widest span for which the planar chain's products stay below 2**62.
@@ -22,10 +23,8 @@ def hull_points(points: IntArray) -> IntArray:
     if d == 1:
         return points[[int(points[:, 0].argmin()), int(points[:, 0].argmax())]]
     if d == 2 and np.all(np.ptp(points, axis=0) < CHAIN_SPAN):
-        from dphmm._kernels.points import convex_chain
-
         columns = np.ascontiguousarray(points.T)
-        vertices: IntArray = points[convex_chain(columns[0], columns[1])]
+        vertices: IntArray = points[_kernels.points.convex_chain(columns[0], columns[1])]
         return vertices
     kept = np.unique(points, axis=0)
     for axis in range(d):

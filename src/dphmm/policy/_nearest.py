@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm.policy._distance import LatticeDistance
 from dphmm.types import BoolArray, IntArray
 
@@ -35,9 +36,7 @@ class Surroundings:
     @classmethod
     def of(cls, lattice: IntArray, pitch: tuple[Fraction, ...]) -> Surroundings:
         """Of answers whose steps have these lengths."""
-        from dphmm._kernels.points import bounds
-
-        low, high = bounds(lattice)
+        low, high = _kernels.points.bounds(lattice)
         return cls(lattice - low, LatticeDistance.of(pitch), tuple(int(s) + 1 for s in high - low))
 
     def nearest(self, plan_states: IntArray) -> IntArray:
@@ -45,9 +44,7 @@ class Surroundings:
         planned."""
         if self._places is None:
             return _of_others(self.centred, self.metric, plan_states)
-        from dphmm._kernels.points import nearest_in_columns
-
-        return nearest_in_columns(*self._places, plan_states, *self.metric.weights, *self.sides)
+        return _kernels.points.nearest_in_columns(*self._places, plan_states, *self.metric.weights, *self.sides)
 
     @cached_property
     def _places(self) -> tuple[IntArray, bool] | None:
@@ -84,12 +81,10 @@ def _of_others(centred: IntArray, metric: LatticeDistance, states: IntArray) -> 
 
 
 def _sweep(queries: IntArray, points: IntArray, states: IntArray, metric: LatticeDistance) -> IntArray:
-    from dphmm._kernels.points import nearest_sweep
-
     weights = np.array(metric.weights, dtype=np.int64)
     axis = int(np.argmax(np.ptp(points, axis=0) * weights.astype(np.float64)))
     order = np.argsort(points[:, axis], kind="stable")
-    return nearest_sweep(queries, points[order], states[order], weights, axis)
+    return _kernels.points.nearest_sweep(queries, points[order], states[order], weights, axis)
 
 
 def _by_tree(queries: IntArray, points: IntArray, states: IntArray, metric: LatticeDistance) -> IntArray:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm import _kernels
 from dphmm.policy._cells import Cells
 from dphmm.policy._hull_points import hull_points
 from dphmm.policy.constraint import Constraint
@@ -74,9 +75,7 @@ class Offsets(PolicyGraph):
         spread[:, supported] = values
         low, high = cells.least(spread[0]), cells.most(spread[1])
         if values.dtype != object:
-            from dphmm._kernels.cells import widest_pair
-
-            return widest_pair(cells.linear, active, cells.deltas, cells.table, low, high)
+            return _kernels.cells.widest_pair(cells.linear, active, cells.deltas, cells.table, low, high)
         own = np.flatnonzero(active)
         best = max((high[c] - low[c], int(c), int(c)) for c in own)
         for a, b in self._cell_pairs(active):
@@ -87,26 +86,23 @@ class Offsets(PolicyGraph):
         return best[1], best[2]
 
     def _has_neighbor(self, within: Constraint) -> BoolArray:
-        from dphmm._kernels.cells import linked_cells, linked_images
-
         cells = self.cells
         if cells.singles:
             where = cells.linear, cells.cell_of, cells.order, cells.deltas, cells.table
-            return linked_images(*where, within.support, within.surrogate, within.plan_states)
+            return _kernels.cells.linked_images(*where, within.support, within.surrogate, within.plan_states)
         possible = self._possible(within)
-        linked = linked_cells(cells.linear, possible.active, cells.deltas, cells.table, possible.least, possible.most)
+        linked = _kernels.cells.linked_cells(
+            cells.linear, possible.active, cells.deltas, cells.table, possible.least, possible.most
+        )
         mask = np.zeros(self.n_states, dtype=np.bool_)
         mask[within.surrogate[within.support & linked[cells.cell_of]]] = True
         return mask
 
     def _join(self, parent: IntArray, within: Constraint) -> None:
-        from dphmm._kernels.cells import join_cells
-        from dphmm._kernels.policy import join_pairs
-
         cells, possible = self.cells, self._possible(within)
         supported = np.flatnonzero(within.support)
-        join_pairs(parent, possible.least[cells.cell_of[supported]], within.surrogate[supported])
-        join_cells(parent, cells.linear, possible.active, cells.deltas, cells.table, possible.least)
+        _kernels.policy.join_pairs(parent, possible.least[cells.cell_of[supported]], within.surrogate[supported])
+        _kernels.cells.join_cells(parent, cells.linear, possible.active, cells.deltas, cells.table, possible.least)
 
     def _edges(self, within: Constraint) -> IntArray:
         active = self._possible(within).active
@@ -141,10 +137,10 @@ class Offsets(PolicyGraph):
         cells = self.cells
         if lattice.shape[1] != 2 or not cells.singles:
             return None
-        from dphmm._kernels.columns import differences_of_cells
-
         where = cells.linear, cells.order, cells.bands
-        found, rows = differences_of_cells(*where, within.support, within.surrogate, within.plan_states, lattice)
+        found, rows = _kernels.columns.differences_of_cells(
+            *where, within.support, within.surrogate, within.plan_states, lattice
+        )
         return rows if found else None
 
     def _is_own(self, lattice: IntArray, within: Constraint) -> bool:
@@ -152,9 +148,7 @@ class Offsets(PolicyGraph):
         translated."""
         if within.contracted or lattice.shape != self.points.shape:
             return False
-        from dphmm._kernels.cells import translated
-
-        return bool(translated(self.points, lattice))
+        return bool(_kernels.cells.translated(self.points, lattice))
 
     def _possible(self, within: Constraint) -> _Possible:
         return self._remember(within, "possible", self._possible_cells)
@@ -172,23 +166,19 @@ class Offsets(PolicyGraph):
         return self._remember(within, "reach", self._occurring)
 
     def _occurring(self, within: Constraint) -> IntArray:
-        from dphmm._kernels.cells import within_extent
-
         active = self.cells.any(within.support)
-        near = within_extent(self.cells.points, active, self.cells.offsets)
+        near = _kernels.cells.within_extent(self.cells.points, active, self.cells.offsets)
         found = self.cells.offsets[near][self._occur(near, active)]
         return found if found.shape[1] == 2 else symmetric(found)
 
     def _occur(self, near: BoolArray, active: BoolArray) -> BoolArray:
         """Which of the offsets that are ``near`` enough lie between active cells."""
-        from dphmm._kernels.cells import occurring
-
         cells = self.cells
         if np.count_nonzero(active) * np.count_nonzero(near) > _LOOKUPS:
             points = cells.points[active]
             if int(np.prod(2.0 * np.ptp(points, axis=0) + 1)) <= _LARGEST_TRANSFORM:
                 return _autocorrelated(points, cells.offsets[near])
-        return occurring(cells.linear, active, cells.deltas[near], cells.table)
+        return _kernels.cells.occurring(cells.linear, active, cells.deltas[near], cells.table)
 
     def _cell_pairs(self, active: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
         """Pairs of different active cells, offset by offset; only offsets that occur."""

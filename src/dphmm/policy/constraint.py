@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm import _kernels
 from dphmm._checks import exact_number, state_mask
 from dphmm.errors import InvalidInput
 from dphmm.policy._nearest import Surroundings
@@ -68,9 +69,7 @@ class Constraint:
         object.__setattr__(self, name, array)
 
     def _number_states(self) -> None:
-        from dphmm._kernels.policy import planned
-
-        states, contracted, impossible = planned(self.support, self.plan)
+        states, contracted, impossible = _kernels.policy.planned(self.support, self.plan)
         if impossible >= 0:
             raise InvalidInput("plan", f"state {impossible}, which is outside the support", "a subset of the support")
         object.__setattr__(self, "plan_states", states)
@@ -78,9 +77,7 @@ class Constraint:
         object.__setattr__(self, "answers", {})
 
     def _check_surrogate(self) -> None:
-        from dphmm._kernels.policy import misplaced
-
-        wrong = misplaced(self.support, self.plan, self.surrogate)
+        wrong = _kernels.policy.misplaced(self.support, self.plan, self.surrogate)
         if wrong == "missing":
             raise InvalidInput("surrogate", "a missing or unknown state", "a plan state for every supported state")
         if wrong == "outside":
@@ -202,35 +199,33 @@ def delta_states(prior: ArrayLike, support: States, delta: Any) -> BoolArray:
     21, docs/theory.md (g)). ``delta`` = 0 gives the support. Raises InvalidInput for δ outside [0, 1) or a prior that
     is no distribution.
     """
-    from dphmm._kernels.masses import heaviest, total_mass
-
     probability = np.asarray(prior, dtype=np.float64)
     if probability.ndim != 1:
         raise InvalidInput("prior", f"an array of shape {probability.shape}", "one probability per state")
     within = state_mask(support, len(probability), "support")
     exact = _exact_delta(delta)
-    total, count = total_mass(probability, within)
+    total, count = _kernels.masses.total_mass(probability, within)
     # Written so that NaN is refused too.
     if not 0.0 < total < math.inf:
         raise InvalidInput("prior", "no distribution on the support", "finite probabilities, not all 0")
     if exact == 0:
         return within
-    return heaviest(probability, within, *_threshold(probability, within, total, count, exact), MASS_TOLERANCE)
+    return _kernels.masses.heaviest(
+        probability, within, *_threshold(probability, within, total, count, exact), MASS_TOLERANCE
+    )
 
 
 def _threshold(
     probability: FloatArray, within: BoolArray, total: float, possible: int, delta: Fraction
 ) -> tuple[float, int]:
     """The smallest probability of the δ-set and how many states it has."""
-    from dphmm._kernels.masses import least_of_fewest
-
     share = (delta.denominator - delta.numerator) / delta.denominator
     enough = (share - MASS_TOLERANCE) * total
     # Masses below the average of δ add up to less than δ: the set is among the others.
     large = float(delta) * total / possible * (1 - 1e-9)
     # Sums drift by less than one rounding per term; where that could matter, exactly rounded ones decide.
     drift = 2.0**-51 * possible * total
-    least, count = least_of_fewest(probability, within, large, enough, drift)
+    least, count = _kernels.masses.least_of_fewest(probability, within, large, enough, drift)
     if count == 0:
         descending = np.sort(probability[within])[::-1]
         guess = int(np.cumsum(descending).searchsorted(enough - drift)) + 1

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm import _kernels
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.types import BoolArray, IntArray, States
@@ -70,12 +71,10 @@ class PolicyGraph(ABC):
 
     def components(self, constraint: Within = None) -> IntArray:
         """The component (N,) of each plan state, numbered by lowest member; -1 outside the plan set."""
-        from dphmm._kernels.policy import number_components
-
         within = self._constraint(constraint)
         parent = np.arange(self.n_states, dtype=np.int64)
         self._join(parent, within)
-        return number_components(parent, within.plan)
+        return _kernels.policy.number_components(parent, within.plan)
 
     def edges(self, constraint: Within = None) -> IntArray:
         """The contracted edges (m, 2), i < j, sorted: for looking, not for computing.
@@ -161,9 +160,7 @@ class PolicyGraph(ABC):
         return None
 
     def _isolated(self, within: Constraint) -> IntArray:
-        from dphmm._kernels.policy import unmarked
-
-        return unmarked(within.plan_states, self.has_neighbor(within))
+        return _kernels.policy.unmarked(within.plan_states, self.has_neighbor(within))
 
     def _identity(self) -> dict[str, Any]:
         return self.describe()

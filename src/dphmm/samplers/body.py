@@ -15,12 +15,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from operator import mul
 
 import numpy as np
 
 from dphmm import _kernels
+from dphmm._kept import kept
 from dphmm.samplers.levels import Levels
 from dphmm.samplers.reduction import Rows, identity, outline, reduced_plane, reduced_rows
 from dphmm.samplers.uniform import LazyUniform, WordReader
@@ -78,16 +78,17 @@ class LatticeBody:
     def rank(self) -> int:
         return len(self.widths)
 
-    @cached_property
+    @kept
     def rows(self) -> IntArray:
         """Normals and embedding (m + d, k), as Python integers where 64 bits do not hold them."""
         return np.array([*self.normals, *self.embedding])
 
     def scaled(self, factor: Fraction) -> LatticeBody:
         """factor·body."""
+        above, below = factor.as_integer_ratio()
         return LatticeBody(
-            tuple(tuple(a * factor.denominator for a in row) for row in self.normals),
-            tuple(b * factor.numerator for b in self.offsets),
+            tuple([tuple([a * below for a in row]) for row in self.normals]),
+            tuple([b * above for b in self.offsets]),
             tuple(w * factor for w in self.widths),
             self.embedding,
         )
@@ -130,7 +131,8 @@ class LatticeSampler:
         self._body = body
         self._levels = levels
         self._stride = stride
-        self._allowances = [offset.numerator * b // offset.denominator for b in body.offsets]
+        above, below = offset.as_integer_ratio()
+        self._allowances = [above * b // below for b in body.offsets]
         self._last = last
         self._graded = graded
 
@@ -239,7 +241,7 @@ class LatticeSampler:
         fresh = bits.uint64(wanted)
         return np.concatenate([words, fresh]) if len(words) else fresh
 
-    @cached_property
+    @kept
     def _compiled(self) -> _Compiled:
         table = self._levels.table
         offsets, m = self._body.offsets, len(self._body.offsets)

@@ -17,11 +17,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
 from dphmm import _kernels
+from dphmm._kept import kept
 from dphmm.samplers.exponential import exp_bracket
 from dphmm.samplers.uniform import GUARD_BITS, LazyUniform
 from dphmm.types import FloatArray, IntArray
@@ -80,7 +80,7 @@ class Levels:
                 return level
             u.extend()
 
-    @cached_property
+    @kept
     def table(self) -> LevelTable:
         """The float table; its margins are derived in ADR 0002."""
         if max(self._widths, default=0) < 2**61:
@@ -94,7 +94,7 @@ class Levels:
         low, high = _kernels.levels.level_bounds(boxes.astype(np.float64), self._float_rate, log_tail)
         return LevelTable(low, high, np.minimum(boxes, 2**62).astype(np.int64))
 
-    @cached_property
+    @kept
     def _real_boxes(self) -> tuple[FloatArray, float, float]:
         """Half-widths per radius (k,), stride and offset: all that a real box takes."""
         widths = np.array([w / 2**s for w, s in zip(self._widths, self._shifts, strict=True)])
@@ -175,10 +175,11 @@ def _tail_bound(levels: Levels, level: int, factor: Fraction) -> Fraction:
 
 def _rounded_up(number: Fraction, bits: int) -> int:
     """The least whole number of 2**-bits that is at least a number >= 0."""
-    return -((-number.numerator << bits) // number.denominator)
+    above, below = number.as_integer_ratio()
+    return -((-above << bits) // below)
 
 
 def _shift(width: Fraction) -> int:
     """Binary digits after the point that keep _WIDTH_BITS of a width."""
-    size = width.numerator.bit_length() - width.denominator.bit_length()
-    return max(0, _WIDTH_BITS - size)
+    above, below = width.as_integer_ratio()
+    return max(0, _WIDTH_BITS - above.bit_length() + below.bit_length())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm.policy.constraint import Constraint
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import IntArray
@@ -37,14 +38,14 @@ def _by_rows(hull: SensitivityHull, image: IntArray, targets: IntArray, among: I
 
     None where a picture of the box of all these points would be mostly empty, or numbers are too large.
     """
-    from dphmm._kernels.runs import box_of, count_in_runs, runs_of_body
-
-    left, bottom, right, top = box_of(image, among if targets is among else np.concatenate([targets, among]))
+    left, bottom, right, top = _kernels.runs.box_of(
+        image, among if targets is among else np.concatenate([targets, among])
+    )
     width, height = right - left + 1, top - bottom + 1
     if width * height > _CELLS_PER_POINT * len(among) + 4096:
         return None
-    runs = runs_of_body(hull.normals, hull.offsets, width, height)
-    return count_in_runs(image, targets, among, left, bottom, width, runs) if len(runs) else None
+    runs = _kernels.runs.runs_of_body(hull.normals, hull.offsets, width, height)
+    return _kernels.runs.count_in_runs(image, targets, among, left, bottom, width, runs) if len(runs) else None
 
 
 def _by_pairs(hull: SensitivityHull, points: IntArray, counts: IntArray, wanted: IntArray) -> IntArray:

@@ -9,11 +9,12 @@ Proof: docs/proofs/hull.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from dphmm import _kernels
+from dphmm._kept import kept
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.integers import null_lattice
@@ -73,13 +74,11 @@ class _Edges:
             return self.few.extreme(direction)
         return self.policy.extreme_difference(direction, self._centred, self.constraint)
 
-    @cached_property
+    @kept
     def _centred(self) -> IntArray:
-        from dphmm._kernels.points import bounds
+        return self.lattice - _kernels.points.bounds(self.lattice)[0]
 
-        return self.lattice - bounds(self.lattice)[0]
-
-    @cached_property
+    @kept
     def few(self) -> PointDifferences | None:
         """A few of them with the same hull, where the policy can tell."""
         rows = self.policy.few_differences(self.lattice, self.constraint)

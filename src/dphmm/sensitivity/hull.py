@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphmm._checks import state_mask
+from dphmm._kept import kept
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
@@ -161,7 +163,7 @@ class SensitivityHull:
         """d-dimensional volume in lattice units, exactly; 0 for a flat hull."""
         return self.span_volume if self.rank == self.dimension else Fraction(0)
 
-    @cached_property
+    @kept
     def span_volume(self) -> Fraction:
         """k-dimensional volume in the lattice coordinates of the span, exactly."""
         return moment.volume(self.body)
@@ -174,7 +176,7 @@ class SensitivityHull:
         steps = np.array([[float(x) for x in row] for row in ambient])
         return np.asarray(steps * np.outer(self.frame.pitch, self.frame.pitch))
 
-    @cached_property
+    @kept
     def mean_square(self) -> float:
         """tr E[u uᵀ] of u uniform on K, in answer units squared: what expected errors are made of."""
         if self.rank == self.dimension == 2 and (planar := moment.planar_sums(self.body)) is not None:
@@ -192,15 +194,13 @@ class SensitivityHull:
         pitches = self.frame.exact_pitch
         return sum((m * p * p for m, p in zip(per_axis, pitches, strict=True)), Fraction(0))
 
-    @cached_property
+    @kept
     def digest(self) -> str:
         """sha256 of everything that decides the body and its units."""
-        h = hashlib.sha256(f"{self.dimension},{self.rank},{len(self.normals)}".encode())
-        h.update(self.frame.pitch.astype("<f8", copy=False).tobytes())
-        for part in (self.basis, self.coordinates, self.normals, self.offsets):
-            small = part.dtype == np.int64
-            h.update(part.astype("<i8", copy=False).tobytes() if small else repr(part.tolist()).encode())
-        return h.hexdigest()
+        sizes = f"{self.dimension},{self.rank},{len(self.normals)}".encode()
+        parts = (self.basis, self.coordinates, self.normals, self.offsets)
+        written = [_bytes(part) if part.dtype == np.int64 else repr(part.tolist()).encode() for part in parts]
+        return hashlib.sha256(b"".join((sizes, _bytes(self.frame.pitch), *written))).hexdigest()
 
     def coordinates_of(self, v: IntArray) -> IntArray:
         """Lattice vectors (n, d) of the span in its coordinates (n, k)."""
@@ -224,6 +224,11 @@ class SensitivityHull:
 
     def __repr__(self) -> str:
         return f"SensitivityHull(d={self.dimension}, rank={self.rank}, facets={2 * len(self.normals)})"
+
+
+def _bytes(numbers: NDArray[Any]) -> bytes:
+    """The same on every machine: the least byte of a number first."""
+    return (numbers if sys.byteorder == "little" else numbers.byteswap()).tobytes()
 
 
 def sensitivity_hull(

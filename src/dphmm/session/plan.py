@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dphmm._kept import kept
 from dphmm.accounting.ledger import PlanRecord
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import LatticeMechanism, OptimalTable
@@ -102,7 +103,7 @@ class Plan:
         """SHA-256 (hex) of all public inputs, of the hulls, and of what was chosen."""
         return self.record.hash
 
-    @cached_property
+    @kept
     def record(self) -> PlanRecord:
         """What the ledger keeps: the plan set, and what was chosen."""
         bodies = "".join([hull.digest for hull in self.hulls])

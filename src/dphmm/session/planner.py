@@ -18,7 +18,7 @@ from dphmm.errors import DegenerateHull, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import Constant, LatticeMechanism, NoiseMechanism, OptimalTable, mechanism_for
 from dphmm.policy import from_edges
-from dphmm.policy.constraint import Constraint
+from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.differences import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, check_sizes, hull_of
@@ -35,6 +35,8 @@ from dphmm.types import BoolArray, IntArray, Loss
 _Key: TypeAlias = tuple[bytes, bytes, bytes]
 #: The cache is bounded by the states its plans hold together: some 40 bytes for each.
 _MOST_CACHED_STATES = 2**21
+#: A δ-set seldom comes again but for who asks twice, and for subjects who start alike; memory that is free is reused.
+_MOST_CACHED_DELTA_SETS = 64
 
 
 class Planner:
@@ -55,7 +57,8 @@ class Planner:
         self._number = _narrowest(space.n_states)
         self._one_body: IntArray = np.zeros(space.n_states, dtype=np.int64)
         self._one_body.setflags(write=False)
-        self._most_plans = max(16, _MOST_CACHED_STATES // space.n_states)
+        most = max(16, _MOST_CACHED_STATES // space.n_states)
+        self._most_plans = most if isinstance(options.constraint, Support) else min(most, _MOST_CACHED_DELTA_SETS)
         self._plans: OrderedDict[_Key, Plan] = OrderedDict()
 
     def plan(self, support: BoolArray, plan_set: BoolArray, partners: IntArray = NO_PARTNERS) -> Plan:
