@@ -172,43 +172,56 @@ def widen(dx: int, dy: int, low: IntArray, high: IntArray) -> None:
 
 
 @kernel
-def reshaped(shape: IntArray, size: int, members: IntArray, begin: int, end: int, lattice: IntArray) -> bool:
-    """Put where members[begin:end] lie, seen from the first, into ``shape`` (n, 2); whether its rows were others.
+def numbered_places(lattice: IntArray) -> IntArray:
+    """A number for each of the points (N, 2): two points are as far apart as two others iff their numbers are.
 
-    ``size`` rows of it are of the members before them.
+    None where 64 bits may not hold them.
     """
-    x, y = lattice[members[begin], 0], lattice[members[begin], 1]
-    changed = end - begin != size
-    for i in range(end - begin):
-        dx, dy = lattice[members[begin + i], 0] - x, lattice[members[begin + i], 1] - y
-        if shape[i, 0] != dx or shape[i, 1] != dy:
-            shape[i, 0] = dx
-            shape[i, 1] = dy
-            changed = True
-    return changed
+    least, largest = bounds(lattice)
+    step = 2 * (largest[1] - least[1]) + 1
+    if float(largest[0] - least[0] + 1) * float(step) >= 2.0**62:
+        return np.empty(0, np.int64)
+    places = np.empty(lattice.shape[0], np.int64)
+    for state in range(lattice.shape[0]):
+        places[state] = (lattice[state, 0] - least[0]) * step + lattice[state, 1] - least[1]
+    return places
 
 
 @kernel
 def widen_by_cliques(
     ptr: IntArray, members: IntArray, lattice: IntArray, left: int, low: IntArray, high: IntArray
 ) -> bool:
-    """Take into the columns the differences within every row; False where a row has too many columns of its own.
+    """Take into the columns the differences within every row; False where a row has too many columns of its own, or
+    answers lie too far apart.
 
     A row that is the one before it, state by state, moved by one vector, has the same differences.
     """
     bottom = np.empty(low.size, np.int64)
     top = np.empty(low.size, np.int64)
-    shape = np.zeros((members.size, 2), np.int64)
+    longest = 0
+    for row in range(ptr.size - 1):
+        longest = max(longest, ptr[row + 1] - ptr[row])
+    shape = np.zeros(longest, np.int64)
     size = 0
+    places = numbered_places(lattice)
+    if places.size < lattice.shape[0]:
+        return False
     for row in range(ptr.size - 1):
         begin, end = ptr[row], ptr[row + 1]
-        if not reshaped(shape, size, members, begin, end, lattice):
+        same = end - begin == size
+        if same:
+            for i in range(size):
+                same &= places[members[begin + i]] - places[members[begin]] == shape[i]
+        if same:
             continue
         size = end - begin
+        for i in range(size):
+            shape[i] = places[members[begin + i]] - places[members[begin]]
         if size <= 16:
-            for i in range(size):
-                for j in range(i):
-                    widen(shape[j, 0] - shape[i, 0], shape[j, 1] - shape[i, 1], low, high)
+            for i in range(begin, end):
+                for j in range(begin, i):
+                    a, b = members[i], members[j]
+                    widen(lattice[b, 0] - lattice[a, 0], lattice[b, 1] - lattice[a, 1], low, high)
             continue
         bottom[:] = EMPTY
         top[:] = -EMPTY
