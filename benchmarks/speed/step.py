@@ -22,6 +22,8 @@ STEP_TARGET = at_least(100)
 DEGREES_TARGET = at_least(1000)
 _KEPT_STEPS = 50
 _COLD_WARMUPS = 20
+#: What takes less than a millisecond is timed so often that another program's turn is a small part of it.
+_SHORT_REPEATS = 200
 
 
 def figures(effort: Effort) -> Iterator[Figure]:
@@ -75,7 +77,7 @@ class _PolicyCase:
             lambda: found.append(plain.degrees(plain_hull, answers, states, states)), self.effort.pick(2, 5), warmups=0
         )
         hull = dphmm.sensitivity_hull(self.world.policy(self.name), self.world.space)
-        degrees = timed(lambda: dphmm.degree_of_protection(hull, self.world.space), self.effort.pick(5, 15))
+        degrees = timed(lambda: dphmm.degree_of_protection(hull, self.world.space), self.effort.pick(5, _SHORT_REPEATS))
         if not np.array_equal(found[0], dphmm.degree_of_protection(hull, self.world.space)):
             raise SystemExit(f"{self.name}: the plain version and the library disagree; no ratio means anything")
         slow = _together(plain_step, plain_degrees)
@@ -99,7 +101,7 @@ class _PolicyCase:
         def release(new: dphmm.ReleaseSession) -> None:
             new.release(self._state)
 
-        return timed(release, self.effort.pick(5, 25), warmups=_COLD_WARMUPS, prepare=session)
+        return timed(release, self.effort.pick(5, _SHORT_REPEATS), warmups=_COLD_WARMUPS, prepare=session)
 
     def _kept(self) -> Spread:
         """Later releases of the same subject: the support is all states at every step, so the plan is the same."""
@@ -110,7 +112,7 @@ class _PolicyCase:
             for _ in range(_KEPT_STEPS):
                 session.release(self._state)
 
-        return timed(releases, self.effort.pick(3, 9)).each(_KEPT_STEPS)
+        return timed(releases, self.effort.pick(3, 25)).each(_KEPT_STEPS)
 
     def _ratio(self, what: str, slow: Spread, fast: Spread, target: Any = None) -> Figure:
         note = f"{seconds(slow.median)} plainly, {seconds(fast.median)} here"
