@@ -42,16 +42,13 @@ class CliqueGraph(PolicyGraph):
         super().__init__(n_states, notes)
         self.indptr = read_only(indptr)
         self.indices = read_only(indices)
+        self._all_of_several = bool(np.diff(self.indptr).min(initial=2) >= 2)
+        self._in_none = read_only(np.flatnonzero(np.bincount(self.indices, minlength=self.n_states) == 0))
 
     @cached_property
     def _runs(self) -> tuple[IntArray, IntArray, IntArray]:
         """The cliques as rows of runs of successive states."""
         return _kernels.policy.runs_of_rows(self.indptr, self.indices)
-
-    @cached_property
-    def _all_of_several(self) -> bool:
-        """Whether every clique has two states or more."""
-        return bool(np.diff(self.indptr).min(initial=2) >= 2)
 
     def _extreme(self, direction: NDArray[Any], lattice: IntArray, within: Constraint) -> tuple[int, IntArray]:
         ptr, members = self._rows(within)
@@ -65,7 +62,13 @@ class CliqueGraph(PolicyGraph):
         return _kernels.policy.marked(self._rows(within)[1], self.n_states)
 
     def _isolated(self, within: Constraint) -> IntArray:
+        if self._holds_as_it_is(within):
+            return self._in_none
         return _kernels.policy.outside_rows(within.plan_states, self._rows(within)[1], self.n_states)
+
+    def _holds_as_it_is(self, within: Constraint) -> bool:
+        """Whether the cliques are those of the contracted graph: every state is planned, each has two or more."""
+        return self._all_of_several and len(within.plan_states) == self.n_states
 
     def _join(self, parent: IntArray, within: Constraint) -> None:
         _kernels.policy.join_rows(parent, *self._rows(within))
@@ -113,7 +116,7 @@ class CliqueGraph(PolicyGraph):
         return self._remember(within, "rows", self._contracted)
 
     def _contracted(self, within: Constraint) -> Rows:
-        if self._all_of_several and len(within.plan_states) == self.n_states:
+        if self._holds_as_it_is(within):
             return self.indptr, self.indices
         return _kernels.policy.contract_cliques(*self._runs, len(self.indices), within.support, within.surrogate)
 

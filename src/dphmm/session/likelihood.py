@@ -164,7 +164,7 @@ def _fall(graded: bool, rate: float) -> tuple[int, float, FloatArray]:
     if _NOTHING / rate > _LONGEST_TABLE:
         return _kernels.belief.STEPS, rate, _NO_TABLE
     # exp(-rate·i) for i = 0, 1, .. until it is next to nothing, and 0 for all later ones.
-    steps = np.arange(int(_NOTHING / rate) + 2)
-    falls = np.append(np.exp(-rate * steps), 0.0)
+    falls = np.zeros(int(_NOTHING / rate) + 3)
+    np.exp(-rate * np.arange(len(falls) - 1), out=falls[:-1])
     falls.setflags(write=False)
     return _kernels.belief.TABLE, rate, falls
