@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphmm._kernels.dilations import continued, points_of, polynomial_sums
-from dphmm.mechanisms import DiscreteKNorm, KNorm, Laplace, PlanarIsotropic, Staircase
+from dphmm.mechanisms import DiscreteKNorm, KNorm, Laplace, PlanarIsotropic, Staircase, choose
 from dphmm.mechanisms import expected as module
 from dphmm.mechanisms.expected import Breakpoints, Continuous, law_sums, series
 from dphmm.mechanisms.lattice import lattice_body
@@ -173,6 +173,18 @@ def test_a_large_body_in_space_is_summed_near_the_origin(epsilon, monkeypatch):
         assert sums.knorm.log_mass == pytest.approx(math.log(mass), abs=1e-6)
         assert sums.knorm.error == pytest.approx(error, rel=1e-5)
         assert sums.staircase(Fraction(0)).log_mass >= 0.0
+
+
+@pytest.mark.parametrize("epsilon", [744, 746, 1024])
+def test_continuous_laws_hold_where_a_step_weighs_less_than_any_float(epsilon):
+    """exp(-ε) is 0 in floats: the best staircase has all but nothing on its first shell, and K-norm noise is small."""
+    hull = hull_of_points([(300, 7), (5, 400), (-295, 393)])
+    law = Continuous.of(hull, Fraction(epsilon))
+    assert isinstance(law_sums(hull, lattice_body(hull), Fraction(epsilon)), Continuous)
+    assert law.staircase(Fraction(0)).error == pytest.approx(law.size)
+    assert law.staircase(Fraction(0)).log_mass == pytest.approx(law.log_volume - epsilon)
+    assert law.staircase(Fraction(1, 2)).error == pytest.approx(law.size / 4)
+    assert choose(hull, epsilon).expected_error <= law.knorm.error
 
 
 def test_units_are_those_of_the_answers():

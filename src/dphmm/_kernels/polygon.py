@@ -13,6 +13,9 @@ from dphmm._kernels.compiled import kernel
 from dphmm._kernels.points import bounds, convex_chain, extents, outermost
 from dphmm.types import IntArray
 
+#: Each step makes a row shorter; no body with corners in 64 bits takes so many.
+_MOST_STEPS = 10_000
+
 
 @kernel
 def polygon_around(half_points: IntArray, span: int) -> tuple[IntArray, IntArray, IntArray]:
@@ -51,7 +54,7 @@ def reduced_coordinates(normals: IntArray, vertices: IntArray, span: int) -> tup
     inverse = np.eye(2, dtype=np.int64)
     if seen.max() >= span or seen.min() <= -span:
         return normals[:0], inverse[:0], seen[:0, 0].copy()
-    while True:
+    for _ in range(_MOST_STEPS):
         xx, xy, yy = 0.0, 0.0, 0.0
         for i in range(len(seen)):
             x, y = float(seen[i, 0]), float(seen[i, 1])

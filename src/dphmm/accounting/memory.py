@@ -47,8 +47,10 @@ class MemoryLedger:
             yield transaction
             transaction.keep()
         finally:
-            transaction.end()
-            self._turn.give_back()
+            try:
+                transaction.end()
+            finally:
+                self._turn.give_back()
 
     def header(self, subject: str, query: str) -> SessionHeader | None:
         """The parameters of a session, or None."""

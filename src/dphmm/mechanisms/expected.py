@@ -189,9 +189,9 @@ class Continuous:
         return LawSums(self.size * (k + 1) * (k + 2) / rate**2, mass)
 
     def staircase(self, offset: Fraction) -> LawSums:
-        weight, square = _shells(self.rank, float(self.epsilon), float(offset))
-        mass = math.log(weight * -math.expm1(-float(self.epsilon)))
-        return LawSums(self.size * square / weight, self.log_volume + mass)
+        log_weight, square = _shells(self.rank, float(self.epsilon), float(offset))
+        mass = log_weight + math.log(-math.expm1(-float(self.epsilon)))
+        return LawSums(self.size * square, self.log_volume + mass)
 
     def best_staircase(self) -> tuple[Fraction, LawSums]:
         """Of evenly spaced offsets the first that errs least, up to rounding, and its sums."""
@@ -201,17 +201,18 @@ class Continuous:
 
 @lru_cache(maxsize=256)
 def _shells(rank: int, epsilon: float, offset: float) -> tuple[float, float]:
-    """sum over j >= 0 of e^{-εj}(j+g)^k, and of e^{-εj}(j+g)^{k+2}. No hull comes into it."""
-    radii: FloatArray = np.arange(rank + 3, dtype=np.float64)[:, None] + offset
-    weights, squares = series(radii[: rank + 1] ** rank, epsilon), series(radii ** (rank + 2), epsilon)
-    return float(weights[0]), float(squares[0])
+    """log of the sum over j >= 0 of e^{-εj}(j+g)^k, and the mean of (j+g)² under these weights: of no hull."""
+    # Without an offset the first of them is j = 1, whose weight may be too small for a float.
+    radii: FloatArray = np.arange(rank + 3, dtype=np.float64)[:, None] + (offset or 1.0)
+    weight = float(series(radii[: rank + 1] ** rank, epsilon)[0])
+    square = float(series(radii ** (rank + 2), epsilon)[0])
+    return math.log(weight) - (0.0 if offset else epsilon), square / weight
 
 
 @lru_cache(maxsize=256)
 def _best_offset(rank: int, epsilon: float) -> Fraction:
     """The first of evenly spaced offsets that errs least, up to rounding: the same for all hulls."""
-    shells = (_shells(rank, epsilon, number / EVEN_OFFSETS) for number in range(EVEN_OFFSETS))
-    errors = np.array([square / weight for weight, square in shells])
+    errors = np.array([_shells(rank, epsilon, number / EVEN_OFFSETS)[1] for number in range(EVEN_OFFSETS)])
     return Fraction(int((errors <= errors.min() * (1.0 + _TIE)).argmax()), EVEN_OFFSETS)
 
 

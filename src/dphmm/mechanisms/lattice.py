@@ -170,6 +170,8 @@ class DiscreteKNorm(BodyMechanism):
 
 def lattice_body(hull: SensitivityHull) -> LatticeBody:
     """The hull as a sampler wants it."""
+    # Planar bodies are boxed in by their corners.
+    assert hull.exact or hull.rank != 2
     return LatticeBody.of(hull.normals, hull.offsets, hull.hull_vertices, hull.half_width, hull.basis)
 
 

@@ -72,7 +72,7 @@ class Constraint:
         states, contracted, impossible = _kernels.policy.planned(self.support, self.plan)
         if impossible >= 0:
             raise InvalidInput("plan", f"state {impossible}, which is outside the support", "a subset of the support")
-        object.__setattr__(self, "plan_states", states)
+        self._keep("plan_states", states)
         object.__setattr__(self, "contracted", contracted)
         object.__setattr__(self, "answers", {})
 

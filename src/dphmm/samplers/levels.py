@@ -83,7 +83,7 @@ class Levels:
     @kept
     def table(self) -> LevelTable:
         """The float table; its margins are derived in ADR 0002."""
-        if max(self._widths, default=0) < 2**61:
+        if max(self._widths, default=0) < 2**61 and max(self._shifts, default=0) < 2 * _WIDTH_BITS:
             widths = np.array([self._widths, self._shifts], dtype=np.int64)
             rest = self._offset, self._stride, _OFFSET_BITS, self._float_rate, _TAIL
             table = LevelTable(*_kernels.levels.level_table(widths, *rest))
