@@ -60,7 +60,7 @@ def test_theorem_7_2_is_reached_by_two_histories() -> None:
         log_likelihood(z, one) - log_likelihood(z, other) for z in outputs for one in histories for other in histories
     )
     assert worst == theorem_7_2([2 * epsilon, 2 * epsilon]).value == 4 * epsilon
-    assert worst > 2 * epsilon  # the sum of the epsilons is not a bound over time
+    assert worst > 2 * epsilon  # the sum of the epsilons is no bound for any two histories
 
 
 #: The counter-example to Theorem 7.1 as printed: K = [−1, 1] for both queries, edges kn and lm, a alone.

@@ -20,14 +20,14 @@ def ledger(town, tmp_path, run, release_of):
 def test_every_subject_with_its_totals_and_their_meaning(ledger, run):
     text = run("account", ledger).stdout
     assert "u1\n  state  12 releases, 0 skips, epsilon 12, cost 36" in text
-    assert "not a bound over time" in text
+    assert "not a bound for two states of one step" in text
     assert "Theorem 7.2" in text
 
 
 def test_the_ledger_as_a_whole_and_where_each_figure_is_proved(ledger, run, one_json):
     *_, whole, epsilon, cost = run("account", ledger).stdout.splitlines()
     assert whole == "3 subjects, 36 releases, 0 skips; most of any one subject: epsilon 12, cost 36"
-    assert epsilon.endswith("not a bound over time (DPHMM 2016, Definition 4.4)")
+    assert epsilon.endswith("not a bound for two states of one step (docs/proofs/paths.md)")
     assert cost.endswith("(DPHMM 2016, Theorem 7.2; errata 19)")
     totals = one_json(run("account", ledger, "--json"))["totals"]
     assert (totals["subjects"], totals["releases"], totals["insecure"]) == (3, 36, 0)

@@ -43,7 +43,7 @@ def test_it_ends_with_the_path_of_the_page(made: tuple[Path, subprocess.Complete
         "mean error",
         "epsilon",
         "cost",
-        "not a bound over time",
+        "not a bound for two states of one step",
         "drift",
         "owner",
     ):

@@ -18,7 +18,7 @@ def test_one_row_per_subject_and_step(town, tmp_path, run, release_of, rows_of, 
     told = one_json(run(*release_of(town, tmp_path), "--json"))
     assert (told["rows"], told["released"], told["subjects"]) == (36, 36, 3)
     assert told["largest_epsilon_sum"] == "12"
-    assert "not a bound over time" in told["epsilon_sum_meaning"]
+    assert "not a bound for two states of one step" in told["epsilon_sum_meaning"]
     assert "Theorem 7.2" in told["cost_sum_meaning"]
     rows = rows_of(tmp_path / "released.csv")
     assert [(row["user"], row["step"]) for row in rows] == [

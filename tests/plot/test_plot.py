@@ -118,7 +118,7 @@ def test_what_was_spent_adds_up_and_ends_where_it_is_unbounded(ax):
     dphmm.plot.spent(table, ax=ax)
     drawn = lines(ax)
     assert drawn["sum of costs"][-1].tolist() == [STEPS, 3.5 * STEPS]
-    assert drawn["sum of epsilons: no bound"][-1].tolist() == [STEPS, STEPS]
+    assert drawn["sum of epsilons: neighbouring paths"][-1].tolist() == [STEPS, STEPS]
     cost = lines(dphmm.plot.spent(table, user="ben", ax=Figure().add_subplot()))["sum of costs"][:, 1]
     assert np.isnan(cost[5:]).all() and cost[4] == 17.5
 

@@ -157,7 +157,7 @@ def test_the_page_has_all_promised_parts(on_a_map: Callable[..., ReleaseReport],
         assert sentence in said
     for key in ("space", "model", "policy"):
         assert report.statement[key]["sha256"] in said
-    assert "not a bound over time" in said and "Theorem 7.2" in said and "3.5" in said
+    assert "not a bound for two states of one step" in said and "Theorem 7.2" in said and "3.5" in said
     assert ("Not private:" in said) is not secure
 
 

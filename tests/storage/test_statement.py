@@ -115,7 +115,7 @@ def test_totals_are_those_of_the_rows_and_say_what_they_mean() -> None:
     assert sum(statement["mechanism"]["chosen"].values()) == 2 * STEPS
     totals = statement["totals"]
     assert totals["epsilon_sum"] == "1"
-    assert "not a bound over time" in totals["epsilon_sum_meaning"]
+    assert "not a bound for two states of one step" in totals["epsilon_sum_meaning"]
     assert "Theorem 7.2" in totals["cost_sum_meaning"]
     assert totals["cost_unbounded_because"] is None
     batch = Batch(chain(), POLICY, SPACE, "1", bits=dphmm.ReplayBits(0))

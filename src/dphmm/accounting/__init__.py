@@ -1,7 +1,8 @@
 """What has been spent, by which theorem, and the ledger that remembers it.
 
 Describe what happened: ReleaseEvent, SkipEvent, ComposedEvents.
-Add it up: theorem_5_3, theorem_6_3, theorem_7_1, theorem_7_2, each a Guarantee; summarise, summarise_ledger.
+Add it up: theorem_5_3, theorem_6_3, theorem_7_1, theorem_7_2, neighbouring_paths, each a Guarantee; summarise,
+summarise_ledger.
 What a whole sequence says about one step: temporal_leakage, temporal_allocation; about a policy edge:
 policy_leakage, policy_allocation.
 Remember it: MemoryLedger here, ``dphmm.open_ledger`` for a file; both are a Ledger of Transactions.
@@ -10,6 +11,7 @@ Remember it: MemoryLedger here, ``dphmm.open_ledger`` for a file; both are a Led
 from dphmm.accounting.composition import (
     Guarantee,
     SeveralQueries,
+    neighbouring_paths,
     theorem_5_3,
     theorem_6_3,
     theorem_7_1,
@@ -61,6 +63,7 @@ __all__ = [
     "Transaction",
     "learned",
     "losses_per_step",
+    "neighbouring_paths",
     "policy_allocation",
     "policy_leakage",
     "replay",

@@ -4,7 +4,7 @@ The corrected theorems and their proofs are in docs/theory.md 7; "errata n" is a
 total is a ``Guarantee``: a value that says which statement it is. A value of infinity means that the statement holds
 with no bound; a total is never printed without its statement.
 
-Proof: docs/proofs/composition.md.
+Proofs: docs/proofs/composition.md, docs/proofs/paths.md.
 """
 
 from __future__ import annotations
@@ -116,13 +116,32 @@ def theorem_7_1(
 def theorem_7_2(costs: Iterable[Loss]) -> Guarantee:
     """A sequence of releases: the loss of any two histories of possible states, the sum of the costs.
 
-    Theorem 7.2 of the DPHMM paper; infinite if any cost is (errata 19). The sum of the epsilons is *not* a
-    bound over time: two states of a policy edge are reached through different pasts.
+    Theorem 7.2 of the DPHMM paper; infinite if any cost is (errata 19). The sum of the epsilons bounds less:
+    see :func:`neighbouring_paths`.
     """
     return Guarantee(
         _sum(costs, "costs"),
         "bounds the loss of any two histories of possible states over the whole sequence",
         "DPHMM 2016, Theorem 7.2; errata 19",
+    )
+
+
+def neighbouring_paths(epsilons: Iterable[Loss]) -> Guarantee:
+    """A sequence of releases: the loss of any two neighbouring paths, the sum of the epsilons.
+
+    Two paths are neighbouring if at every step their states are equal or joined by a policy edge, and possible.
+    It is no bound for two *states* of one step: their pasts may be joined by no edge (docs/theory.md 1).
+    This is adaptive composition (Guerra-Balboa et al., CSF 2024) for the neighbours of d_inf-privacy of traces
+    (Chatzikokolakis, Palamidessi and Stronati, PETS 2014), with policy edges as the distance.
+
+    >>> neighbouring_paths([Fraction(1, 2)] * 6).value
+    Fraction(3, 1)
+    """
+    return Guarantee(
+        _sum(epsilons, "epsilons"),
+        "the sum of the per-step epsilons: bounds the loss of two paths whose states are equal or joined by a policy "
+        "edge at every step, and possible; not a bound for two states of one step",
+        "docs/proofs/paths.md",
     )
 
 

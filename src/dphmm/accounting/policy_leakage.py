@@ -1,9 +1,9 @@
 """Policy leakage: what the two ends of a policy edge lose over a whole sequence of releases.
 
-The sum of epsilons is no bound over time, and the sum of costs is one for any two histories: far too much for an edge.
-Between them: c_t(i, j) of the step itself, F_t of what comes later, B_t of what was before, each from small programs
-over the states that i and j can come from or go to. Everything is an upper bound; `PolicyLeakage.exact` says whether
-every program was solved.
+The sum of epsilons bounds the loss of two neighbouring paths, but not that of two states of one step. The sum of costs
+bounds the loss of any two histories, which is far too much for an edge. Between them: c_t(i, j) of the step itself, F_t
+of what comes later, B_t of what was before, each from small programs over the states that i and j can come from or go
+to. Everything is an upper bound; `PolicyLeakage.exact` says whether every program was solved.
 
 Proof: docs/proofs/policy-leakage.md.
 """

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dphmm.accounting.budget import EMPTY, Account
-from dphmm.accounting.composition import Guarantee, theorem_7_2
+from dphmm.accounting.composition import Guarantee, neighbouring_paths, theorem_7_2
 from dphmm.accounting.event import ReleaseEvent, event_of
 from dphmm.accounting.ledger import Entry, Ledger, SessionHeader
 
-EPSILON_STATEMENT = "the sum of the per-step epsilons; not a bound over time"
+EPSILON_STATEMENT = neighbouring_paths([]).statement
 COST_STATEMENT = (
     "Theorem 7.2: bounds the loss of any two histories of possible states; the sum of the costs, "
     "each rounded up to 1e-9"
@@ -104,9 +104,8 @@ class _Tally:
 
 
 def _guarantees(account: Account) -> tuple[Guarantee, Guarantee]:
-    epsilon = Guarantee(account.epsilon, EPSILON_STATEMENT, "DPHMM 2016, Definition 4.4")
     theorem = theorem_7_2([account.spent.cost])
-    return epsilon, Guarantee(theorem.value, COST_STATEMENT, theorem.citation)
+    return neighbouring_paths([account.epsilon]), Guarantee(theorem.value, COST_STATEMENT, theorem.citation)
 
 
 def _subject(subject: str, tallies: list[tuple[str, _Tally]]) -> SubjectSummary:

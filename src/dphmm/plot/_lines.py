@@ -53,8 +53,8 @@ def error_over_time(
 def spent(released: Any, *, user: str | None = None, ax: Axes | None = None) -> Axes:
     """The sums of costs and of epsilons over one subject's steps; ``user`` is the first row's by default.
 
-    The sum of costs bounds the loss over time (Theorem 7.2); the sum of epsilons is no bound. A cost without bound ends
-    its line.
+    The sum of costs bounds the loss of any two histories (Theorem 7.2), the sum of epsilons that of two neighbouring
+    paths (docs/proofs/paths.md). The line of the costs ends at a cost without bound.
     """
     columns = Columns.of(released, user if user is not None else Columns.of(released, None).first_user)
     ax = plain(axes(ax))
@@ -66,7 +66,7 @@ def spent(released: Any, *, user: str | None = None, ax: Axes | None = None) -> 
         np.cumsum(columns.numbers("epsilon")),
         color=BLUE,
         linestyle="--",
-        label="sum of epsilons: no bound",
+        label="sum of epsilons: neighbouring paths",
     )
     ax.set(xlabel="time step", ylabel="spent", title="What was spent")
     ax.set_ylim(bottom=0)

@@ -1,0 +1,129 @@
+"""paths.md by enumeration: all pairs of paths of small worlds, with plans that depend on earlier answers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import dphmm
+from dphmm.session.options import Options
+from dphmm.session.planner import Planner
+
+STEPS = 3
+#: Wide enough for the largest ratios, which answers next to and beyond the states have.
+WINDOW = range(-4, 12)
+LADDER = (Fraction(1, 2), Fraction(1), Fraction(2))
+
+
+class World:
+    """A policy of edges on a line of states, and a public schedule: what is planned after which answers."""
+
+    def __init__(self, seed, *, mechanism="discrete-knorm", flat="thicken", sets=False):
+        random = np.random.default_rng(seed)
+        self.n = int(random.integers(3, 5))
+        answers = random.permutation(8)[: self.n].reshape(-1, 1)
+        pairs = [(i, j) for i in range(self.n) for j in range(i)]
+        chosen = random.random(len(pairs)) < 0.5
+        self.edges = {frozenset(pair) for pair, kept in zip(pairs, chosen, strict=True) if kept}
+        policy = dphmm.policy.from_edges([tuple(edge) for edge in self.edges], self.n)
+        space = dphmm.StateSpace(answers)
+        self.planners = [
+            Planner(policy, space, Options.checked(epsilon, dimension=1, mechanism=mechanism, flat=flat))
+            for epsilon in LADDER
+        ]
+        masks = [mask for mask in product([False, True], repeat=self.n) if any(mask)]
+        self.sets = [np.array(mask) for mask in masks] if sets else [np.ones(self.n, dtype=bool)]
+        self.seed = seed
+        self.made = {}
+
+    def plan(self, earlier):
+        """The plan after these answers: of a public choice of epsilon and plan set that changes with every answer."""
+        if earlier not in self.made:
+            choice = np.random.default_rng([self.seed, *(z + 100 for z in earlier)])
+            planner = self.planners[choice.integers(len(LADDER))]
+            everything = np.ones(self.n, dtype=bool)
+            self.made[earlier] = planner.plan(everything, self.sets[choice.integers(len(self.sets))])
+        return self.made[earlier]
+
+    def outcomes(self):
+        """(plans, log-likelihoods (T, N)) of every outcome in the window."""
+        for z in product(WINDOW, repeat=STEPS):
+            plans = [self.plan(z[:t]) for t in range(STEPS)]
+            yield plans, np.array([plan.log_likelihood(np.array([z[t]])) for t, plan in enumerate(plans)])
+
+    def neighbours(self, one, other):
+        return all(a == b or frozenset((a, b)) in self.edges for a, b in zip(one, other, strict=True))
+
+    def pairs(self, neighbouring):
+        paths = list(product(range(self.n), repeat=STEPS))
+        found = [(a, b) for a in paths for b in paths if a < b and self.neighbours(a, b) == neighbouring]
+        return np.array(found, dtype=np.int64).reshape(-1, 2, STEPS)
+
+
+def worst_excess(world, neighbouring=True):
+    """The largest loss of two paths minus the sum of the epsilons, over all outcomes and pairs of paths."""
+    pairs = world.pairs(neighbouring)
+    if not len(pairs):
+        return -np.inf
+    steps = np.arange(STEPS)
+    worst = -np.inf
+    for plans, likelihood in world.outcomes():
+        first, second = likelihood[steps, pairs[:, 0]], likelihood[steps, pairs[:, 1]]
+        # An answer that neither state can give (a public constant has one answer) is no outcome of these two paths.
+        lost = np.abs(np.subtract(first, second, where=first != second, out=np.zeros_like(first)).sum(axis=1))
+        worst = max(worst, lost.max() - float(sum(plan.promised for plan in plans)))
+    return worst
+
+
+@pytest.mark.parametrize("mechanism", ["discrete-knorm", "staircase", "auto"])
+@pytest.mark.parametrize("sets", [False, True], ids=["support", "smaller plan sets"])
+def test_neighbouring_paths_lose_at_most_the_sum(mechanism, sets):
+    excess = [worst_excess(World(seed, mechanism=mechanism, sets=sets)) for seed in range(2)]
+    assert max(excess) <= 1e-9
+    assert max(excess) > -np.inf
+
+
+def line():
+    """Four states 0, 1, 2, 3, joined to the next."""
+    world = World(0)
+    world.n = 4
+    world.edges = {frozenset((i, i + 1)) for i in range(3)}
+    policy = dphmm.policy.from_edges([tuple(edge) for edge in world.edges], 4)
+    space = dphmm.StateSpace(np.arange(4).reshape(-1, 1))
+    world.planners = [
+        Planner(policy, space, Options.checked(e, dimension=1, mechanism="discrete-knorm")) for e in LADDER
+    ]
+    world.sets = [np.ones(4, dtype=bool)]
+    return world
+
+
+def test_the_sum_is_reached():
+    assert worst_excess(line()) == pytest.approx(0, abs=1e-9)
+
+
+def test_other_paths_lose_more():
+    """Two paths that a step leaves further apart than an edge lose more: up to three times the sum on this line."""
+    assert worst_excess(line(), neighbouring=False) > 2
+
+
+def test_a_schedule_that_looks_at_the_state_is_caught():
+    """The same comparison finds the loss of a step whose epsilon depends on the true state."""
+    world = line()
+    everything = np.ones(4, dtype=bool)
+    wide = np.arange(-80, 80)
+    laws = []
+    for state, planner in ((0, world.planners[0]), (1, world.planners[2])):
+        plan = planner.plan(everything, everything)
+        logs = np.array([plan.log_likelihood(np.array([z]))[state] for z in wide])
+        laws.append(logs - logsumexp(logs))
+    assert np.abs(laws[0] - laws[1]).max() > float(max(LADDER)) + 1
+
+
+def test_totals_say_which_statement_they_are():
+    total = dphmm.accounting.neighbouring_paths([Fraction(1, 10)] * 3)
+    assert total.value == Fraction(3, 10)
+    assert "at every step" in total.statement and "not a bound for two states of one step" in total.statement
