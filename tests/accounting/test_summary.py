@@ -58,7 +58,7 @@ def test_a_summary_says_what_its_totals_mean() -> None:
     (query,) = subject.queries
     assert (query.releases, query.skips, query.constants, query.insecure) == (3, 1, 1, 1)
     assert query.epsilon.value == Fraction(3, 2)
-    assert query.epsilon.statement .endswith("not a bound for two states of one step")
+    assert query.epsilon.statement.endswith("not a bound for two states of one step")
     assert query.cost.value == Fraction(2 * 666_666_667, 10**9)
     assert query.cost.statement.startswith("Theorem 7.2: bounds the loss of any two histories")
     assert query.reason is None
