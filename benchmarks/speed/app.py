@@ -18,7 +18,7 @@ def main() -> None:
     """Measure; progress is on standard error, the table on standard output."""
     given = _arguments()
     about = described()
-    figures = measured(given.only, Effort(given.quick))
+    figures = measured(given.only, Effort(given.quick, given.diffprivlib_python))
     about["load_after"] = load()
     print(f"{'Quick run. ' if given.quick else ''}{sentence(about)}\n\n{table(figures)}")
     if given.json is not None:
@@ -43,6 +43,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="fewer repeats and smaller sizes: a minute or two")
     parser.add_argument("--only", default=list(CASES), type=_names, help=f"by commas: {', '.join(CASES)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument(
+        "--diffprivlib-python", metavar="PYTHON", help="a Python of another environment with diffprivlib"
+    )
     return parser.parse_args()
 
 

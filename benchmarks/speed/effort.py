@@ -1,4 +1,4 @@
-"""How much is measured: everything, or what a minute allows."""
+"""How much is measured: everything, or what a minute allows; and what is measured in another environment."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Effort:
     quick: bool = False
+    #: A Python that has diffprivlib, which does not work beside today's scikit-learn; None: this one.
+    diffprivlib_python: str | None = None
 
     def pick(self, quick: T, full: T) -> T:
         """One of two amounts."""

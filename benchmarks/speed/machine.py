@@ -7,9 +7,9 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-#: More than our one thread, and a little: somebody else was computing.
+#: More than one thread, and a little: somebody else was computing.
 BUSY = 1.5
-PACKAGES = ("dphmm", "numpy", "scipy", "numba", "pandas", "cryptography", "hmmlearn")
+PACKAGES = ("dphmm", "numpy", "scipy", "numba", "pandas", "cryptography", "hmmlearn", "dynamax", "opendp", "qif")
 
 
 def described() -> dict[str, Any]:
@@ -21,7 +21,7 @@ def described() -> dict[str, Any]:
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "load_before": load(),
         "python": platform.python_version(),
-        "threads": 1,
+        "threads_of_numerical_libraries": 1,
         **{name: installed(name) for name in PACKAGES},
     }
 
@@ -44,8 +44,9 @@ def sentence(about: dict[str, Any]) -> str:
     busy = max(about["load_before"], about["load_after"]) > BUSY
     packages = ", ".join(f"{name} {about[name]}" for name in PACKAGES)
     return (
-        f"{about['cores']} cores ({about['machine']}), {about['memory_gib']} GiB, {about['system']}, one thread used, "
-        f"load {about['load_before']} before and {about['load_after']} after; Python {about['python']}, {packages}"
+        f"{about['cores']} cores ({about['machine']}), {about['memory_gib']} GiB, {about['system']}; numerical "
+        f"libraries on one thread, beliefs of batches (`many`) on all cores; load {about['load_before']} before and "
+        f"{about['load_after']} after; Python {about['python']}, {packages}"
         + (
             "\n\n**The machine was busy with other work: times are too long, and ratios not to be relied on.**"
             if busy

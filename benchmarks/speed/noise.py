@@ -2,13 +2,17 @@
 
 Equal work is the same law, one value for each value that goes in, called the same way. What differs is said beside the
 figure: OpenDP and this library draw exactly from secure bits, diffprivlib rounds a float made of secure bits, and qif
-draws from a seedable generator that is not meant to be secure.
+draws from a seedable generator that is not meant to be secure. diffprivlib needs an older scikit-learn, so it may be
+measured by a child process of another environment (`diffprivlib_child`), in the same run.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import dphmm
@@ -48,6 +52,9 @@ def figures(effort: Effort) -> Iterator[Figure]:
 
 
 def _against(law: str, rates: dict[str, Spread], package: str, library: Any, effort: Effort) -> Iterator[Figure]:
+    if package == "diffprivlib" and effort.diffprivlib_python is not None:
+        yield from _in_another_environment(law, rates, effort.diffprivlib_python, effort)
+        return
     version = installed(package)
     if version is None:
         yield Figure("noise", f"{law}: {package}", None, "", None, "not installed")
@@ -62,6 +69,17 @@ def _against(law: str, rates: dict[str, Spread], package: str, library: Any, eff
         yield Figure("noise", f"{law}, {one.call}: {package} {version}", theirs, "/s", None, one.about)
         # A rate over a rate: how many of ours in the time of one of theirs.
         yield Figure("noise", f"{law}, {one.call}: dphmm against {package}", rates[one.call].times(theirs), "×")
+
+
+def _in_another_environment(law: str, rates: dict[str, Spread], python: str, effort: Effort) -> Iterator[Figure]:
+    child = Path(__file__).with_name("diffprivlib_child.py")
+    arguments = [python, str(child), str(effort.pick(1000, 5000)), str(effort.pick(3, 7))]
+    told = json.loads(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
+    theirs = Spread.of(told["seconds"]).per_second(told["count"])
+    name = f"diffprivlib {told['version']}"
+    about = f"secure bits, rounded floats; Python {told['python']} of its own"
+    yield Figure("noise", f"{law}, {ONE_A_CALL}: {name}", theirs, "/s", None, about)
+    yield Figure("noise", f"{law}, {ONE_A_CALL}: dphmm against diffprivlib", rates[ONE_A_CALL].times(theirs), "×")
 
 
 def _rate(draw: Draw, call: str, effort: Effort) -> Spread:

@@ -41,10 +41,18 @@ def timed(
     call: Callable[..., Any], repeats: int, *, warmups: int = 1, prepare: Callable[[], Any] | None = None
 ) -> Spread:
     """Time ``call(prepare())``, or ``call()``; preparing is not timed and is done anew for every repeat."""
-    taken = []
+    return wall_and_cpu(call, repeats, warmups=warmups, prepare=prepare)[0]
+
+
+def wall_and_cpu(
+    call: Callable[..., Any], repeats: int, *, warmups: int = 1, prepare: Callable[[], Any] | None = None
+) -> tuple[Spread, Spread]:
+    """The same, and the processor time of all threads beside it."""
+    wall, cpu = [], []
     for _ in range(warmups + repeats):
         arguments = () if prepare is None else (prepare(),)
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), time.process_time()
         call(*arguments)
-        taken.append(time.perf_counter() - began)
-    return Spread.of(taken[warmups:])
+        wall.append(time.perf_counter() - began)
+        cpu.append(time.process_time() - spent)
+    return Spread.of(wall[warmups:]), Spread.of(cpu[warmups:])

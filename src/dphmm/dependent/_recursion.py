@@ -5,6 +5,9 @@ If changing tuple j alone changes the probability of any output by at most e^{a_
 L_ij from the kernel P(D_j | D_i). On a chain these are r_i = a_i + L_F(r_{i+1}) and l_i = a_i + L_B(l_{i−1}), together
 r_i + l_i − a_i. Every number returned here is rounded so that it is not below the true one.
 
+The recursion is that of Cao, Yoshikawa, Xiao and Xiong (ICDE 2017), used as an influence curve (the term of Bai, He,
+Gu, Kifer and Maeng, arXiv 2602.02718; found independently, not compared with theirs).
+
 Proof: docs/proofs/dependent-markov.md.
 """
 

@@ -5,6 +5,8 @@ Points near the origin have weights of their own; all beyond are tied to the fir
 Weights are written relative to those of a staircase, which is one of the program's points, and points that a symmetry
 of body and costs maps onto each other are one variable. What comes out are floats: a proposal, nothing more.
 
+Linear programs for noise on the integers are Ghosh, Roughgarden and Sundararajan's (STOC 2009).
+
 Proof: docs/proofs/optimal-additive.md.
 """
 

@@ -1,6 +1,7 @@
 """What the two mechanisms on lattice bodies share, and the graded one of them (docs/theory.md 5).
 
-A noise v has a probability that depends on N(v) = ‖v‖_K alone, N(v) rational. Sampling is exact (ADR 0002).
+A noise v has a probability that depends on N(v) = ‖v‖_K alone, N(v) rational. The K-norm mechanism is Hardt and
+Talwar's (STOC 2010). Sampling is exact (ADR 0002), with the primitives of Canonne, Kamath and Steinke (NeurIPS 2020).
 
 Proof: docs/proofs/discrete-knorm.md.
 """

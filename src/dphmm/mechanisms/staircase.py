@@ -1,5 +1,7 @@
-"""The staircase mechanism on a lattice: constant on shells of the hull (docs/theory.md 5; Geng and
-Viswanath in 1-D).
+"""The staircase mechanism on a lattice: constant on shells of the hull (docs/theory.md 5).
+
+It is the lattice version of the general staircase mechanism of Kulesza, Suresh and Wang (AISTATS 2025); in one
+dimension it is Geng and Viswanath's. On the lattice its optimality is not proved.
 
 Proof: docs/proofs/staircase.md.
 """

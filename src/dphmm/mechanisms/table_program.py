@@ -6,6 +6,9 @@ made of them, is one of these; so none that keeps ε, followed by any choice of 
 Motions of the lattice that leave answers, prior, costs and policy as they are tie unknowns together: the mean of an
 optimum over them is an optimum. What comes out are floats: a proposal, nothing more.
 
+This is the linear program of Bordenabe, Chatzikokolakis and Palamidessi (CCS 2014) with the edges of a policy instead
+of all pairs of places.
+
 Proof: docs/proofs/optimal-table.md.
 """
 
