@@ -224,7 +224,7 @@ def test_sources_without_geolife_are_refused(tmp_path):
     ]:
         with pytest.raises(InvalidInput, match=words):
             IMPORTERS["geolife"](source)
-    with pytest.raises(InvalidInput, match="UTF-8"):
+    with pytest.raises(InvalidInput, match="0 rows that can be read of 1"):
         IMPORTERS["geolife"](
             write_folder(
                 tmp_path / "b",
@@ -261,7 +261,7 @@ def test_bad_gowalla_files_are_refused(tmp_path, monkeypatch):
     for data, words in [
         (b"", "empty"),
         (b"a\tb\n", "empty|0 rows"),
-        (b"\xff\xfe\t\t\t\t\n", "UTF-8"),
+        (b"\xff\xfe\t\t\t\t\n", "1 missing_user"),
         (b"a\tnever\t1\t1\t1\n", "0 rows"),
     ]:
         (tmp_path / "x.txt").write_bytes(data)
@@ -316,7 +316,14 @@ def test_seq_files_are_read_with_their_categories(tmp_path, packed):
 
 def test_seq_files_without_names_use_the_numbers(tmp_path):
     (tmp_path / "x.seq").write_bytes(b"1 12\n7\n")
-    assert IMPORTERS["sequences"](tmp_path / "x.seq").trajectories.state.tolist() == ["1", "12", "7"]
+    rows = IMPORTERS["sequences"](tmp_path / "x.seq", names=False).trajectories
+    assert rows.state.tolist() == ["1", "12", "7"]
+    # Whether there are names is said, not guessed from what may be somebody's sequence.
+    with pytest.raises(InvalidInput, match="names=False"):
+        IMPORTERS["sequences"](tmp_path / "x.seq")
+    (tmp_path / "x.csv").write_text("a,b\nx,y\n")
+    with pytest.raises(InvalidInput, match="names: got False"):
+        IMPORTERS["sequences"](tmp_path / "x.csv", columns="a:b", names=False)
 
 
 @pytest.mark.parametrize(
