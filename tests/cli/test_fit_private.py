@@ -7,6 +7,7 @@ command does not pass on, a seed that is not called what it is, an empty table t
 from __future__ import annotations
 
 import json
+import stat
 import zipfile
 
 import numpy as np
@@ -247,11 +248,22 @@ def _nothing_of(folder, result):
     return (result.stdout + result.stderr + provenance).replace(str(folder), "")
 
 
-def test_an_error_in_the_table_repeats_nothing(tmp_path, run, by_name):
-    (tmp_path / "x.csv").write_text("user,state\nCANARY_user,alpha,8675309\n")
-    result = run("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *by_name, code=2)
-    assert not any(canary in result.stderr for canary in CANARIES)
-    assert "line 2" in result.stderr
+def test_a_row_that_is_none_is_listed_for_the_owner_alone(tmp_path, run, by_name, rows_of):
+    (tmp_path / "x.csv").write_text("user,state\nCANARY_user,alpha,8675309\na,alpha\n,CANARY_state\n")
+    result = run("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *by_name)
+    _nothing_of(tmp_path, result)
+    assert "line 2" not in result.stderr and "m.npz.rejected.csv" in result.stderr
+    listed = tmp_path / "m.npz.rejected.csv"
+    assert rows_of(listed) == [{"line": "2", "reason": "ragged_row"}, {"line": "4", "reason": "missing_user"}]
+    assert stat.S_IMODE(listed.stat().st_mode) == 0o600
+    # The list is there where nothing is on it, so that its being there says nothing.
+    (tmp_path / "x.csv").write_text("user,state\na,alpha\n")
+    assert run("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *by_name, "--force").stderr == result.stderr
+    assert rows_of(listed) == [] and stat.S_IMODE(listed.stat().st_mode) == 0o600
+    listed.write_text("mine")
+    (tmp_path / "m.npz").unlink()
+    assert "--force" in run("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *by_name, code=2).stderr
+    assert listed.read_text() == "mine"
 
 
 @pytest.fixture(scope="module")

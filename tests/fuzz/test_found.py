@@ -98,7 +98,6 @@ FOUND = {
     "a column of Parquet whose name is not UTF-8": ("trajectories parquet", name_not_utf8),
     "a number beyond all floats": ("answers", always(b"state,x\nalpha,1e999\n")),
     "a name of 5,000 characters": ("answers", always(b"state,x\n" + b"a" * 5000 + b",y\n")),
-    "a ragged row that is not UTF-8": ("gowalla", always(_GOWALLA + b"1\t\xff\xfe\n")),
     "a ragged row of a trip that is not UTF-8": (
         "geolife zip",
         always(zipped({PLT: b"\n" * 6 + b"1,\xff\xfe\n1,2\n"})),
@@ -110,6 +109,11 @@ FOUND = {
 def test_what_was_found_is_refused(name, tmp_path):
     reader, make = FOUND[name]
     assert read_bytes(READERS[reader], make(tmp_path)) is False
+
+
+def test_a_row_that_is_not_text_spoils_no_other_row():
+    assert read_bytes(READERS["gowalla"], _GOWALLA + b"1\t\xff\xfe\n") is True
+    assert read_bytes(READERS["trajectories csv"], b"user,step,state\nv,+1,a\nw,2\n\xff,\xfe,b\n") is True
 
 
 def test_columns_whose_names_look_like_formulas_are_found_by_their_names():

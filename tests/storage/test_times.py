@@ -23,7 +23,6 @@ def read(*written, **options):
     """Microseconds, and the reason of each cell that has none."""
     reader = Times("t", **options)
     micros, marks = reader.add(pa.chunked_array([pa.array(written, pa.string())]))
-    reader.finish()
     return micros, [next((reason for reason, bad in marks.items() if bad[i]), "") for i in range(len(written))]
 
 
@@ -33,14 +32,46 @@ def test_one_time_without_a_zone_among_others_is_set_aside():
     assert micros[1:].tolist() == [0, 0]
 
 
-def test_a_column_is_judged_over_all_its_parts():
-    reader = Times("t")
-    naive, zoned = (pa.chunked_array([pa.array([text])]) for text in ("2024-05-06T08:00:00", ZONED))
-    reader.add(naive)
-    with pytest.raises(InvalidInput, match="t: got times without a zone"):
-        reader.finish()
-    reader.add(zoned)
-    reader.finish()
+#: Every kind of cell: several zones, none, digits that are cut off, no such moment, clocks that were changed, no time.
+CELLS = (
+    ZONED, "2024-05-06 08:00+02", "2024-05-06T08:00:00.25-0330", "2024-05-06T08:00:00.123456789Z",
+    "2024-05-06T08:00:00", "2024-05-06 08:00:00.1234567", "2024-03-31T02:30:00", "2024-10-27T02:30",
+    "2024-02-30T00:00:00Z", "2023-02-29T00:00:00", "2024-02-29T00:00:00Z", "1900-02-29T00:00Z", "2000-02-29T00:00Z",
+    "2016-12-31T23:59:60Z", "2024-05-06T24:00:00Z", "2024-05-06T08:00:00+24:00", "0001-01-01T00:00:00Z",
+    "9999-12-31T23:59:59Z", "2262-01-01T00:00:00Z", "1677-12-31T23:59:59Z", "1715000000", "06/05/2024 08:00", "never",
+    "", None,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{}, {"assume_utc": True}, {"timezone": "Europe/Berlin"}])
+def test_no_cell_decides_how_another_one_is_read(options):
+    """One person's odd time would else decide for everybody, as it did where a whole column had no zone."""
+
+    def alone(cell):
+        micros, (why,) = read(cell, **options)
+        return int(micros[0]), why
+
+    expected = [alone(cell) for cell in CELLS]
+    assert {"", "invalid_time"} < {why for _, why in expected} | {"assumed"}
+    for a, first in zip(CELLS, expected, strict=True):
+        for b, second in zip(CELLS, expected, strict=True):
+            micros, why = read(a, b, a, **options)
+            assert list(zip(micros.tolist(), why, strict=True)) == [first, second, first]
+
+
+def test_moments_that_are_read_are_those_of_the_calendar():
+    days = [
+        f"{year}-{month:02d}-{day:02d}" for year in (1900, 2000, 2023, 2024) for month in range(14) for day in range(33)
+    ]
+
+    def exists(day):
+        try:
+            return bool(dt.date.fromisoformat(day))
+        except ValueError:
+            return False
+
+    _, why = read(*(f"{day}T00:00Z" for day in days))
+    assert [reason == "" for reason in why] == [exists(day) for day in days]
 
 
 def test_zones_that_are_written_win_over_the_one_assumed():

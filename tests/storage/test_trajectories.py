@@ -25,7 +25,6 @@ CANARY = "CANARY_7f3a"
 def times(column, *zone):
     reader = Times("t", *zone)
     values, marks = reader.add(column)
-    reader.finish()
     return values, marks["invalid_time"]
 
 
@@ -133,10 +132,15 @@ def test_times_that_cannot_be_read_are_marked(written):
     assert bad.tolist() == [False, True, False] and values[2] - values[0] == 500_000
 
 
-def test_times_without_a_zone_are_refused_as_a_column():
+def test_a_table_of_times_without_a_zone_is_refused(tmp_path):
+    rows = f"user,t,lat,lon\na,2008-10-23T02:53:04,{CANARY},2\na,2008-10-23T02:53:04,1,2\na,yesterday,1,2\n"
     with pytest.raises(InvalidInput, match=r"t: got times without a zone.*timezone") as refused:
-        text_times("2008-10-23T02:53:04", "yesterday", None)
-    assert "2008-10-23T02:53:04;" not in str(refused.value)
+        csv(tmp_path, rows)
+    assert CANARY not in str(refused.value)
+    # Somebody else's zone changes nothing of these rows.
+    loaded = csv(tmp_path, rows + "b,2008-10-23T02:53:04Z,1,2\n")
+    assert loaded.trajectories.users == ("b",)
+    assert loaded.dropped == {"time_without_zone": 2, "invalid_time": 1}
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -274,8 +278,41 @@ def test_a_state_column_makes_places_unnecessary(tmp_path):
 
 
 def test_trips_that_are_numbers_stay_and_others_are_numbered(tmp_path):
-    assert csv(tmp_path, "user,state,trip\na,x,7\na,x,3\n").trajectories.trip.tolist() == [7, 3]
-    assert csv(tmp_path, "user,state,trip\na,x,7\na,x,07\na,x,\n").trajectories.trip.tolist() == [0, 1, -1]
+    def trips(*rows):
+        return csv(tmp_path, "user,state,trip\n" + "\n".join(rows)).trajectories.trip.tolist()
+
+    assert trips("a,x,7", "a,x,3", "a,x,-1", "a,x,") == [7, 3, -1, -1]
+    assert trips("a,x,7", "a,x,07", "a,x,") == [0, 1, -1]
+    # Within each user: b's names are b's alone.
+    assert trips("a,x,7", "b,x,out", "a,x,3", "b,x,back", "b,x,out", "c,x,9", "c,x,x", "c,x,9") == [
+        7, 0, 3, 1, 0, 0, 1, 0,
+    ]  # fmt: skip
+    # A row that is set aside has no part in it.
+    assert trips("a,,out", "a,x,back") == [0]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_trips_and_their_order_are_those_of_a_loop_over_each_user(tmp_path, seed):
+    """Brute force: each user's rows by trip, then by order, then as they stand; the rank is the step."""
+    rng = np.random.default_rng(seed)
+    labels = [["3", "1", "2"], ["out", "3", "back", ""]]
+    rows = [
+        (f"u{(who := rng.integers(0, 3))}", str(rng.choice(labels[who % 2])), int(rng.integers(0, 3)))
+        for _ in range(12)
+    ]
+    text = "user,trip,k,state\n" + "".join(f"{user},{trip},{k},s{i}\n" for i, (user, trip, k) in enumerate(rows))
+    found = csv(tmp_path, text, order_column="k").trajectories
+    expected = {}
+    for user in {user for user, _, _ in rows}:
+        mine = [(trip, k, i) for i, (who, trip, k) in enumerate(rows) if who == user]
+        names = list(dict.fromkeys(trip for trip, _, _ in mine if trip))
+        plain = all(name.isdigit() for name in names)
+        number = {"": -1} | {name: int(name) if plain else names.index(name) for name in names}
+        ordered = sorted(mine, key=lambda row, number=number: (number[row[0]], row[1]))
+        expected |= {f"s{i}": (user, step, number[trip]) for step, (trip, _, i) in enumerate(ordered)}
+    columns = (found.state, found.user, found.step, found.trip)
+    got = {state: (found.users[u], int(step), int(trip)) for state, u, step, trip in zip(*columns, strict=True)}
+    assert got == expected
 
 
 def test_whole_floats_and_integers_are_one_kind_of_user(tmp_path):

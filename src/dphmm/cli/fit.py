@@ -50,6 +50,10 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
     check_together(given)
     path = checked_input(trajectories, "TRAJ")
     new_output(output, [path], force)
+    if given["epsilon"] is not None:
+        from dphmm.cli.set_aside import rejected_path
+
+        new_output(rejected_path(output), [path], force)
     job = {**given, "output": output, "as_json": as_json}
     if given["states"] is not None:
         from dphmm.cli.fit_hidden import fit_hidden
@@ -75,7 +79,7 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     check_states(given)
     choices = {**times(given), **_counting(given)}
     with console.progress("fit") as progress, steady(path) as sha256:
-        loaded = load_trajectories(path, state_column=given["state_column"])
+        loaded = load_trajectories(path, state_column=given["state_column"], bins=choices["step"])
         rows = loaded.trajectories
         check_times(given["step"], rows.time is not None, column_names(path))
         if progress is not None:

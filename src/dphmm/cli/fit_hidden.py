@@ -55,7 +55,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
     timing = times(given)
     with console.progress("fit") as progress, steady(path) as sha256:
-        loaded = load_trajectories(path, state_column=given["symbols"])
+        loaded = load_trajectories(path, state_column=given["symbols"], bins=timing["step"])
         rows = loaded.trajectories
         check_times(given["step"], rows.time is not None, column_names(path))
         if progress is not None:
@@ -98,8 +98,17 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.accounting.learning import LearningEvent
-    from dphmm.cli.fit_private import LEFT_OUT, LEFT_OUT_PLAINLY, caps_of, promised, records_of, warn_replayable
+    from dphmm.cli.fit_private import (
+        LEFT_OUT,
+        LEFT_OUT_PLAINLY,
+        caps_of,
+        left_out,
+        promised,
+        records_of,
+        warn_replayable,
+    )
     from dphmm.cli.fit_times import times, warn_of_order
+    from dphmm.cli.set_aside import list_rejected
     from dphmm.storage.hidden_models import learning_of, save_hidden_model
 
     symbols, timing = _public_symbols(given), times(given)
@@ -110,7 +119,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         # One symbol alone is part of no word.
         shortest = 2 if method == "ngrams" else 1
         sought = {**given, "max_speed": None, "state_column": given["symbols"]}
-        records = records_of(path, sought, symbols, timing, given["symbols"], shortest)
+        records, rejected = records_of(path, sought, symbols, timing, given["symbols"], shortest)
         if progress is not None:
             progress(1, 2)
         with warnings.catch_warnings(record=True) as warned:
@@ -120,9 +129,10 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         choices = _choices(event, noise, method)
         origin = {"method": method, "source": path.name, "step": timing["step"], **choices}
         save_hidden_model(hmm, given["output"], symbols=symbols.names, provenance=origin)
-    left_out = LEFT_OUT if isinstance(event, LearningEvent) else LEFT_OUT_PLAINLY
+    list_rejected(given["output"], rejected, path)
+    aside = left_out(LEFT_OUT if isinstance(event, LearningEvent) else LEFT_OUT_PLAINLY, given["output"])
     if given["as_json"]:
-        print_json({**_document(hmm, given, method, left_out), **choices})
+        print_json({**_document(hmm, given, method, aside), **choices})
     said = [("states", f"{given['states']} hidden, {symbols.n_states} public symbols"), ("method", method)]
     console.say([*said, *(promised(event, choices) if isinstance(event, LearningEvent) else [])])
     if isinstance(event, LearningEvent):
@@ -131,7 +141,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
             console.warn(f"--epsilon {given['epsilon']} is the paper's figure: this method loses more, as said above")
     for told in dict.fromkeys(str(warning.message) for warning in warned):
         console.warn(told)
-    console.say([("", left_out), ("", f"written to {given['output']}")])
+    console.say([("", aside), ("", f"written to {given['output']}")])
     warn_of_order(path, console)
     return 0
 
@@ -148,7 +158,7 @@ def _choices(event: LearningEvent | NotPrivateEvent | None, noise: Mapping[str, 
     return {"order": order, "starts": noise.get("n_starts", N_STARTS)}
 
 
-def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, left_out: str) -> dict[str, Any]:
+def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, aside: str) -> dict[str, Any]:
     from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
     from dphmm.storage.hidden_models import learning_of
     from dphmm.storage.learned import learning_document, published_parts
@@ -163,7 +173,7 @@ def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, left_o
         "method": method,
         "learning": learning_document(event) if isinstance(event, LearningEvent) else None,
         "published": published_parts(event) if isinstance(event, LearningEvent) else [],
-        "left_out": left_out,
+        "left_out": aside,
         "output": given["output"],
     }
 

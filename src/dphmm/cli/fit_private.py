@@ -14,19 +14,22 @@ if TYPE_CHECKING:
     from dphmm.accounting.learning import LearningEvent
     from dphmm.markov.model import MarkovModel
     from dphmm.states.space import StateSpace
-    from dphmm.states.trajectory import Trajectories
     from dphmm.types import Bits, IntArray
 
 LEFT_OUT_PLAINLY = (
-    "rows that cannot be read, and rows in no state, are left out (dphmm import lists the unreadable ones)"
+    "rows that cannot be read, and rows in no state, are left out; the unreadable ones are listed in {}, for you alone"
 )
 LEFT_OUT = (
     "rows that cannot be read, and rows in no state, are left out: how many is not told, because that count has no "
-    "noise (dphmm import lists the unreadable ones for you)"
+    "noise; the unreadable ones, if any, are listed in {}, for you alone"
 )
 
-#: How the reader of tables refuses one without a row that it can read; the tests would notice other words.
-_NO_ROWS = ": got 0 rows that can be read of "
+
+def left_out(sentence: str, output: str) -> str:
+    """What became of rows that were not counted: the same words whatever the rows are."""
+    from dphmm.cli.set_aside import rejected_path
+
+    return sentence.format(rejected_path(output).name)
 
 
 class Records(NamedTuple):
@@ -43,6 +46,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     """Learn, write and say what was promised; returns the exit code, which depends on no row."""
     from dphmm.cli.fit_spaces import check_states, public_space
     from dphmm.cli.fit_times import times, warn_of_order
+    from dphmm.cli.set_aside import list_rejected
     from dphmm.storage.models import save_model
 
     check_states(given)
@@ -50,11 +54,12 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     with console.progress("fit") as progress:
         # A sequence of one row has no move; where it matters which row comes first it counts.
         shortest = 1 if given["initial"] == "first" else 2
-        records = records_of(path, given, space, timing, given["state_column"], shortest)
+        records, rejected = records_of(path, given, space, timing, given["state_column"], shortest)
         if progress is not None:
             progress(1, 2)
         model, event = _learned(records, space, timing["step"], noise, _mask(given, space))
         save_model(model, given["output"])
+    list_rejected(given["output"], rejected, path)
     if given["as_json"]:
         print_json(_document(model, event, given["output"]))
     _say(model, event, given, console)
@@ -83,20 +88,23 @@ def records_of(
     timing: Mapping[str, Any],
     column: str | None,
     shortest: int,
-) -> Records:
-    """The sequences of a table in the states of a public space, without those that are shorter.
+) -> tuple[Records, Any]:
+    """The sequences of a table in the states of a public space, without those that are shorter; and the rows, by number
+    and reason, that could not be read: for the data owner alone.
 
-    Rows are read, left out, cut and numbered by themselves or within one owner: nothing here looks across owners.
+    Rows are read, left out, cut and numbered by themselves or within one owner: nothing here looks across owners, and
+    no row raises. No row at all is data too.
     """
     from dphmm.cli.fit_times import check_times, speed_limit
     from dphmm.cli.wording import named
     from dphmm.markov.trajectories import state_sequences
     from dphmm.storage.inputs import steady
     from dphmm.storage.tables import column_names
+    from dphmm.storage.trajectories import load_trajectories
 
     names = column_names(path)
     with steady(path):
-        rows = _rows(path, names, column)
+        rows, rejected = load_trajectories(path, state_column=column, bins=timing["step"], may_be_empty=True)
     timed = rows.time is not None
     check_times(given["step"], timed, names)
     limit = speed_limit(given, timed, rows.lat is not None)
@@ -105,34 +113,7 @@ def records_of(
     except InvalidInput as error:
         raise named(error, {**FIELDS, "time": "--max-speed" if limit else "--gap"}) from None
     kept = [k for k, sequence in enumerate(found.sequences) if len(sequence) >= shortest]
-    return Records([found.sequences[k] for k in kept], found.owners[kept])
-
-
-def _rows(path: Path, names: list[str], column: str | None) -> Trajectories:
-    """The rows that can be read; none is data too."""
-    from dphmm.storage.trajectories import column_roles, load_trajectories
-
-    try:
-        return load_trajectories(path, state_column=column).trajectories
-    except InvalidInput as error:
-        if _NO_ROWS not in str(error):
-            raise
-        return _no_rows(column_roles(names, _given_roles(column)))
-
-
-def _given_roles(column: str | None) -> dict[str, str | None]:
-    roles = ("user", "time", "order", "trip", "state", "lat", "lon")
-    return {role: column if role == "state" else None for role in roles}
-
-
-def _no_rows(roles: Any) -> Trajectories:
-    from dphmm.states.trajectory import Trajectories
-
-    there = {"time": roles.time, "lat": roles.lat, "lon": roles.lon, "state": roles.state, "trip": roles.trip}
-    columns: dict[str, Any] = {name: [] for name, column in there.items() if column is not None}
-    if roles.step is not None or roles.time is None:
-        columns["step"] = []
-    return Trajectories.from_labels([], **columns)
+    return Records([found.sequences[k] for k in kept], found.owners[kept]), rejected
 
 
 def bits_of(seed: int | None) -> Bits | None:
@@ -209,7 +190,7 @@ def _say(model: MarkovModel, event: LearningEvent, given: Mapping[str, Any], con
     if given["state_column"] is not None and given["answers"] in (None, "ordinal"):
         console.say([("", order_words(model))])
     notes = [by_name(note, model.space) for note in model.notes if "without privacy" not in note]
-    console.say([("", line) for line in (*notes, LEFT_OUT, f"written to {given['output']}")])
+    console.say([("", line) for line in (*notes, left_out(LEFT_OUT, given["output"]), f"written to {given['output']}")])
     warn_replayable(event, console)
 
 
@@ -228,6 +209,6 @@ def _document(model: MarkovModel, event: LearningEvent, path: str) -> dict[str, 
         "moves": model.provenance["mask"],
         "learning": learning_document(event),
         "published": published_parts(event),
-        "left_out": LEFT_OUT,
+        "left_out": left_out(LEFT_OUT, path),
         "output": path,
     }

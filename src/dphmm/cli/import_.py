@@ -82,9 +82,10 @@ def csv_table(delimiter: str, **given: Any) -> int:
 @_common
 @_column_options("user")
 @click.option("--columns", metavar="A:B", help="First and last column of states, in a wide table.")
-def sequences(**given: Any) -> int:
+@click.option("--no-names", is_flag=True, help="A .seq file begins with a sequence, not with the names of categories.")
+def sequences(no_names: bool, **given: Any) -> int:
     """State sequences: MSNBC's .seq, or a wide table with one person a row and one step a column."""
-    return _run("sequences", given)
+    return _run("sequences", {**given, "names": not no_names})
 
 
 _TABS = {"tab": "\t", "\\t": "\t"}
@@ -118,7 +119,7 @@ def _run(name: str, given: dict[str, Any]) -> int:
         try:
             imported = IMPORTERS[name](source, progress=progress, **given)
         except InvalidInput as error:
-            raise named(error, {"columns": "--columns"}) from None
+            raise named(error, {"columns": "--columns", "names": "--no-names"}) from None
     save_trajectories(out, imported.trajectories, inputs=inputs)
     write_rejected(rejected_path(out), imported.rejected, source, _layout(name, given))
     report = imported.report

@@ -78,7 +78,7 @@ def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[Loaded, Trajectories,
 
     path = checked_input(given["trajectories"], "TRAJ")
     with steady(path) as sha256:
-        loaded = load_trajectories(path, state_column=given["state_column"])
+        loaded = load_trajectories(path, state_column=given["state_column"], bins=job.model.step)
         return loaded, job.rows(loaded.trajectories, column_names(path)), sha256
 
 

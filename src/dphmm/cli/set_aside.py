@@ -15,15 +15,18 @@ def rejected_path(output: str) -> Path:
     return Path(f"{output}.rejected.csv")
 
 
-def write_rejected(path: Path, rejected: Any, source: str, layout: Layout | None = None) -> None:
-    """Write (line, reason), at once or not at all, for the owner only; no file where no row was set aside.
+def write_rejected(
+    path: Path, rejected: Any, source: str, layout: Layout | None = None, *, always: bool = False
+) -> None:
+    """Write (line, reason), at once or not at all, for the owner only; no file where no row was set aside, unless
+    ``always``.
 
     The line is that of the text file ``source``, as an editor shows it; of a source without lines it is the row.
     ``layout`` says how a text that is not CSV is cut into rows.
     """
     from dphmm.storage.inputs import replacing
 
-    if not len(rejected):
+    if not len(rejected) and not always:
         # What an earlier run has left there is not about this one.
         path.unlink(missing_ok=True)
         return
@@ -32,6 +35,11 @@ def write_rejected(path: Path, rejected: Any, source: str, layout: Layout | None
         writer = csv.writer(file)
         writer.writerow((word, "reason"))
         writer.writerows(zip(numbers, rejected.column("reason").to_pylist(), strict=True))
+
+
+def list_rejected(output: str, rejected: Any, source: Path) -> None:
+    """The same file, which is also there where no row was set aside: that there is one says nothing."""
+    write_rejected(rejected_path(output), rejected, str(source), always=True)
 
 
 def _places(source: str, rows: list[int], layout: Layout | None) -> tuple[str, list[int]]:

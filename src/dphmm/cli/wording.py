@@ -23,6 +23,7 @@ _COMMANDS = {"model": "fit", "policy": "policy"}
 #: What the library says, and what a user of the command line can do.
 _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"assume_utc=True, or timezone='([^']*)'", r"dphmm import csv with --assume-utc, or with --timezone \1"),
+    (r"or names=False for", "or --no-names for"),
     (r"(?:a )?new ledger, or resume to continue", "a new ledger, or --resume to continue"),
     (r"; skip\(\) lets steps pass", ""),
     (r" written by save_(model|policy)", lambda found: f" written by dphmm {_COMMANDS[found[1]]}"),

@@ -8,7 +8,7 @@ from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS, Trajectories
-from dphmm.types import IntArray
+from dphmm.types import BoolArray, IntArray
 
 #: Nobody's rows are of 1970, but numbers that count a user's rows from 0 would be.
 _YEAR = 365 * 86_400 * MICROSECONDS
@@ -31,26 +31,47 @@ def public_times(trajectories: Trajectories, step: int | None) -> IntArray | Non
     user's rows.
     """
     if step is not None and trajectories.step is not None:
-        farthest = (2**63 - 1) // (step * MICROSECONDS)
+        farthest = _farthest(step)
         if (np.abs(trajectories.step) > farthest).any():
             came = f"a number beyond {farthest}"
             raise InvalidInput("step", came, f"numbers of time bins of {step} s since 1970, in timestamps of 64 bits")
         published = trajectories.step * step * MICROSECONDS
-        if trajectories.time is None:
-            _check_bins(published, step)
+        if trajectories.time is None and _in_1970(published).any():
+            raise no_time_bins(step, timed=False)
         return published
     return trajectories.time
 
 
-def _check_bins(published: IntArray, step: int) -> None:
-    """Steps that count a user's rows are no time bins: they would be published as times in 1970."""
-    if ((published >= 0) & (published < _YEAR)).any():
-        came = f"numbers that steps of {step} s, as the model has them, make times in 1970"
-        expected = (
-            "times (dphmm import csv with --time-column), numbers of time bins since 1970, or a model of dphmm fit "
-            "without --step"
-        )
-        raise InvalidInput("step", came, expected)
+def not_of_time_bins(steps: IntArray, times: IntArray | None, step: int) -> BoolArray:
+    """Which rows (n,) have a number of a step that is none of a time bin, each judged by itself.
+
+    It is another one than that of the row's time, or without times one that no timestamp can tell or of 1970.
+    """
+    if times is not None:
+        return np.asarray(np.floor_divide(times, step * MICROSECONDS) != steps)
+    beyond = np.abs(steps) > _farthest(step)
+    return np.asarray(beyond | _in_1970(np.where(beyond, 0, steps) * step * MICROSECONDS))
+
+
+def no_time_bins(step: int, timed: bool) -> InvalidInput:
+    """The error of steps that count something else: they would be published as times in 1970."""
+    if timed:
+        expected = f"the number of the time bin of {step} s since 1970 in every row, or no column step"
+        return InvalidInput("step", "steps that are not those of the times", expected)
+    came = f"numbers that steps of {step} s, as the model has them, make times in 1970"
+    expected = (
+        "times (dphmm import csv with --time-column), numbers of time bins since 1970, or a model of dphmm fit "
+        "without --step"
+    )
+    return InvalidInput("step", came, expected)
+
+
+def _farthest(step: int) -> int:
+    return (2**63 - 1) // (step * MICROSECONDS)
+
+
+def _in_1970(published: IntArray) -> BoolArray:
+    return np.asarray((published >= 0) & (published < _YEAR))
 
 
 def true_states(trajectories: Trajectories, space: StateSpace) -> tuple[IntArray, int]:

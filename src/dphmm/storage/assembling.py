@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from dphmm.errors import InvalidInput
 from dphmm.states.counts import Counts
+from dphmm.states.observed import no_time_bins, not_of_time_bins
 from dphmm.states.ordering import ranks
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage import columns
@@ -31,9 +33,11 @@ REASONS = (
     "invalid_order",
     "invalid_place",
     "missing_state",
+    "ragged_row",
 )
 
-_TRIP_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+# -1 is what import writes for no trip.
+_TRIP_NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,8}")
 
 
 class Loaded(NamedTuple):
@@ -72,10 +76,13 @@ class Roles:
 
 
 class Assembler:
-    """Takes parts of one table in turn; ``finish`` joins them."""
+    """Takes parts of one table in turn; ``finish`` joins them. ``bins`` as in load_trajectories."""
 
-    def __init__(self, roles: Roles, assume_utc: bool = False, timezone: str | None = None) -> None:
+    def __init__(
+        self, roles: Roles, assume_utc: bool = False, timezone: str | None = None, bins: int | None = None
+    ) -> None:
         self._roles = roles
+        self._bins = bins
         self._times = Times(roles.time or "t", assume_utc, timezone)
         self._users, self._states, self._trips = Numbering(), Numbering(), Numbering()
         self._parts: list[dict[str, NDArray[Any]]] = []
@@ -100,6 +107,8 @@ class Assembler:
             if name is not None:
                 part[role], bad = columns.integers(table.column(name), name)
                 mark(bad, f"invalid_{role}")
+        if self._bins is not None and "step" in part:
+            mark(not_of_time_bins(part["step"], part.get("time"), self._bins), "invalid_step")
         if roles.lat is not None and roles.lon is not None:
             part["lat"], part["lon"], bad = _places(table, roles.lat, roles.lon)
             mark(bad, "invalid_place")
@@ -111,23 +120,33 @@ class Assembler:
         self._why.append(why)
         self._parts.append({name: column[why == 0] for name, column in part.items()})
 
-    def finish(self, source: str) -> Loaded:
-        """All rows. Raises InvalidInput, naming ``source``, if there are none or all were set aside, and for times of
-        which none has a zone.
+    def finish(self, source: str, ragged: Sequence[int] = (), may_be_empty: bool = False) -> Loaded:
+        """All rows; ``ragged`` are the numbers of rows that never came as far as a part.
+
+        Raises InvalidInput, naming ``source``, where there are none or all were set aside, unless it ``may_be_empty``.
         """
         import pyarrow as pa
 
-        self._times.finish()
-        why = np.concatenate([*self._why, np.empty(0, np.int8)])
+        kept = np.concatenate([*self._why, np.empty(0, np.int8)])
+        why = np.zeros(len(kept) + len(ragged), dtype=np.int8)
+        why[np.asarray(ragged, dtype=np.int64) - 1] = REASONS.index("ragged_row")
+        why[why == 0] = kept
         aside = np.flatnonzero(why)
+        if len(aside) == len(why) and not may_be_empty:
+            raise self._nothing_left(source, why)
         reasons = pa.array([REASONS[code] for code in why[aside].tolist()], pa.string())
         rejected = pa.table({"row": pa.array(aside + 1, pa.int64()), "reason": reasons})
-        if len(aside) == len(why):
-            counted = {reason: int((why == code).sum()) for code, reason in enumerate(REASONS) if code}
-            by_reason = ", ".join(f"{rows} {reason}" for reason, rows in counted.items() if rows)
-            raise InvalidInput(source, f"0 rows that can be read of {len(why)}", f"rows ({by_reason or 'none'})")
         joined = {name: np.concatenate([p.pop(name) for p in self._parts]) for name in list(self._parts[0])}
         return Loaded(self._trajectories(joined), rejected)
+
+    def _nothing_left(self, source: str, why: NDArray[np.int8]) -> InvalidInput:
+        counted = {reason: int((why == code).sum()) for code, reason in enumerate(REASONS) if code}
+        if counted["time_without_zone"]:
+            return self._times.zone_missing()
+        if counted["invalid_step"] and self._bins is not None:
+            return no_time_bins(self._bins, self._roles.time is not None)
+        by_reason = ", ".join(f"{rows} {reason}" for reason, rows in counted.items() if rows)
+        return InvalidInput(source, f"0 rows that can be read of {len(why)}", f"rows ({by_reason or 'none'})")
 
     def _trajectories(self, joined: dict[str, NDArray[Any]]) -> Trajectories:
         # A label seen only in rows that were set aside is no user.
@@ -136,7 +155,7 @@ class Assembler:
         state = joined.get("state")
         labels = None if state is None else np.array(self._states.labels, dtype=object)[state]
         trip = joined.get("trip")
-        trips = None if trip is None else _trip_numbers(trip, self._trips.labels)
+        trips = None if trip is None else _trip_numbers(user, trip, self._trips.labels)
         order = joined.get("order")
         found = Trajectories(
             users, user.astype(np.int32), joined.get("time"), joined.get("step"), joined.get("lat"),
@@ -160,14 +179,28 @@ def _places(table: pa.Table, lat: str, lon: str) -> tuple[FloatArray, FloatArray
     return latitudes, longitudes, bad
 
 
-def _trip_numbers(codes: IntArray, labels: tuple[str, ...]) -> NDArray[np.int32]:
-    """Trips that are numbers keep them; others are numbered by first appearance. Rows without one share
-    trip -1.
+def _trip_numbers(user: IntArray, codes: IntArray, labels: tuple[str, ...]) -> NDArray[np.int32]:
+    """Trips of a user that are all numbers keep them; another user's are numbered as they first appear among that
+    user's rows. Rows without one share trip -1.
     """
-    if all(_TRIP_NUMBER.fullmatch(label) for label in labels):
-        numbers = np.array([*map(int, labels), -1], dtype=np.int32)
-        return numbers[codes]
-    return codes.astype(np.int32)
+    plain = [_TRIP_NUMBER.fullmatch(label) is not None for label in labels]
+    numbers = np.array([*(int(label) if fine else -1 for label, fine in zip(labels, plain, strict=True)), -1])
+    trips = numbers[codes].astype(np.int32)
+    odd = np.unique(user[~np.array([*plain, True])[codes]])
+    renumbered = np.flatnonzero(np.isin(user, odd) & (codes >= 0))
+    if len(renumbered):
+        trips[renumbered] = _by_appearance(user[renumbered], codes[renumbered])
+    return trips
+
+
+def _by_appearance(user: IntArray, codes: IntArray) -> IntArray:
+    """How many other codes of the same user appear before each row's code does (n,)."""
+    pairs = user * (int(codes.max()) + 1) + codes
+    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+    in_turn = np.argsort(first)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[in_turn] = ranks(user[first[in_turn]])
+    return rank[which]
 
 
 def _in_order(rows: Trajectories, order: IntArray) -> Trajectories:

@@ -42,23 +42,28 @@ def csv_header(path: Path, delimiter: str = ",") -> list[str]:
 
 
 def first_row(path: Path, delimiter: str = ",") -> list[str]:
-    """The cells of the first row, whatever they are. Raises InvalidInput for an empty file and an encoding."""
+    """The cells of the first row, whatever they are and what follows. Raises InvalidInput for an empty file and an
+    encoding.
+    """
     with open_bytes(path) as file:
         head = file.read(_LONGEST_HEADER)
-    Encoding(path)(head[: head.rfind(b"\n") + 1] or head)
     rows = csv.reader(io.StringIO(head.decode("utf-8-sig", errors="ignore"), newline=""), delimiter=delimiter)
     try:
         names = next((row for row in rows if row), [])
     except csv.Error:
-        raise InvalidInput(str(path), "a header that cannot be read", "column names in the first row") from None
+        names = None
+    # Only these lines: a byte further down is about the row that it is in.
+    Encoding(path)(b"".join(head.splitlines(keepends=True)[: max(1, rows.line_num)]))
+    if names is None:
+        raise InvalidInput(str(path), "a header that cannot be read", "column names in the first row")
     if not names:
         raise InvalidInput(str(path), "an empty file (0 rows)", "a header row and rows")
     return names
 
 
-def csv_names(path: Path) -> list[str]:
+def csv_names(path: Path, delimiter: str = ",") -> list[str]:
     """Names of the columns as they were before a formula among them was escaped. Raises InvalidInput as csv_header."""
-    names = [_unescape(name) for name in csv_header(path)]
+    names = [_unescape(name) for name in csv_header(path, delimiter)]
     repeated = repeated_name(names)
     if repeated is not None:
         raise InvalidInput(str(path), repeated, "distinct column names")

@@ -161,13 +161,19 @@ def _coordinates(frame: Any) -> tuple[Any, Any]:
 def _arrow_column(column: pd.Series[Any]) -> pa.ChunkedArray:
     import pyarrow as pa
 
-    try:
+    if column.dtype == object:
+        # Cell by cell: Arrow would give all of them the type that fits the oddest one.
+        cells = [None if missing else _text(cell) for cell, missing in zip(column, column.isna(), strict=True)]
+        array = pa.array(cells, pa.string())
+    else:
         array = pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        # Arrow's message would quote a value. Text keeps 3 and "3" one label and lets each cell be judged.
-        text = [None if missing else str(value) for value, missing in zip(column, column.isna(), strict=True)]
-        array = pa.array(text, pa.string())
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _text(cell: Any) -> str:
+    """A cell as text that Arrow takes; 3, 3.0 and "3" are one label."""
+    text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _arrow(table: Any) -> pa.Table:

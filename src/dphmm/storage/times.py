@@ -15,9 +15,17 @@ from dphmm.types import BoolArray, IntArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CLOCK = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
-_ZONED = _CLOCK + r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+# Every text that matches is a moment that exists, so that no cell decides how another one is read.
+_LEAP = r"(?:[12][0-9](?:0[48]|[2468][048]|[13579][26])|(?:12|16|20|24|28)00)-02-29"
+_DAY = (
+    r"[12][0-9]{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    r"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+)
+_HOUR, _SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
+_CLOCK = rf"^(?:{_DAY}|{_LEAP})[T ]{_HOUR}:{_SIXTY}(?::{_SIXTY}(?:\.[0-9]{{1,9}})?)?"
+_ZONED = rf"{_CLOCK}(?:Z|[+-]{_HOUR}(?::?{_SIXTY})?)$"
 _NAIVE = _CLOCK + "$"
+_NANOSECONDS = r"(\.[0-9]{6})[0-9]+"
 # Years that every library's timestamps hold; others are sentinels such as 0001-01-01 and 9999-12-31.
 _EARLIEST = int(np.datetime64("1678-01-01", "us").astype(np.int64))
 _LATEST = int(np.datetime64("2262-01-01", "us").astype(np.int64))
@@ -33,8 +41,8 @@ class Times:
     """Reads the parts of one column of timestamps, or of ISO 8601 text.
 
     Times without a zone are UTC with ``assume_utc``, on the clocks of ``timezone`` (an IANA name) if that is given,
-    else set aside; a column in which no time has a zone is refused then. Raises InvalidInput for both options
-    together and for a zone that is not known here.
+    else set aside. How a cell is read depends on that cell and on the column's type alone. Raises InvalidInput for
+    both options together and for a zone that is not known here.
     """
 
     def __init__(self, field: str, assume_utc: bool = False, timezone: str | None = None) -> None:
@@ -42,14 +50,13 @@ class Times:
             raise InvalidInput("timezone", timezone, "either a zone or assume_utc, not both")
         self._field = field
         self._zone = "UTC" if assume_utc else _known(timezone)
-        self._any_naive = self._any_zoned = False
 
     def add(self, column: pa.ChunkedArray) -> tuple[IntArray, Marks]:
         """Microseconds (n,), 0 where a mark (n,) says that there are none.
 
         Marks: time_without_zone; nonexistent_time and ambiguous_time (the clock was put forward or back);
         invalid_time (missing, no such moment as 31 February or a leap second, years outside 1678 to 2261).
-        Raises InvalidInput for a column of another type, and for timestamps without a zone.
+        Raises InvalidInput for a column of another type, and for the type of timestamps without a zone.
         """
         import pyarrow as pa
 
@@ -66,18 +73,15 @@ class Times:
         micros[np.logical_or.reduce(list(marks.values()))] = 0
         return micros, marks
 
-    def finish(self) -> None:
-        """After the last part: InvalidInput if there were times and none had a zone."""
-        if self._zone is None and self._any_naive and not self._any_zoned:
-            raise InvalidInput(self._field, "times without a zone", _REMEDY)
+    def zone_missing(self) -> InvalidInput:
+        """The error of a table in which no row is left because of times without a zone."""
+        return InvalidInput(self._field, "times without a zone", _REMEDY)
 
     def _text(self, column: pa.ChunkedArray) -> tuple[IntArray, Marks]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         zoned, naive = _matches(column, _ZONED), _matches(column, _NAIVE)
-        self._any_zoned |= bool(zoned.any())
-        self._any_naive |= bool(naive.any())
         micros, bad = _parsed(pc.if_else(pa.array(zoned), column, None), "UTC")
         if not naive.any():
             return micros, {"invalid_time": bad}
@@ -90,10 +94,10 @@ class Times:
 
     def _stamps(self, column: pa.ChunkedArray) -> tuple[IntArray, Marks]:
         micros, bad = _counted(column)
-        if column.type.tz is not None or bad.all():
+        if column.type.tz is not None:
             return micros, {"invalid_time": bad}
         if self._zone is None:
-            raise InvalidInput(self._field, "times without a zone", _REMEDY)
+            raise self.zone_missing()
         local, marks = self._local(micros)
         return local, {**{reason: mark & ~bad for reason, mark in marks.items()}, "invalid_time": bad}
 
@@ -132,16 +136,11 @@ def _unknown(timezone: object) -> InvalidInput:
 
 
 def _parsed(text: pa.ChunkedArray, zone: str | None) -> tuple[IntArray, BoolArray]:
-    """Microseconds of ISO 8601 text that is all with a zone or all without one."""
-    import pandas as pd
+    """Microseconds of moments that exist, all with a zone or all without one; digits beyond them are cut off."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    try:
-        return _counted(text.cast(pa.timestamp("us", zone)))
-    except pa.ArrowInvalid:
-        # A moment that does not exist, or nanoseconds: pandas sets aside the one and takes the other.
-        stamps = pd.to_datetime(text.to_pandas(), utc=zone is not None, format="ISO8601", errors="coerce")
-        return _counted(pa.chunked_array([pa.Array.from_pandas(stamps)]))
+    return _counted(pc.replace_substring_regex(text, _NANOSECONDS, r"\1").cast(pa.timestamp("us", zone)))
 
 
 def _counted(column: pa.ChunkedArray) -> tuple[IntArray, BoolArray]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.assembling import Assembler, Loaded, Roles
-from dphmm.storage.delimited import delimited_names, read_delimited
+from dphmm.storage.delimited import delimited_names, read_rows
 from dphmm.storage.headers import listed
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.tables import column_names, read_batches, write_table
+from dphmm.storage.tables import write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,13 +35,18 @@ def load_trajectories(
     assume_utc: bool = False,
     timezone: str | None = None,
     delimiter: str = ",",
+    bins: int | None = None,
+    may_be_empty: bool = False,
 ) -> Loaded:
     """Trajectories of a Parquet or CSV file, and the rows that were set aside (row number and reason, no
     values). Rows count from 1 after the header, as in the table that the file holds.
 
+    What becomes of a row depends on the names and types of the columns, on the arguments, and on the rows of its user:
+    adding or removing everything of one user changes nothing of the others (docs/proofs/learning.md).
+
     Columns default to user, t, step, trip, state, lat (latitude) and lon (lng, longitude) where they exist.
     Times are timestamps with a zone or ISO 8601 text with one. Those without are UTC with ``assume_utc``, and what
-    the clocks of ``timezone`` ("Europe/Berlin") showed; without either they are set aside, unless none has a zone.
+    the clocks of ``timezone`` ("Europe/Berlin") showed; without either they are set aside.
     ``delimiter`` separates the cells of CSV. ``order_column`` says which row of a user (of a trip) comes first: rows
     are sorted by it and numbered, and the time is read only if ``time_column`` is given. Without time, step or order
     every row is a step.
@@ -56,15 +61,12 @@ def load_trajectories(
         "user": user_column, "time": time_column, "order": order_column, "trip": trip_column,
         "state": state_column, "lat": lat_column, "lon": lon_column,
     }  # fmt: skip
-    names = column_names(path) if delimiter == "," else delimited_names(path, delimiter)
-    roles = column_roles(names, given)
-    assembler = Assembler(roles, assume_utc, timezone)
-    if delimiter == ",":
-        for part in read_batches(path, columns=roles.names, text=None):
-            assembler.add(part)
-    else:
-        assembler.add(read_delimited(path, delimiter, roles.names))
-    return assembler.finish(str(path))
+    roles = column_roles(delimited_names(path, delimiter), given)
+    assembler = Assembler(roles, assume_utc, timezone, bins)
+    rows = read_rows(path, roles.names, delimiter)
+    for part in rows.parts:
+        assembler.add(part)
+    return assembler.finish(str(path), rows.ragged, may_be_empty)
 
 
 def save_trajectories(path: PathLike, trajectories: Trajectories, *, inputs: Iterable[PathLike] = ()) -> None:

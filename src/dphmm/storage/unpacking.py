@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import zlib
@@ -99,3 +100,46 @@ class Tapped(io.RawIOBase):
         self._look(data)
         view[: len(data)] = data
         return len(data)
+
+
+class Legible(io.RawIOBase):
+    """A reader of UTF-8 text that gives each byte which is none as U+001A.
+
+    No name, number or time has that character in it, so that such a byte spoils its own cell and nothing else.
+    """
+
+    def __init__(self, inner: IO[bytes]) -> None:
+        super().__init__()
+        self._inner = inner
+        self._decoder = codecs.getincrementaldecoder("utf-8")(_SUBSTITUTE)
+        self._ready = b""
+        self._ended = False
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill the buffer with legible text."""
+        view = memoryview(buffer).cast("B")
+        while not self._ready and not self._ended:
+            data = self._inner.read(len(view))
+            self._ended = not data
+            self._ready = self._decoder.decode(data, final=self._ended).encode()
+        given, self._ready = self._ready[: len(view)], self._ready[len(view) :]
+        view[: len(given)] = given
+        return len(given)
+
+
+def legible(data: bytes) -> bytes:
+    """The same of bytes in memory."""
+    return data.decode("utf-8", errors=_SUBSTITUTE).encode()
+
+
+def _substituted(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\x1a" * (error.end - error.start), error.end
+
+
+_SUBSTITUTE = "dphmm.legible"
+codecs.register_error(_SUBSTITUTE, _substituted)

@@ -8,7 +8,6 @@ from dphmm.storage.delimited import delimited_names
 from dphmm.storage.headers import listed
 from dphmm.storage.importers.imported import Imported, Progress, finished
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import load_trajectories
 
 
@@ -49,7 +48,7 @@ def import_csv(
     imported = finished("csv", loaded, 1)
     if loaded.trajectories.time is not None or order_column is not None:
         return imported
-    names = column_names(source) if delimiter == "," else delimited_names(source, delimiter)
+    names = delimited_names(source, delimiter)
     if "step" in names:
         return imported
     warning = f"no time column found among {listed(names)}: rows are taken in file order; name one with time_column="

@@ -57,9 +57,14 @@ def finished(format_: str, loaded: Loaded, files: int, lost: Counts | None = Non
 
 
 def sorted_by_name_and_time(trajectories: Trajectories) -> Trajectories:
-    """Rows by user and time, users numbered in the order of their names (whole numbers by value)."""
-    numeric = all(name.isascii() and name.isdigit() for name in trajectories.users)
-    names = sorted(trajectories.users, key=lambda name: (int(name) if numeric else 0, name))
+    """Rows by user and time, users numbered in the order of their names: whole numbers by value, then the others."""
+    names = sorted(trajectories.users, key=_place_of)
     place = {name: number for number, name in enumerate(names)}
     number = np.array([place[name] for name in trajectories.users], dtype=np.int32)
     return replace(trajectories, users=tuple(names), user=number[trajectories.user]).sort()[0]
+
+
+def _place_of(name: str) -> tuple[bool, int, str]:
+    """Where a name stands among any others: nobody else's name decides how it is compared."""
+    whole = name.isascii() and name.isdigit()
+    return not whole, int(name) if whole else 0, name

@@ -1,5 +1,5 @@
 """Rows of headerless delimited text, all cells as text; rows with another number of cells are counted and
-left out.
+left out, and a byte that is not UTF-8 makes its cell unreadable: no row decides about another one.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import Encoding
-from dphmm.storage.unpacking import Tapped
+from dphmm.storage.unpacking import Legible, legible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,15 +40,12 @@ class RowReader:
         import pyarrow as pa
         from pyarrow import csv
 
-        whole = Encoding(name)
-        whole(data)
-        whole(b"")
         if not data.strip():
             return pa.table({column: pa.array([], pa.string()) for column in self._keep})
         try:
-            return csv.read_csv(pa.BufferReader(data), **self._options)
+            return csv.read_csv(pa.BufferReader(legible(data)), **self._options)
         except pa.ArrowInvalid:
-            raise InvalidInput(name, "bytes that are not UTF-8 text", "the format's own files") from None
+            raise InvalidInput(name, "rows that cannot be read", "the format's own files") from None
 
     def stream(self, file: IO[bytes], name: str) -> Iterator[pa.Table]:
         """Tables of some 8 MiB of text each."""
@@ -57,10 +53,10 @@ class RowReader:
         from pyarrow import csv
 
         try:
-            for batch in csv.open_csv(Tapped(file, Encoding(name)), **self._options):
+            for batch in csv.open_csv(Legible(file), **self._options):
                 yield pa.Table.from_batches([batch])
         except pa.ArrowInvalid:
-            raise InvalidInput(name, "an empty file or bytes that are not UTF-8", "the format's own files") from None
+            raise InvalidInput(name, "an empty file or rows that cannot be read", "the format's own files") from None
 
     def _skip(self, row: Any) -> str:
         self.ragged += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +17,16 @@ from dphmm.storage.importers.imported import Imported, ImportReport
 from dphmm.storage.unpacking import open_bytes
 
 
-def read_seq(path: Path) -> Imported:
+def read_seq(path: Path, named: bool = True) -> Imported:
     """Sequences of a .seq or .seq.gz file; a sequence with anything but category numbers is set aside
-    whole.
+    whole. ``named``: the first line has the names of the categories; else it is a sequence like all others.
     """
     import pyarrow as pa
 
     lines = _lines(path)
     if not lines:
         raise InvalidInput(str(path), "0 sequences", "a line of category names and one line per sequence")
-    names = _categories(lines)
+    names = _categories(path, lines[0]) if named else None
     sequences = lines if names is None else lines[1:]
     items = [line.split() for line in sequences]
     most = len(names) if names is not None else np.iinfo(np.int32).max
@@ -48,20 +49,22 @@ def read_seq(path: Path) -> Imported:
 
 
 def _lines(path: Path) -> list[str]:
-    """Lines with something on them that are no comments."""
+    """Lines with something on them that are no comments; what is not ASCII stands for itself in no category."""
     with open_bytes(path) as file:
-        data = file.read()
-    try:
-        text = data.decode("ascii")
-    except UnicodeDecodeError:
-        raise InvalidInput(str(path), "bytes that are not ASCII", "a .seq text") from None
-    return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("%")]
+        text = file.read().decode("ascii", errors="replace")
+    lines = io.StringIO(text, newline=None)
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("%")]
 
 
-def _categories(lines: list[str]) -> tuple[str, ...] | None:
-    """Names on the first line, unless that is a sequence already."""
-    words = lines[0].split()
-    return None if all(word.isdigit() for word in words) else check_names(words, len(words))
+def _categories(path: Path, line: str) -> tuple[str, ...]:
+    """The names on the first line, which must not be somebody's sequence."""
+    words = line.split()
+    if not line.isascii():
+        raise InvalidInput(str(path), "bytes that are not ASCII in its names", "a .seq text")
+    if all(word.isdigit() for word in words):
+        expected = "names of categories; or names=False for a file of sequences alone"
+        raise InvalidInput(str(path), "numbers in its first line", expected)
+    return check_names(words, len(words))
 
 
 def _is_category(item: str, most: int) -> bool:

@@ -19,15 +19,17 @@ def import_sequences(
     *,
     columns: str | None = None,
     user_column: str | None = None,
+    names: bool = True,
     progress: Progress | None = None,
 ) -> Imported:
     """State sequences of a .seq or .seq.gz file, or of a wide .csv, .csv.gz or .parquet table.
 
     A .seq file (UCI MSNBC Anonymous Web Data) has comment lines that start with %, a line of category names,
-    and one sequence of category numbers from 1 per line; users are the numbers of the sequences. Of a wide
-    table ``columns`` "A:B" names the first and the last column of states, and ``user_column`` the one with
-    the person (default: the number of the row). Dropped: bad_sequence (whole, with a number that is no
-    category); missing_state (an empty cell, a gap); missing_user. Raises InvalidInput for other files.
+    (with ``names=False`` there is none) and one sequence of category numbers from 1 per line; users are the numbers of
+    the sequences. Of a wide table ``columns`` "A:B" names the first and the last column of states, and ``user_column``
+    the one with the person (default: the number of the row). Dropped: bad_sequence (whole, with a number that is no
+    category); missing_state (an empty cell, a gap); missing_user; repeated_user (a person's second row); ragged_row.
+    Raises InvalidInput for other files.
     """
     path = checked_input(source, "source")
     name = path.name.lower()
@@ -35,7 +37,9 @@ def import_sequences(
         if columns is not None or user_column is not None:
             raise InvalidInput("columns", columns or user_column, "none: a .seq file has no columns")
         with steady(path):
-            return _told(read_seq(path), progress)
+            return _told(read_seq(path, names), progress)
+    if not names:
+        raise InvalidInput("names", names, "a .seq file with it: a table has names of columns")
     if name.endswith(SUFFIXES):
         if columns is None:
             raise InvalidInput("columns", "nothing", "FIRST:LAST, the first and the last column of states")

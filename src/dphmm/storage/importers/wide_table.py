@@ -9,35 +9,43 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.states.counts import Counts
+from dphmm.states.ordering import ranks
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.columns import Numbering
+from dphmm.storage.delimited import delimited_names, read_rows
 from dphmm.storage.headers import listed
 from dphmm.storage.importers.imported import Imported, ImportReport
-from dphmm.storage.tables import column_names, read_table
-from dphmm.types import BoolArray, IntArray
+from dphmm.types import IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def read_wide(path: Path, columns: str, user_column: str | None) -> Imported:
-    """The states in the columns "first:last"; a column is a step, numbered from 0; empty cells are gaps."""
+    """The states in the columns "first:last"; a column is a step, numbered from 0; empty cells are gaps.
+
+    Of a person's rows the first one counts.
+    """
     import pyarrow as pa
 
-    names = column_names(path)
+    names = delimited_names(path)
     chosen = _range(columns, names)
     if user_column is not None and user_column not in names:
         raise InvalidInput("user_column", user_column, "one of " + listed(names))
     wanted = chosen if user_column is None else [user_column, *chosen]
     if len(set(wanted)) != len(wanted):
         raise InvalidInput("user_column", user_column, "a column outside those of the states")
-    table = read_table(path, columns=wanted, text=None)
+    found = read_rows(path, wanted)
+    table = pa.concat_tables(found.parts)
     if not len(table):
         raise InvalidInput(str(path), "0 rows", "one row per person")
-    users, owner, anonymous = _owners(table, user_column)
+    at = np.delete(np.arange(1, len(table) + len(found.ragged) + 1), np.array(found.ragged, dtype=np.int64) - 1)
+    users, owner = _owners(table, user_column, at)
     labels = Numbering()
     states = np.stack([labels.add(table.column(name), name)[0] for name in chosen], axis=1)
-    known = (states >= 0) & ~anonymous[:, None]
+    anonymous, again = owner < 0, (owner >= 0) & (ranks(owner) > 0)
+    named = ~anonymous & ~again
+    known = (states >= 0) & named[:, None]
     if not known.any():
         raise InvalidInput(str(path), "0 states", "names of states in " + columns)
     person, step = np.nonzero(known)
@@ -46,13 +54,18 @@ def read_wide(path: Path, columns: str, user_column: str | None) -> Imported:
     lost = Counts(
         {
             "missing_user": int(anonymous.sum()) * len(chosen),
-            "missing_state": int((states < 0)[~anonymous].sum()),
+            "repeated_user": int(again.sum()) * len(chosen),
+            "missing_state": int((states < 0)[named].sum()),
+            "ragged_row": len(found.ragged),
         }
     )
-    report = ImportReport("sequences", 1, states.size, len(rows), len(np.unique(rows.user)), lost)
-    aside = np.flatnonzero(anonymous) + 1
-    reasons = pa.array(["missing_user"] * len(aside), pa.string())
-    return Imported(rows, report, pa.table({"row": pa.array(aside, pa.int64()), "reason": reasons}))
+    read = states.size + len(found.ragged)
+    report = ImportReport("sequences", 1, read, len(rows), len(np.unique(rows.user)), lost)
+    aside = dict.fromkeys(found.ragged, "ragged_row")
+    aside |= dict.fromkeys(at[anonymous].tolist(), "missing_user") | dict.fromkeys(at[again].tolist(), "repeated_user")
+    listed_rows = sorted(aside)
+    reasons = pa.array([aside[row] for row in listed_rows], pa.string())
+    return Imported(rows, report, pa.table({"row": pa.array(listed_rows, pa.int64()), "reason": reasons}))
 
 
 def _range(columns: str, names: list[str]) -> list[str]:
@@ -68,12 +81,10 @@ def _range(columns: str, names: list[str]) -> list[str]:
     raise InvalidInput("columns", columns, "FIRST:LAST, two of " + listed(names))
 
 
-def _owners(table: pa.Table, user_column: str | None) -> tuple[tuple[str, ...], IntArray, BoolArray]:
-    n = len(table)
+def _owners(table: pa.Table, user_column: str | None, at: IntArray) -> tuple[tuple[str, ...], IntArray]:
+    """Names, and the number of each row's person, -1 for nobody. Without names a person is the number of a row."""
     if user_column is None:
-        return tuple(str(row) for row in range(1, n + 1)), np.arange(n), np.zeros(n, dtype=np.bool_)
+        return tuple(str(row) for row in at.tolist()), np.arange(len(table))
     users = Numbering()
-    owner, anonymous = users.add(table.column(user_column), user_column)
-    if len(np.unique(owner[~anonymous])) != int((~anonymous).sum()):
-        raise InvalidInput(user_column, "a person in two rows", "one row per person")
-    return users.labels, owner, anonymous
+    owner, _ = users.add(table.column(user_column), user_column)
+    return users.labels, owner

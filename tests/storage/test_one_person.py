@@ -1,0 +1,444 @@
+"""What one person writes into a file changes nothing that is read or written of anybody else.
+
+Enumerated: small files, and what comes of the others when the lines of one more person, whatever these are, are laid
+between theirs in every way. Compared are the schema, and the cells and the order of the others' rows in the file that
+import writes; and what fit, release and query take from such a table: rows, steps, trips, states and published times.
+
+A column that is judged as a whole fails here: trips or names that are numbers only if everybody's are, a time zone that
+is asked for only if nobody has one, a parser that falls back for all rows because of one, a row that refuses the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import tarfile
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dphmm.errors import InvalidInput
+from dphmm.states import Grid, StateSpace
+from dphmm.states.observed import in_steps, public_times, true_states
+from dphmm.storage.importers import IMPORTERS
+from dphmm.storage.trajectories import (
+    load_trajectories,
+    save_trajectories,
+    trajectories_from_table,
+    trajectories_table,
+)
+from neighbouring_files import neighbours, placed, text
+
+#: Names that only the added person has; a row whose name cannot be read is nobody's.
+ODD_NAMES = (b"x", b"7", b"007", b"1.0", b"1e3", b"NA", b"=x", b"'x", b"-1", b"zz", b"nan", b"\xc3\xa9", b'"x ""y"""')
+ODD_ROWS = (b"x", b" ", b"x,x,x,x,x,x,x", b"%", b"x\0,x", b"\xff\xfe", b'"x', b"x\x0bx")
+UNCLOSED = b'"x'
+
+
+def rows_like(pattern: bytes, cells: dict[bytes, tuple[bytes, ...]]) -> tuple[bytes, ...]:
+    """The good row first; then each cell in turn as somebody may write it, every odd name, and rows that are none."""
+    good = {name: values[0] for name, values in cells.items()}
+
+    def row(**changed: bytes) -> bytes:
+        made = pattern
+        for name, value in {**good, **{key.encode(): cell for key, cell in changed.items()}}.items():
+            made = made.replace(b"<" + name + b">", value)
+        return made
+
+    odd = [row(**{name.decode(): cell}) for name, values in cells.items() for cell in values[1:]]
+    names = [row(user=name) for name in ODD_NAMES] + [row(user=name) for name in (b"", b"\xff", b"a\0b", b"u" * 300)]
+    shapes = [shape for shape in ODD_ROWS if shape != UNCLOSED]
+    return tuple(dict.fromkeys([row(), *odd, *names, *shapes, row() + b",x", row().replace(b",", b"")]))
+
+
+TIMES = (
+    b"2024-05-06T08:07:00Z", b"2024-05-06T08:07:00", b"2024-05-06 08:07:00.123456789Z", b"2024-02-30T08:07:00Z",
+    b"", b"2024-05-06T08:07:00+02:00", b"2024-03-31T02:30:00", b"1715000000", b"0001-01-01T00:00:00Z",
+    b"9999-12-31T00:00:00Z", b"06/05/2024 08:07", b"2016-12-31T23:59:60Z", b"\xff",
+)  # fmt: skip
+PLACES = (b"50.015", b"1e999", b"nan", b"", b"+5", b"400", b"-0", b".5", b"1e-999", b"5,0", b"50\xff", b"9" * 40)
+STEPS = (b"5716321", b"+3", b"1.5", b"", b"-2", b"9007199254740992", b"9" * 30, b"x", b"0", b"5716321.0")
+TRIPS = (b"3", b"home", b"03", b"", b"-1", b"99999999999", b"1.0", b"\xff")
+NAMES = (b"b", b"CANARY", b"", b"1", b"1.0", b"\x01", b"n" * 300)
+TIMED = rows_like(b"<user>,<t>,<lat>,10.02", {b"user": (b"x",), b"t": TIMES, b"lat": PLACES})
+
+
+CHECK_INS = rows_like(b"<user>,<t>,<lat>,-97.5,3", {b"user": (b"x",), b"t": TIMES, b"lat": PLACES})
+PAGE_VIEWS = rows_like(b"<user>,<state>", {b"user": (b"x",), b"state": NAMES})
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file of others, and whatever one more person may write into it."""
+
+    header: bytes
+    others: tuple[bytes, ...]
+    added: tuple[bytes, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    users: tuple[str, ...] = ("a", "b")
+    kind: str = "csv"
+    suffix: str = ".csv"
+
+
+CASES = {
+    "times": Case(
+        b"user,t,lat,lon",
+        (
+            b"b,2024-05-06T08:10:00Z,50.01,10.01", b"a,2024-05-06T10:05:00+02:00,50.02,10.01",
+            b"a,2024-05-06T08:00:00.1234567Z,50.01,10.02", b"b,2024-05-06T08:05:00,50.0,10.0",
+        ),
+        TIMED,
+    ),
+    "times without a zone": Case(
+        b"user,t,lat,lon",
+        (b"a,2024-05-06T08:10:00,50.01,10.01", b"b,2024-05-06T08:10:00,50.01,10.01"),
+        TIMED,
+    ),
+    "assumed to be UTC": Case(
+        b"user,t,lat,lon",
+        (b"a,2024-05-06T08:10:00,50.01,10.01", b"b,2024-05-06T08:10:00Z,50.01,10.01", b"a,2024-05-06 07:00,50,10"),
+        TIMED,
+        {"assume_utc": True},
+    ),
+    "on local clocks": Case(
+        b"user,t,lat,lon",
+        (b"a,2024-05-06T08:10:00,50.01,10.01", b"b,2024-10-27T02:30:00,50.01,10.01", b"b,2024-05-06 07:00,50,10"),
+        TIMED,
+        {"timezone": "Europe/Berlin"},
+    ),
+    "ordered trips": Case(
+        b"user,k,leg,state",
+        (b"a,2,1,b", b"a,1,2,a", b"b,1,out,a", b"b,1,back,b"),
+        rows_like(b"<user>,<k>,<leg>,<state>", {b"user": (b"x",), b"leg": TRIPS, b"k": STEPS, b"state": NAMES}),
+        {"order_column": "k", "trip_column": "leg"},
+    ),
+    "trips of others that are numbers": Case(
+        b"user,k,leg,state",
+        (b"a,2,2,b", b"a,1,10,a", b"b,1,3,a", b"b,1,2,b"),
+        rows_like(b"<user>,<k>,<leg>,<state>", {b"user": (b"x",), b"leg": TRIPS, b"k": STEPS, b"state": NAMES}),
+        {"order_column": "k", "trip_column": "leg"},
+    ),
+    "steps and trips": Case(
+        b"user,step,trip,state",
+        (b"a,5716320,7,b", b"a,5716321,7,a", b"b,+5716320,2,1.0", b"b,5716320,2,a"),
+        rows_like(b"<user>,<step>,<trip>,<state>", {b"user": (b"x",), b"trip": TRIPS, b"step": STEPS, b"state": NAMES}),
+    ),
+    "rows alone": Case(
+        b"user,state", (b"a,b", b"b,1", b"a,1.0", b"b,1"), PAGE_VIEWS
+    ),
+    "names that are numbers": Case(
+        b"user,state",
+        (b"10,a", b"9,b", b"10,b", b"1,a"),
+        PAGE_VIEWS,
+        users=("10", "9", "1"),
+    ),
+    "another delimiter": Case(
+        b"user;step;lat;lon",
+        (b"a;1;50,0;10", b"a;2;50.1;10", b"b;1;50;+10"),
+        tuple(
+            line.replace(b",", b";")
+            for line in rows_like(b"<user>,<step>,<lat>,10", {b"user": (b"x",), b"step": STEPS, b"lat": PLACES})
+        ),
+        {"delimiter": ";"},
+    ),
+    "a packed file": Case(
+        b"user,state",
+        (b"a,b", b"b,c", b"a,c"),
+        PAGE_VIEWS,
+        suffix=".csv.gz",
+    ),
+    "check-ins": Case(
+        b"",
+        (
+            b"10\t2010-10-18T22:17:43Z\t30.5\t-97.5\t420315", b"9\t2010-10-18T22:17:43Z\t30.5\t-97.5\t1",
+            b"10\t2010-10-17T22:17:43Z\t30.5\t-97.5\t1",
+        ),
+        (
+            *(line.replace(b",", b"\t") for line in CHECK_INS),
+            b'"\tx',
+            UNCLOSED,
+            b"PAR1\t\t\t\t",
+            b"PK\x03\x04",
+            b"\xff\xfeu\t2010-10-18T22:17:43Z\t30.5\t-97.5\t420315",
+        ),
+        users=("10", "9"),
+        kind="gowalla",
+        suffix=".txt",
+    ),
+    "a wide table": Case(
+        b"id,m1,m2,m3",
+        (b"b,work,,school", b"10,1,1.0,work", b"9,school,work,work", b"b,again,again,again"),
+        rows_like(b"<user>,<m>,x,x", {b"user": (b"x",), b"m": NAMES}),
+        {"columns": "m1:m3", "user_column": "id"},
+        users=("b", "10", "9"),
+        kind="sequences",
+    ),
+}  # fmt: skip
+
+
+def written_of(case, data, folder):
+    """The schema, and the others' lines in the file and rows in the table that import writes: none if it refuses."""
+    source, out = folder / f"x{case.suffix}", folder / "out.csv"
+    source.write_bytes(gzip.compress(data) if case.suffix.endswith(".gz") else data)
+    try:
+        imported = IMPORTERS[case.kind](source, **case.options)
+    except InvalidInput as refused:
+        assert "that can be read" in str(refused) or "without a zone" in str(refused) or "0 states" in str(refused)
+        return None, [], []
+    table = trajectories_table(imported.trajectories)
+    save_trajectories(out, imported.trajectories)
+    lines = out.read_bytes().splitlines()
+    cells = list(csv.reader(io.StringIO(out.read_text(), newline="")))
+    assert len(lines) == len(cells)
+    theirs = [line for line, row in zip(lines[1:], cells[1:], strict=True) if row[0] in case.users]
+    rows = [row for row in table.to_pylist() if row["user"] in case.users]
+    return (table.schema, lines[0]), theirs, rows
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_import_writes_the_same_of_others(name, tmp_path):
+    case = CASES[name]
+    schema, lines, rows = written_of(case, text(case.header, case.others), tmp_path)
+    tried = 0
+    for neighbour in neighbours(case.others, case.added, pairs=2):
+        found = written_of(case, text(case.header, neighbour), tmp_path)
+        # A file of which nothing was read has no schema.
+        assert found[1:] == (lines, rows) and (None in (found[0], schema) or found[0] == schema), neighbour
+        tried += 1
+    assert tried > 80
+
+
+GRID = Grid.from_bounds(10.0, 50.0, 10.056, 50.036, cell=1000.0)
+PAGES = StateSpace.categories(["a", "b", "c", "1"])
+READ = [name for name, case in CASES.items() if case.kind == "csv" and case.options.get("delimiter") is None]
+
+
+def taken_of(case, data, folder, bins):
+    """What fit, release and query take of each of the others, by name: None of somebody without a row."""
+    source = folder / f"x{case.suffix}"
+    source.write_bytes(gzip.compress(data) if case.suffix.endswith(".gz") else data)
+    loaded = load_trajectories(source, bins=bins, may_be_empty=True, **case.options)
+    rows = loaded.trajectories
+    space = PAGES if rows.lat is None else GRID
+    stepped, _ = in_steps(rows, bins) if rows.time is not None or rows.step is not None else (rows, 0)
+    states, _ = true_states(stepped, space)
+    times = public_times(stepped, bins)
+    visits, _ = stepped.visits()
+    found = {}
+    for visit in visits:
+        published = None if times is None else times[visit.rows].tolist()
+        found[visit.user] = [visit.steps.tolist(), states[visit.rows].tolist(), published]
+    for gap, hold in ((None, 0), (None, 2)):
+        sequences, owners, _ = stepped.sequences(states, gap=gap, hold=hold)
+        for sequence, owner in zip(sequences, owners.tolist(), strict=True):
+            found[rows.users[owner]].append((hold, sequence.tolist()))
+    if rows.time is not None and rows.lat is not None:
+        slow, _ = rows.drop_faster_than(5.0)
+        for user, at in zip(slow.user.tolist(), slow.time.tolist(), strict=True):
+            found[rows.users[user]].append(at)
+    for row in trajectories_table(rows).to_pylist():
+        found[row["user"]].append(row)
+    return {user: found.get(user) for user in case.users}
+
+
+#: Steps that only count rows are refused by a model with time steps, whatever the rows are.
+WITH_BINS = [(name, None) for name in READ] + [
+    (name, 300) for name in READ if {b"t", b"step"} & set(CASES[name].header.split(b","))
+]
+
+
+@pytest.mark.parametrize(("name", "bins"), WITH_BINS)
+def test_fit_and_release_take_the_same_of_others(name, bins, tmp_path):
+    case = CASES[name]
+    expected = taken_of(case, text(case.header, case.others), tmp_path, bins)
+    for neighbour in neighbours(case.others, case.added, pairs=1):
+        assert taken_of(case, text(case.header, neighbour), tmp_path, bins) == expected, neighbour
+
+
+def test_steps_that_are_no_time_bins_are_judged_row_by_row(tmp_path):
+    """A table with times and steps: a step that is not that of its time is an invalid one, and nobody else's."""
+    others = (b"a,2024-05-06T08:00:00Z,5716608,50.01,10.01", b"b,2024-05-06T08:05:00Z,5716609,50.01,10.01")
+    added = tuple(b"x,2024-05-06T08:00:00Z,%s,50.01,10.01" % step for step in (*STEPS, b"5716608", b"5716609"))
+    case = Case(b"user,t,step,lat,lon", others, added)
+    expected = taken_of(case, text(case.header, others), tmp_path, 300)
+    assert expected["a"] and expected["b"]
+    for neighbour in neighbours(others, added):
+        assert taken_of(case, text(case.header, neighbour), tmp_path, 300) == expected
+    (tmp_path / "x.csv").write_bytes(text(case.header, (*others, *added)))
+    loaded = load_trajectories(tmp_path / "x.csv", bins=300)
+    assert loaded.trajectories.users == ("a", "b", "x") and loaded.dropped == {"invalid_step": len(added) - 1}
+
+
+SEQUENCE = b"% comment\nhome news shop\n\n"
+ODD_SEQUENCES = (
+    b"1 2", b"9", b"1 x", b"x y", b"0", b"-1", b"+1", b"1.0", b"9" * 5000, b"\xff", b"1\0", b"1\x0b2", b"% 1", b'"1',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_sequences_without_names_of_people_are_the_same_but_for_their_numbers(named, tmp_path):
+    """A person is the number of the line: one line more moves the numbers after it, and nothing else."""
+    others = (b"1 3 2", b"2", b"3 3")
+
+    def read(lines):
+        (tmp_path / "x.seq").write_bytes((SEQUENCE if named else b"") + text(b"", lines))
+        rows = IMPORTERS["sequences"](tmp_path / "x.seq", names=named).trajectories
+        found: dict[int, list[Any]] = {}
+        for user, step, state in zip(rows.user, rows.step, rows.state, strict=True):
+            found.setdefault(int(rows.users[user]), []).append((int(step), state))
+        return found
+
+    expected = read(others)
+    assert sorted(expected) == [1, 2, 3]
+    for line in ODD_SEQUENCES:
+        taken = 0 if line.startswith(b"%") else 1
+        for at, lines in enumerate(placed(others, (line,))):
+            found = read(lines)
+            theirs = [number + (taken if number > at else 0) for number in expected]
+            assert [found[number] for number in theirs] == list(expected.values()), lines
+    for two in itertools.product(ODD_SEQUENCES, repeat=2):
+        assert list(read((*others, *two)).items())[:3] == list(expected.items())
+
+
+def test_a_wide_table_without_names_is_the_same_but_for_its_numbers(tmp_path):
+    others = (b"work,,school", b"1,1.0,work")
+
+    def read(lines):
+        (tmp_path / "x.csv").write_bytes(text(b"m1,m2,m3", lines))
+        rows = IMPORTERS["sequences"](tmp_path / "x.csv", columns="m1:m3").trajectories
+        found: dict[int, list[Any]] = {}
+        for user, step, state in zip(rows.user, rows.step, rows.state, strict=True):
+            found.setdefault(int(rows.users[user]), []).append((int(step), state))
+        return found
+
+    expected = read(others)
+    for line in (b"x,y,z", b"x", b"x,y,z,w", b"\xff,y,z", b"1.0,1,x", b",,"):
+        for at, lines in enumerate(placed(others, (line,))):
+            found = read(lines)
+            assert [found[number + (number > at)] for number in expected] == list(expected.values())
+
+
+HEAD = b"Geolife trajectory\r\nWGS 84\r\nAltitude is in Feet\r\nReserved 3\r\n0,2,255\r\n0\r\n"
+POINT = b"39.9,116.4,0,100,39745.1,2008-10-23,%s\r\n"
+OTHERS_FILES = {
+    "Data/010/Trajectory/b.plt": HEAD + POINT % b"02:53:04" + POINT % b"02:53:09",
+    "Data/010/Trajectory/a.plt": HEAD + POINT % b"05:53:04",
+    "Data/9/Trajectory/a.plt": HEAD + POINT % b"05:53:04" + b"39.9\r\n" + POINT % b"05:54:04",
+}
+ADDED_FILES = {
+    "good": HEAD + POINT % b"02:53:04",
+    "no row": HEAD,
+    "nothing": b"",
+    "ragged": HEAD + b"1,2\r\n\r\n1\r\n",
+    "not text": HEAD + b"\xff\xfe\r\n" + POINT % b"\xff" + b"\0\r\n",
+    "odd cells": HEAD + b"1e999,nan,0,0,0,2008-02-30,25:00:00\r\n" + POINT % b"02:53:04.123456789" + b'"x\r\n',
+    "binary": b"PAR1" + bytes(range(256)),
+}
+
+
+@pytest.mark.parametrize("archive", [False, True])
+def test_folders_and_archives(archive, tmp_path):
+    """One more folder, whatever its files are and wherever they lie in an archive."""
+
+    def read(files):
+        source = tmp_path / ("x.tar" if archive else f"folder{len(list(tmp_path.iterdir()))}")
+        if archive:
+            with tarfile.open(source, "w") as opened:
+                for name, data in files:
+                    info = tarfile.TarInfo(name)
+                    info.size = len(data)
+                    opened.addfile(info, io.BytesIO(data))
+        else:
+            for name, data in files:
+                (source / name).parent.mkdir(parents=True, exist_ok=True)
+                (source / name).write_bytes(data)
+        table = trajectories_table(IMPORTERS["geolife"](source).trajectories)
+        return table.schema, [row for row in table.to_pylist() if row["user"] in ("010", "9")]
+
+    others = list(OTHERS_FILES.items())
+    expected = read(others)
+    assert len(expected[1]) == 5
+    for folder, data in itertools.product(("x", "0", "00", "100", "=x"), ADDED_FILES.values()):
+        added = [(f"Data/{folder}/Trajectory/{stem}.plt", data) for stem in ("a", "b", "c")]
+        for files in placed(others, added[:1]) if archive else [others + added]:
+            assert read(files) == expected
+
+
+COLUMNS = {
+    "user": (pa.string(), ("a", "b", "a"), ("x", "", None, "\x01", "1.0")),
+    "t": (pa.timestamp("us", "UTC"), (0, 300_000_000, 600_000_000), (5, None, -(2**62), 2**62)),
+    "step": (pa.float64(), (0.0, 1.0, 2.0), (1.5, None, float("nan"), float("inf"), 1e300, -3.0)),
+    "lat": (pa.float64(), (50.01, 50.02, 50.0), (None, float("nan"), float("inf"), 1e308)),
+    "state": (pa.float32(), (1.0, 2.0, 3.0), (None, 1.5, float("nan"))),
+    "trip": (pa.int64(), (10, 9, 2), (None, -1, -7, 2**62)),
+}
+TABLES = {
+    "places in time": ("user", "t", "lat", "lon", "trip"),
+    "numbered steps": ("user", "step", "state", "trip"),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_tables_with_types(name, in_memory, tmp_path):
+    """Parquet, and pandas with objects: the type is that of the column, each cell is judged by itself."""
+    chosen = [column for column in TABLES[name] if column != "lon"]
+    good = {column: COLUMNS[column][2][0] for column in chosen} | {"user": "x"}
+    if "lat" in chosen:
+        good["lat"] = 50.0
+    odd = [good | {column: cell} for column in chosen for cell in COLUMNS[column][2]]
+    others = [{column: COLUMNS[column][1][row] for column in chosen} for row in range(3)]
+
+    def read(rows):
+        schema = pa.schema([(column, COLUMNS[column][0]) for column in chosen])
+        table = pa.Table.from_pylist(rows, schema=schema)
+        if "lat" in chosen:
+            table = table.append_column("lon", table.column("lat"))
+        if in_memory:
+            found = trajectories_from_table(table).trajectories
+        else:
+            pq.write_table(table, tmp_path / "x.parquet", row_group_size=2)
+            found = IMPORTERS["csv"](tmp_path / "x.parquet").trajectories
+        made = trajectories_table(found)
+        return made.schema, [row for row in made.to_pylist() if row["user"] in ("a", "b")]
+
+    expected = read(others)
+    assert len(expected[1]) == 3
+    for row, at in itertools.product(odd, range(4)):
+        assert read([*others[:at], row, *others[at:]]) == expected
+
+
+def test_objects_of_pandas_are_text_cell_by_cell():
+    """Arrow gives a column the type that fits its oddest cell: 1.0 would be 1 alone and 1.0 beside a name."""
+    cells = [1, 1.0, "1", "1.0", 2.5, np.float64(3), np.int64(4), None, float("nan"), "x", b"x", True, (1, 2), "\ud800"]
+
+    def users(column):
+        frame = pd.DataFrame({"user": pd.Series(column, dtype=object), "state": "s"})
+        rows = trajectories_from_table(frame).trajectories
+        return [rows.users[user] for user in rows.user]
+
+    for cell in cells[:7]:
+        (alone,) = users([cell])
+        for other in cells:
+            assert users([cell, other])[0] == alone
+            assert users([other, cell])[-1] == alone
+    assert users([1, 1.0, "1", "1.0"]) == ["1", "1", "1", "1.0"]
+
+
+def test_releases_of_a_frame_are_of_its_rows():
+    """The steps, times and states that a release takes of a frame, with somebody else's odd rows in it."""
+    base = pd.DataFrame({"user": ["a", "a"], "state": ["b", "c"]}, dtype=object)
+    expected = trajectories_from_table(base).trajectories
+    for user, state in itertools.product(("x", 7, 1.5, None), ("b", 3, None, float("nan"))):
+        more = pd.concat([pd.DataFrame({"user": [user], "state": [state]}, dtype=object), base], ignore_index=True)
+        found = trajectories_from_table(more).trajectories
+        mine = np.array([found.users[u] == "a" for u in found.user])
+        assert found.state[mine].tolist() == expected.state.tolist()
+        assert found.step[mine].tolist() == expected.step.tolist()
