@@ -67,3 +67,29 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     skips.finish(session)
     yield
     skips.summarise(session.config)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--times", type=int, default=1, help="run every test so often (python -m system_words)")
+
+
+@pytest.fixture
+def _time(request: pytest.FixtureRequest) -> int:
+    """Which of the runs of ``--times`` this is."""
+    number: int = request.param
+    return number
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    times = metafunc.config.getoption("times")
+    if times > 1:
+        metafunc.fixturenames.append("_time")
+        metafunc.parametrize("_time", range(times), indirect=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        try:
+            hooks.how_of(item)
+        except ValueError as wrong:
+            raise pytest.UsageError(f"{item.nodeid}: {wrong}") from None

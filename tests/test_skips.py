@@ -123,7 +123,6 @@ def test_only_listed_reasons_are_allowed():
 #: A run of one test that is skipped.
 SKIPPED = """
 import pytest
-from skips import finish, summarise
 
 def test_it():
     pytest.skip({reason!r})
@@ -139,6 +138,7 @@ def pytest_sessionfinish(session):
 """
 
 
+@pytest.mark.replayed_words
 @pytest.mark.parametrize(
     ("reason", "listed", "code"),
     [(NO_BROWSER, "listed", 1), (NO_BROWSER, "", 0), (REAL, "listed", 0), ("it rains", "listed", 1)],

@@ -90,6 +90,8 @@ def drawing(how: str, key: str = "") -> Iterator[None]:
     before, words = _now, os.environ.get(WORDS)
     _now = _State()
     adopt(f"{how} 0 {key}")
+    for path in Path(os.environ[FOLDER]).glob(f"taken-{_named(key)}-*"):
+        path.unlink()
     forget_streams()
     try:
         yield
@@ -188,16 +190,21 @@ def _replayed(n: int) -> bytes:
 
 
 def _free_number() -> int:
-    import hashlib
-
-    mine = hashlib.sha256(f"{_now.number} {_now.key}".encode()).hexdigest()
+    mine = f"{os.environ[FOLDER]}/taken-{_named(_now.key)}-{_named(_now.number)}"
     number = 1
     while True:
         try:
-            os.close(os.open(f"{os.environ[FOLDER]}/taken-{mine}-{number}", os.O_CREAT | os.O_EXCL))
+            os.close(os.open(f"{mine}-{number}", os.O_CREAT | os.O_EXCL))
             return number
         except FileExistsError:
             number += 1
+
+
+def _named(key: str) -> str:
+    """A key as part of a file's name."""
+    import hashlib
+
+    return hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
 def _count_child() -> None:
