@@ -1,11 +1,22 @@
-"""Where the tests find real data, and how they skip without it."""
+"""Where the tests find real data, whose random words they draw, and what is said about those left out."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import hypothesis
 import pytest
+
+import skips
+from system_words import hooks
+
+# The same examples on every run and every machine; `--hypothesis-profile=searching` looks for new ones.
+hypothesis.settings.register_profile("everyday", derandomize=True)
+hypothesis.settings.register_profile("searching", derandomize=False)
+hypothesis.settings.load_profile("everyday")
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +27,69 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip("no real data here: set DPHMM_DATA to its folder")
     return folder
+
+
+def pytest_configure() -> None:
+    hooks.start()
+
+
+def pytest_unconfigure() -> None:
+    hooks.end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[Any]:
+    with hooks.no_words("what a test module draws when it is loaded"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
+    with hooks.words_of(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call() -> Iterator[None]:
+    yield from hooks.checked()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[Any]:
+    if fixturedef.scope == "function":
+        return (yield)
+    with hooks.words_of_fixture(fixturedef, request):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    skips.finish(session)
+    yield
+    skips.summarise(session.config)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--times", type=int, default=1, help="run every test so often (python -m system_words)")
+
+
+@pytest.fixture
+def _time(request: pytest.FixtureRequest) -> int:
+    """Which of the runs of ``--times`` this is."""
+    number: int = request.param
+    return number
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    times = metafunc.config.getoption("times")
+    if times > 1:
+        metafunc.fixturenames.append("_time")
+        metafunc.parametrize("_time", range(times), indirect=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        try:
+            hooks.how_of(item)
+        except ValueError as wrong:
+            raise pytest.UsageError(f"{item.nodeid}: {wrong}") from None

@@ -1,6 +1,6 @@
 """The plain algorithms that the benchmarks divide by compute what the library computes.
 
-Claim: on small grids, under each of the four policies and whatever states are possible, `naive_release` and the library
+Claim: on small grids, under every kind of policy and whatever states are possible, `naive_release` and the library
 have the same edges, hull, degrees of protection, exposed states and joins, and the same belief after the same answer.
 A twin that did less or other work would make every ratio of speed worthless. The plain side is Qhull and floats, the
 library's side integers, so areas, norms and beliefs are compared to 1e-9; everything else is equal. The last tests put
@@ -15,14 +15,15 @@ import pytest
 import dphmm
 import naive_release as plain
 from dphmm.markov.filtering import Belief
+from dphmm.policy import _kinds
 from dphmm.policy.constraint import delta_states
+from registered import left_out, policy_kinds
 
 SIDE = 7
 N = SIDE * SIDE
 R = 2.3
 POINTS = np.stack(np.divmod(np.arange(N), SIDE)[::-1], axis=1)
 LABELS = np.random.default_rng(5).integers(0, 6, N)
-POLICIES = ("complete", "categorical", "radius", "transition")
 
 
 def _moves():
@@ -33,7 +34,14 @@ def _moves():
     return weights / weights.sum(axis=1, keepdims=True)
 
 
+def _among(edges):
+    """Whether two states are one of some edges, by looking through all of them."""
+    listed = {frozenset(edge) for edge in edges}
+    return lambda a, b: np.array([frozenset(pair) in listed for pair in zip(a.tolist(), b.tolist(), strict=True)], bool)
+
+
 MATRIX = _moves()
+LISTED = [tuple(edge) for edge in np.random.default_rng(10).integers(0, N, (90, 2)).tolist() if edge[0] != edge[1]]
 MODEL = dphmm.MarkovModel(np.full(N, 1 / N), MATRIX)
 SPACE = dphmm.StateSpace(POINTS)
 JOINED = {
@@ -41,13 +49,18 @@ JOINED = {
     "categorical": plain.categorical(LABELS),
     "radius": plain.radius(POINTS, R),
     "transition": plain.transition(MATRIX),
+    "edges": _among(LISTED),
+    "union": lambda a, b: plain.radius(POINTS, 1.0)(a, b) | _among(LISTED)(a, b),
 }
 OURS = {
     "complete": dphmm.policy.complete(N),
     "categorical": dphmm.policy.categorical(LABELS),
     "radius": dphmm.policy.radius(SPACE, R),
     "transition": dphmm.policy.transition(MODEL),
+    "edges": dphmm.policy.from_edges(LISTED, N),
+    "union": dphmm.policy.radius(SPACE, 1.0).union(dphmm.policy.from_edges(LISTED, N)),
 }
+POLICIES = tuple(OURS)
 
 
 def masks():
@@ -87,6 +100,16 @@ def disagreements(policy, mask, edges_among):
 
 def _near(one, two):
     return np.allclose(one, two, rtol=1e-9, atol=1e-12)
+
+
+_PLAIN = "its edges in plain NumPy to JOINED and the library's policy to OURS, in tests/test_naive_twin.py"
+
+
+def test_every_registered_kind_of_policy_has_a_plain_twin(monkeypatch):
+    assert left_out(policy_kinds(), JOINED, _PLAIN) == []
+    assert {name: policy.describe()["kind"] for name, policy in OURS.items()} == {name: name for name in JOINED}
+    monkeypatch.setitem(_kinds.KINDS, "rings", _kinds.Complete)
+    assert left_out(policy_kinds(), JOINED, _PLAIN) == [f"rings is registered and not tried here: add {_PLAIN}"]
 
 
 @pytest.mark.parametrize(("policy", "mask"), CASES)

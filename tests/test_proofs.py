@@ -125,46 +125,63 @@ def wrong_with(page):
     return found
 
 
-@pytest.mark.parametrize(("module", "docstring"), carriers().items(), ids=list(carriers()))
-def test_what_carries_the_guarantee_names_its_page(module, docstring):
+def wrong_with_carrier(module, docstring):
+    """What is wrong with the pages that a module names, in words."""
     named = _PAGE.findall(docstring)
     if module in CARRY_NOTHING:
-        assert not named, "it carries something after all: take it off the list"
-    else:
-        assert named, f'the docstring of {module} must end with "Proof: docs/proofs/<page>.md."'
-        assert set(named) <= set(PAGES)
+        return [f"{module} carries something after all: take it off the list"] if named else []
+    if not named:
+        return [f'the docstring of {module} must end with "Proof: docs/proofs/<page>.md."']
+    return [f"{module} names {page}.md, which is not there" for page in sorted(set(named) - set(PAGES))]
+
+
+def test_what_carries_the_guarantee_names_its_page():
+    assert len(carriers()) > 100
+    assert [told for carrier in carriers().items() for told in wrong_with_carrier(*carrier)] == []
+
+
+def test_a_module_without_a_page_is_found():
+    idle = next(iter(CARRY_NOTHING))
+    assert wrong_with_carrier("session/new", "No page.") != []
+    assert wrong_with_carrier("session/new", "Proof: docs/proofs/nowhere.md.") != []
+    assert wrong_with_carrier(idle, "Proof: docs/proofs/hull.md.") != []
+    assert wrong_with_carrier("session/new", "Proof: docs/proofs/hull.md.") == wrong_with_carrier(idle, "") == []
 
 
 def test_the_list_of_exceptions_is_of_modules_that_exist():
     assert set(CARRY_NOTHING) <= set(carriers())
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_has_all_its_parts_and_names_what_exists(page):
-    assert wrong_with(PAGES[page]) == []
+def test_a_page_has_all_its_parts_and_names_what_exists():
+    assert {page: wrong for page, text in PAGES.items() if (wrong := wrong_with(text))} == {}
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_page_is_named_by_code_or_says_that_there_is_none(page):
-    named = page in _PAGE.findall(" ".join(carriers().values()))
-    unbuilt = "\nNot built yet" in PAGES[page]
-    assert unbuilt == (page in NOT_BUILT)
-    assert named != unbuilt, "a page is of code that names it, or says that nothing is built"
-    if unbuilt:
-        assert NOT_BUILT[page]() == [], "it is built: the page must say where"
+def test_every_page_is_named_by_code_or_says_that_there_is_none():
+    named = set(_PAGE.findall(" ".join(carriers().values())))
+    unbuilt = {page for page, text in PAGES.items() if "\nNot built yet" in text}
+    assert unbuilt == set(NOT_BUILT)
+    assert set(PAGES) - named == unbuilt, "a page is of code that names it, or says that nothing is built"
+    assert {page: built for page in unbuilt if (built := NOT_BUILT[page]())} == {}, "built: the page must say where"
 
 
 def test_the_index_lists_every_page():
     assert set(re.findall(r"\]\(([\w-]+)\.md\)", INDEX)) == set(PAGES)
 
 
-@pytest.mark.parametrize("mechanism", [*MECHANISMS.values(), *ANSWER_MECHANISMS.values()], ids=lambda cls: cls.name)
-def test_every_mechanism_has_a_page_of_its_own(mechanism):
+def wrong_with_mechanism(mechanism):
+    """What is wrong with the page of a mechanism, in words."""
     module = sys.modules[mechanism.__module__]
     told = (inspect.getdoc(mechanism) or "") + (module.__doc__ or "")
     pages = [page for page in _PAGE.findall(told) if PAGES[page].startswith(f"# `{mechanism.__name__}`")]
-    assert pages
-    assert ("*As computed, in floats: nothing" in PAGES[pages[0]]) == (not mechanism.exact)
+    if not pages:
+        return [f"{mechanism.name} names no page of its own"]
+    inexact = "*As computed, in floats: nothing" in PAGES[pages[0]]
+    return [] if inexact == (not mechanism.exact) else [f"{pages[0]} is wrong about what is computed in floats"]
+
+
+def test_every_mechanism_has_a_page_of_its_own():
+    every = [*MECHANISMS.values(), *ANSWER_MECHANISMS.values()]
+    assert [told for mechanism in every for told in wrong_with_mechanism(mechanism)] == []
 
 
 @pytest.mark.parametrize(

@@ -447,7 +447,7 @@ def test_the_real_files_are_read_whole(data_folder):
         ("Adult", (dependence_records.ADULT,)),
     ):
         if dependence._why_not(settings, files) is not None:
-            pytest.skip(f"no {name} in {data_folder}")
+            pytest.skip(f"this real data is not here: {name}")
     here = dependence_gowalla.city(data_folder)
     assert (len(here.points), len(here.edges), here.degrees.max()) == (1354, 1689, 133)
     assert len(dependence_records.adult(data_folder).rows) == 32_561

@@ -226,7 +226,7 @@ def test_the_real_files_are_read_whole(data_folder):
     for name, people, longest in (("msnbc323", 323, 362), ("mvad", 712, 72)):
         data = hmm_privacy_real.DATA_SETS[name]
         if not (data_folder / data.file).is_file():
-            pytest.skip(f"no {data.file} in {data_folder}")
+            pytest.skip(f"this real data is not here: {data.file}")
         found = hmm_privacy_real._sequences(data_folder / data.file, data)
         assert len(found) == people and max(map(len, found)) == longest
         assert len(np.unique(np.concatenate(found))) == data.symbols

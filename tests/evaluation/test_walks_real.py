@@ -21,7 +21,7 @@ COLUMN = {"geolife": "user", "gowalla": "block"}
 @pytest.fixture(scope="module", params=["geolife", "gowalla"])
 def study(request, data_folder):
     if not (data_folder / walk_sources.FILES[request.param]).is_file():
-        pytest.skip(f"no {walk_sources.FILES[request.param]} in the folder of data")
+        pytest.skip(f"this real data is not here: {walk_sources.FILES[request.param]}")
     return walk_sources.study(Settings(data=data_folder), request.param)
 
 

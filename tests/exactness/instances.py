@@ -13,7 +13,10 @@ import numpy as np
 
 from exactness import answers
 
-POLICIES = ("complete", "categorical", "radius", "transition", "edges")
+#: Kinds of policies and how often each is drawn where the policy is no union (test_registries: none is left out).
+KINDS = {"complete": 0.12, "categorical": 0.2, "radius": 0.25, "transition": 0.13, "edges": 0.3}
+UNION = "union"
+MECHANISMS = ("auto", "discrete-knorm", "staircase")
 SKIP = "skip"
 
 
@@ -105,8 +108,8 @@ def _model(rng, n):
 
 def _policy(rng, n, nested=False):
     if not nested and rng.random() < 0.2:
-        return PolicySpec("union", parts=tuple(_policy(rng, n, nested=True) for _ in range(int(rng.integers(2, 4)))))
-    kind = str(rng.choice(POLICIES, p=[0.12, 0.2, 0.25, 0.13, 0.3]))
+        return PolicySpec(UNION, parts=tuple(_policy(rng, n, nested=True) for _ in range(int(rng.integers(2, 4)))))
+    kind = str(rng.choice(list(KINDS), p=list(KINDS.values())))
     if kind == "categorical":
         return PolicySpec(kind, {"labels": rng.integers(max(1, n // 2), size=n).tolist()})
     if kind == "radius":
@@ -137,7 +140,7 @@ def _options(rng, d, joint):
     options = {
         "epsilon": str(rng.choice(["0.01", "1/1024", "0.1", "1/3", "0.5", "1", "1.7", "2.5", "10", "100"])),
         "constraint": f"delta={rng.choice([0.05, 0.2, 0.5])}" if narrowed else "support",
-        "mechanism": str(rng.choice(["auto", "discrete-knorm", "staircase"])),
+        "mechanism": str(rng.choice(MECHANISMS)),
         "scope": str(rng.choice(["global", "component"], p=[0.7, 0.3])),
         "flat": str(rng.choice(["thicken", "allow", "refuse"], p=[0.7, 0.28, 0.02])),
         "protection": _protection(rng, d),

@@ -27,7 +27,7 @@ from typing import Any
 
 from exactness.exact_norm import FacetBody
 
-KNORM, STAIRCASE, CONSTANT = "discrete-knorm", "staircase", "constant"
+KNOWN = KNORM, STAIRCASE, CONSTANT = "discrete-knorm", "staircase", "constant"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Law:
     def of(cls, mechanism: Any) -> Law:
         """Read off a mechanism: its integers and its two parameters, nothing that it computes."""
         kind = mechanism.name
-        if kind not in (KNORM, STAIRCASE, CONSTANT):
+        if kind not in KNOWN:
             raise ValueError(f"no law is known here for the mechanism {kind}")
         offset = mechanism.offset if kind == STAIRCASE else Fraction(0)
         return cls(kind, mechanism.epsilon, offset, facet_body(mechanism.hull))

@@ -7,7 +7,7 @@ all their values, the rest is random, so a run over consecutive seeds meets ever
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,12 @@ from dphmm.session.planner import Planner
 from dphmm.session.session import ReleaseSession
 from dphmm.types import Bits
 
-POLICIES = ("complete", "categorical", "radius", "transition", "edges", "union")
 SCOPES = ("global", "component")
 FLAT = ("thicken", "allow")
 CONSTRAINTS = ("support", "delta=0.1", "delta=0.35")
 MECHANISMS = ("auto", "discrete-knorm", "staircase")
-#: A table is for scope="global" alone: every few of those seeds have one.
-TABLE = "optimal-table"
+#: A table is for scope="global" alone, additive weights for one or two dimensions: every few of those seeds have one.
+TABLE, ADDITIVE = "optimal-table", "optimal-additive"
 PROTECTIONS = ("nearest", "min-volume", "min-error")
 LOSSES = ("squared", "euclidean", "state")
 STEPS = 3
@@ -74,7 +73,7 @@ def instance(seed: int, **fixed: Any) -> Instance:
     n = int(rng.integers(4, (9, 7, 5)[dimension - 1]))
     space = _space(rng, n, dimension, collinear=rng.random() < 0.25)
     model = _model(rng, n)
-    policy = _policy(rng, POLICIES[seed % len(POLICIES)], model, space)
+    policy = POLICIES[tuple(POLICIES)[seed % len(POLICIES)]](rng, model, space)
     choices: dict[str, Any] = {
         "epsilon": str(rng.choice(["0.3", "1", "2.5"])),
         "constraint": CONSTRAINTS[max(0, seed % 4 - 1)],
@@ -86,6 +85,8 @@ def instance(seed: int, **fixed: Any) -> Instance:
     }
     if choices["scope"] == "global" and seed % 7 in (0, 1, 3):
         choices["mechanism"] = TABLE
+    if dimension < 3 and seed % 7 == 4:
+        choices["mechanism"] = ADDITIVE
     choices |= _caps(rng, float(choices["epsilon"]))
     skipped = tuple(int(k) for k in rng.integers(0, 2, STEPS))
     return Instance(seed, model, policy, space, {**choices, **fixed}, skipped)
@@ -116,19 +117,19 @@ def _model(rng: np.random.Generator, n: int) -> dphmm.MarkovModel:
     return dphmm.MarkovModel(initial / initial.sum(), moves / moves.sum(axis=1, keepdims=True), start=start)
 
 
-def _policy(rng: np.random.Generator, kind: str, model: dphmm.MarkovModel, space: dphmm.StateSpace) -> PolicyGraph:
-    n = space.n_states
-    if kind == "complete":
-        return dphmm.policy.complete(n)
-    if kind == "categorical":
-        return dphmm.policy.categorical(rng.integers(0, 2, n).tolist())
-    if kind == "radius":
-        return dphmm.policy.radius(space, int(rng.integers(1, 3)))
-    if kind == "transition":
-        return dphmm.policy.transition(model)
-    if kind == "edges":
-        return dphmm.policy.from_edges([(0, 1), (1, n - 1)], n)
-    return dphmm.policy.radius(space, 1).union(dphmm.policy.from_edges([(0, n - 1)], n))
+def _union(rng: np.random.Generator, model: dphmm.MarkovModel, space: dphmm.StateSpace) -> PolicyGraph:
+    return dphmm.policy.radius(space, 1).union(dphmm.policy.from_edges([(0, space.n_states - 1)], space.n_states))
+
+
+#: How each kind of policy is drawn.
+POLICIES: dict[str, Callable[[np.random.Generator, dphmm.MarkovModel, dphmm.StateSpace], PolicyGraph]] = {
+    "complete": lambda rng, model, space: dphmm.policy.complete(space.n_states),
+    "categorical": lambda rng, model, space: dphmm.policy.categorical(rng.integers(0, 2, space.n_states).tolist()),
+    "radius": lambda rng, model, space: dphmm.policy.radius(space, int(rng.integers(1, 3))),
+    "transition": lambda rng, model, space: dphmm.policy.transition(model),
+    "edges": lambda rng, model, space: dphmm.policy.from_edges([(0, 1), (1, space.n_states - 1)], space.n_states),
+    "union": _union,
+}
 
 
 def _caps(rng: np.random.Generator, epsilon: float) -> dict[str, Any]:

@@ -14,9 +14,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from independence.instances import CONSTRAINTS, FLAT, POLICIES, SCOPES, STEPS, TABLE, Instance, instance, truths_at
+from dphmm.mechanisms import registry
+from dphmm.mechanisms.lattice import DiscreteKNorm
+from dphmm.policy import _kinds
+from dphmm.policy._cliques import Complete
+from independence.instances import (
+    ADDITIVE,
+    CONSTRAINTS,
+    FLAT,
+    MECHANISMS,
+    POLICIES,
+    SCOPES,
+    STEPS,
+    TABLE,
+    Instance,
+    instance,
+    truths_at,
+)
 from independence.observing import COMPUTED, Observation, differing, observe
 from independence.planted import LEAKS, planted
+from registered import left_out, policy_kinds, release_mechanisms
 
 SEEDS = range(12)
 ALL = [*SEEDS, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(len(SEEDS), 200))]
@@ -92,14 +109,37 @@ def test_the_seeds_meet_every_choice():
     assert {case.space.dimension for case in cases} == {1, 2, 3}
     for name, values in (("scope", SCOPES), ("flat", FLAT), ("constraint", CONSTRAINTS)):
         assert {case.choices[name] for case in cases} == set(values)
-    assert len({type(case.policy).__name__ for case in cases}) >= len(POLICIES) - 2
+    assert {case.policy.describe()["kind"] for case in cases} == set(POLICIES)
     assert sum(len(run["refusals"]) > 0 for run in runs) >= 3
+    assert {case.choices["mechanism"] for case in cases} == {*MECHANISMS, TABLE, ADDITIVE}
     assert sum(case.choices["mechanism"] == TABLE for case in cases) >= 3
     assert sum(plan["constant"] for plan in plans) >= 3
     assert sum(len(plan["hulls"]) > 1 for plan in plans) >= 3
     supports, sets, _ = zip(*(plan["sets"] for plan in plans), strict=True)
     assert sum(not all(support) for support in supports) > 10
     assert sum(support != chosen for support, chosen in zip(supports, sets, strict=True)) > 10
+
+
+_POLICY = "how it is drawn to independence/instances.POLICIES"
+_MECHANISM = "its name to independence/instances.MECHANISMS, or to the seeds that it can be made for"
+
+
+def kinds_and_mechanisms_left_out():
+    met = (*MECHANISMS, TABLE, ADDITIVE, "constant")
+    tried = [name for name in met if name != "auto"]
+    return left_out(policy_kinds(), POLICIES, _POLICY) + left_out(release_mechanisms(), tried, _MECHANISM)
+
+
+def test_no_registered_kind_or_mechanism_is_left_out():
+    """A constant is no choice: plans of one answer are met above."""
+    assert kinds_and_mechanisms_left_out() == []
+
+
+def test_a_new_kind_and_a_new_mechanism_are_told_of(monkeypatch):
+    monkeypatch.setitem(_kinds.KINDS, "rings", Complete)
+    monkeypatch.setitem(registry.MECHANISMS, "geometric", DiscreteKNorm)
+    told = [f"rings is registered and not tried here: add {_POLICY}"]
+    assert kinds_and_mechanisms_left_out() == [*told, f"geometric is registered and not tried here: add {_MECHANISM}"]
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,12 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
+from dphmm.mechanisms import MECHANISM_CHOICES
 from dphmm.session import planner as planner_module
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.planner import Planner, _narrowest
 from running_example import ANSWERS, EDGES_3B
-
-MECHANISMS = ("auto", "staircase", "discrete-knorm", "optimal-additive", "optimal-table")
 
 
 def made(plan_states, partners=(), **chosen):
@@ -62,7 +61,7 @@ def hash_of(planner, plan):
 
 
 CASES = [
-    *({"mechanism": mechanism} for mechanism in MECHANISMS),
+    *({"mechanism": mechanism} for mechanism in MECHANISM_CHOICES),
     {"scope": "component"},
     {"scope": "component", "mechanism": "staircase"},
     {"flat": "allow"},
