@@ -44,6 +44,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.fit_spaces import check_states, public_space
     from dphmm.cli.fit_times import times, warn_of_order
     from dphmm.storage.models import save_model
+    from dphmm.storage.people import remove_people
 
     check_states(given)
     space, timing, noise = public_space(given), times(given), _noise(given, path)
@@ -54,6 +55,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         if progress is not None:
             progress(1, 2)
         model, event = _learned(records, space, timing["step"], noise, _mask(given, space))
+        remove_people(given["output"])
         save_model(model, given["output"])
     if given["as_json"]:
         print_json(_document(model, event, given["output"]))
