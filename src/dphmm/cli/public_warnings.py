@@ -55,11 +55,13 @@ def model_warning(model: MarkovModel, people: str, console: Console, known_by: s
 
 def whom_warning(model: MarkovModel, whom: Whom, console: Console) -> None:
     """The same before a release, and what the privacy statement will say where nobody knows whom the model is of."""
-    from dphmm.storage.promises import unknown_because
+    from dphmm.storage.promises import provenance_words, unknown_because
 
-    model_warning(model, whom.people, console, whom.known_by)
-    if doubts := unknown_because(model.provenance, whom, 0):
-        console.warn(f"the privacy statement will say private: unknown: {'; '.join(doubts)} (--model-people)")
+    if not unknown_because(model.provenance, whom, 0):
+        model_warning(model, whom.people, console, whom.known_by)
+        return
+    words = provenance_words(model.provenance, whom)
+    console.warn(f"the model: {words} The privacy statement says private: unknown; --model-people is where to say more")
 
 
 def trapped_belief(model: MarkovModel, options: Options) -> list[str]:

@@ -155,7 +155,7 @@ def provenance_words(provenance: Mapping[str, Any], whom: Whom) -> str:
                 "same": f"made from data of people released here, {known}. Nothing records that this was done with "
                 "differential privacy, so the model may show their moves.",
                 "others": f"made without data of the people released, {known}.",
-                "unknown": "nothing says whose data it was made from. If it was made from data of people released here, it "
+                "unknown": "nothing says whose data it was made from. If people released here are among them, it "
                 "may show their moves.",
             }[whom.people]
         )
