@@ -43,7 +43,7 @@ def check_statement(
         findings.require(told == due, f"the privacy statement says {name} {_short(told)}, and it is {_short(due)}")
     notes = _private(statement, counted, model, findings)
     secure = _member(statement, "randomness.secure")
-    claims = statement.get("private") is True and (counted.replayable > 0 or secure is not True)
+    claims = statement.get("private") is not False and (counted.replayable > 0 or secure is not True)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")
     return notes if counted.complete else [*notes, _NO_TOTALS]
 
