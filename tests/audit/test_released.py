@@ -39,6 +39,10 @@ OPTIONS = [
 ]
 
 
+#: What an audit cannot know of a model that was given.
+WHOM = "whom the model was fitted on: others than the released by its owner's word, as the privacy statement says"
+
+
 def walks(users=4, steps=8, seed=0):
     rng = np.random.default_rng(seed)
     rows = []
@@ -67,7 +71,7 @@ class Finished:
         self.table = released_table(rows, space)
         write_table(self.path, self.table)
         parts = {"model": model, "policy": policy, "space": space, "options": batch.options}
-        write_statement(self.path, privacy_statement(Published(rows), **parts))
+        write_statement(self.path, privacy_statement(Published(rows), **parts, model_people="others"))
 
     def check(self, released=None, ledger=True, **changed):
         what = self.path if released is None else released
@@ -91,7 +95,7 @@ def test_a_right_release_is_acquitted(tmp_path, options, suffix):
         verdict = one.check(ledger=ledger)
         assert verdict.findings == () and not verdict.convicted
         assert len(verdict.verdicts) == verdict.plans >= 1
-        assert verdict.notes == () if ledger else "ledger" in verdict.notes[0]
+        assert verdict.notes == (WHOM,) if ledger else "ledger" in verdict.notes[0]
     assert one.check(one.table).notes == ("the privacy statement, which lies beside a file",)
     assert "nothing is wrong" in verdict.lines[0]
 
@@ -287,6 +291,15 @@ def _set(*path):
         (_set("plans", "sha256", "0" * 64), "plans.sha256"),
         (_set("policy", "sha256", "0" * 64), "policy.sha256"),
         (_set("randomness", "secure", False), "replayable"),
+        (_set("private", "unknown"), "says private unknown, and it is True"),
+        (_set("private", 1), "says private 1, and it is True"),
+        (_set("private", False), "says private False, and it is True"),
+        (_set("promise", "holds", "unknown"), "says promise.holds unknown, and it is True"),
+        (_set("model", "people", "unknown"), "whom the model was fitted on"),
+        (_set("model", "people", "everybody"), "whom the model was fitted on"),
+        (_set("model", "people", ["others"]), "whom the model was fitted on"),
+        (_set("model", "people_known_by", "file"), "whom the model was fitted on"),
+        (_set("randomness", "replayable_rows", 3), "says private True, and it is False"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -294,6 +307,52 @@ def test_a_changed_statement_is_convicted(finished, change, words):
     assert not finished.check().convicted
     verdict = statement(finished, change)
     assert any(words in finding for finding in verdict.findings)
+
+
+def of_nobody_knows_whom(stated):
+    """What the same release says where the data owner says nothing."""
+    stated["model"] |= {"people": "unknown", "people_known_by": None}
+    stated["private"] = stated["promise"]["holds"] = "unknown"
+
+
+def test_a_statement_that_says_unknown_is_acquitted_and_the_audit_says_so_too(finished):
+    verdict = statement(finished, of_nobody_knows_whom)
+    assert not verdict.convicted
+    (note,) = verdict.notes
+    assert note.startswith("whether the release is private, which is not known: nothing says whose data")
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_a_statement_that_says_more_or_less_than_is_known_is_convicted(finished, said):
+    def change(stated):
+        of_nobody_knows_whom(stated)
+        stated["private"] = said
+
+    assert any(f"says private {said}, and it is unknown" in finding for finding in statement(finished, change).findings)
+
+
+def test_a_statement_of_format_1_is_read_and_what_it_could_not_say_is_told(finished):
+    """It had no word for unknown, and called such a release private."""
+
+    def older(stated):
+        of_nobody_knows_whom(stated)
+        stated["format"], stated["private"], stated["promise"]["holds"] = 1, True, True
+        del stated["unknown_because"], stated["model"]["people_known_by"]
+
+    verdict = statement(finished, older)
+    assert not verdict.convicted
+    assert verdict.notes[0].startswith("whether the release is private, which is not known")
+
+    def others(stated):
+        stated["model"]["people"] = "others"
+
+    verdict = statement(finished, others)
+    assert verdict.findings == () and verdict.notes == (WHOM,)
+
+    def replayed(stated):
+        stated["randomness"]["replayable_rows"] = 3
+
+    assert any("says private True, and it is False" in finding for finding in statement(finished, replayed).findings)
 
 
 def test_a_file_changed_after_its_statement_is_convicted(finished):

@@ -396,7 +396,7 @@ def test_nothing_is_together_for_a_model_of_other_people(learned, tmp_path, run,
     from dphmm.storage.statement import statement_schema
 
     arguments = (*release_of(learned, tmp_path, "visits.csv", "complete.json"), "--model-people", "others")
-    left_out = "together     left out: the model is declared to be of other people than those released"
+    left_out = "together     left out: the model is of other people than those released, as the data owner says"
     dry = run(*arguments, "--dry-run")
     assert left_out.split() == next(line.split() for line in dry.stdout.splitlines() if line.startswith("together"))
     assert left_out in run(*arguments).stderr
@@ -410,7 +410,7 @@ def test_a_stream_tells_nothing_together_for_a_model_of_other_people(learned, tm
     options = ("--model", learned / "model.npz", "--policy", learned / "complete.json", "--epsilon", "1")
     more = ("--ledger", tmp_path / "l.db", "--model-people", "others")
     said = run("release", "-", *options, *more, input='{"user": "a", "state": "alpha"}\n').stderr
-    assert "left out: the model is declared" in said and "the sum of a person's costs" not in said
+    assert "left out: the model is of other people" in said and "the sum of a person's costs" not in said
 
 
 def test_a_record_of_an_older_format_names_the_file_and_the_remedy(learned, tmp_path, run, release_of, private_hidden):

@@ -40,6 +40,7 @@ NUMBERS = {
     "epsilon": "1/1000",
     "randomness.replayable_rows": -1,
     "model.people": "nobody",
+    "model.people_known_by": "hearsay",
 }
 BROKEN = {
     "epsilon": ("x", "1/0"),
@@ -67,6 +68,36 @@ def test_no_sentence_is_believed(doctored, world, tmp_path):
     own = json.loads((world("grid") / "released.parquet.privacy.json").read_text())
     for sentence in (*own["not_protected"], *own["promise"]["meaning"], own["totals"]["cost_sum_meaning"]):
         assert sentence in said.replace("&#x27;", "'")
+
+
+UNKNOWN = {"model.people": "unknown", "model.people_known_by": None}
+OLDER = {"format": 1, "private": True, "promise.holds": True}
+
+
+@pytest.mark.parametrize("lies", [UNKNOWN, UNKNOWN | OLDER], ids=["format 2", "format 1"])
+def test_what_is_not_known_is_not_called_private(lies, doctored, tmp_path):
+    """Whatever the statement says of privacy, of a model without privacy that may be of these very people."""
+    folder = doctored("grid", lies)
+    if lies is not UNKNOWN:
+        beside = folder / "released.parquet.privacy.json"
+        statement = json.loads(beside.read_text())
+        del statement["unknown_because"], statement["model"]["people_known_by"]
+        beside.write_text(json.dumps(statement))
+    made = report(folder, tmp_path / "page.html", "--json")
+    said = (tmp_path / "page.html").read_text()
+    assert json.loads(made.stdout)["private"] == "unknown"
+    assert "<strong>Not known to be private:</strong> the model was fitted without privacy, and nobody said" in said
+    assert "It is not known whether what follows holds for this file" in said
+    assert "<strong>Not private:" not in said
+
+
+@pytest.mark.parametrize("known_by", ["owner", "names"])
+def test_a_page_says_how_it_is_known_whom_the_model_is_of(known_by, doctored, tmp_path):
+    folder = doctored("grid", {"model.people": "others", "model.people_known_by": known_by})
+    assert json.loads(report(folder, tmp_path / "page.html", "--json").stdout)["private"] is True
+    said = (tmp_path / "page.html").read_text()
+    assert {"owner": "as the data owner says", "names": "as far as user names tell"}[known_by] in said
+    assert "Not known to be private" not in said
 
 
 @pytest.mark.parametrize("path", WORDS)

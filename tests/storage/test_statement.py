@@ -130,9 +130,9 @@ def test_plans_are_named_by_hash() -> None:
 
 
 def test_a_secure_release_promises_each_release_given_the_past() -> None:
-    statement = stated()
-    assert statement["private"] and statement["promise"]["holds"] and statement["randomness"]["secure"]
-    assert statement["not_private_because"] == []
+    statement = stated(people="others")
+    assert statement["private"] is statement["promise"]["holds"] is statement["randomness"]["secure"] is True
+    assert statement["not_private_because"] == statement["unknown_because"] == []
     assert "given everything released" in statement["unit_of_privacy"]
     assert "exp(1/3)" in statement["promise"]["meaning"][0]
     said = everything_said(statement)
@@ -142,7 +142,8 @@ def test_a_secure_release_promises_each_release_given_the_past() -> None:
 
 def test_replayable_bits_are_not_private() -> None:
     statement = stated(bits=dphmm.ReplayBits(1))
-    assert not statement["private"] and not statement["promise"]["holds"]
+    assert statement["private"] is statement["promise"]["holds"] is False
+    assert statement["unknown_because"] == []
     assert "replayable" in statement["not_private_because"][0]
     assert statement["randomness"]["meaning"].startswith("NOT PRIVATE")
     assert statement["randomness"]["replayable_rows"] == 2 * STEPS
@@ -176,13 +177,13 @@ def test_a_delta_set_says_what_happens_outside_it() -> None:
     ("people", "private", "words"),
     [
         ("same", False, "no bound holds"),
-        ("unknown", True, "among those it was fitted on"),
+        ("unknown", "unknown", "among those it was fitted on"),
         ("others", True, "other people"),
     ],
 )
-def test_whom_an_unprivate_model_was_fitted_on_is_told(people: str, private: bool, words: str) -> None:
+def test_whom_an_unprivate_model_was_fitted_on_is_told(people: str, private: bool | str, words: str) -> None:
     statement = stated(chain(private=False, method="maximum likelihood"), people=people)
-    assert statement["private"] is private
+    assert statement["private"] == statement["promise"]["holds"] == private
     assert words in statement["model"]["meaning"]
     assert any("fitted on" in sentence for sentence in statement["not_protected"])
 
@@ -229,7 +230,7 @@ def test_the_written_statement_names_its_file(tmp_path: Path) -> None:
     assert load_statement(tmp_path / "released.csv") == found
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"format": 2, "software": {"name": "dphmm"}}', "{" * 100_000])
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 3, "software": {"name": "dphmm"}}', "{" * 100_000])
 def test_what_is_not_a_statement_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "released.csv.privacy.json").write_text(text)
     with pytest.raises(InvalidInput, match="statement"):

@@ -15,12 +15,15 @@ from dphmm.markov.model import MarkovModel
 from dphmm.session.planner import Planner
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
+from dphmm.storage.people import Whom
+from dphmm.storage.promises import unknown_because, verdict
 from dphmm.storage.statement import read_statement
 
 if TYPE_CHECKING:
     from dphmm.audit.released_rows import Counted
 
 _NOTHING = "the privacy statement: there is none beside the file"
+_OTHERS = {"owner": "others than the released by its owner's word", "names": "others than the released by user names"}
 _NO_TOTALS = "the totals of the privacy statement: not every row could be followed, so their sums are not known"
 
 
@@ -38,10 +41,38 @@ def check_statement(
     for name, due in _due(path, counted, model, planner, query).items():
         told = _member(statement, name)
         findings.require(told == due, f"the privacy statement says {name} {_short(told)}, and it is {_short(due)}")
+    notes = _private(statement, counted, model, findings)
     secure = _member(statement, "randomness.secure")
-    claims = statement.get("private") is True and (counted.replayable > 0 or secure is not True)
+    claims = statement.get("private") is not False and (counted.replayable > 0 or secure is not True)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")
-    return [] if counted.complete else [_NO_TOTALS]
+    return notes if counted.complete else [*notes, _NO_TOTALS]
+
+
+def _private(statement: dict[str, Any], counted: Counted, model: MarkovModel, findings: Findings) -> list[str]:
+    """Whether the statement says what follows from the model and from whom it was fitted on, which is not checked."""
+    told, known_by = _member(statement, "model.people"), _member(statement, "model.people_known_by")
+    try:
+        whom = Whom.of(told, known_by)
+    except (InvalidInput, TypeError):
+        findings.add("a privacy statement that does not say in dphmm's words whom the model was fitted on")
+        return []
+    replayable = _member(statement, "randomness.replayable_rows")
+    seen = max(counted.replayable, replayable if isinstance(replayable, int) else 0)
+    origin = (model.provenance, whom, seen)
+    due = verdict(*origin)
+    notes = []
+    if due == "unknown":
+        notes.append(f"whether the release is private, which is not known: {'; '.join(unknown_because(*origin))}")
+    elif due and model.provenance.get("private") is not True:
+        notes.append(f"whom the model was fitted on: {_OTHERS[str(whom.known_by)]}, as the privacy statement says")
+    if statement["format"] == 1 and due == "unknown":
+        # It had no word for it, and called such a release private.
+        return notes
+    for name in ("private", "promise.holds"):
+        said = _member(statement, name)
+        right = said is due or said == due == "unknown"
+        findings.require(right, f"the privacy statement says {name} {_short(said)}, and it is {due}")
+    return notes
 
 
 def _due(path: Path, counted: Counted, model: MarkovModel, planner: Planner, query: str) -> dict[str, Any]:

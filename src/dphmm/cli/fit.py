@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.fit_options import FIELDS, check_together, fit_options
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
 from dphmm.cli.outcomes import SET_ASIDE
@@ -45,6 +45,7 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
     said of the data but what has noise.
     """
     from dphmm.storage.inputs import checked_input
+    from dphmm.storage.people import check_people
 
     console = Console(quiet)
     check_together(given)
@@ -54,6 +55,7 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
         from dphmm.cli.set_aside import rejected_path
 
         new_output(rejected_path(output), [path], force)
+    check_people(output)
     job = {**given, "output": output, "as_json": as_json}
     if given["states"] is not None:
         from dphmm.cli.fit_hidden import fit_hidden
@@ -73,6 +75,7 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.storage.inputs import steady
     from dphmm.storage.models import save_model
+    from dphmm.storage.people import save_people
     from dphmm.storage.tables import column_names
     from dphmm.storage.trajectories import load_trajectories
 
@@ -87,6 +90,7 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         choices["max_speed"] = speed_limit(given, rows.time is not None, rows.lat is not None)
         model, summary = _fitted(rows, space_of(given, rows), (path.name, sha256), choices)
         save_model(model, given["output"])
+        save_people(given["output"], rows.users)
     set_aside = by_reason(loaded.rejected)
     if given["as_json"]:
         print_json(_document(summary, set_aside, given["output"]))
@@ -96,7 +100,7 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         console.say([("", order_words(model))])
     if set_aside:
         console.say([("", f"rows that cannot be read, set aside: {in_words(set_aside)}")])
-    console.say([("", f"written to {given['output']}")])
+    console.say([("", f"written to {given['output']}"), people_row(given["output"])])
     warn_of_order(path, console)
     console.warn(NOT_PRIVATE)
     return SET_ASIDE if set_aside else 0
@@ -114,6 +118,14 @@ def _fitted(
     except InvalidInput as error:
         times = "--max-speed" if choices["max_speed"] else "--gap"
         raise named(error, {**FIELDS, "time": times}) from None
+
+
+def people_row(model: str) -> Row:
+    """Where the people of a model are, and what for."""
+    from dphmm.storage.people import people_path
+
+    told = "keyed digests of user names, for you alone: by them dphmm release tells whether it releases these people"
+    return "", f"written to {people_path(model)}: {told}"
 
 
 def order_words(model: MarkovModel) -> str:
@@ -136,6 +148,8 @@ def _counting(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _document(summary: FitSummary, set_aside: dict[str, int], path: str) -> dict[str, Any]:
+    from dphmm.storage.people import people_path
+
     report = summary.report
     return {
         "rows": summary.rows,
@@ -153,4 +167,5 @@ def _document(summary: FitSummary, set_aside: dict[str, int], path: str) -> dict
         "private": False,
         "meaning": NOT_PRIVATE,
         "output": path,
+        "people": str(people_path(path)),
     }

@@ -46,10 +46,12 @@ def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 
 def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
+    from dphmm.cli.fit import people_row
     from dphmm.cli.fit_times import check_times, times, warn_of_order
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.storage.hidden_models import save_hidden_model
     from dphmm.storage.inputs import steady
+    from dphmm.storage.people import people_path, save_people
     from dphmm.storage.tables import column_names
     from dphmm.storage.trajectories import load_trajectories
 
@@ -66,6 +68,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         hmm.fit(np.concatenate(found.sequences), [len(sequence) for sequence in found.sequences])
         origin = {"method": "Baum-Welch", "source": path.name, "source_sha256": sha256, "step": timing["step"]}
         save_hidden_model(hmm, given["output"], symbols=symbols.names, provenance=origin)
+        save_people(given["output"], rows.users)
     set_aside = by_reason(loaded.rejected)
     monitor = hmm.monitor_
     counted = {
@@ -82,7 +85,8 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         "set_aside": set_aside,
     }
     if given["as_json"]:
-        print_json({**counted, "private": False, "meaning": NOT_PRIVATE, "output": given["output"]})
+        written = {"output": given["output"], "people": str(people_path(given["output"]))}
+        print_json({**counted, "private": False, "meaning": NOT_PRIVATE, **written})
     said = [f"{counted['rows']} rows of {counted['users']} users, {counted['sequences']} sequences"]
     said += [f"{count} rows left out: {reason}" for reason, count in dropped.items()]
     said.append(f"{given['states']} hidden states, {symbols.n_states} symbols")
@@ -90,7 +94,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     said.append(f"log-likelihood {monitor.history[-1]:.6g} after {monitor.iter} iterations, {settled}")
     if set_aside:
         said.append(f"rows that cannot be read, set aside: {in_words(set_aside)}")
-    console.say([("", line) for line in (*said, f"written to {given['output']}")])
+    console.say([*(("", line) for line in (*said, f"written to {given['output']}")), people_row(given["output"])])
     warn_of_order(path, console)
     console.warn(NOT_PRIVATE)
     return SET_ASIDE if set_aside else 0
@@ -110,6 +114,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.fit_times import times, warn_of_order
     from dphmm.cli.set_aside import list_rejected
     from dphmm.storage.hidden_models import learning_of, save_hidden_model
+    from dphmm.storage.people import remove_people
 
     symbols, timing = _public_symbols(given), times(given)
     method = given["method"] or "ngrams"
@@ -128,6 +133,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         event = learning_of(hmm)
         choices = _choices(event, noise, method)
         origin = {"method": method, "source": path.name, "step": timing["step"], **choices}
+        remove_people(given["output"])
         save_hidden_model(hmm, given["output"], symbols=symbols.names, provenance=origin)
     list_rejected(given["output"], rejected, path)
     aside = left_out(LEFT_OUT if isinstance(event, LearningEvent) else LEFT_OUT_PLAINLY, given["output"])

@@ -48,6 +48,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.fit_times import times, warn_of_order
     from dphmm.cli.set_aside import list_rejected
     from dphmm.storage.models import save_model
+    from dphmm.storage.people import remove_people
 
     check_states(given)
     space, timing, noise = public_space(given), times(given), _noise(given, path)
@@ -58,6 +59,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         if progress is not None:
             progress(1, 2)
         model, event = _learned(records, space, timing["step"], noise, _mask(given, space))
+        remove_people(given["output"])
         save_model(model, given["output"])
     list_rejected(given["output"], rejected, path)
     if given["as_json"]:

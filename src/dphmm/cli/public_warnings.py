@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.session.options import Options
     from dphmm.session.plan import Plan
+    from dphmm.storage.people import Whom
 
 #: A cost above this many epsilons is worth a warning: states that no edge joins can be told apart that well.
 _FAR_ABOVE = 20
@@ -42,13 +43,25 @@ def plan_warnings(plan: Plan, options: Options) -> list[str]:
     return said
 
 
-def model_warning(model: MarkovModel, people: str, console: Console) -> None:
+def model_warning(model: MarkovModel, people: str, console: Console, known_by: str | None = None) -> None:
     """What a model fitted without privacy means: nothing wrong where it was fitted on other people."""
+    from dphmm.storage.people import Whom
     from dphmm.storage.promises import provenance_words
 
     if model.provenance.get("private") is False:
         tell = console.note if people == "others" else console.warn
-        tell(f"the model: {provenance_words(model.provenance, people)}")
+        tell(f"the model: {provenance_words(model.provenance, Whom.of(people, known_by))}")
+
+
+def whom_warning(model: MarkovModel, whom: Whom, console: Console) -> None:
+    """The same before a release, and what the privacy statement will say where nobody knows whom the model is of."""
+    from dphmm.storage.promises import provenance_words, unknown_because
+
+    if not unknown_because(model.provenance, whom, 0):
+        model_warning(model, whom.people, console, whom.known_by)
+        return
+    words = provenance_words(model.provenance, whom)
+    console.warn(f"the model: {words} The privacy statement says private: unknown; --model-people is where to say more")
 
 
 def trapped_belief(model: MarkovModel, options: Options) -> list[str]:

@@ -38,9 +38,8 @@ from dphmm.errors import InvalidInput
 @click.option(
     "--model-people",
     type=click.Choice(["unknown", "others", "same"]),
-    default="unknown",
-    show_default=True,
-    help="Whom the model was fitted on, for the privacy statement: other people than those released?",
+    help="Whom the model was fitted on, for the privacy statement: others than those released (or nobody)?  "
+    "[default: what the user names in M.people tell, else unknown]",
 )
 @click.option(
     "--statement",

@@ -22,7 +22,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
     from dphmm.cli.learned_words import both_rows
     from dphmm.cli.owner_view import drift_words, outside_words, rows_to_answer
-    from dphmm.cli.public_warnings import first_step_warnings, model_warning
+    from dphmm.cli.public_warnings import first_step_warnings, whom_warning
     from dphmm.cli.release_horizon import check_before_search, check_horizon, horizon_rows, with_horizon
     from dphmm.cli.set_aside import by_reason, rejected_path, write_rejected
     from dphmm.storage.ledger import open_ledger
@@ -33,12 +33,12 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     check_before_search(job, rows, given)
     job = with_horizon(job, console)
     published = Published()
-    owners = people(job.model, sha256, given["model_people"])
+    owners = people(job, rows, sha256, given, console)
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         batch = job.batch(ledger)
         check_resumed(given["output"], ledger, batch.query)
         check_horizon(job, rows, batch.query, ledger)
-        model_warning(job.model, owners, console)
+        whom_warning(job.model, owners, console)
         for warning in first_step_warnings(batch):
             console.warn(warning)
         with _kept(batch, given), console.progress("release") as progress:
@@ -50,7 +50,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         space=job.space,
         options=batch.options,
         query=batch.query,
-        model_people=owners,
+        model_people=owners.people,
+        known_by=owners.known_by,
         horizon=None if job.horizon is None else job.horizon.document(),
     )
     with _kept(batch, given):
@@ -132,6 +133,10 @@ def _document(
         "cost_sum_meaning": totals["cost_sum_meaning"],
         "secure": statement["randomness"]["secure"],
         "model_people": statement["model"]["people"],
+        "model_people_known_by": statement["model"]["people_known_by"],
+        "private": statement["private"],
+        "not_private_because": statement["not_private_because"],
+        "unknown_because": statement["unknown_because"],
         "learning": statement["learning"],
     }
 

@@ -15,11 +15,13 @@ from dphmm.errors import InvalidInput
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
     from dphmm.batch import Batch
+    from dphmm.cli.console import Console
     from dphmm.cli.horizon import Horizon
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
+    from dphmm.storage.people import People, Whom
 
 #: Options of the command that are choices of the batch.
 _CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "cap_epsilon", "cap_cost", "query")
@@ -90,11 +92,32 @@ class Job:
                 raise InvalidInput("step", "steps that are not those of the times", expected)
 
 
-def people(model: MarkovModel, sha256: str | None, declared: str) -> str:
-    """Whom the model was fitted on: the very people released ("same"), or what the owner declares."""
-    if sha256 is not None and model.provenance.get("source_sha256") == sha256:
-        return "same"
-    return declared
+def fitted_on(job: Job, given: Mapping[str, Any], console: Console) -> People | None:
+    """The people that the model was fitted on without privacy, where dphmm fit wrote them beside it."""
+    from dphmm.storage.people import load_people
+
+    if job.model.provenance.get("private") is True:
+        return None
+    return load_people(given["model"], console.warn)
+
+
+def people(job: Job, rows: Trajectories, sha256: str, given: Mapping[str, Any], console: Console) -> Whom:
+    """Whom the model was fitted on, from what the owner says, the user names and the file's hash.
+
+    InvalidInput, before anything is drawn, where the owner says others and the names or the hash say the same.
+    """
+    from dphmm.storage.people import people_path, whom
+
+    known, declared = fitted_on(job, given, console), given["model_people"]
+    same_file = job.model.provenance.get("source_sha256") == sha256
+    among = None if known is None else known.has_one_of(rows.users)
+    if declared == "others" and same_file:
+        raise InvalidInput("--model-people", "others, of a model that was fitted on this very file", "same, or nothing")
+    if declared == "others" and among:
+        path = people_path(given["model"]).name
+        came = "others, of a model that was fitted on somebody with the user name of one who is released"
+        raise InvalidInput("--model-people", came, f"same, or nothing; if only the names are alike, remove {path}")
+    return whom(declared, among, same_file)
 
 
 def check_resumed(output: str, ledger: Ledger, query: str) -> None:

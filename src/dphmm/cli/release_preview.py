@@ -25,7 +25,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.accounting.records import in_short
     from dphmm.cli.learned_words import coming_rows, learning_of
     from dphmm.cli.owner_view import outside_words
-    from dphmm.cli.public_warnings import model_warning, plan_warnings, trapped_belief
+    from dphmm.cli.public_warnings import plan_warnings, trapped_belief, whom_warning
     from dphmm.cli.release_horizon import check_horizon, horizon_rows, with_horizon
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.states.observed import in_steps, true_states
@@ -34,7 +34,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     loaded, rows, sha256 = read_rows(job, given)
     stepped, _ = in_steps(rows, job.model.step)
     visits, _ = stepped.visits()
-    owners = people(job.model, sha256, given["model_people"])
+    owners = people(job, rows, sha256, given, console)
     check_horizon(job, rows, given["query"])
     job = with_horizon(job, console)
     batch = job.batch(None)
@@ -63,9 +63,9 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         lines.append(("epsilon sum", f"{in_short(document['largest_epsilon_sum'])} for the subject with most rows"))
-        lines += [*coming_rows(job.model, owners), *horizon_rows(job)]
+        lines += [*coming_rows(job.model, owners.people), *horizon_rows(job)]
         click.echo("\n".join(aligned(lines)))
-    model_warning(job.model, owners, console)
+    whom_warning(job.model, owners, console)
     for warning in (*plan_warnings(plans[0], batch.options), *trapped_belief(job.model, batch.options)):
         console.warn(warning)
     if given["owner_view"]:

@@ -23,7 +23,7 @@ import click
 from dphmm.cli.console import Console
 from dphmm.cli.outcomes import SET_ASIDE, Interrupted
 from dphmm.cli.release_job import Job
-from dphmm.cli.stream_statement import check_statement, stated
+from dphmm.cli.stream_statement import Names, check_statement, stated
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
     from dphmm.cli.learned_words import coming_rows
     from dphmm.cli.owner_view import drift_words, outside_words
-    from dphmm.cli.public_warnings import first_step_warnings, model_warning
+    from dphmm.cli.public_warnings import first_step_warnings
     from dphmm.storage.ledger import open_ledger
 
     _check(given)
@@ -137,12 +137,12 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     bad = 0
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         stream = _Stream(job.batch(ledger), given["resume"])
-        model_warning(job.model, given["model_people"], console)
-        if coming := coming_rows(job.model, given["model_people"]):
+        names = Names(job, given, console)
+        if coming := coming_rows(job.model, given["model_people"] or "unknown"):
             console.say(coming)
         for warning in first_step_warnings(stream.batch):
             console.warn(warning)
-        with stated(stream.batch, given) as answered, _kept(stream, given):
+        with stated(stream.batch, given, names) as answered, _kept(stream, given):
             for number, text in _lines():
                 try:
                     released = stream.answer(parse_line(text, on_map))
@@ -152,6 +152,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
                     continue
                 line = _line(released, stream)
                 # Before it is printed: an interrupt in between may count a line too many, never one too few.
+                names.meet(released.user)
                 answered(released, line)
                 click.echo(line)
                 sys.stdout.flush()

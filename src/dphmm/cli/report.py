@@ -82,7 +82,7 @@ def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str,
         "rows_step_by_step": sum(len(rows) for rows in made.explored),
         "plans": None if made.timeline is None else len(made.timeline.plans),
         "owner_only": made.owner_only,
-        "private": made.statement["private"] is True and not made.owner_only,
+        "private": False if made.owner_only else made.statement["private"],
         "figures": [str(figure) for figure in figures],
     }
 

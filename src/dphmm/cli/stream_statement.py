@@ -12,6 +12,9 @@ from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dphmm.batch import Batch, Released
+    from dphmm.cli.console import Console
+    from dphmm.cli.release_job import Job
+    from dphmm.storage.people import Whom
 
 
 def check_statement(given: Mapping[str, Any]) -> None:
@@ -26,8 +29,45 @@ def check_statement(given: Mapping[str, Any]) -> None:
         raise InvalidInput("--statement", f"{path}, which exists", "a new file: a statement is about one run")
 
 
+class Names:
+    """The user names of a stream, held against those that the model was fitted on; warns of the first that is one."""
+
+    def __init__(self, job: Job, given: Mapping[str, Any], console: Console) -> None:
+        from dphmm.cli.release_job import fitted_on
+        from dphmm.storage.people import people_path
+
+        self._model, self._declared, self._console = job.model, given["model_people"], console
+        self._people = fitted_on(job, given, console)
+        self._among: bool | None = None
+        if self._people is None or self._declared is not None:
+            self._warn()
+        else:
+            console.note(f"whom the model was fitted on is told by the user names of the lines, with "
+                         f"{people_path(given['model']).name}")  # fmt: skip
+
+    @property
+    def whom(self) -> Whom:
+        """Whom the model was fitted on, seen from the users met so far."""
+        from dphmm.storage.people import whom
+
+        return whom(self._declared, self._among)
+
+    def meet(self, user: str) -> None:
+        """Compare the name of a user who has been answered."""
+        if self._people is None or self._among:
+            return
+        self._among = self._people.has_one_of([user])
+        if self._among:
+            self._warn()
+
+    def _warn(self) -> None:
+        from dphmm.cli.public_warnings import whom_warning
+
+        whom_warning(self._model, self.whom, self._console)
+
+
 @contextmanager
-def stated(batch: Batch, given: Mapping[str, Any]) -> Iterator[Callable[[Released, str], None]]:
+def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Callable[[Released, str], None]]:
     """A function to call with every release and the line it was answered by; writes the statement at the end.
 
     The end may be an interrupt or an error: what was answered before was published.
@@ -57,6 +97,7 @@ def stated(batch: Batch, given: Mapping[str, Any]) -> Iterator[Callable[[Release
             space=batch.space,
             options=batch.options,
             query=batch.query,
-            model_people=given["model_people"],
+            model_people=names.whom.people,
+            known_by=names.whom.known_by,
         )
         save_statement(Path(given["statement"]), statement, "-", lines.hexdigest())

@@ -126,7 +126,7 @@ def _note(fitting: list[tuple[str, list[int]]], by_user: dict[str, list[int]]) -
 
 
 def _told(user: str, rows: list[int], file: ReleasedFile, ledger: Ledger | None, made: Made) -> Told:
-    query, replayable = str(made.statement["query"]), bool(made.statement["not_private_because"])
+    query, replayable = str(made.statement["query"]), bool(made.statement["randomness"]["replayable_rows"])
     numbers = np.array(rows, dtype=np.int64)
     steps = file.step[numbers]
     if ledger is None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from dphmm._checks import exact_number
 from dphmm.accounting.records import shown
-from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT
+from dphmm.accounting.summary import EPSILON_STATEMENT
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -28,7 +28,8 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
 from dphmm.storage import promises
-from dphmm.storage.statement import LARGEST, MODEL_PEOPLE, stated_options
+from dphmm.storage.people import KNOWN_BY, Whom
+from dphmm.storage.statement import LARGEST, stated_options
 
 #: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
@@ -138,27 +139,36 @@ def _require_totals(statement: Mapping[str, Any], name: str, file: ReleasedFile,
 def _sentences(
     statement: Mapping[str, Any], name: str, model: MarkovModel, options: Options, rows: int
 ) -> dict[str, Any]:
-    people, replayable = _at(statement, "model.people"), _at(statement, "randomness.replayable_rows")
-    _require(people in MODEL_PEOPLE, name, "model.people")
+    whom, replayable = _whom(statement, name), _at(statement, "randomness.replayable_rows")
     _require(type(replayable) is int and 0 <= replayable <= rows, name, "randomness.replayable_rows")
-    reasons = promises.not_private_because(model.provenance, people, replayable)
+    origin = (model.provenance, whom)
     unbounded = _at(statement, "totals.cost_sum") == shown(math.inf)
     return {
-        "private": not reasons,
-        "not_private_because": reasons,
-        "promise": promises.promise(options, holds=not reasons),
+        "private": promises.verdict(*origin, replayable),
+        "not_private_because": promises.not_private_because(*origin, replayable),
+        "unknown_because": promises.unknown_because(*origin, replayable),
+        "promise": promises.promise(options, *origin, replayable),
         "unit_of_privacy": promises.UNIT,
         "constraint.meaning": promises.constraint_words(options),
         "scope.meaning": promises.scope_words(options),
         "flat.meaning": promises.flat_words(options),
-        "model.meaning": promises.provenance_words(model.provenance, people),
+        "model.meaning": promises.provenance_words(*origin),
         "randomness.meaning": promises.randomness_words(replayable, rows),
-        "not_protected": promises.not_protected(options, model.provenance, people),
+        "not_protected": promises.not_protected(options, *origin),
         "totals.of": LARGEST,
         "totals.epsilon_sum_meaning": EPSILON_STATEMENT,
-        "totals.cost_sum_meaning": COST_STATEMENT,
+        "totals.cost_sum_meaning": promises.cost_words(),
         "totals.cost_unbounded_because": promises.cost_unbounded_because(options) if unbounded else None,
     }
+
+
+def _whom(statement: Mapping[str, Any], name: str) -> Whom:
+    """Whom the model was fitted on, as the statement says; one of format 1 does not say how that is known."""
+    people, known_by = _at(statement, "model.people"), _at(statement, "model.people_known_by")
+    _require(isinstance(people, str) and people in KNOWN_BY, name, "model.people")
+    silent = known_by is None and statement["format"] == 1
+    _require(silent or known_by in KNOWN_BY[people], name, "model.people_known_by")
+    return Whom.of(people, known_by)
 
 
 def _require(right: bool, name: str, path: str) -> None:

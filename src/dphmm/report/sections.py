@@ -24,7 +24,9 @@ def head(report: ReleaseReport) -> str:
     statement = report.statement
     owner = f'<p class="owner" role="alert"><strong>{_OWNER[0]}</strong> {_OWNER[1]}</p>' if report.owner_only else ""
     loud = "".join(
-        f'<p class="loud"><strong>Not private:</strong> {escape(why)}.</p>' for why in statement["not_private_because"]
+        f'<p class="loud"><strong>{escape(word)}:</strong> {escape(why)}.</p>'
+        for word, member in (("Not private", "not_private_because"), ("Not known to be private", "unknown_because"))
+        for why in statement[member]
     )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
     promise = "".join(f"<p>{escape(sentence)}</p>" for sentence in statement["promise"]["meaning"])

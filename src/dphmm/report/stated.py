@@ -58,8 +58,12 @@ def checked_statement(statement: dict[str, Any], name: str) -> dict[str, Any]:
     for path, kind in _NEEDED.items():
         if not isinstance(_member(statement, path), kind):
             raise InvalidInput("statement", f"{name} without {path}", "a privacy statement as dphmm release wrote it")
-    for path in ("not_private_because", "promise.meaning", "not_protected"):
-        if not all(isinstance(sentence, str) for sentence in _member(statement, path)):
+    sentences = ["not_private_because", "promise.meaning", "not_protected"]
+    if statement.get("format") != 1:
+        sentences.append("unknown_because")
+    for path in sentences:
+        listed = _member(statement, path)
+        if not isinstance(listed, list) or not all(isinstance(sentence, str) for sentence in listed):
             raise InvalidInput("statement", f"{name} with no text in {path}", "sentences as dphmm release wrote them")
     about = statement.get("file", {})
     if not isinstance(about, dict) or (

@@ -28,7 +28,16 @@ COSTS = "those of the subject with the largest total in this file; the ledger ha
 LEDGER_COSTS = (
     "those of the subject with the largest total here; for a person in both, and releases made with this model"
 )
-OTHER_PEOPLE = "left out: the model is declared to be of other people than those released"
+#: What a bound on model and releases together counts, by whose costs are in it.
+_COUNTED = {
+    COSTS: "It counts this one fit, and the rows of this file that are of that person, at all their steps",
+    LEDGER_COSTS: "It counts this one fit, and the releases of that person in this ledger, at all their steps",
+}
+_NOT_COUNTED = (
+    "not counted are other models of the same people, answers of queries about them, what the person has in other "
+    "files or ledgers or under other names, and people who depend on that person"
+)
+OTHER_PEOPLE = "left out: the model is of other people than those released, as the data owner says"
 REPLAYABLE = "NOT PRIVATE: the noise can be replayed by whoever knows the seed. For tests and simulations only."
 
 
@@ -130,9 +139,19 @@ def replacing_epsilon(event: LearningEvent) -> str:
 
 def _together(event: LearningEvent, sum_cost: Loss, costs: str) -> dict[str, Any]:
     both: Guarantee = together(event, sum_cost)
+    unbounded = both.value == math.inf
+    holds = f"{both.statement} ({both.citation})"
+    if unbounded:
+        holds = f"{_NO_BOUND} {holds}"
+    if event.delta:
+        holds += f". {_IN_ADVANCE}"
     return {
-        "epsilon": "unbounded" if both.value == math.inf else shown(both.value),
+        "epsilon": "unbounded" if unbounded else shown(both.value),
         "delta": shown(event.delta),
-        "meaning": f"{both.statement} ({both.citation})",
+        "meaning": f"{holds}. {_COUNTED[costs]}, between histories that the model leaves possible; {_NOT_COUNTED}",
         "costs": costs,
     }
+
+
+_NO_BOUND = "the cost of a step has no bound, so there is no number, for the other steps neither, that"
+_IN_ADVANCE = "With this delta it holds where a cap has bounded the sum of costs in advance"

@@ -7,14 +7,18 @@ Definition 4.4 and Theorems 6.3 and 7.2 of the DPHMM paper, with errata 4, 5, 11
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
-from dphmm.accounting.summary import COMPONENT_REASON, FLAT_REASON
+from dphmm.accounting.summary import COMPONENT_REASON, COST_STATEMENT, FLAT_REASON
 from dphmm.mechanisms import OptimalTable
 from dphmm.policy.constraint import Support
 from dphmm.session.options import Options
 from dphmm.storage.learned import learning_event
+from dphmm.storage.people import Whom
+
+#: What a statement says of the promise: that it holds, that it does not, or that nobody knows.
+Verdict = bool | Literal["unknown"]
 
 DEFINITION = "{epsilon, G, C_t}-DPHMM"
 SOURCE = "Definition 4.4 of Xiao et al., DPHMM (2016), where a state hides among others than itself"
@@ -28,15 +32,51 @@ ASSUMED_PUBLIC = (
 )
 
 
-def promise(options: Options, holds: bool) -> dict[str, Any]:
+def verdict(provenance: Mapping[str, Any], whom: Whom, replayable: int) -> Verdict:
+    """Whether the released people have the promise: True, False, or "unknown" where it depends on what nobody said."""
+    if not_private_because(provenance, whom, replayable):
+        return False
+    return "unknown" if unknown_because(provenance, whom, replayable) else True
+
+
+def promise(options: Options, provenance: Mapping[str, Any], whom: Whom, replayable: int) -> dict[str, Any]:
     """The definition of each release, in words, and whether it holds for this file."""
+    against = not_private_because(provenance, whom, replayable)
+    doubts = unknown_because(provenance, whom, replayable)
+    first = [f"What follows does not hold for this file: {'; '.join(against)}."] if against else []
+    first += [f"It is not known whether what follows holds for this file: {'; '.join(doubts)}."] if doubts else []
     return {
         "definition": DEFINITION,
         "source": SOURCE,
-        "holds": holds,
-        "meaning": [edge_promise(str(options.epsilon)), LONELY_PROMISE],
-        "assumes": ASSUMED_PUBLIC,
+        "holds": verdict(provenance, whom, replayable),
+        "meaning": [*first, edge_promise(str(options.epsilon)), LONELY_PROMISE],
+        "assumes": f"{ASSUMED_PUBLIC} {_assumed_of_the_model(provenance, whom)}",
     }
+
+
+def _assumed_of_the_model(provenance: Mapping[str, Any], whom: Whom) -> str:
+    if provenance.get("private") is True:
+        return (
+            "The promise is about the answers, given the model: the model was learned with differential privacy, and "
+            "what it says itself about people released is a loss of its own."
+        )
+    taken = "The model is taken to say nothing about the people released"
+    return {
+        "others": f"{taken}: it was made without their data, {_known(whom)}.",
+        "same": f"{taken}, and it may: it was made from their data, {_known(whom)}.",
+        "unknown": f"{taken}; whether it was made without their data is not known.",
+    }[whom.people]
+
+
+def _known(whom: Whom) -> str:
+    """How it is known whom a model was fitted on."""
+    if whom.known_by == "names":
+        return {
+            "others": "as far as user names tell: none released here is among those of the table it was fitted on (one "
+            "person under two names would not be noticed)",
+            "same": "as user names tell: at least one released here is among those of the table it was fitted on",
+        }[whom.people]
+    return "as the two tables are the same file" if whom.known_by == "file" else "as the data owner says"
 
 
 def edge_promise(epsilon: str) -> str:
@@ -101,25 +141,34 @@ def flat_words(options: Options) -> str:
     )
 
 
-def provenance_words(provenance: Mapping[str, Any], people: str) -> str:
+def provenance_words(provenance: Mapping[str, Any], whom: Whom) -> str:
     """What the model's origin means for the promise."""
     event = learning_event(provenance)
     if provenance.get("private") is True:
         told = "Fitted with differential privacy: what the model itself loses about people adds to the releases."
         return told if event else f"{told} By how much is not recorded."
+    known = "" if whom.people == "unknown" else _known(whom)
     if provenance.get("private") is not False:
-        return "Given, not fitted by dphmm: the promise takes it to say nothing about the released people."
+        return (
+            "Given, not fitted by dphmm: "
+            + {
+                "same": f"made from data of people released here, {known}. Nothing records that this was done with "
+                "differential privacy, so the model may show their moves.",
+                "others": f"made without data of the people released, {known}.",
+                "unknown": "nothing says whose data it was made from. If people released here are among them, it "
+                "may show their moves.",
+            }[whom.people]
+        )
     return (
         _why_not(event)
         + {
-            "same": "Fitted without privacy on the very people released here: no bound holds for them, because "
-            "the model itself can show one person's move.",
-            "others": "Fitted without privacy on other people than those released, as the data owner declares: "
-            "the promise to the released people stands, and those it was fitted on have no protection from the "
-            "model.",
-            "unknown": "Fitted without privacy: for released people who are among those it was fitted on no "
-            "bound holds, because the model itself can show one person's move.",
-        }[people]
+            "same": f"Fitted without privacy on the very people released here, or on some of them, {known}: no bound "
+            "holds for them, because the model itself can show one person's move.",
+            "others": f"Fitted without privacy on other people than those released, {known}: the promise to the "
+            "released people stands, and those it was fitted on have no protection from the model.",
+            "unknown": "Fitted without privacy, and whether on people released here is not known: for those who are "
+            "among those it was fitted on no bound holds, because the model itself can show one person's move.",
+        }[whom.people]
     )
 
 
@@ -128,6 +177,17 @@ def _why_not(event: LearningEvent | NotPrivateEvent | None) -> str:
     if isinstance(event, LearningEvent):
         return "Its noise can be replayed by whoever knows the seed, so it counts as none. "
     return "" if event is None else f"{event.reason}. "
+
+
+def cost_words() -> str:
+    """What the sum of costs in a statement bounds, and what it does not count."""
+    return f"{COST_STATEMENT}. {_COST_COUNTS}"
+
+
+_COST_COUNTS = (
+    "It is of the rows of one subject in this file, given the model: other files, queries and names of the same person "
+    "are not counted, nor what the model says about that person"
+)
 
 
 def randomness_words(replayable: int, rows: int) -> str:
@@ -145,17 +205,39 @@ def cost_unbounded_because(options: Options) -> str:
     return COMPONENT_REASON if options.scope == "component" else FLAT_REASON
 
 
-def not_private_because(provenance: Mapping[str, Any], people: str, replayable: int) -> list[str]:
+def not_private_because(provenance: Mapping[str, Any], whom: Whom, replayable: int) -> list[str]:
     """The reasons for which the released people have no protection at all; usually none."""
     reasons = []
     if replayable:
         reasons.append("replayable bits: whoever knows the seed can take the noise away")
-    if people == "same" and provenance.get("private") is False:
-        reasons.append("the model was fitted without privacy on the people released")
+    if whom.people == "same" and provenance.get("private") is False:
+        reasons.append(f"the model was fitted without privacy on people released here, {_known(whom)}")
     return reasons
 
 
-def not_protected(options: Options, provenance: Mapping[str, Any], people: str) -> list[str]:
+def unknown_because(provenance: Mapping[str, Any], whom: Whom, replayable: int) -> list[str]:
+    """The reasons for which it is not known whether they have; none where it is known that they have not."""
+    if not_private_because(provenance, whom, replayable) or whom.people == "others":
+        return []
+    private = provenance.get("private")
+    if private is True:
+        if learning_event(provenance) is not None:
+            return []
+        return [
+            "the model says that it was fitted with differential privacy and not with which epsilon, and nobody said "
+            "that this was without data of the people released"
+        ]
+    if whom.people == "same":
+        return [
+            f"the model was made from data of people released here, {_known(whom)}, and nothing records that this was "
+            "done with differential privacy"
+        ]
+    if private is False:
+        return ["the model was fitted without privacy, and nobody said whether on people released here"]
+    return ["nothing says whose data the model was made from, and whether people released here are among them"]
+
+
+def not_protected(options: Options, provenance: Mapping[str, Any], whom: Whom) -> list[str]:
     """What these releases do not hide, a sentence each."""
     told = list(_NEVER_PROTECTED)
     if options.scope == "component":
@@ -164,11 +246,22 @@ def not_protected(options: Options, provenance: Mapping[str, Any], people: str) 
         told.append("The component of the policy that a subject is in: one release can tell it nearly for certain.")
     if options.flat == "allow":
         told.append("Where a hull is flat, the line or plane that the state is on: a release can disclose it for sure.")
-    if provenance.get("private") is False:
-        told.append(_MODEL_SHOWS[people])
     if provenance.get("private") is True:
         told.append(_LEARNED_SHOWS)
+    else:
+        told.append(_model_shows(provenance, whom))
     return told
+
+
+def _model_shows(provenance: Mapping[str, Any], whom: Whom) -> str:
+    made = "fitted on them without privacy" if provenance.get("private") is False else "made from their data"
+    return {
+        "same": f"Anything that the model shows about the people released: it was {made}, {_known(whom)}.",
+        "others": "The people the model was fitted on, or made from if there are any: nothing protects them from it. "
+        f"They are others than those released, {_known(whom)}.",
+        "unknown": f"The people whose data the model was made from, who may be among those released: if it was {made}, "
+        "it can show their moves.",
+    }[whom.people]
 
 
 _NEVER_PROTECTED = (
@@ -187,8 +280,3 @@ _LEARNED_SHOWS = (
     "The people the model was learned from, beyond the model's own epsilon and delta: for one of them who is released "
     "too, that loss and the costs of the releases add up."
 )
-_MODEL_SHOWS = {
-    "same": "Anything that the model shows about the people released: it was fitted on them without privacy.",
-    "others": "The people the model was fitted on, who are others than those released: it was fitted without privacy.",
-    "unknown": "The people the model was fitted on, who may be among those released: it was fitted without privacy.",
-}

@@ -16,11 +16,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from dphmm._checks import one_of
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.learning import LearningEvent
 from dphmm.accounting.records import shown
-from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT
+from dphmm.accounting.summary import EPSILON_STATEMENT
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
@@ -30,10 +29,12 @@ from dphmm.session.releases import Released, Releases
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 from dphmm.storage.learned import learning_document, learning_event, learning_of_others
+from dphmm.storage.people import Whom
 from dphmm.storage.promises import (
     UNIT,
     constraint_words,
     cost_unbounded_because,
+    cost_words,
     flat_words,
     not_private_because,
     not_protected,
@@ -41,12 +42,13 @@ from dphmm.storage.promises import (
     provenance_words,
     randomness_words,
     scope_words,
+    unknown_because,
+    verdict,
 )
 
-FORMAT = 1
-#: Who the model was fitted on, as its owner declares: "others" than the released people, the "same", or
-#: "unknown".
-MODEL_PEOPLE = ("unknown", "others", "same")
+FORMAT = 2
+#: What can be read: in format 1 `private` and `promise.holds` knew no "unknown".
+FORMATS = (1, 2)
 #: Whose totals a statement has.
 LARGEST = "the subject with the largest total in this file; the ledger has everyone's, over all files"
 # Longer lists are told by their hash alone.
@@ -80,6 +82,11 @@ class Published:
             self._accounts[user] = account.plus_times(terms.epsilon, terms.cost, count)
 
     @property
+    def users(self) -> Iterable[str]:
+        """The names of the users that have rows."""
+        return self._accounts.keys()
+
+    @property
     def subjects(self) -> int:
         """How many users have rows."""
         return len(self._accounts)
@@ -104,23 +111,26 @@ def privacy_statement(
     options: Options,
     query: str = "state",
     model_people: str = "unknown",
+    known_by: str | None = None,
     horizon: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The statement of one released file, ready for JSON.
 
-    ``published`` has counted every row of the file. ``model_people``: "others" where the data owner knows
-    that the model was fitted on other people than those released, "same" where it was fitted on them. Raises
-    InvalidInput for another word. ``horizon``: where epsilon was chosen for a number of steps, that choice.
+    ``published`` has counted every row of the file. ``model_people``: "others" where the data owner knows that the
+    model was made without data of the people released, "same" where it was made from data of some of them; "unknown"
+    keeps `private` and `promise.holds` from being true of a model that was not learned with differential privacy.
+    ``known_by``: how that is known, "owner" by default (`dphmm.storage.people.whom`). Raises InvalidInput for another
+    word. ``horizon``: where epsilon was chosen for a number of steps, that choice.
     """
-    one_of(model_people, MODEL_PEOPLE, "model_people")
-    provenance = model.provenance
-    reasons = not_private_because(provenance, model_people, published.replayable)
+    whom = Whom.of(model_people, known_by)
+    provenance, replayable = model.provenance, published.replayable
     return {
         "format": FORMAT,
         "software": {"name": "dphmm", "version": version("dphmm"), "algorithm_version": ALGORITHM_VERSION},
-        "private": not reasons,
-        "not_private_because": reasons,
-        "promise": promise(options, holds=not reasons),
+        "private": verdict(provenance, whom, replayable),
+        "not_private_because": not_private_because(provenance, whom, replayable),
+        "unknown_because": unknown_because(provenance, whom, replayable),
+        "promise": promise(options, provenance, whom, replayable),
         "unit_of_privacy": UNIT,
         "query": query,
         "epsilon": str(options.epsilon),
@@ -141,8 +151,8 @@ def privacy_statement(
             "pitch": [float(pitch) for pitch in space.pitch],
             "sha256": space.digest,
         },
-        "model": _model(model, model_people),
-        "learning": _learning(model, published, model_people),
+        "model": _model(model, whom),
+        "learning": _learning(model, published, whom),
         "plans": _plans(published.plans),
         "published": {
             "rows": published.rows,
@@ -156,7 +166,7 @@ def privacy_statement(
             "replayable_rows": published.replayable,
             "meaning": randomness_words(published.replayable, published.rows),
         },
-        "not_protected": not_protected(options, provenance, model_people),
+        "not_protected": not_protected(options, provenance, whom),
     }
 
 
@@ -189,11 +199,11 @@ def read_statement(file: PathLike) -> dict[str, Any]:
     path = checked_input(file, "statement")
     try:
         statement = json.loads(path.read_text(encoding="utf-8"))
-        known = statement["format"] == FORMAT and statement["software"]["name"] == "dphmm"
+        known = statement["format"] in FORMATS and statement["software"]["name"] == "dphmm"
     except (ValueError, KeyError, TypeError, RecursionError):
         known = False
     if not known:
-        raise InvalidInput("statement", str(path), f"a privacy statement of format {FORMAT}")
+        raise InvalidInput("statement", str(path), f"a privacy statement of format {FORMATS[0]} or {FORMATS[-1]}")
     found: dict[str, Any] = statement
     return found
 
@@ -237,24 +247,26 @@ def _flat(options: Options) -> dict[str, Any]:
     return {"name": options.flat, "thickness": thickness, "meaning": flat_words(options)}
 
 
-def _model(model: MarkovModel, people: str) -> dict[str, Any]:
+def _model(model: MarkovModel, whom: Whom) -> dict[str, Any]:
     provenance = model.provenance
+    private = provenance.get("private")
     return {
         "sha256": model.digest,
         "step_seconds": model.step,
         "method": str(provenance.get("method", "unknown")),
-        "private": provenance.get("private"),
-        "people": people,
-        "meaning": provenance_words(provenance, people),
+        "private": private if isinstance(private, bool) else None,
+        "people": whom.people,
+        "people_known_by": whom.known_by,
+        "meaning": provenance_words(provenance, whom),
     }
 
 
-def _learning(model: MarkovModel, published: Published, people: str) -> dict[str, Any] | None:
+def _learning(model: MarkovModel, published: Published, whom: Whom) -> dict[str, Any] | None:
     """The other guarantee: what a model learned with noise loses, by itself and with the releases of one person."""
     event = learning_event(model.provenance)
     if not isinstance(event, LearningEvent):
         return None
-    if people == "others":
+    if whom.people == "others":
         return learning_of_others(event)
     return learning_document(event, published.largest.spent.cost)
 
@@ -277,6 +289,6 @@ def _totals(published: Published, options: Options) -> dict[str, Any]:
         "epsilon_sum": shown(spent.epsilon),
         "epsilon_sum_meaning": EPSILON_STATEMENT,
         "cost_sum": shown(spent.cost),
-        "cost_sum_meaning": COST_STATEMENT,
+        "cost_sum_meaning": cost_words(),
         "cost_unbounded_because": cost_unbounded_because(options) if unbounded else None,
     }
