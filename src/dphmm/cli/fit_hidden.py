@@ -101,7 +101,10 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.fit_private import LEFT_OUT, LEFT_OUT_PLAINLY, caps_of, promised, records_of, warn_replayable
     from dphmm.cli.fit_times import times, warn_of_order
     from dphmm.storage.hidden_models import learning_of, save_hidden_model
+    from dphmm.storage.public_files import refuse_private
 
+    if given["symbols_file"] is not None:
+        refuse_private(given["symbols_file"], path, "--symbols-file", called="TRAJ")
     symbols, timing = _public_symbols(given), times(given)
     method = given["method"] or "ngrams"
     noise = {**caps_of(given), **_method(given, method)}

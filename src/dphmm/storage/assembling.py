@@ -101,7 +101,7 @@ class Assembler:
                 part[role], bad = columns.integers(table.column(name), name)
                 mark(bad, f"invalid_{role}")
         if roles.lat is not None and roles.lon is not None:
-            part["lat"], part["lon"], bad = _places(table, roles.lat, roles.lon)
+            part["lat"], part["lon"], bad = places_of(table, roles.lat, roles.lon)
             mark(bad, "invalid_place")
         if roles.state is not None:
             part["state"], bad = self._states.add(table.column(roles.state), roles.state)
@@ -149,7 +149,8 @@ class Assembler:
         return found
 
 
-def _places(table: pa.Table, lat: str, lon: str) -> tuple[FloatArray, FloatArray, BoolArray]:
+def places_of(table: pa.Table, lat: str, lon: str) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Latitudes and longitudes (n,) in degrees, the latter from -180 to 180, and which of them are no places."""
     latitudes, bad = columns.decimals(table.column(lat), lat)
     longitudes, also_bad = columns.decimals(table.column(lon), lon)
     bad = bad | also_bad

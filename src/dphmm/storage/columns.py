@@ -94,7 +94,9 @@ def integers(column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
 
     column = plain_type(column)
     if pa.types.is_string(column.type):
-        column = pc.if_else(pc.match_substring_regex(column, _INTEGER), column, None).cast(pa.int64())
+        plain = pc.if_else(pc.match_substring_regex(column, _INTEGER), column, None)
+        # Arrow reads no number with a plus.
+        column = pc.utf8_ltrim(plain, characters="+").cast(pa.int64())
     elif not is_number(column.type):
         raise InvalidInput(field, f"a column of type {column.type}", "whole numbers")
     values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
