@@ -135,7 +135,7 @@ def test_refusals_are_one_line_and_write_nothing(site, town, tmp_path, run, name
 def test_a_list_of_names_that_looks_like_the_data_is_refused_without_a_name(site, tmp_path, run):
     listed = ("--state-column", "state", "--states-file", site / "visits.csv", *PRIVATE)
     result = run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", *listed, code=2)
-    assert "names that cannot be or that repeat" in result.stderr
+    assert "--states-file: got visits.csv, which is TRAJ" in result.stderr
     assert "alpha" not in result.stderr
 
 

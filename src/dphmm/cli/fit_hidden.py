@@ -115,7 +115,10 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.set_aside import list_rejected
     from dphmm.storage.hidden_models import learning_of, save_hidden_model
     from dphmm.storage.people import remove_people
+    from dphmm.storage.public_files import refuse_private
 
+    if given["symbols_file"] is not None:
+        refuse_private(given["symbols_file"], path, "--symbols-file", called="TRAJ")
     symbols, timing = _public_symbols(given), times(given)
     method = given["method"] or "ngrams"
     noise = {**caps_of(given), **_method(given, method)}

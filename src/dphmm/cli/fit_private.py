@@ -51,7 +51,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.storage.people import remove_people
 
     check_states(given)
-    space, timing, noise = public_space(given), times(given), _noise(given, path)
+    space, timing, noise = public_space(given, path), times(given), _noise(given, path)
     with console.progress("fit") as progress:
         # A sequence of one row has no move; where it matters which row comes first it counts.
         shortest = 1 if given["initial"] == "first" else 2

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dphmm.states.hexes import H3
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
+    from dphmm.storage.inputs import PathLike
     from dphmm.types import FloatArray
 
 #: Points are laid over a box at this share of the edge of its cells: no cell but a sliver at the rim goes unseen.
@@ -66,9 +67,14 @@ def space_of(given: Mapping[str, Any], trajectories: Trajectories) -> StateSpace
     return StateSpace.categories(ordered_labels(trajectories.state.tolist()))
 
 
-def public_space(given: Mapping[str, Any]) -> StateSpace:
-    """The states of a fit with privacy: all of them, and none from the data."""
+def public_space(given: Mapping[str, Any], private: PathLike) -> StateSpace:
+    """The states of a fit with privacy: all of them, and none from the data, the file ``private``."""
     from dphmm.cli.box import parse_box
+    from dphmm.storage.public_files import refuse_private
+
+    for name in ("states_file", "answers"):
+        if given[name] not in (None, "ordinal"):
+            refuse_private(given[name], private, "--" + name.replace("_", "-"), called="TRAJ")
 
     if given["grid"] is not None:
         return _grid(given)

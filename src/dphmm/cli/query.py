@@ -17,7 +17,8 @@ def query() -> None:
     Everything but the records is public, and must be said: states, boxes, people, classes, windows. The table has
     a statement beside it (OUT.privacy.json): epsilon, of what, where it is proved, what is not protected. Noise is
     always drawn from the system's secure randomness: the same question asked again gets another answer, and is paid
-    for again. What is not proved is refused (exit 1).
+    for again. What is not proved is refused (exit 1). No row of DATA decides the exit code or what is printed: rows
+    that do not count as they are written are listed in OUT.rejected.csv, for the data owner alone.
     """
 
 
@@ -35,12 +36,20 @@ def _dependence(forms: str) -> Callable[[F], F]:
     )
 
 
+_rows = click.option(
+    "--max-rows-per-user",
+    type=int,
+    metavar="K",
+    help="A public number: the first K rows of each person count. Needed with group and friends; group:K says it too.",
+)
 _user = click.option("--user-column", metavar="COL", help="The column of users, where D needs it  [default: user]")
 
 
 @query.command("histogram", context_settings=CONTEXT)
 @_common
 @_dependence("markov:MODEL, friends:EDGES, group, group:K or independent.")
+@_rows
+@click.option("--model-people", metavar="WORD", help="With markov: who MODEL was fitted on: others, same or unknown.")
 @click.option("--mechanism", metavar="NAME", help="With markov: group or markov-quilt; others where they are proved.")
 @click.option("--states", metavar="S", help="The public states: a,b,c, or a table of names, or a model (.npz).")
 @click.option("--user-column", metavar="COL", help="The column of users  [default: user]")
@@ -50,7 +59,7 @@ _user = click.option("--user-column", metavar="COL", help="The column of users, 
 @click.option("--step", metavar="TIME", help="With times: bins of 5min, the last row of each counts.")
 @click.option("--from", "first", metavar="TIME", help="What step 0 is: a time or a number [default: each user's first]")
 @click.option("--windows", metavar="W", help="Count in windows: a number of steps, or 0:24,24:48.")
-@click.option("--consistent", is_flag=True, help="No counts below 0, and the public totals (post-processing).")
+@click.option("--consistent", is_flag=True, help="No counts below 0, same noisy totals (post-processing).")
 def histogram(**given: Any) -> int:
     """How many records are in each state, in each window of time. A record is one person's state at one step."""
     from dphmm.cli.query_histogram import histogram_of
@@ -61,6 +70,7 @@ def histogram(**given: Any) -> int:
 @query.command("kmeans", context_settings=CONTEXT)
 @_common
 @_dependence("friends:EDGES, group, group:K or independent.")
+@_rows
 @click.option("--columns", metavar="X,Y", help="The columns of coordinates.")
 @click.option("--box", metavar="BOX", help="The public box, LOW:HIGH for each column; points outside move to it.")
 @click.option("--start", metavar="S", help="The public start, in the box: 0,0;1,1 or a table with the columns.")
@@ -91,6 +101,7 @@ def degree(**given: Any) -> int:
 @query.command("svm", context_settings=CONTEXT)
 @_common
 @_dependence("friends:EDGES, group, group:K or independent.")
+@_rows
 @click.option("--label", metavar="COL", help="The column of classes.")
 @click.option("--classes", metavar="NO,YES", help="The two public classes.")
 @click.option("--features", metavar="X,Y", help="The columns of numbers to tell them by.")

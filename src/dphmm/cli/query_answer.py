@@ -1,4 +1,7 @@
-"""From an answer to its files: the table, the statement beside it, and what is printed."""
+"""From an answer to its files: the table, the statement beside it, the owner's list of rows, and what is printed.
+
+What is printed, and the exit code, depend on the options and on the noisy answer, and on no row of DATA.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,18 @@ from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dphmm.cli.query_dependence import Dependence
+    from dphmm.cli.query_tables import Aside
 
 #: Members of the statement that --json and the summary repeat.
-_SHOWN = ("query", "private", "unit_of_privacy", "epsilon", "per_record", "promise", "proved", "not_protected")
+_SHOWN = (
+    "query", "private", "not_private_because", "unknown_because", "unit_of_privacy", "epsilon", "per_record", "promise",
+    "proved", "not_protected",
+)  # fmt: skip
+_LISTED = "{} lists the rows of DATA that do not count as they are written, if there are any, and why; not to be shared"
+_WITH_NOISE = (
+    "What the model of dependence itself loses about the people it was learned from, with noise: it adds to what this "
+    "answer loses about the same people."
+)
 
 
 def check_output(given: Mapping[str, Any], inputs: Sequence[str]) -> None:
@@ -38,13 +50,17 @@ def write_answer(
     dependence: Dependence,
     domain: Mapping[str, Any],
     console: Console,
+    aside: Aside,
     *,
+    unit: str,
+    by_person: bool,
     not_protected: Sequence[str] = (),
     extra: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the table and its statement, and print what was promised."""
+    """Write the table, its statement and the owner's list, and print what was promised."""
     import pyarrow as pa
 
+    from dphmm.cli.set_aside import rejected_path, write_list
     from dphmm.storage.query_statement import query_statement
     from dphmm.storage.statement import statement_path, write_statement
     from dphmm.storage.tables import write_table
@@ -53,14 +69,17 @@ def write_answer(
         console.warn(
             "a new answer was drawn: whoever has seen the one that it replaces knows both, and both are paid for"
         )
-    same = _same_model(dependence, given["data"], console)
     statement = query_statement(
         answered.event,
         dependence=dependence.statement(),
         domain=domain,
-        not_protected=not_protected,
-        same_model=same,
+        unit=unit,
+        by_person=by_person,
+        not_protected=[*_learned(dependence), *not_protected],
+        model_people=_model_people(dependence, given, console),
     )
+    listed = rejected_path(given["output"])
+    write_list(listed, aside.word, sorted(aside.reasons.items()))
     write_table(given["output"], pa.Table.from_pandas(answered.table, preserve_index=False), inputs=inputs)
     write_statement(given["output"], statement)
     document = {name: statement[name] for name in _SHOWN} | {
@@ -69,25 +88,35 @@ def write_answer(
         "rows": len(answered.table),
         **(extra or {}),
         "output": given["output"],
+        "rejected": str(listed),
         "statement": str(statement_path(given["output"])),
     }
     if given["as_json"]:
         print_json(document)
-    console.say(_summary(document, answered.event))
+    console.say([*_summary(document, answered.event), ("for the owner", _LISTED.format(listed.name))])
 
 
-def _same_model(dependence: Dependence, data: str, console: Console) -> bool:
-    """Whether the chain was fitted without privacy to the file that is asked about; says what its origin means."""
+def _model_people(dependence: Dependence, given: Mapping[str, Any], console: Console) -> str | None:
+    """On whom the chain was fitted without privacy: as the data owner says, or on this very file; None where no such
+    model is named. Says what it means.
+    """
     from dphmm.cli.public_warnings import model_warning
     from dphmm.storage.inputs import file_digest
 
     if dependence.kind != "markov":
-        return False
+        return None
     model, _ = dependence.model
     known = model.provenance.get("source_sha256")
-    same = known is not None and known == file_digest(data)
-    model_warning(model, "same" if same else "unknown", console)
-    return same and model.provenance.get("private") is False
+    same = known is not None and known == file_digest(given["data"])
+    people: str = "same" if same else given["model_people"] or "unknown"
+    model_warning(model, people, console)
+    return people if model.provenance.get("private") is False else None
+
+
+def _learned(dependence: Dependence) -> list[str]:
+    if dependence.kind != "markov" or dependence.model[0].provenance.get("private") is not True:
+        return []
+    return [_WITH_NOISE]
 
 
 def _summary(document: Mapping[str, Any], event: Any) -> list[Row]:
@@ -95,8 +124,8 @@ def _summary(document: Mapping[str, Any], event: Any) -> list[Row]:
     by, where = document["proved"]["by"], document["proved"]["where"]
     return [
         ("answered", f"{document['query']}, {document['rows']} rows"),
-        ("promise", document["promise"]),
-        ("one record is", event.record),
+        ("promise", document["promise"]["meaning"]),
+        ("what is hidden", document["unit_of_privacy"]),
         ("noise", f"discrete Laplace on whole numbers: {', '.join(scales)}"),
         ("depends", str(document["dependence"].get("meaning", event.dependence))),
         ("proved", by if where in by else f"{by} ({where})"),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from dphmm.cli.console import Console
-from dphmm.cli.outcomes import SET_ASIDE
 from dphmm.errors import InvalidInput, Refused
 
 _KINDS = ("markov", "friends", "group", "independent")
@@ -20,29 +19,47 @@ _PERSON = (
 
 def histogram_of(given: Mapping[str, Any]) -> int:
     """Options, records, answer, files."""
+    import pandas as pd
+
     from dphmm import dependent
     from dphmm.cli.query_answer import check_output, write_answer
     from dphmm.cli.query_dependence import Dependence, asked
     from dphmm.cli.query_options import epsilon, windows
-    from dphmm.cli.query_records import Clock, public_states, records_of
-    from dphmm.cli.set_aside import by_reason, in_words, rejected_path, write_rejected
+    from dphmm.cli.query_records import MOST_TIMES, Clock, data_roles, public_states, records_of
+    from dphmm.cli.query_tables import Aside
+    from dphmm.dependent._contributions import first_of_each
+    from dphmm.storage.private_rows import read_private
 
     console = Console(given["quiet"])
     promised = epsilon(given["epsilon"])
-    dependence = Dependence.of(given["dependence"], console, _KINDS)
+    dependence = Dependence.of(given, console, _KINDS)
     chained = dependence.kind == "markov"
     _check_mechanism(given["mechanism"], chained)
+    _check_people(given["model_people"], chained)
+    dependence.refuse_data(given["data"])
     inputs = [given["data"], *dependence.inputs]
     check_output(given, inputs)
-    space, seconds = public_states(given["states"], dependence.model if chained else None)
+    space, seconds = public_states(given["states"], dependence.model if chained else None, given["data"])
     clock = Clock.of(given, seconds, needed=chained or given["windows"] is not None)
     spans = windows(given["windows"], clock.times) if given["times"] is not None else None
-    loaded = _rows(given)
-    if given["step"] is not None and loaded.trajectories.step is not None:
+    between = dependence.chain(clock.times) if chained else dependence.between()
+    columns = {name.removesuffix("_column"): given[name] for name in _COLUMNS}
+    roles = asked(lambda: data_roles(given["data"], columns, space), _COLUMNS)
+    if given["step"] is not None and roles.step is not None:
         raise InvalidInput("--step", given["step"], "no --step: DATA have a column step, which numbers the steps")
-    records = records_of(loaded.trajectories, clock, space, given["data"], given["state_column"] or "state")
-    between = dependence.chain(clock.times) if chained else dependence.between(records.users, records.per_user)
-    options = {"n_states": space.n_states, "windows": spans, "consistent": given["consistent"]}
+    clock.check(roles)
+    rows = read_private(given["data"], roles.names)
+    aside = Aside.of(rows)
+    records = records_of(rows, roles, clock, space, aside)
+    if dependence.most is not None:
+        aside.add(records.place[~first_of_each(records.user, dependence.most, records.step)], "beyond_max_rows")
+    options = {
+        "n_states": space.n_states,
+        "windows": spans or [(0, MOST_TIMES)],
+        "n_times": clock.times,
+        "max_rows_per_user": dependence.most,
+        "consistent": given["consistent"],
+    }
     try:
         answered = asked(
             lambda: dependent.query(
@@ -56,11 +73,9 @@ def histogram_of(given: Mapping[str, Any]) -> int:
         remedy = "without --mechanism the noise is that of markov, which is proved"
         raise Refused(f"--mechanism: {refusal}; {remedy}") from None
     answered.table["state"] = [space.names[state] for state in answered.table["state"]]
-    write_rejected(rejected_path(given["output"]), loaded.rejected, given["data"])
-    set_aside = by_reason(loaded.rejected)
-    if records.outside:
-        console.note(f"{records.outside} rows are outside the public steps and were left out")
-    extra = {"set_aside": set_aside, "left_out": records.outside}
+    if spans is None:
+        # Where the number of steps is not public no step is the last one.
+        answered.table["end"] = pd.array([None] * len(answered.table), dtype="Int64")
     write_answer(
         answered,
         given,
@@ -68,12 +83,24 @@ def histogram_of(given: Mapping[str, Any]) -> int:
         dependence,
         _domain(given, space, clock, spans),
         console,
-        not_protected=[_PERSON],
-        extra=extra,
+        aside,
+        unit=dependence.unit(answered.event.record),
+        by_person=dependence.by_person,
+        not_protected=[] if dependence.by_person else [_PERSON],
     )
-    if set_aside:
-        console.say([("set aside", f"{in_words(set_aside)}; listed in {rejected_path(given['output']).name}")])
-    return SET_ASIDE if set_aside else 0
+    return 0
+
+
+def _check_people(people: str | None, chained: bool) -> None:
+    """On whom the model of a chain was fitted, which only the data owner knows."""
+    from dphmm.storage.statement import MODEL_PEOPLE
+
+    if people is None:
+        return
+    if not chained:
+        raise InvalidInput("--model-people", people, "--dependence markov:MODEL with it")
+    if people not in MODEL_PEOPLE:
+        raise InvalidInput("--model-people", people, "unknown, others or same")
 
 
 def _check_mechanism(name: str | None, chained: bool) -> None:
@@ -89,23 +116,9 @@ def _check_mechanism(name: str | None, chained: bool) -> None:
         raise InvalidInput("--mechanism", name, f"one of {', '.join(allowed)}")
 
 
-def _rows(given: Mapping[str, Any]) -> Any:
-    from dphmm.cli.query_dependence import asked
-    from dphmm.storage.inputs import checked_input, steady
-    from dphmm.storage.tables import table_format
-    from dphmm.storage.trajectories import load_trajectories
-
-    path = checked_input(given["data"], "DATA")
-    table_format(path, "DATA")
-    columns = {name: given[name] for name in _COLUMNS}
-    with steady(path):
-        return asked(lambda: load_trajectories(path, **columns), _COLUMNS)
-
-
 def _domain(given: Mapping[str, Any], space: Any, clock: Any, spans: Any) -> dict[str, Any]:
     return {
         "states": space.n_states,
-        "space_sha256": space.digest,
         "times": given["times"],
         "step_seconds": clock.seconds,
         "from": given["first"],

@@ -56,7 +56,7 @@ def centroids(text: str, columns: Sequence[str]) -> list[list[float]]:
 def _centroids_of(path: str, columns: Sequence[str]) -> list[list[float]]:
     from dphmm.cli.query_tables import numbers
 
-    found: list[list[float]] = numbers(path, columns, "--start", "--start").tolist()
+    found: list[list[float]] = numbers(path, columns, "--start").tolist()
     return found
 
 

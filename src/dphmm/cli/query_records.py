@@ -1,24 +1,35 @@
-"""Rows of trajectories as records of a histogram: whose, at which step from 0, in which public state."""
+"""Rows of DATA as records of a histogram: whose, at which step from 0, in which public state.
+
+Each row, and each person's rows, are read by themselves: what cannot be read is left out, or counts in a public state,
+and no row decides between an answer and an error.
+
+Proof: docs/proofs/contributions.md.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.types import IntArray
+from dphmm.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
+    from dphmm.cli.query_tables import Aside
     from dphmm.states.space import StateSpace
-    from dphmm.states.trajectory import Trajectories
+    from dphmm.storage.assembling import Roles
+    from dphmm.storage.private_rows import PrivateRows
 
 #: Steps that are kept apart at most.
 MOST_TIMES = 10_000_000
+#: The public state that names which are not public count in, where there is one.
+OTHER = "other"
+_MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -48,35 +59,48 @@ class Clock:
             seconds = asked
         return cls(times or MOST_TIMES, seconds, _first(given["first"], seconds))
 
-    def numbered(self, rows: Trajectories) -> tuple[Trajectories, IntArray]:
-        """The rows, one for each time bin, and their steps (n,), which may be out of range."""
-        from dphmm.states.observed import in_steps
+    def check(self, roles: Roles) -> None:
+        """InvalidInput where the columns that there are cannot say the steps."""
+        if roles.step is not None:
+            return
+        if self.seconds is None and self.first is not None:
+            raise InvalidInput("--from", self.first, "a column step, or times and --step")
+        if self.seconds is not None and roles.time is None:
+            raise InvalidInput("DATA", "no column of times or steps", f"times, for steps of {self.seconds} s")
 
-        if self.seconds is None and rows.step is None:
-            if self.first is not None:
-                raise InvalidInput("--from", self.first, "a column step, or times and --step")
-            rows, _ = rows.sort()
-            return rows, _own_numbers(rows.user)
-        rows, _ = in_steps(rows, self.seconds)
-        steps = rows.step
-        assert steps is not None
+    def numbered(self, user: IntArray, time: IntArray | None, step: IntArray | None) -> tuple[IntArray, BoolArray]:
+        """The step of each row (n,), which may be out of range, and which rows count: of one step the last in time.
+
+        A row's step follows from its person's rows alone.
+        """
+        from dphmm.dependent._contributions import last_of_each
+
+        order = np.lexsort((user,) if time is None else (time, user))
+        own = user[order]
+        if step is None and self.seconds is None:
+            ranks = np.empty(len(user), dtype=np.int64)
+            ranks[order] = _own_numbers(own)
+            return ranks, np.ones(len(user), dtype=np.bool_)
+        if step is None:
+            assert self.seconds is not None and time is not None
+            step = np.floor_divide(time, self.seconds * _MICROSECONDS)
+        counts = np.zeros(len(user), dtype=np.bool_)
+        counts[order] = last_of_each(own, step[order])
         if self.first is None:
-            begun = np.full(len(rows.users), np.iinfo(np.int64).max)
-            np.minimum.at(begun, rows.user, steps)
-            return rows, steps - begun[rows.user]
-        first = self.first if self.seconds is None else self.first // (self.seconds * 1_000_000)
-        return rows, steps - first
+            begun = np.full(int(user.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+            np.minimum.at(begun, user, step)
+            return step - begun[user], counts
+        return step - (self.first if self.seconds is None else self.first // (self.seconds * _MICROSECONDS)), counts
 
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """One entry for each record (n,), the people, and how many rows were outside the public steps."""
+    """One entry for each record (n,): whose, at which public step, in which public state, where in the file."""
 
     user: IntArray
     step: IntArray
     state: IntArray
-    users: tuple[str, ...]
-    outside: int
+    place: IntArray
 
     def frame(self) -> Any:
         """The table that the library asks for."""
@@ -84,49 +108,87 @@ class Records:
 
         return pd.DataFrame({"user": self.user, "t": self.step, "state": self.state})
 
-    @property
-    def per_user(self) -> IntArray:
-        """How many records each person has."""
-        return np.bincount(self.user, minlength=len(self.users))
+
+def data_roles(path: str, columns: Mapping[str, str | None], space: StateSpace) -> Roles:
+    """Which column of DATA is what. InvalidInput where those that there are cannot say the public states."""
+    from dphmm.storage.private_rows import private_names
+    from dphmm.storage.trajectories import column_roles
+
+    given = {"user": None, "time": None, "order": None, "trip": None, "state": None, "lat": None, "lon": None}
+    roles = column_roles(private_names(path), {**given, **columns})
+    if roles.state is None and not space.on_map:
+        raise InvalidInput("DATA", "places", "a column of states (--state-column): the public states are not places")
+    return roles
 
 
-def records_of(rows: Trajectories, clock: Clock, space: StateSpace, path: str, column: str = "state") -> Records:
-    """The records of the public steps.
+def records_of(rows: PrivateRows, roles: Roles, clock: Clock, space: StateSpace, aside: Aside) -> Records:
+    """The records of the public steps; ``aside`` learns which rows are none, or do not count as they are written.
 
-    A place outside all states counts in the nearest. InvalidInput, with its line and without the name, where a row's
-    state, in ``column`` of the file, is none of the public ones.
+    A time without a zone is UTC. A place outside all states counts in the nearest. A name that is not public, and a
+    place that cannot be read, count in the public state "other", where there is none in the first.
     """
-    from dphmm.states.observed import true_states
+    from dphmm.storage.columns import Numbering, integers
+    from dphmm.storage.times import Times
 
-    if space.on_map and rows.lat is not None:
-        rows = replace(rows, state=None)
-    kept, steps = clock.numbered(rows)
+    table = rows.table
+    user, bad = Numbering().add(table.column(roles.user), roles.user)
+    aside.add(rows.places[bad], "missing_user")
+    time = step = None
+    if roles.time is not None:
+        time, marks = Times(roles.time, assume_utc=True).add(table.column(roles.time))
+        for reason, marked in marks.items():
+            aside.add(rows.places[marked], reason)
+            bad = bad | marked
+    if roles.step is not None:
+        step, wrong = integers(table.column(roles.step), roles.step)
+        aside.add(rows.places[wrong], "invalid_step")
+        bad = bad | wrong
+    read = np.flatnonzero(~bad)
+    steps, counts = clock.numbered(user[read], _at(time, read), _at(step, read))
+    aside.add(rows.places[read[~counts]], "same_step")
     inside = (steps >= 0) & (steps < clock.times)
-    if not inside.any():
-        raise InvalidInput(Path(path).name, "no row within the public steps", "rows there: see --from and --times")
-    outside = int((~inside).sum())
-    kept, steps = kept.take(inside), steps[inside]
-    state, _ = true_states(kept, space)
-    if (state < 0).any():
-        expected = f"one of the {space.n_states} public states: --states must name all that can occur"
-        raise InvalidInput(_first_unknown(path, column, space), "a name that is not public", expected)
-    return Records(kept.user.astype(np.int64), steps, state, kept.users, outside)
+    aside.add(rows.places[read[counts & ~inside]], "outside_the_public_steps")
+    kept = read[counts & inside]
+    state, public = _states(rows, roles, kept, space)
+    aside.add(rows.places[kept[~public]], "invalid_place" if _by_place(roles, space) else "unknown_state")
+    return Records(user[kept], steps[counts & inside], state, rows.places[kept])
 
 
-def _first_unknown(path: str, column: str, space: StateSpace) -> str:
-    """Where the file has its first name that is no state."""
-    from dphmm.cli.query_tables import place
+def _states(rows: PrivateRows, roles: Roles, kept: IntArray, space: StateSpace) -> tuple[IntArray, BoolArray]:
+    """The public state (n,) that each of the ``kept`` rows counts in, and which rows say so themselves."""
+    from dphmm.states.maps import MapSpace
+    from dphmm.storage.assembling import places_of
     from dphmm.storage.columns import as_text
-    from dphmm.storage.tables import read_table
 
-    cells = as_text(read_table(path, columns=[column], text=[column]).column(column), column).to_pylist()
-    known = {None, "", *space.names}
-    row = next((number for number, cell in enumerate(cells) if cell not in known), None)
-    return column if row is None else f"{column}, {place(path, row)}"
+    other = max(space.index_of(OTHER), 0)
+    found = np.full(len(kept), -1, dtype=np.int64)
+    if _by_place(roles, space):
+        assert isinstance(space, MapSpace) and roles.lat is not None and roles.lon is not None
+        lat, lon, bad = places_of(rows.table, roles.lat, roles.lon)
+        good = np.flatnonzero(~bad[kept])
+        at = kept[good]
+        states = np.asarray(space.locate(lat[at], lon[at])).astype(np.int64)
+        outside = states < 0
+        states[outside] = space.nearest(lat[at][outside], lon[at][outside])
+        found[good] = states
+    else:
+        assert roles.state is not None
+        cells = as_text(rows.table.column(roles.state), roles.state).take(kept).to_pylist()
+        numbers = {name: space.index_of(name) for name in set(cells) if name is not None}
+        found[:] = [numbers.get(name, -1) for name in cells]
+    return np.where(found < 0, other, found), found >= 0
 
 
-def public_states(text: str | None, model: tuple[Any, StateSpace] | None) -> tuple[StateSpace, int | None]:
-    """The states that are counted, from a list, a table or a model, and the time step of the model."""
+def _by_place(roles: Roles, space: StateSpace) -> bool:
+    return space.on_map and roles.lat is not None
+
+
+def _at(column: IntArray | None, rows: IntArray) -> IntArray | None:
+    return None if column is None else column[rows]
+
+
+def public_states(text: str | None, model: tuple[Any, StateSpace] | None, data: str) -> tuple[StateSpace, int | None]:
+    """The states that are counted, from a list, a table (not ``data``) or a model, and the time step of the model."""
     from dphmm.cli.options import loaded_model
     from dphmm.cli.query_dependence import asked
     from dphmm.states.space import StateSpace
@@ -141,6 +203,9 @@ def public_states(text: str | None, model: tuple[Any, StateSpace] | None) -> tup
         loaded, space = asked(lambda: loaded_model(text), {"model": "--states"})
         return space, loaded.step
     if text.lower().endswith((".csv", ".csv.gz", ".parquet")):
+        from dphmm.storage.public_files import refuse_private
+
+        refuse_private(text, data, "--states")
         return StateSpace.categories(_listed(text)), None
     from dphmm.cli.query_options import names
 
@@ -156,7 +221,7 @@ def _listed(path: str) -> list[str]:
 
     columns = columns_of(path, "--states")
     name = "state" if "state" in columns else columns[0]
-    found: list[str] = labels(path, name, "--states", "--states").tolist()
+    found = labels(path, name, "--states")
     if len(set(found)) < len(found):
         raise InvalidInput("--states", f"{Path(path).name}, with a name twice", "different names of states")
     return found

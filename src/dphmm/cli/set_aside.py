@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +25,24 @@ def write_rejected(
     The line is that of the text file ``source``, as an editor shows it; of a source without lines it is the row.
     ``layout`` says how a text that is not CSV is cut into rows.
     """
-    from dphmm.storage.inputs import replacing
-
     if not len(rejected) and not always:
         # What an earlier run has left there is not about this one.
         path.unlink(missing_ok=True)
         return
     word, numbers = _places(source, rejected.column("row").to_pylist(), layout)
+    write_list(path, word, zip(numbers, rejected.column("reason").to_pylist(), strict=True))
+
+
+def write_list(path: Path, word: str, rows: Iterable[tuple[int, str]]) -> None:
+    """Write (place, reason), at once or not at all, for the owner only; also where there are none. ``word``: line or
+    row.
+    """
+    from dphmm.storage.inputs import replacing
+
     with replacing(path, private=True) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow((word, "reason"))
-        writer.writerows(zip(numbers, rejected.column("reason").to_pylist(), strict=True))
+        writer.writerows(rows)
 
 
 def list_rejected(output: str, rejected: Any, source: Path) -> None:

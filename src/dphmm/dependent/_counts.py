@@ -1,9 +1,9 @@
 """Histograms and counts over states and time windows, sums and means: integer noise, tables out.
 
-A record is one person's state at one time (or one row's value); which records there are is public, so a histogram's
-total is too, and is not noised.
+A record is one person's state at one time (or one row's value). A cell that cannot be used counts as a public value,
+so no row decides whether there is an answer; with ``max_rows_per_user`` only the first records of each person count.
 
-Proof: docs/proofs/dependent-markov.md.
+Proof: docs/proofs/dependent-markov.md, docs/proofs/contributions.md.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import numpy as np
 from dphmm._checks import exact_number, whole
 from dphmm.accounting.dependent import DependentEvent
 from dphmm.dependent._budget import Budget, add_integer_noise
+from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._records import Records, windows_of
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
-from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
+from dphmm.types import Bits, Exact, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,8 @@ def histogram(
     *,
     n_states: int,
     windows: Any = None,
+    n_times: int | None = None,
+    max_rows_per_user: int | None = None,
     mechanism: str | None = None,
     consistent: bool = False,
     accept_unproved: bool = False,
@@ -56,11 +59,14 @@ def histogram(
     """How many records are in each state in each time window: columns first, end, state, count.
 
     ``table``: columns user, t, state; or an array of states (T,) or (U, T), −1 for none. ``dependence``: a Chain is
-    each person's own, persons being independent of each other. ``windows``: None, a length, or pairs (first, end);
-    where they overlap the noise grows. ``consistent``: no counts below 0, and windows' public totals restored
-    (post-processing). Raises Refused for a mechanism that is not proved, unless ``accept_unproved``.
+    each person's own, persons being independent of each other; "group": all records of one person. ``windows``: None, a
+    length, or pairs (first, end); where they overlap the noise grows. ``n_times``: the public number of times; without
+    it the windows end where the table does. ``max_rows_per_user``: a public number, the first so many records of each
+    person in time count. ``consistent``: no counts below 0, each window's noisy total kept (post-processing). Raises
+    Refused for a mechanism that is not proved, unless ``accept_unproved``.
     """
-    records = Records.of(table, n_states)
+    dependence = grouped(dependence, max_rows_per_user)
+    records = Records.of(table, n_states, n_times, max_rows_per_user)
     records.check_against(dependence)
     spans = windows_of(windows, records.n_times)
     budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
@@ -69,10 +75,10 @@ def histogram(
     for w, (first, end) in enumerate(spans):
         inside = (records.time >= first) & (records.time < end)
         counts[w] = np.bincount(records.state[inside], minlength=n_states)
-    sensitivity = Fraction(2 * _overlap(spans, records.n_times))
+    sensitivity = Fraction(2 * _overlap(spans))
     noisy, part = add_integer_noise(counts, sensitivity, budget.per_record, "histogram", source)
     if consistent:
-        noisy = np.array([with_total(row, int(total)) for row, total in zip(noisy, counts.sum(axis=1), strict=True)])
+        noisy = np.array([with_total(row, max(int(row.sum()), 0)) for row in noisy])
     event = budget.event("histogram", RECORD, (part,), source)
     return Answered(_table_of(spans, noisy), event)
 
@@ -85,11 +91,13 @@ def count(
     n_states: int,
     states: Any,
     windows: Any = None,
+    n_times: int | None = None,
+    max_rows_per_user: int | None = None,
     mechanism: str | None = None,
     accept_unproved: bool = False,
     bits: Bits | None = None,
 ) -> Answered:
-    """How many records are in some of the states, in each window: columns first, end, count."""
+    """How many records are in some of the states, in each window: columns first, end, count. Options of `histogram`."""
     chosen = np.zeros(whole(n_states, "n_states", 1), dtype=np.int64)
     wanted = np.asarray(states)
     if not np.issubdtype(wanted.dtype, np.integer) or wanted.size == 0 or wanted.min() < 0 or wanted.max() >= n_states:
@@ -101,6 +109,8 @@ def count(
         epsilon,
         values=chosen,
         windows=windows,
+        n_times=n_times,
+        max_rows_per_user=max_rows_per_user,
         mechanism=mechanism,
         accept_unproved=accept_unproved,
         bits=bits,
@@ -115,22 +125,28 @@ def total(
     *,
     values: Any,
     windows: Any = None,
+    n_times: int | None = None,
+    max_rows_per_user: int | None = None,
     mechanism: str | None = None,
     accept_unproved: bool = False,
     bits: Bits | None = None,
 ) -> Answered:
-    """The sum of an integer value of each state over the records of each window: columns first, end, sum."""
+    """The sum of an integer value of each state over the records of each window: columns first, end, sum.
+
+    Options as of `histogram`.
+    """
     import pandas as pd
 
     f = _integers_of_states(values)
-    records = Records.of(table, len(f))
+    dependence = grouped(dependence, max_rows_per_user)
+    records = Records.of(table, len(f), n_times, max_rows_per_user)
     records.check_against(dependence)
     spans = windows_of(windows, records.n_times)
     budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
     source = default_bits(bits)
     inside = [(records.time >= first) & (records.time < end) for first, end in spans]
     sums = np.array([f[records.state[mask]].sum() for mask in inside], dtype=np.int64)
-    sensitivity = Fraction(int(np.ptp(f)) * _overlap(spans, records.n_times))
+    sensitivity = Fraction(int(np.ptp(f)) * _overlap(spans))
     noisy, part = add_integer_noise(sums, sensitivity, budget.per_record, "sum", source)
     frame = pd.DataFrame(spans, columns=["first", "end"]).assign(sum=noisy)
     return Answered(frame, budget.event("sum", RECORD, (part,), source))
@@ -143,6 +159,8 @@ def mean(
     *,
     bounds: tuple[Exact, Exact],
     pitch: Exact | None = None,
+    users: Any = None,
+    max_rows_per_user: int | None = None,
     mechanism: str | None = None,
     accept_unproved: bool = False,
     bits: Bits | None = None,
@@ -150,12 +168,15 @@ def mean(
     """The mean of one number per record, clipped to public ``bounds``: columns mean, n.
 
     Values are rounded to steps of ``pitch`` (2**−16 of the bounds' width if not given), summed as integers, and noised;
-    n is public.
+    n, how many values there are, is public. A value that is no number counts as the middle of the bounds; so do all but
+    the first ``max_rows_per_user`` of each of ``users`` (n,), where these are given.
     """
     import pandas as pd
 
+    dependence = grouped(dependence, max_rows_per_user)
     low, high, step = _box(bounds, pitch)
     given = bounded(values, low, high, "values")
+    given[~owned(users, len(given), max_rows_per_user)] = float((low + high) / 2)
     _check_number(dependence, len(given))
     budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
     source = default_bits(bits)
@@ -182,13 +203,11 @@ def with_total(noisy: IntArray, whole_count: int) -> IntArray:
 
 
 def bounded(values: Any, low: Fraction, high: Fraction, field: str) -> FloatArray:
-    """Finite numbers, one per record, clipped to the box; which ones were outside is not told."""
-    found = np.asarray(values, dtype=np.float64)
+    """Numbers, one per record, clipped to the box, the middle of it for what is none; which ones is not told."""
+    found = plain_numbers(values, field)
     if found.ndim != 1 or len(found) == 0:
         raise InvalidInput(field, f"shape {found.shape}", "one number per record")
-    missing: BoolArray = np.isnan(found)
-    if missing.any():
-        raise InvalidInput(f"{field}, row {int(np.argmax(missing))}", "no number", "a number for each record")
+    found = np.where(np.isnan(found), float((low + high) / 2), found)
     clipped: FloatArray = np.clip(found, float(low), float(high))
     return clipped
 
@@ -235,13 +254,11 @@ def _check_number(dependence: Any, n: int) -> None:
         raise InvalidInput("dependence", f"a {dependence!r}", f"one of the {n} records")
 
 
-def _overlap(spans: list[tuple[int, int]], n_times: int) -> int:
+def _overlap(spans: list[tuple[int, int]]) -> int:
     """In how many windows one time is at most."""
-    inside = np.zeros(max(n_times, max(end for _, end in spans)) + 1, dtype=np.int64)
-    for first, end in spans:
-        inside[first] += 1
-        inside[end] -= 1
-    return int(np.cumsum(inside).max())
+    # An end comes before a beginning at the same time: windows do not hold their ends.
+    edges = sorted([(first, 1) for first, _ in spans] + [(end, -1) for _, end in spans])
+    return int(np.cumsum([change for _, change in edges]).max())
 
 
 def _table_of(spans: list[tuple[int, int]], counts: IntArray) -> pd.DataFrame:

@@ -17,6 +17,7 @@ import numpy as np
 
 from dphmm._checks import one_of, whole
 from dphmm.dependent._budget import Budget, add_integer_noise
+from dphmm.dependent._contributions import whole_numbers
 from dphmm.dependent._counts import Answered, with_total
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
@@ -43,7 +44,8 @@ def degree_distribution(
     ``level``: "edge" or "node", which must be said: they protect very different things. ``cap``: public. At edge level
     the last number counts everybody with ``cap`` friends or more; at node level edges beyond the cap are left out.
     ``dependence``: at node level a model of the n people, "independent" or ("group", k); at edge level one of the two
-    last. ``consistent``: no counts below 0 and n people in all (post-processing).
+    last. ``consistent``: no counts below 0 and n people in all (post-processing). A row of ``edges`` that does not join
+    two different people from 0 to n − 1 is no edge.
     """
     import pandas as pd
 
@@ -80,21 +82,18 @@ def histogram_of_degrees(pairs: IntArray, n: int, cap: int, level: str) -> IntAr
 
 
 def simple_edges(edges: Any, n: int) -> IntArray:
-    """Pairs (m, 2) of different people, each once, smaller number first."""
+    """Pairs (m, 2) of different people, each once, smaller number first; other rows are passed over."""
     given = np.asarray(edges)
     if given.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
-    if given.ndim != 2 or given.shape[1] != 2 or not np.issubdtype(given.dtype, np.integer):
+    if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iufO":
         raise InvalidInput("edges", f"shape {given.shape}, {given.dtype}", "pairs of people (m, 2)")
-    if given.min() < 0 or given.max() >= n:
-        at = int(np.argmax(((given < 0) | (given >= n)).any(axis=1)))
-        raise InvalidInput(f"edges, row {at}", "an unknown user", f"people from 0 to {n - 1}")
-    one, other = np.ascontiguousarray(given[:, 0], np.int64), np.ascontiguousarray(given[:, 1], np.int64)
-    if (one == other).any():
-        raise InvalidInput(f"edges, row {int(np.argmax(one == other))}", "a loop", "pairs of different people")
+    ends, numbers = whole_numbers(given, "edges")
+    joined = (numbers & (ends >= 0) & (ends < n)).all(axis=1) & (ends[:, 0] != ends[:, 1])
+    one, other = np.ascontiguousarray(ends[joined, 0]), np.ascontiguousarray(ends[joined, 1])
     keys = np.minimum(one, other) * n + np.maximum(one, other)
     keys.sort()
-    keys = keys[np.r_[True, keys[1:] != keys[:-1]]]
+    keys = keys[np.r_[True, keys[1:] != keys[:-1]][: len(keys)]]
     first = keys // n
     return np.array([first, keys - first * n]).T
 

@@ -1,8 +1,10 @@
 """A scikit-learn classifier whose every fit is a private answer: for pipelines, cross-validation and clones.
 
-Nothing of the records is kept but what was published. Each fit draws its own noise and is paid for.
+Nothing of the records is kept but what was published. Each fit draws its own noise and is paid for. Where the classes
+are named, a row that cannot be used has no weight; with "observed" scikit-learn refuses such rows, and the labels are
+public.
 
-Proof: docs/proofs/dependent-markov.md.
+Proof: docs/proofs/dependent-markov.md, docs/proofs/contributions.md.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dphmm.dependent._linear import classifier
 from dphmm.errors import InvalidInput
@@ -74,8 +76,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> PrivateClassifier:
         """Publish weights for rows X (n, d) with labels y (n,)."""
         self._check_said()
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
+        rows, labels = self._rows_and_labels(X, y)
         found = classifier(
             rows,
             labels,
@@ -117,6 +118,16 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = self.decision_function(X)
         return np.stack([expit(-scores), expit(scores)], axis=1)
 
+    def _rows_and_labels(self, X: Any, y: Any) -> tuple[FloatArray, Any]:
+        if self._observed or y is None:
+            rows, labels = validate_data(self, X, y, dtype=np.float64)
+            check_classification_targets(labels)
+            return rows, labels
+        rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(rows, labels)
+        return rows, labels
+
     def _check_said(self) -> None:
         """Nothing that decides what is promised is taken for granted."""
         wanted = {
@@ -146,4 +157,5 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.non_deterministic = True
+        tags.input_tags.allow_nan = not self._observed
         return tags

@@ -8,7 +8,10 @@ of that sensitivity is added.
 
 scikit-learn's estimators find the minimiser (gradient steps bring it to the accuracy that is certified) and predict.
 
-Proof: docs/proofs/dependent-markov.md.
+A row that cannot be used, or that is beyond what one person may contribute, is a row of zeros: it has no gradient, and
+n stays what it was.
+
+Proof: docs/proofs/dependent-markov.md, docs/proofs/contributions.md.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import numpy as np
 from dphmm._checks import finite_number, one_of
 from dphmm.accounting.dependent import DependentEvent
 from dphmm.dependent._budget import Budget, add_integer_noise
+from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.types import Bits, Exact, FloatArray
@@ -42,6 +46,8 @@ _BETWEEN_LOOKS = 10
 _BLOCK = 1024
 #: Public lengths whose squares floats can hold.
 _LENGTHS = (1e-100, 1e100)
+#: Numbers further from 0 count as this: their squares can be added up.
+_HUGE = 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,22 +73,29 @@ def classifier(
     regularization: float = 1e-2,
     norm: float = 1.0,
     intercept: bool = True,
+    users: Any = None,
+    max_rows_per_user: int | None = None,
     mechanism: str | None = None,
     accept_unproved: bool = False,
     bits: Bits | None = None,
 ) -> Classifier:
     """A linear classifier of rows X (n, d) into two public ``classes``; kind "svm" or "logistic".
 
-    ``norm``: public; longer rows are shortened to it. ``regularization``: Λ. n is public. A record is one row with its
-    label. Needs scikit-learn.
+    ``norm``: public; longer rows are shortened to it. ``regularization``: Λ. n, how many rows there are, is public. A
+    record is one row with its label. Without weight, but counted in n: a row with another label, one with a number
+    missing, and all but the first ``max_rows_per_user`` of each of ``users`` (n,), where these are given. Needs
+    scikit-learn.
     """
     import pandas as pd
+
+    dependence = grouped(dependence, max_rows_per_user)
 
     one_of(kind, ("svm", "logistic"), "kind")
     strength = finite_number(regularization, "regularization")
     if not LEAST_STRENGTH <= strength <= 1.0:
         raise InvalidInput("regularization", regularization, f"a number from {LEAST_STRENGTH:g} to 1")
     rows, signs, labels = _checked(X, y, classes, finite_number(norm, "norm"), intercept)
+    rows = rows * owned(users, len(rows), max_rows_per_user)[:, None]
     if not isinstance(dependence, (str, tuple)) and dependence.n_tuples != len(rows):
         raise InvalidInput("dependence", repr(dependence), f"one of the {len(rows)} records")
     budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
@@ -261,23 +274,22 @@ def _fitted(weights: FloatArray, labels: Any, intercept: bool, epsilon: Exact, o
 
 
 def _checked(X: Any, y: Any, classes: Any, norm: float, intercept: bool) -> tuple[FloatArray, FloatArray, Any]:
-    rows = np.asarray(X, dtype=np.float64)
-    if rows.ndim != 2 or 0 in rows.shape or not np.isfinite(rows).all():
-        raise InvalidInput("X", f"shape {rows.shape}", "finite numbers (n, d), one row per record")
+    rows = plain_numbers(X, "X")
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise InvalidInput("X", f"shape {rows.shape}", "numbers (n, d), one row per record")
     labels = np.asarray(classes)
     if labels.shape != (2,) or labels[0] == labels[1]:
         raise InvalidInput("classes", classes, "the two public classes")
     given = np.asarray(y)
     if given.shape != (len(rows),):
         raise InvalidInput("y", f"shape {given.shape}", f"({len(rows)},): one label per row")
-    unknown = ~np.isin(given, labels)
-    if unknown.any():
-        raise InvalidInput(f"y, row {int(np.argmax(unknown))}", "an unknown label", "one of the two classes")
+    weighs = np.isin(given, labels) & ~np.isnan(rows).any(axis=1)
     if not _LENGTHS[0] <= norm <= _LENGTHS[1]:
         raise InvalidInput("norm", norm, "a length from 1e-100 to 1e100")
+    rows = np.clip(np.where(weighs[:, None], rows, 0.0), -_HUGE, _HUGE)
     # A little shorter than 1, so that rounding makes no row longer.
     lengths = np.maximum(np.linalg.norm(rows, axis=1), norm) * (1 + 1e-12)
     rows = rows / lengths[:, None]
     if intercept:
         rows = np.hstack([rows, np.full((len(rows), 1), 1 - 1e-12)]) * math.sqrt(0.5)
-    return rows, np.where(given == labels[1], 1.0, -1.0), labels
+    return rows * weighs[:, None], np.where(given == labels[1], 1.0, -1.0), labels

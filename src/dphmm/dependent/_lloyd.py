@@ -3,7 +3,7 @@
 Noise on finished centroids would not be private: a centroid is a mean over its own cluster, which may be small. Here
 the number of iterations, the box and the starting centroids are public, and nothing stops early.
 
-Proof: docs/proofs/dependent-markov.md.
+Proof: docs/proofs/dependent-markov.md, docs/proofs/contributions.md.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from dphmm._checks import exact_number, whole
 from dphmm.accounting.learning import NoisyCounts
 from dphmm.dependent._budget import Budget, add_integer_noise
+from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._counts import Answered, resolved
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
@@ -42,8 +43,12 @@ class _Box:
         return (self.high - self.low) / (2 * HALF)
 
     def in_steps(self, points: FloatArray) -> IntArray:
-        """Points as whole steps from the middle, −HALF to HALF; points outside are moved to the box."""
-        steps = np.rint((np.clip(points, self.low, self.high) - self.middle) / self.step)
+        """Points as whole steps from the middle, −HALF to HALF; points outside are moved to the box.
+
+        A coordinate that is no number is that of the middle.
+        """
+        inside = np.clip(np.where(np.isnan(points), self.middle, points), self.low, self.high)
+        steps = np.rint((inside - self.middle) / self.step)
         return np.clip(steps, -HALF, HALF).astype(np.int64)
 
 
@@ -55,6 +60,8 @@ def kmeans(
     box: Any,
     start: Any,
     iterations: int = 7,
+    users: Any = None,
+    max_rows_per_user: int | None = None,
     mechanism: str | None = None,
     accept_unproved: bool = False,
     bits: Bits | None = None,
@@ -62,11 +69,14 @@ def kmeans(
     """Centroids of ``points`` (n, d), one per record: columns cluster, x0, x1, …, count.
 
     ``box``: public (low, high), each (d,) or a number. ``start``: public centroids (k, d). The counts are noisy, those
-    of the last iteration, and may be negative. n is public.
+    of the last iteration, and may be negative. ``users`` (n,) and ``max_rows_per_user``, a public number: the first so
+    many points of each person count. A coordinate that is no number counts as the middle of the box.
     """
     import pandas as pd
 
+    dependence = grouped(dependence, max_rows_per_user)
     given = _points(points)
+    given = given[owned(users, len(given), max_rows_per_user)]
     limits = _checked_box(box, given.shape[1])
     centres = _centres(start, limits)
     rounds = whole(iterations, "iterations", 1)
@@ -114,12 +124,9 @@ def _nearest(steps: IntArray, centres: FloatArray) -> IntArray:
 
 
 def _points(points: Any) -> FloatArray:
-    given = np.asarray(points, dtype=np.float64)
-    if given.ndim != 2 or 0 in given.shape:
+    given = plain_numbers(points, "points")
+    if given.ndim != 2 or given.shape[1] == 0:
         raise InvalidInput("points", f"shape {given.shape}", "numbers (n, d), one row per record")
-    missing = np.isnan(given).any(axis=1)
-    if missing.any():
-        raise InvalidInput(f"points, row {int(np.argmax(missing))}", "no number", "a number on each axis")
     return given
 
 

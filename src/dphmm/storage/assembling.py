@@ -110,7 +110,7 @@ class Assembler:
         if self._bins is not None and "step" in part:
             mark(not_of_time_bins(part["step"], part.get("time"), self._bins), "invalid_step")
         if roles.lat is not None and roles.lon is not None:
-            part["lat"], part["lon"], bad = _places(table, roles.lat, roles.lon)
+            part["lat"], part["lon"], bad = places_of(table, roles.lat, roles.lon)
             mark(bad, "invalid_place")
         if roles.state is not None:
             part["state"], bad = self._states.add(table.column(roles.state), roles.state)
@@ -168,7 +168,8 @@ class Assembler:
         return found
 
 
-def _places(table: pa.Table, lat: str, lon: str) -> tuple[FloatArray, FloatArray, BoolArray]:
+def places_of(table: pa.Table, lat: str, lon: str) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Latitudes and longitudes (n,) in degrees, the latter from -180 to 180, and which of them are no places."""
     latitudes, bad = columns.decimals(table.column(lat), lat)
     longitudes, also_bad = columns.decimals(table.column(lon), lon)
     bad = bad | also_bad

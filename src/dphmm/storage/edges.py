@@ -1,11 +1,14 @@
-"""Edge lists: two people a row, in a table or in SNAP's text (two names, a tab or blanks between, # before remarks)."""
+"""Edge lists: two people a row, in a table or in SNAP's text (two names, a tab or blanks between, # before remarks).
+
+Of a text each line is read by itself: parted at tabs where it has one, else at commas, else at blanks.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +16,7 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.columns import as_text
 from dphmm.storage.headers import listed
 from dphmm.storage.inputs import PathLike, checked_input, steady
+from dphmm.storage.private_rows import PrivateRows, private_names, read_private, text_rows
 from dphmm.storage.tables import column_names, read_table
 from dphmm.storage.unpacking import open_bytes
 from dphmm.types import IntArray
@@ -20,11 +24,7 @@ from dphmm.types import IntArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TEXT = (".txt", ".txt.gz")
-
-
-def _row(number: int) -> str:
-    return f"row {number + 1}"
+TEXT = (".txt", ".txt.gz")
 
 
 def read_edges(path: PathLike, columns: Sequence[str] | None = None, field: str = "edges") -> pa.Table:
@@ -36,67 +36,80 @@ def read_edges(path: PathLike, columns: Sequence[str] | None = None, field: str 
     import pyarrow as pa
 
     file = checked_input(path, field)
-    if file.name.lower().endswith(_TEXT):
-        if columns is not None:
-            raise InvalidInput("--columns", ",".join(columns), "no columns: this text has none")
+    if file.name.lower().endswith(TEXT):
+        _check_no_columns(columns)
         with steady(file):
-            return _text(file, field)
-    names = column_names(file)
-    chosen = names[:2] if columns is None else list(columns)
-    if len(chosen) != 2 or not set(chosen) <= set(names) or chosen[0] == chosen[1]:
-        raise InvalidInput(field, f"{file.name}, with columns {listed(names)}", "two columns, one for each end")
+            try:
+                rows = _text(file, errors="strict")
+            except UnicodeDecodeError:
+                raise InvalidInput(field, f"{file.name}, with bytes that are not UTF-8", "encoding UTF-8") from None
+        if rows.odd:
+            expected = "two names a line, a tab or a blank between them, and # before remarks"
+            raise InvalidInput(field, f"{file.name}, with a line that is not two names", expected)
+        return rows.table
+    chosen = _chosen(column_names(file), columns, file, field)
     table = read_table(file, columns=chosen, text=chosen)
     return pa.table([as_text(table.column(name), name) for name in chosen], names=["a", "b"])
 
 
-def numbered(
-    edges: pa.Table, names: Sequence[str], field: str, place: Callable[[int], str] = _row, remedy: str = ""
-) -> IntArray:
-    """Edges as numbers (m, 2) of people; InvalidInput, with the ``place`` of a row (from 0) and a ``remedy``, for a
-    missing name and for an unknown one.
+def edge_rows(path: PathLike, columns: Sequence[str] | None = None, field: str = "DATA") -> PrivateRows:
+    """The same of a private file: two columns of text, a and b, and the places of rows that cannot be read.
+
+    Raises InvalidInput for what is wrong with the file as a whole.
     """
+    import pyarrow as pa
+
+    file = checked_input(path, field)
+    if file.name.lower().endswith(TEXT):
+        _check_no_columns(columns)
+        with steady(file):
+            return _text(file, errors="replace")
+    chosen = _chosen(private_names(file, field), columns, file, field)
+    rows = read_private(file, chosen, field)
+    table = pa.table([as_text(rows.table.column(name), name) for name in chosen], names=["a", "b"])
+    return PrivateRows(table, rows.places, rows.odd, rows.word)
+
+
+def ends_among(edges: pa.Table, names: Sequence[str]) -> IntArray:
+    """Edges as numbers (m, 2) of people, -1 for a missing name and for an unknown one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     known = pa.array(names, pa.string())
     ends = [pc.fill_null(pc.index_in(edges.column(side), value_set=known), -1).to_numpy() for side in ("a", "b")]
-    found = np.stack(ends, axis=1).astype(np.int64)
-    unknown = (found < 0).any(axis=1)
-    if unknown.any():
-        came = "nobody, or somebody who is not among the people"
-        raise InvalidInput(
-            f"{field}, {place(int(np.argmax(unknown)))}", came, f"two of the {len(names)} people{remedy}"
-        )
-    return found
+    return np.stack(ends, axis=1).astype(np.int64)
 
 
-def _text(file: Path, field: str) -> pa.Table:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    remarks, delimiter = _layout(file)
-    try:
-        with open_bytes(file) as raw:
-            table = csv.read_csv(
-                pa.PythonFile(raw, mode="r"),
-                csv.ReadOptions(column_names=["a", "b"], skip_rows=remarks),
-                csv.ParseOptions(delimiter=delimiter, quote_char=False),
-                csv.ConvertOptions(column_types=dict.fromkeys("ab", pa.string()), strings_can_be_null=True),
-            )
-    except pa.ArrowInvalid:
-        # Arrow's own words would quote the line.
-        expected = "two names a line, a tab or a blank between them, and # before remarks at the top"
-        raise InvalidInput(field, f"{file.name}, with a line that is not two names", expected) from None
-    return table
+def _check_no_columns(columns: Sequence[str] | None) -> None:
+    if columns is not None:
+        raise InvalidInput("--columns", ",".join(columns), "no columns: this text has none")
 
 
-def _layout(file: Path) -> tuple[int, str]:
-    """How many lines of remarks there are, and what is between two names."""
-    remarks = 0
-    with open_bytes(file) as raw:
-        line: Any = raw.readline()
-        while line.startswith(b"#"):
-            remarks += 1
-            line = raw.readline()
-    between = re.search(rb"[\t ,]", line.strip())
-    return remarks, "\t" if between is None else between[0].decode()
+def _chosen(names: Sequence[str], columns: Sequence[str] | None, file: Path, field: str) -> list[str]:
+    chosen = list(names[:2]) if columns is None else list(columns)
+    if len(chosen) != 2 or not set(chosen) <= set(names) or chosen[0] == chosen[1]:
+        raise InvalidInput(field, f"{file.name}, with columns {listed(names)}", "two columns, one for each end")
+    return chosen
+
+
+def _text(file: Path, errors: str) -> PrivateRows:
+    cells: tuple[list[str], list[str]] = ([], [])
+    places: list[int] = []
+    odd: list[int] = []
+    with io.TextIOWrapper(open_bytes(file), "utf-8-sig", errors=errors) as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.startswith("#") or not line.strip():
+                continue
+            ends = _ends(line)
+            if len(ends) != 2 or not all(ends):
+                odd.append(number)
+                continue
+            places.append(number)
+            for column, end in zip(cells, ends, strict=True):
+                column.append(end)
+    return text_rows(("a", "b"), cells, places, odd)
+
+
+def _ends(line: str) -> list[str]:
+    between = next((sign for sign in ("\t", ",") if sign in line.strip()), None)
+    return [end.strip() for end in line.strip().split(between)]

@@ -1,6 +1,7 @@
 """The statement beside the answer of a query: what is promised of one record, under which dependence, and what is not.
 
-Everything in it is public: the options, hashes of public inputs, and what the answer's event says.
+Everything in it is public: the options, the hash of a model, and what the answer's event says. No other file that was
+named is told by its hash. ``private`` and ``promise.holds`` are true, false or "unknown", with reasons.
 """
 
 from __future__ import annotations
@@ -12,20 +13,31 @@ from typing import Any
 from dphmm.accounting.dependent import DependentEvent
 from dphmm.accounting.records import shown
 
-FORMAT = 1
+FORMAT = 2
 PROOF = "docs/proofs/dependent-markov.md"
+ROWS = "docs/proofs/contributions.md"
 _REPLAYABLE = "replayable bits: whoever knows the seed can take the noise away"
 _UNPROVED = "nothing is proved for dependent records"
-_SAME_MODEL = "the model of dependence was fitted without privacy on these very records"
+_SAME_MODEL = "the model of dependence was fitted without privacy on the people of these very records"
+_ANY_MODEL = (
+    "the model of dependence was fitted without privacy, and nobody has said on whom: if on the people of these "
+    "records, nothing is promised to them, because the model itself can show what one of them did"
+)
 
+_WHO = "Which records there are: who is in the data, when, and how many records there are."
+_OTHERS = "More than the rows of one unit: what the rows of many people show together is what the answer is for."
 _NEVER = (
-    "Which records there are: who is in the data, when, and how many records there are.",
     "Anything but one record at a time: a record is hidden together with what the named dependence makes follow from "
     "it. Dependence of another kind, or a stronger one, is not covered.",
     "One record from somebody who knows others that it depends on for certain: against them only the loss of replacing "
     "that record alone is bounded.",
     "What several answers about the same records show together: their epsilons do not add up under dependence. Their "
     "losses per record do, and dphmm.dependent.together says what the sum means under a chain or a tree.",
+)
+_NEVER_BY_PERSON = (
+    "Dependence between the rows of different units: it is not covered.",
+    "What the rows of others show about somebody.",
+    "What several answers about the same rows show together: their epsilons add up.",
 )
 
 
@@ -34,36 +46,57 @@ def query_statement(
     *,
     dependence: Mapping[str, Any],
     domain: Mapping[str, Any],
+    unit: str | None = None,
+    by_person: bool = False,
     not_protected: Sequence[str] = (),
-    same_model: bool = False,
+    model_people: str | None = None,
 ) -> dict[str, Any]:
     """The statement of one answer, ready for JSON.
 
-    ``dependence``: how it was given, with hashes of its files. ``domain``: the public options of the question.
-    ``same_model``: whether the model of dependence was fitted without privacy on the records asked about.
+    ``dependence``: how it was given, with the hash of its model. ``domain``: the public options of the question.
+    ``unit``: what is hidden, in a sentence. ``by_person``: whether that is all rows of somebody, there or not.
+    ``model_people``: on whom the model of dependence was fitted without privacy, "others", "same" or "unknown"; None
+    where no such model is named.
     """
-    reasons = [_REPLAYABLE] * (not event.secure) + [_UNPROVED] * (event.claimed is None) + [_SAME_MODEL] * same_model
+    false = [_REPLAYABLE] * (not event.secure) + [_UNPROVED] * (event.claimed is None)
+    false += [_SAME_MODEL] * (model_people == "same")
+    unknown = [_ANY_MODEL] * (model_people == "unknown")
+    holds: bool | str = False if false else "unknown" if unknown else True
+    told = (_OTHERS, *_NEVER_BY_PERSON) if by_person else (_WHO, *_NEVER)
     return {
         "format": FORMAT,
         "kind": "query",
         "software": {"name": "dphmm", "version": version("dphmm")},
         "query": event.query,
-        "private": not reasons,
-        "not_private_because": reasons,
-        "unit_of_privacy": f"one record: {event.record}; neighbouring data differ in it and nowhere else",
-        "epsilon": None if event.claimed is None else str(event.claimed),
-        "promise": event.statement,
+        "private": holds,
+        "not_private_because": false,
+        "unknown_because": unknown,
+        "unit_of_privacy": unit or f"one record: {event.record}; neighbouring data differ in it and nowhere else",
+        "epsilon": None if holds is False else str(event.claimed),
+        "promise": {"holds": holds, "meaning": _meaning(event, model_people)},
         "per_record": {
-            "epsilon": shown(event.per_record),
-            "meaning": "what replacing one record and no other loses, whatever depends on it; adds up over answers",
+            "epsilon": shown(event.per_record) if event.secure else None,
+            "meaning": "what replacing one record and no other loses, whatever depends on it, given noise that nobody "
+            "can replay; adds up over answers",
         },
         "dependence": {**dependence, "model": event.dependence},
         "mechanism": {"name": event.mechanism, "noise": [_noise(part) for part in event.parts]},
-        "proved": {"by": event.why, "where": PROOF},
+        "proved": {"by": event.why, "where": PROOF, "rows": ROWS},
         "domain": dict(domain),
         "randomness": {"secure": event.secure, "source": "the operating system" if event.secure else "replayable bits"},
-        "not_protected": [*_NEVER, *not_protected],
+        "not_protected": [*told, *not_protected],
     }
+
+
+def _meaning(event: DependentEvent, model_people: str | None) -> str:
+    """The promise as a sentence that says what it rests on."""
+    if event.secure and model_people == "same":
+        return f"nothing is promised under dependence: {_SAME_MODEL}"
+    if event.secure and model_people == "unknown":
+        return f"if the model of dependence was fitted on other people than those of these records: {event.statement}"
+    if event.secure and model_people == "others":
+        return f"{event.statement}; the model was fitted on other people, as the data owner says"
+    return event.statement
 
 
 def _noise(part: Any) -> dict[str, str]:

@@ -1,0 +1,77 @@
+"""Files of public side information: states, people, friendships, centroids, symbols. The private table is none.
+
+A file is refused where it is DATA: by its path (links followed), by its bytes, and by its rows, in any order, with
+their cells in any order, in any format that is read here. Not noticed, and the owner's to know: a part of the rows, one
+row more or less, names or times written in another way, and anything else that was computed from DATA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.edges import TEXT, edge_rows
+from dphmm.storage.inputs import PathLike, file_digest
+from dphmm.storage.private_rows import PrivateRows, private_names, read_private
+from dphmm.storage.tables import SUFFIXES
+
+
+def refuse_private(
+    path: PathLike, private: PathLike, field: str, columns: Sequence[str] | None = None, called: str = "DATA"
+) -> None:
+    """InvalidInput where the public file ``path`` is the file ``private``, or has its rows.
+
+    ``columns``: those of the private file that are asked about; a file that has the rows of these columns alone is
+    refused too. ``called``: what the private file is in the message. A file that is missing or cannot be read passes:
+    whoever reads it says what is wrong with it.
+    """
+    expected = f"public information: {called} is private, and so is whatever is made of it"
+    file, data = Path(path), Path(private)
+    if not (file.is_file() and data.is_file()):
+        return
+    if file.samefile(data):
+        raise InvalidInput(field, f"{file.name}, which is {called}", expected)
+    if file_digest(file) == file_digest(data):
+        raise InvalidInput(field, f"{file.name}, a copy of {called}", expected)
+    if any(_same_rows(file, data, chosen) for chosen in (None, columns)):
+        raise InvalidInput(field, f"{file.name}, with the rows of {called}", expected)
+
+
+def _same_rows(file: Path, data: Path, columns: Sequence[str] | None) -> bool:
+    try:
+        all_columns = _columns(data)
+        chosen = all_columns if columns is None else list(columns)
+        if len(_columns(file)) != len(chosen):
+            return False
+        rows = _rows(file, _columns(file))
+        return bool(rows) and rows == _rows(data, chosen)
+    except InvalidInput:
+        return False
+
+
+def _columns(file: Path) -> list[str]:
+    """Names of the columns; those of the ends of a text of edges."""
+    name = file.name.lower()
+    if name.endswith(TEXT):
+        return ["a", "b"]
+    if not name.endswith(SUFFIXES):
+        raise InvalidInput("path", name, "a table or a text of edges")
+    return private_names(file)
+
+
+def _rows(file: Path, columns: Sequence[str]) -> set[tuple[str, ...]]:
+    """The rows as sorted cells."""
+    text = file.name.lower().endswith(TEXT)
+    read: PrivateRows = edge_rows(file, None) if text else read_private(file, columns)
+    cells = [[_plain(cell) for cell in read.table.column(name).to_pylist()] for name in columns]
+    return {tuple(sorted(row)) for row in zip(*cells, strict=True)}
+
+
+def _plain(cell: object) -> str:
+    """A cell as text, numbers alike however they are written."""
+    text = "" if cell is None else str(cell).strip()
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text
