@@ -2,8 +2,8 @@
 
 Claims: it is the least gap of two cells that no edge joins, for every kind of policy, on full grids and on parts of
 them, at any latitude and across the date line, and for H3 (brute force over all pairs, with other formulas); pairs of
-places up to it lose at most ε, and some beyond it more; `covers` builds the smallest radius that does. Needs to fail
-for: a distance between centres (one cell more), offsets on one axis alone, reach through several edges, a gap rounded up.
+places up to it lose at most ε, and some beyond it more; `covers` builds the smallest radius. Needs to fail for:
+a distance between centres (one cell more), offsets on one axis alone, reach through several edges, a gap rounded up.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def metres_apart(lat, lon, lat2, lon2):
 
 
 def pairs_of_places(space, farthest, rng, m=20_000):
-    """Places of cells in degrees and others up to ``farthest`` metres from them; half of them close to cells' corners."""
+    """Places of cells in degrees, and others up to ``farthest`` metres from them; half are close to cells' corners."""
     home = rng.integers(0, space.n_states, m)
     size = space.cell if isinstance(space, dphmm.Grid) else 600.0
     within = rng.uniform(-0.5, 0.5, (m, 2))

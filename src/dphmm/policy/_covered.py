@@ -67,8 +67,9 @@ def covered_distance(policy: PolicyGraph, space: Any) -> float | None:
 
 
 def least_radius(space: Any, covers: float) -> Fraction:
-    """The radius, in answer units, of the smallest policy that covers places up to ``covers`` metres apart: of the radii
-    with the same edges the shortest decimal.
+    """The radius, in answer units, of the smallest policy that covers places up to ``covers`` metres apart.
+
+    Of the radii with the same edges it is the shortest decimal.
 
     Raises InvalidInput where the states are no cells of a map, and for a distance that reaches round the earth.
     """
