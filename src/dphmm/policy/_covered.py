@@ -92,19 +92,24 @@ def _joins_all(policy: PolicyGraph) -> bool:
 
 
 def _of_grid(policy: PolicyGraph, grid: Grid) -> float:
-    # Pairs at one offset are joined all or none where offsets are what the policy is made of.
-    own = isinstance(policy, Offsets) and policy._is_own(grid.lattice, Constraint.of(None, grid.n_states))
-    joined = set(map(tuple, policy.cells.offsets.tolist())) if own and isinstance(policy, Offsets) else set()
+    own = _own_offsets(policy, grid)
     checked = 0
     for gap, offset in grid.offsets_by_gap():
-        if offset in joined:
+        if own is not None and offset in own:
             continue
         a, b = grid.pairs_at(offset)
         checked += len(a)
-        apart = len(a) > 0 and (own or not policy.joins(a, b).all())
+        apart = len(a) > 0 and (own is not None or not policy.joins(a, b).all())
         if apart or checked > _MOST_PAIRS:
             return min(gap, grid.around_the_earth)
     return math.inf
+
+
+def _own_offsets(policy: PolicyGraph, grid: Grid) -> set[tuple[int, int]] | None:
+    """The offsets whose pairs of cells are joined, all of them, where the policy is made of offsets; else None."""
+    if isinstance(policy, Offsets) and policy._is_own(grid.lattice, Constraint.of(None, grid.n_states)):
+        return {(columns, rows) for columns, rows in policy.cells.offsets.tolist()}
+    return None
 
 
 def _of_cells(grid: Grid, covers: float) -> Fraction:
