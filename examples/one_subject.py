@@ -11,8 +11,8 @@ distance = np.abs(grid.lattice[:, None] - grid.lattice[None]).max(axis=2)
 moves = np.where(distance == 0, 4.0, np.where(distance == 1, 1.0, 0.0))
 model = dphmm.MarkovModel(np.ones(grid.n_states) / grid.n_states, moves / moves.sum(axis=1, keepdims=True))
 
-# Who hides among whom: cells within a kilometre of each other must not be told apart.
-policy = dphmm.policy.radius(grid, 1000)
+# Who hides among whom: two places up to a kilometre apart must not be told apart, wherever they lie in their cells.
+policy = dphmm.policy.radius(grid, covers=1000)
 
 session = dphmm.ReleaseSession(model, policy, grid, epsilon=1)
 for lat, lon in [(52.500, 13.340), (52.501, 13.346), (52.504, 13.351)]:

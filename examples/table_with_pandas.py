@@ -32,7 +32,8 @@ model = dphmm.MarkovModel.fit(
     space=grid,
     step=city.step,
 )
-policy = dphmm.policy.radius(grid, 1000)
+# Any two places up to 680 m apart, two cells of this map, are hidden from each other.
+policy = dphmm.policy.radius(grid, covers=680)
 
 table = as_table(city.released_people)
 with tempfile.TemporaryDirectory() as folder:

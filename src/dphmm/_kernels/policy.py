@@ -56,6 +56,21 @@ def unmarked(states: IntArray, mask: BoolArray) -> IntArray:
 
 
 @kernel
+def in_one_row(ptr: IntArray, rows: IntArray, a: IntArray, b: IntArray) -> BoolArray:
+    """Which pairs of states a, b (m,) share a row; state s is in the ascending rows[ptr[s]:ptr[s + 1]]."""
+    out = np.zeros(a.size, np.bool_)
+    for k in range(a.size):
+        i, j = ptr[a[k]], ptr[b[k]]
+        while i < ptr[a[k] + 1] and j < ptr[b[k] + 1] and not out[k]:
+            out[k] = rows[i] == rows[j]
+            if rows[i] < rows[j]:
+                i += 1
+            else:
+                j += 1
+    return out
+
+
+@kernel
 def runs_of_rows(ptr: IntArray, members: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Rows of states as rows of runs of successive states: where the runs of each row begin, and their two ends."""
     run_ptr = np.zeros(ptr.size, np.int64)

@@ -13,6 +13,7 @@ from dphmm.audit.findings import Findings
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.session.planner import Planner
+from dphmm.storage.covered import covered_facts
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.people import Whom
@@ -42,6 +43,11 @@ def check_statement(
         told = _member(statement, name)
         findings.require(told == due, f"the privacy statement says {name} {_short(told)}, and it is {_short(due)}")
     notes = _private(statement, counted, model, findings)
+    covered = covered_facts(planner.policy, planner.space)
+    if covered is not None and "covered_distance" in statement:
+        told = _member(statement, "covered_distance.metres")
+        wrong = f"covered_distance.metres {_short(told)}, and it is {_short(covered['metres'])}"
+        findings.require(told == covered["metres"], f"the privacy statement says {wrong}")
     secure = _member(statement, "randomness.secure")
     claims = statement.get("private") is not False and (counted.replayable > 0 or secure is not True)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")

@@ -25,8 +25,8 @@ def demo(out: str, seed: int | None, people: int, days: int, force: bool, quiet:
     """Run everything on a simulated city and end with a page of pictures; needs no input.
 
     Simulates commuters, fits a Markov model to half of them, releases the other half's positions every ten
-    minutes under a radius policy of 1 km with epsilon 1, and writes trajectories, model, policy, ledger,
-    released table, privacy statement and report.html.
+    minutes under a policy that hides places up to 680 m apart, with epsilon 1, and writes trajectories, model,
+    policy, ledger, released table, privacy statement and report.html.
     """
     from dphmm.evaluation.city import simulate_city
     from dphmm.samplers.entropy import ReplayBits
@@ -77,6 +77,7 @@ def _numbers(results: Results) -> dict[str, Any]:
         "mean_error_m": round(float(report.errors(report.z).mean()), 1),
         "mean_estimate_error_m": round(float(report.errors(report.estimate).mean()), 1),
         "epsilon": statement["epsilon"],
+        "covered_distance": statement["covered_distance"],
         "cost": [float(cost.min()), float(cost.max())],
         "epsilon_sum": statement["totals"]["epsilon_sum"],
         "cost_sum": statement["totals"]["cost_sum"],
@@ -96,6 +97,8 @@ def _document(folder: Path, results: Results) -> dict[str, Any]:
 
 
 def _summary(results: Results) -> list[Row]:
+    from dphmm.cli.covered import covered_rows
+
     n = _numbers(results)
     totals = results.statement["totals"]
     low, high = n["cost"]
@@ -107,6 +110,7 @@ def _summary(results: Results) -> list[Row]:
         ),
         ("mechanism", ", ".join(n["mechanisms"])),
         ("epsilon", f"{n['epsilon']} for each release, given all before it"),
+        *covered_rows(n["covered_distance"], n["epsilon"]),
         ("cost", f"{low:g}" if low == high else f"{low:g} to {high:g}"),
         ("sum of epsilons", f"{n['epsilon_sum']} per person: {totals['epsilon_sum_meaning']}"),
         ("sum of costs", f"{n['cost_sum']} per person: {totals['cost_sum_meaning']}"),

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from dphmm.states.trajectory import Trajectories
 
 EPSILON = 1
-RADIUS = "1km"
+#: Two cells of the city: all places up to so far apart are hidden from each other.
+COVERS = "680m"
 SMOOTHING = 0.01
 #: What the demo writes; demo.json comes first and marks the folder as one that --force may clear.
 FILES = (
@@ -68,7 +69,6 @@ def _public_parts(folder: Path, city: City, bits: ReplayBits | None) -> Batch:
     from dphmm.batch import Batch
     from dphmm.markov.estimate import fit
     from dphmm.policy import radius
-    from dphmm.states.units import parse_length
     from dphmm.storage.inputs import file_digest
     from dphmm.storage.ledger import open_ledger
     from dphmm.storage.models import save_model
@@ -87,7 +87,7 @@ def _public_parts(folder: Path, city: City, bits: ReplayBits | None) -> Batch:
         source="model_people.parquet",
         source_sha256=file_digest(folder / "model_people.parquet"),
     )
-    policy = radius(grid, parse_length(RADIUS))
+    policy = radius(grid, covers=COVERS)
     save_model(model, folder / "model.npz")
     save_policy(policy, folder / "policy.json", space=grid)
     return Batch(model, policy, grid, EPSILON, ledger=open_ledger(folder / "ledger.db"), bits=bits)

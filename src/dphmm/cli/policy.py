@@ -56,18 +56,27 @@ def categorical(model: str, labels: str, **given: Any) -> None:
 
 @policy.command("radius", context_settings=CONTEXT)
 @_common
-@click.option("--radius", required=True, metavar="LENGTH", help="1km or 500m on a map; else a number of answer units.")
+@click.option("--covers", metavar="LENGTH", help="On a map: hide all places up to so far apart: 680m, 1km.")
+@click.option("--radius", metavar="LENGTH", help="Instead: join cells whose centres are so near; else answer units.")
 @click.option("--open", "is_open", is_flag=True, help="Leave out pairs at exactly this distance.")
-def radius(model: str, radius: str, is_open: bool, **given: Any) -> None:
-    """States whose answers lie within a distance are neighbours."""
+def radius(model: str, covers: str | None, radius: str | None, is_open: bool, **given: Any) -> None:
+    """States whose answers lie within a distance are neighbours.
+
+    Answers are the centres of cells, and people are at places: --covers takes the distance between places, and the
+    smallest radius that hides all of them up to it, wherever they lie in their cells.
+    """
     from dphmm.cli.wording import named
     from dphmm.policy import radius as build
 
+    _one_distance(covers, radius, is_open)
     states, space = loaded_model(model)
     try:
-        graph = build(space, _distance(radius, space), closed=not is_open)
+        if radius is not None:
+            graph = build(space, _distance(radius, space), closed=not is_open)
+        else:
+            graph = build(space, covers=_covers(str(covers), space))
     except InvalidInput as error:
-        raise named(error, {"r": "--radius"}) from None
+        raise named(error, {"r": "--radius", "covers": "--covers"}) from None
     _save(graph, states, given, [model])
 
 
@@ -115,6 +124,24 @@ def union(model: str, policies: tuple[str, ...], **given: Any) -> None:
     _save(build(*parts), states, given, [model, *policies])
 
 
+def _one_distance(covers: str | None, radius: str | None, is_open: bool) -> None:
+    """Exactly one of --covers and --radius, and --open with --radius alone."""
+    if (covers is None) == (radius is None):
+        came = "nothing" if covers is None else f"{covers} beside --radius {radius}"
+        raise InvalidInput("--covers", came, "a distance between places, 1km; or --radius instead, not both")
+    if covers is not None and is_open:
+        raise InvalidInput("--open", "--covers with it", "--radius: it leaves out pairs at exactly the radius")
+
+
+def _covers(text: str, space: StateSpace) -> object:
+    """Metres on a map."""
+    from dphmm.cli.quantities import length
+
+    if not space.on_map:
+        raise InvalidInput("--covers", text, "--radius, in answer units: these states are no places")
+    return length(text, "--covers")
+
+
 def _distance(text: str, space: StateSpace) -> object:
     """Metres on a map, answer units elsewhere."""
     from dphmm._checks import exact_number
@@ -129,18 +156,23 @@ def _distance(text: str, space: StateSpace) -> object:
 
 
 def _save(graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inputs: Sequence[str]) -> None:
+    from dphmm.cli.covered import covered_rows
+    from dphmm.storage.covered import covered_facts
     from dphmm.storage.policies import save_policy
 
     path = given["output"]
     new_output(path, inputs, given["force"])
     save_policy(graph, path, states.space, states)
     alone = int((~graph.has_neighbor(None)).sum())
+    covered = None if states.space is None else covered_facts(graph, states.space)
     if given["as_json"]:
         document = {"kind": graph.kind, "states": graph.n_states, "states_without_neighbour": alone}
+        document["covered_distance"] = covered
         print_json({**document, "notes": list(graph.notes), "output": path})
     console = Console(given["quiet"])
     summary = f"{graph.kind} policy on {graph.n_states} states, {alone} of them without a neighbour"
-    console.say([("", line) for line in (summary, *graph.notes, f"written to {path}")])
+    reach = [f"hides {words} from each other" for _, words in covered_rows(covered)]
+    console.say([("", line) for line in (summary, *reach, *graph.notes, f"written to {path}")])
     if alone:
         console.warn(
             f"{alone} of {graph.n_states} states have no neighbour: a release joins each of them that nothing "

@@ -39,7 +39,7 @@ def protection_facts(
     position = Position.first(model, options)
     plan_set = position.plan_set(options)
     within = Constraint.surrogated(position.prior.support, plan_set, space)
-    document = {"policy": _policy(policy), "first_step": _step(policy, space, within)}
+    document = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
     warnings = _warnings(document["first_step"], options)
     try:
         plan = Planner(policy, space, options).plan(position.prior.support, plan_set)
@@ -48,14 +48,20 @@ def protection_facts(
         warnings += [f"{exposed} states are exposed by the policy at the first step"] if exposed else []
         warnings.append(f"refused: {reworded(str(refusal))}")
     else:
-        document |= {"release": _release(plan, space, options), "promise": _promise(plan, options)}
+        document |= {
+            "release": _release(plan, space, options),
+            "promise": _promise(plan, options, document["policy"]["covered_distance"]),
+        }
         warnings += [*plan_warnings(plan, options), *trapped_belief(model, options)]
     return document | {"warnings": warnings}
 
 
-def _policy(policy: PolicyGraph) -> dict[str, Any]:
+def _policy(policy: PolicyGraph, space: StateSpace) -> dict[str, Any]:
+    from dphmm.storage.covered import covered_facts
+
     return {
         "kind": policy.kind,
+        "covered_distance": covered_facts(policy, space),
         "states_without_neighbour": int((~policy.has_neighbor(None)).sum()),
         "sha256": policy.digest,
         "notes": list(policy.notes),
@@ -137,9 +143,10 @@ def _errors(hull: SensitivityHull, options: Options) -> dict[str, Any]:
     return errors
 
 
-def _promise(plan: Plan, options: Options) -> dict[str, Any]:
+def _promise(plan: Plan, options: Options, covered: dict[str, Any] | None) -> dict[str, Any]:
     from dphmm.accounting.composition import theorem_6_3
     from dphmm.accounting.records import shown
+    from dphmm.storage.covered import covered_document
     from dphmm.storage.promises import (
         LONELY_PROMISE,
         constraint_words,
@@ -150,8 +157,10 @@ def _promise(plan: Plan, options: Options) -> dict[str, Any]:
 
     cost = theorem_6_3([plan.cost])
     because = f"unbounded: {cost_unbounded_because(options)}" if plan.cost == math.inf else cost.statement
+    places = covered_document(covered, options.epsilon)
     return {
         "epsilon": f"{edge_promise(shown(options.epsilon))} {LONELY_PROMISE}",
+        **({} if places is None else {"places": places["meaning"]}),
         "cost": f"{because} ({cost.citation})",
         "scope": scope_words(options),
         "constraint": constraint_words(options),

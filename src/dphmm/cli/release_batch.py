@@ -127,6 +127,7 @@ def _document(
         "plans": len(published.plans),
         "mechanisms": dict(published.mechanisms),
         "epsilon_per_release": statement["epsilon"],
+        "covered_distance": statement["covered_distance"],
         "largest_epsilon_sum": totals["epsilon_sum"],
         "epsilon_sum_meaning": totals["epsilon_sum_meaning"],
         "largest_cost_sum": totals["cost_sum"],
@@ -143,6 +144,7 @@ def _document(
 
 def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
     from dphmm.accounting.records import in_short
+    from dphmm.cli.covered import covered_rows
     from dphmm.cli.set_aside import in_words
 
     each, epsilons, costs = (
@@ -159,6 +161,7 @@ def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
             "epsilon",
             f"{each} per release: the promise of each release given the past",
         ),
+        *covered_rows(document["covered_distance"], document["epsilon_per_release"]),
         (
             "epsilon sum",
             f"at most {epsilons} per subject: {document['epsilon_sum_meaning']}",

@@ -23,12 +23,14 @@ _STEPS = 3
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
     from dphmm.accounting.records import in_short
+    from dphmm.cli.covered import covered_rows
     from dphmm.cli.learned_words import coming_rows, learning_of
     from dphmm.cli.owner_view import outside_words
     from dphmm.cli.public_warnings import plan_warnings, trapped_belief, whom_warning
     from dphmm.cli.release_horizon import check_horizon, horizon_rows, with_horizon
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.states.observed import in_steps, true_states
+    from dphmm.storage.covered import covered_document, covered_facts
 
     check_outputs(given)
     loaded, rows, sha256 = read_rows(job, given)
@@ -48,6 +50,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         "subjects": len(visits),
         "answer_unit": job.space.unit,
         "plans": [plan_document(step, plan) for step, plan in enumerate(plans, start=1)],
+        "covered_distance": covered_document(covered_facts(job.policy, job.space), batch.options.epsilon),
         "largest_epsilon_sum": str(longest * batch.options.epsilon),
         "learning": learning_of(job.model),
         "horizon": None if job.horizon is None else job.horizon.document(),
@@ -62,6 +65,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         ]
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
+        lines += covered_rows(document["covered_distance"], batch.options.epsilon)
         lines.append(("epsilon sum", f"{in_short(document['largest_epsilon_sum'])} for the subject with most rows"))
         lines += [*coming_rows(job.model, owners.people), *horizon_rows(job)]
         click.echo("\n".join(aligned(lines)))

@@ -127,9 +127,11 @@ class _Stream:
 
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
+    from dphmm.cli.covered import covered_rows
     from dphmm.cli.learned_words import coming_rows
     from dphmm.cli.owner_view import drift_words, outside_words
     from dphmm.cli.public_warnings import first_step_warnings
+    from dphmm.storage.covered import covered_facts
     from dphmm.storage.ledger import open_ledger
 
     _check(given)
@@ -138,6 +140,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         stream = _Stream(job.batch(ledger), given["resume"])
         names = Names(job, given, console)
+        console.say(covered_rows(covered_facts(job.policy, job.space), stream.batch.options.epsilon))
         if coming := coming_rows(job.model, given["model_people"] or "unknown"):
             console.say(coming)
         for warning in first_step_warnings(stream.batch):

@@ -9,6 +9,7 @@ delta_states, parse_constraint
 """
 
 from dphmm.policy._cliques import categorical, complete, transition
+from dphmm.policy._covered import covered_distance
 from dphmm.policy._edges import from_adjacency, from_edges
 from dphmm.policy._files import from_edge_list, from_graphml, from_node_link
 from dphmm.policy._kinds import from_description
@@ -25,6 +26,7 @@ __all__ = [
     "Support",
     "categorical",
     "complete",
+    "covered_distance",
     "delta_states",
     "from_adjacency",
     "from_description",

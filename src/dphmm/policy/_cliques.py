@@ -93,6 +93,17 @@ class CliqueGraph(PolicyGraph):
         touched[row[chosen[self.indices]]] = True
         return np.unique(self.indices[touched[row]])
 
+    def _joins(self, a: IntArray, b: IntArray) -> BoolArray:
+        return _kernels.policy.in_one_row(*self._rows_of_states, a, b)
+
+    @cached_property
+    def _rows_of_states(self) -> Rows:
+        """The cliques that each state is in, ascending, as compressed rows."""
+        order = np.argsort(self.indices, kind="stable")
+        cliques = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))[order]
+        counts = np.bincount(self.indices, minlength=self.n_states)
+        return np.append(0, np.cumsum(counts)), cliques
+
     def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
         ptr, members = self._rows(within)
         d = lattice.shape[1]
@@ -141,6 +152,9 @@ class Complete(CliqueGraph):
         # The surrogates of the support are exactly the plan set.
         members = within.plan_states
         return (np.array([0, len(members)]), members) if len(members) > 1 else (np.zeros(1, np.int64), members[:0])
+
+    def _joins(self, a: IntArray, b: IntArray) -> BoolArray:
+        return np.ones(len(a), dtype=np.bool_)
 
     def _isolated(self, within: Constraint) -> IntArray:
         states = within.plan_states

@@ -5,6 +5,7 @@ Proof: docs/proofs/hull.md.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,6 +55,16 @@ class Listed(PolicyGraph):
         chosen[states] = True
         a, b = self.listed.T
         return np.unique(np.concatenate([b[chosen[a]], a[chosen[b]]]))
+
+    def _joins(self, a: IntArray, b: IntArray) -> BoolArray:
+        keys = np.minimum(a, b) * self.n_states + np.maximum(a, b)
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.asarray(self._keys[at] == keys) if len(self._keys) else np.zeros(len(keys), dtype=np.bool_)
+
+    @cached_property
+    def _keys(self) -> IntArray:
+        """The edges as ascending numbers."""
+        return self.listed[:, 0] * self.n_states + self.listed[:, 1]
 
     def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
         a, b = self._ends(within)

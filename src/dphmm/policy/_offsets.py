@@ -122,6 +122,12 @@ class Offsets(PolicyGraph):
         all_cells = np.unique(np.concatenate([own, *beside]))
         return cells.states_in(all_cells[all_cells >= 0])[0]
 
+    def _joins(self, a: IntArray, b: IntArray) -> BoolArray:
+        # Axes are padded so that no other difference of two points has an offset's linear step.
+        steps = self.cells.linear[self.cells.cell_of[a]] - self.cells.linear[self.cells.cell_of[b]]
+        found: BoolArray = np.isin(np.abs(steps), np.append(np.abs(self.cells.deltas), 0))
+        return found
+
     def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
         if self._is_own(lattice, within):
             reach = symmetric(self._reach(within))

@@ -89,9 +89,13 @@ class ListedRadius(Listed, Radius):
         self.listed = read_only(listed)
 
 
-def radius(space: Any, r: Any, closed: bool = True) -> Radius | Complete:
+def radius(space: Any, r: Any = None, closed: bool = True, *, covers: Any = None) -> Radius | Complete:
     """The policy in which states are neighbours iff their answers lie within ``r`` of each other, in answer
     units.
+
+    Answers of cells are their centres, and people are at places: on a map say with ``covers``, in metres or as "1km",
+    up to which distance any two places in cells are to be hidden from each other, wherever they lie in their cells. The
+    policy is then the one of the smallest radius that does so, as `covered_distance` measures. Exactly one of both.
 
     ``space`` : a StateSpace, whose answers count as they were given, or integers (N, d). States with equal
     answers are neighbours. ``closed=False`` leaves out pairs at distance exactly r. Lattice points are
@@ -99,13 +103,24 @@ def radius(space: Any, r: Any, closed: bool = True) -> Radius | Complete:
     tolerance 1e-12 at the boundary (inside when closed, outside when not). ``r = math.inf`` is the complete
     policy.
 
+    >>> from dphmm import Grid, policy
+    >>> grid = Grid.from_bounds(13.30, 52.48, 13.40, 52.54, cell=340)
+    >>> policy.radius(grid, covers="680m").r
+    Fraction(1000, 1)
+
     Raises InvalidInput for r that is NaN, zero, negative or outside 1e-300 .. 1e300, and for more than
     50,000,000 pairs of neighbours where pairs have to be listed.
     """
+    from dphmm.policy._covered import least_radius
     from dphmm.states.space import StateSpace, lattice_answers
+    from dphmm.states.units import parse_length
 
     if not isinstance(closed, (bool, np.bool_)):
         raise InvalidInput("closed", closed, "True or False")
+    if (r is None) == (covers is None):
+        raise InvalidInput("r", "neither r nor covers" if r is None else "both r and covers", "one of them")
+    if covers is not None:
+        r = math.inf if covers == math.inf else least_radius(space, float(parse_length(covers, "covers")))
     if isinstance(r, (float, np.floating)) and r == math.inf:
         return complete(len(lattice_answers(space)[0]))
     bound = exact_number(r, "r")

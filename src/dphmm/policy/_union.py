@@ -61,6 +61,10 @@ class Union(PolicyGraph):
     def _around(self, states: IntArray) -> IntArray:
         return np.unique(np.concatenate([part._around(states) for part in self.parts]))
 
+    def _joins(self, a: IntArray, b: IntArray) -> BoolArray:
+        found: BoolArray = np.logical_or.reduce([part._joins(a, b) for part in self.parts])
+        return found
+
     def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
         found = [part._few(lattice, within) for part in self.parts]
         few = [rows for rows in found if rows is not None]

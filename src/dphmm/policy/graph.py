@@ -97,6 +97,10 @@ class PolicyGraph(ABC):
         others: IntArray = images[images != i]
         return others
 
+    def joins(self, a: IntArray, b: IntArray) -> BoolArray:
+        """Which pairs of different states a, b (m,) an edge of the policy itself joins."""
+        return self._joins(np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64))
+
     def spanning_differences(self, lattice: IntArray, constraint: Within = None) -> IntArray:
         """Few differences (m, d), both signs, with the same hull as all differences along contracted
         edges."""
@@ -151,6 +155,9 @@ class PolicyGraph(ABC):
     @abstractmethod
     def _around(self, states: IntArray) -> IntArray:
         """All neighbours of any of ``states`` in the policy itself; may name some of ``states``."""
+
+    @abstractmethod
+    def _joins(self, a: IntArray, b: IntArray) -> BoolArray: ...
 
     @abstractmethod
     def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:

@@ -28,6 +28,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
 from dphmm.storage import promises
+from dphmm.storage.covered import ANY, covered_document, covered_facts, facts_of
 from dphmm.storage.people import KNOWN_BY, Whom
 from dphmm.storage.statement import LARGEST, stated_options
 
@@ -69,7 +70,12 @@ def restated(
         if _at(found, path) != due:
             other.append(path)
             _put(found, path, due)
+    found["covered_distance"] = covered = _covered(statement, name, space, policy, options)
+    if "covered_distance" in statement and statement["covered_distance"] != covered:
+        other.append("covered_distance.meaning")
     if policy is None:
+        if covered is not None:
+            covered["meaning"] += f" The distance is the one that {name} states."
         # Nothing shows that they are those of the hash.
         found["policy"] |= {"kind": f"{found['policy']['kind']}, as {name} says", "parameters": None}
     if not other:
@@ -169,6 +175,21 @@ def _whom(statement: Mapping[str, Any], name: str) -> Whom:
     silent = known_by is None and statement["format"] == 1
     _require(silent or known_by in KNOWN_BY[people], name, "model.people_known_by")
     return Whom.of(people, known_by)
+
+
+def _covered(
+    statement: Mapping[str, Any], name: str, space: StateSpace, policy: PolicyGraph | None, options: Options
+) -> dict[str, Any] | None:
+    """The distance that the policy covers; where that cannot be computed, the stated one, in words of its own."""
+    facts = None if policy is None else covered_facts(policy, space)
+    told = statement.get("covered_distance")
+    if told is not None:
+        metres = _at(statement, "covered_distance.metres")
+        number = type(metres) in (int, float) and 0 <= metres < math.inf
+        _require(space.on_map and (number or metres == ANY), name, "covered_distance.metres")
+        _require(facts is None or facts["metres"] == metres, name, "covered_distance.metres")
+        facts = facts_of(metres, space)
+    return covered_document(facts, options.epsilon)
 
 
 def _require(right: bool, name: str, path: str) -> None:

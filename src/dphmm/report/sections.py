@@ -29,7 +29,9 @@ def head(report: ReleaseReport) -> str:
         for why in statement[member]
     )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
-    promise = "".join(f"<p>{escape(sentence)}</p>" for sentence in statement["promise"]["meaning"])
+    covered = statement.get("covered_distance")
+    sentences = [*statement["promise"]["meaning"], *([] if covered is None else [covered["meaning"]])]
+    promise = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
     return f"<header>{owner}<h1>{escape(report.title)}</h1>{loud}{notes}</header>" + section(
         "promise", "What was promised", promise + _tiles(report)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 
 from dphmm._checks import finite_number
 from dphmm.errors import InvalidInput
+from dphmm.states.gaps import offsets_by_gap
 from dphmm.states.lattice import Lattice
 from dphmm.states.maps import MapSpace
-from dphmm.states.projection import LARGEST_LATITUDE, Projection, metres_per_degree
+from dphmm.states.projection import (
+    LARGEST_LATITUDE,
+    Projection,
+    least_metres_east,
+    least_metres_north,
+    metres_per_degree,
+)
 from dphmm.states.space import Description
 from dphmm.states.units import parse_length
 from dphmm.types import FloatArray, IntArray
@@ -24,6 +31,7 @@ MOST_CELLS = 10**7
 MOST_STRETCH = 0.02
 # A side this close to a whole number of cells has that many: no sliver for a rounding error.
 _SLIVER = 1e-9
+_LEAST_METRES_OF_A_DEGREE = 110_000.0
 
 
 class Grid(MapSpace):
@@ -111,6 +119,50 @@ class Grid(MapSpace):
         states = np.full(self.columns * self.rows + 1, -1, dtype=np.int64)
         states[self.lattice[:, 1] * self.columns + self.lattice[:, 0]] = np.arange(self.n_states)
         return states
+
+    def offsets_by_gap(self) -> Iterator[tuple[float, tuple[int, int]]]:
+        """Offsets (columns, rows) between two cells, one of each ± pair, and the least distance between a point of one
+        and a point of the other in metres of the map, rounded down; by that distance.
+        """
+        return offsets_by_gap(self.columns, self.rows, self.frame.exact_pitch[0])
+
+    def pairs_at(self, offset: tuple[int, int]) -> tuple[IntArray, IntArray]:
+        """The states a and b (m,) whose cells are an offset (columns >= 0, rows) apart."""
+        right, up = offset
+        states = self._states_of_cells
+        low, high = (states[: self.rows - up], states[up:]) if up >= 0 else (states[-up:], states[:up])
+        a, b = low[:, : self.columns - right], high[:, right:]
+        both = (a >= 0) & (b >= 0)
+        return a[both], b[both]
+
+    @property
+    def around_the_earth(self) -> float:
+        """Metres of the map from the box's east side on to its west side: places there are near each other too."""
+        return max(0.0, (360.0 - self._width) * self.projection.metres_east)
+
+    def on_the_ground(self, metres: float) -> float:
+        """As `MapSpace.on_the_ground`: by how much the map's metres, true at its middle, are shorter elsewhere."""
+        # No way of this length leaves the box by more degrees.
+        beyond = metres / _LEAST_METRES_OF_A_DEGREE
+        south, north = self.south - beyond, self.north + beyond
+        nearest = 0.0 if south < 0 < north else min(abs(south), abs(north))
+        farthest = max(abs(south), abs(north))
+        if farthest >= LARGEST_LATITUDE:
+            return 0.0
+        shortest = min(
+            1.0,
+            least_metres_north(nearest) / self.projection.metres_north,
+            least_metres_east(farthest) / self.projection.metres_east,
+        )
+        # A micrometre for the cells' borders, which are decided in floats.
+        return max(0.0, math.floor((metres * shortest - 1e-6) * 1000) / 1000)
+
+    @cached_property
+    def _states_of_cells(self) -> IntArray:
+        """State (rows, columns) of each cell; -1 where it is none."""
+        states = self._state_of_cell
+        flat = np.arange(self.n_states) if states is None else states[:-1]
+        return flat.reshape(self.rows, self.columns)
 
     def _share_with(self, part: Self, kept: IntArray) -> None:
         part._set_box(self.west, self.south, self.east, self.north, self.cell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from types import ModuleType
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphmm.errors import InvalidInput
+from dphmm.states.gaps import Polygons
 from dphmm.states.maps import MapSpace, as_places
-from dphmm.states.projection import LARGEST_LATITUDE, Projection
+from dphmm.states.projection import LARGEST_LATITUDE, Projection, least_metres_north
 from dphmm.states.snapping import snap
 from dphmm.states.space import Description
 from dphmm.types import FloatArray, IntArray
@@ -79,6 +81,39 @@ class H3(MapSpace):
 
         None without the h3 package, and for a file whose cells are not those of its answers.
         """
+        if self._centres is None or self._rings is None:
+            return None
+        edge = _h3().average_hexagon_edge_length(self.resolution, unit="m")
+        # A cell is drawn around its answer; where that was moved by much, as far from it as it is.
+        near = (np.abs(self._centres - self.answers) <= edge / 50).all()
+        kept = self._centres if near else self.answers
+        return tuple(self.projection.to_metres(*ring.T) - at for ring, at in zip(self._rings, kept, strict=True))
+
+    @cached_property
+    def polygons(self) -> Polygons | None:
+        """The cells as polygons of the sphere; None where `corners` is."""
+        return None if self._rings is None else Polygons(self._rings)
+
+    def least_metres(self, angle: float) -> float:
+        """The least distance in metres on the ground between two places of cells that are ``angle`` radians apart."""
+        assert self._rings is not None
+        latitudes = np.concatenate([ring[:, 0] for ring in self._rings])
+        lowest, highest = float(latitudes.min()), float(latitudes.max())
+        nearest = 0.0 if lowest < 0 < highest else min(abs(lowest), abs(highest))
+        # No shortest way leaves the cells' latitudes by as much as its own length.
+        return angle * math.degrees(least_metres_north(max(0.0, nearest - 2 * math.degrees(angle))))
+
+    @cached_property
+    def _rings(self) -> tuple[FloatArray, ...] | None:
+        """The corners (k, 2) of every cell in degrees."""
+        if self._centres is None:
+            return None
+        h3 = _h3()
+        return tuple(np.array(h3.cell_to_boundary(cell)) for cell in self.cells.tolist())
+
+    @cached_property
+    def _centres(self) -> FloatArray | None:
+        """The centres (N, 2) of the cells in metres; None without h3, and where they are not those of the answers."""
         try:
             h3 = _h3()
         except InvalidInput:
@@ -88,12 +123,7 @@ class H3(MapSpace):
             return None
         centres = self.projection.to_metres(*np.array([h3.cell_to_latlng(cell) for cell in cells]).T)
         edge = h3.average_hexagon_edge_length(self.resolution, unit="m")
-        if not (np.abs(centres - self.raw_answers) <= edge).all():
-            return None
-        # A cell is drawn around its answer; where that was moved by much, as far from it as it is.
-        kept = centres if (np.abs(centres - self.answers) <= edge / 50).all() else self.answers
-        around = [np.array(h3.cell_to_boundary(cell)) for cell in cells]
-        return tuple(self.projection.to_metres(*ring.T) - at for ring, at in zip(around, kept, strict=True))
+        return centres if (np.abs(centres - self.raw_answers) <= edge).all() else None
 
     def describe(self) -> Description:
         """The cells, their centres and the projection: enough to restore without the h3 package."""

@@ -73,6 +73,15 @@ class MapSpace(StateSpace):
         """Latitudes and longitudes in degrees of answers (n, 2) in metres."""
         return self.projection.to_degrees(answers)
 
+    def on_the_ground(self, metres: float) -> float:
+        """A distance on the ground up to which two places of cells are at most ``metres`` apart as cells are measured:
+        never more than ``metres``, rounded down to a millimetre.
+
+        A grid's cells are measured on its map, in the metres that they are cut in; H3 cells on the ground. Distances
+        on the ground are those on the WGS84 ellipsoid and on the sphere of the earth's mean radius alike.
+        """
+        return metres
+
     def _share_with(self, part: Self, kept: IntArray) -> None:
         part.projection = self.projection
 

@@ -29,6 +29,22 @@ def metres_per_degree(latitude: float) -> tuple[float, float]:
     return math.radians(meridian), math.radians(parallel)
 
 
+def least_metres_north(latitude: float) -> float:
+    """The least length in metres of a degree northwards at any place at least this far from the equator.
+
+    On the WGS84 ellipsoid it grows towards the poles; on the sphere of the mean radius it is the same everywhere.
+    """
+    return min(metres_per_degree(latitude)[0], math.radians(MEAN_RADIUS))
+
+
+def least_metres_east(latitude: float) -> float:
+    """The least length in metres of a degree eastwards at any place at most this far from the equator.
+
+    It shrinks towards the poles, and is shorter on the sphere of the mean radius than on the WGS84 ellipsoid.
+    """
+    return math.radians(MEAN_RADIUS) * math.cos(math.radians(latitude))
+
+
 @dataclass(frozen=True)
 class Projection:
     """Degrees to metres east and north of (south, west); longitudes are cut opposite to the middle.

@@ -27,6 +27,7 @@ from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import Released, Releases
 from dphmm.states.space import StateSpace
+from dphmm.storage.covered import covered_document, covered_facts
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 from dphmm.storage.learned import learning_document, learning_event, learning_of_others
 from dphmm.storage.people import Whom
@@ -135,6 +136,7 @@ def privacy_statement(
         "query": query,
         "epsilon": str(options.epsilon),
         "policy": _policy(policy),
+        "covered_distance": covered_document(covered_facts(policy, space), options.epsilon),
         "constraint": {"name": str(options.constraint), "meaning": constraint_words(options)},
         "mechanism": {
             "asked": options.mechanism,

@@ -1,0 +1,220 @@
+"""The covered distance is what commands, statements and pages say of a policy on a map, each the same number.
+
+Claims: `--covers` builds the smallest radius policy; `policy`, `inspect`, `release` (a file, a stream, a dry run) and
+`report` print the same distance, with the factor of one answer; a statement has it and follows the schema; `audit` and
+`report` find a statement with another one; states that are no places have none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+
+import jsonschema
+import pytest
+
+import dphmm
+from dphmm.errors import InvalidInput
+from dphmm.storage.covered import ANY, covered_document, covered_facts, covered_words, factor, facts_of, length
+from dphmm.storage.statement import load_statement, statement_schema
+
+PLACES = r"places in cells of the model up to 1,000 m apart on the map \(99\d m on the ground\)"
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def released(town, tmp_path_factory, run, release_of):
+    folder = tmp_path_factory.mktemp("covered")
+    return folder, run(*release_of(town, folder))
+
+
+def test_covers_and_the_radius_that_it_takes(town, tmp_path, run):
+    told = run("policy", "radius", town / "model.npz", "-o", tmp_path / "c.json", "--covers", "1km").stderr
+    assert re.search(f"hides {PLACES} from each other", told)
+    model = dphmm.load_model(town / "model.npz")
+    policy = dphmm.load_policy(tmp_path / "c.json", model=model)
+    known = dphmm.load_policy(town / "radius.json", model=model)
+    assert policy.edges().tolist() == known.edges().tolist()
+    document = json.loads(
+        run("policy", "complete", town / "model.npz", "-o", tmp_path / "a.json", "--json", "--quiet").stdout
+    )
+    assert document["covered_distance"] == {"metres": "any", "ground_metres": "any"}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "--covers: got nothing; expected a distance between places, 1km; or --radius instead"),
+        (("--covers", "1km", "--radius", "1km"), "--covers: got 1km beside --radius 1km"),
+        (("--covers", "1km", "--open"), "--open: got --covers with it"),
+        (("--covers", "1000"), "--covers: got 1000; expected a unit after the number, m or km"),
+        (("--covers", "0m"), "--covers: got 0m; expected more than 0"),
+    ],
+)
+def test_one_of_covers_and_radius(town, tmp_path, run, options, told):
+    result = run("policy", "radius", town / "model.npz", "-o", tmp_path / "p.json", *options, code=2)
+    assert told in result.stderr
+    assert not (tmp_path / "p.json").exists()
+
+
+def test_covers_needs_places(site, tmp_path, run):
+    result = run("policy", "radius", site / "model.npz", "-o", tmp_path / "p.json", "--covers", "1km", code=2)
+    assert "--covers: got 1km; expected --radius, in answer units: these states are no places" in result.stderr
+
+
+def test_inspect_says_it(town, site, run):
+    given = ("inspect", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "2")
+    text = run(*given).stdout
+    assert re.search(rf"covered distance +{PLACES}\n", text)
+    assert re.search(r"at most 1,000 m apart on the map .* a factor exp\(2\) = 7.39 more likely", text)
+    document = json.loads(run(*given, "--json").stdout)
+    assert document["policy"]["covered_distance"]["metres"] == 1000.0
+    pages = run("inspect", site / "model.npz", "--policy", site / "complete.json").stdout
+    assert "none: the states are no cells of a map" in pages
+    assert "apart" not in pages
+
+
+def test_release_says_it_and_the_statement_has_it(released, town):
+    folder, result = released
+    assert re.search(
+        rf"covered +{PLACES}: a factor of at most exp\(1\) = 2.72 per answer; places further", result.stderr
+    )
+    statement = load_statement(folder / "released.csv")
+    jsonschema.validate(statement, statement_schema())
+    covered = statement["covered_distance"]
+    model = dphmm.load_model(town / "model.npz")
+    assert covered["metres"] == 1000.0
+    assert covered["ground_metres"] == model.space.on_the_ground(1000.0) < 1000
+    for part in ("cells of the model", "Where the promise holds", "exp(1) = 2.72", "outside every cell"):
+        assert part in covered["meaning"]
+
+
+def test_a_dry_run_and_a_stream_say_it(town, tmp_path, run, release_of):
+    assert re.search(PLACES, run(*release_of(town, tmp_path), "--dry-run").stdout)
+    stream = ("release", "-", "--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1")
+    line = '{"user": "u", "t": "2024-05-06T08:00:00Z", "lat": 50.01, "lon": 10.01}\n'
+    result = run(*stream, "--ledger", tmp_path / "s.db", input=line)
+    assert re.search(PLACES, result.stderr)
+    assert "covered" not in run(*stream, "--ledger", tmp_path / "q.db", "--quiet", input=line).stderr
+
+
+def test_states_that_are_no_places_have_none(site, tmp_path, run):
+    told = run(
+        "release", site / "visits.csv", "--state-column", "state", "--model", site / "model.npz",
+        "--policy", site / "complete.json", "--epsilon", "1", "-o", tmp_path / "r.csv", "--ledger", tmp_path / "l.db",
+    )  # fmt: skip
+    assert "covered" not in told.stderr
+    statement = load_statement(tmp_path / "r.csv")
+    assert statement["covered_distance"] is None
+    jsonschema.validate(statement, statement_schema())
+
+
+def page_of(released, town, tmp_path, run, *more, code=0):
+    folder, _ = released
+    arguments = ("report", folder / "released.csv", "--model", town / "model.npz", "-o", tmp_path / "page.html")
+    result = run(*arguments, "--force", *more, code=code)
+    return result.stderr if code else one_line((tmp_path / "page.html").read_text())
+
+
+def changed(released, change):
+    """The statement with a change, and what undoes it."""
+    path = released[0] / "released.csv.privacy.json"
+    text = path.read_text()
+    statement = json.loads(text)
+    change(statement)
+    path.write_text(json.dumps(statement))
+    return lambda: path.write_text(text)
+
+
+def test_a_page_says_it_with_the_policy_and_without(released, town, tmp_path, run):
+    meaning = load_statement(released[0] / "released.csv")["covered_distance"]["meaning"]
+    assert meaning in page_of(released, town, tmp_path, run, "--policy", town / "radius.json")
+    assert meaning in page_of(released, town, tmp_path, run)
+    undo = changed(released, lambda statement: statement["policy"].update(parameters=None))
+    try:
+        unknown = page_of(released, town, tmp_path, run)
+    finally:
+        undo()
+    assert f"{meaning} The distance is the one that released.csv.privacy.json states." in unknown
+
+
+@pytest.mark.parametrize("metres", [5000.0, ANY, -1, "far", None, True])
+def test_another_distance_in_a_statement_is_found(released, town, tmp_path, run, metres):
+    undo = changed(released, lambda statement: statement["covered_distance"].update(metres=metres))
+    try:
+        told = page_of(released, town, tmp_path, run, "--policy", town / "radius.json", code=2)
+        assert "another covered_distance.metres than the file's" in told
+        parts = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1")
+        audit = run("audit", *parts, "--released", released[0] / "released.csv", code=1)
+        assert "covered_distance.metres" in audit.stdout + audit.stderr
+    finally:
+        undo()
+
+
+def test_sentences_of_a_statement_are_not_repeated(released, town, tmp_path, run):
+    undo = changed(released, lambda statement: statement["covered_distance"].update(meaning="All of the town."))
+    try:
+        page = page_of(released, town, tmp_path, run)
+    finally:
+        undo()
+    assert "All of the town" not in page
+    assert "1,000 m apart on the map" in page
+
+
+def test_a_statement_of_before_has_none(released, town, tmp_path, run):
+    undo = changed(released, lambda statement: statement.pop("covered_distance"))
+    try:
+        assert "1,000 m apart" in page_of(released, town, tmp_path, run, "--policy", town / "radius.json")
+    finally:
+        undo()
+
+
+def test_words_for_every_kind_of_distance():
+    grid = dphmm.Grid.from_bounds(10.0, 50.0, 10.056, 50.036, cell=1000)
+    one = Fraction(1)
+    words = {metres: covered_words(facts_of(metres, grid), one) for metres in (ANY, 0.0, 1000.0)}
+    assert words[ANY] == "any two places in cells of the model: a factor of at most exp(1) = 2.72 per answer"
+    assert words[0.0].startswith("places in one and the same cell of the model: a factor")
+    assert words[0.0].endswith("; places in two cells can lose more")
+    assert words[1000.0].endswith("; places further apart can lose more")
+    for metres in words:
+        document = covered_document(facts_of(metres, grid), one)
+        jsonschema.validate(
+            document, {**statement_schema()["properties"]["covered_distance"], "$defs": statement_schema()["$defs"]}
+        )
+        assert ("can tell more" in document["meaning"]) == (metres != ANY)
+    assert covered_document(covered_facts(dphmm.policy.complete(2), dphmm.StateSpace([0, 1])), one) is None
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "told"),
+    [
+        ("0.1", "exp(0.1) = 1.11"),
+        ("1", "exp(1) = 2.72"),
+        ("2", "exp(2) = 7.39"),
+        ("6", "exp(6) = 404"),
+        ("7", "exp(7) = 1,097"),
+        ("20", "exp(20)"),
+        ("1/10000000000000000000000000000000000000000", "= 1.01"),
+    ],
+)
+def test_factors_are_rounded_up(epsilon, told):
+    assert told in factor(Fraction(epsilon))
+
+
+@pytest.mark.parametrize(
+    ("metres", "told"),
+    [(680.0, "680 m"), (679.999, "679 m"), (9999.9, "9,999 m"), (12_399.0, "12.3 km"), (2.348, "2.34 m")],
+)
+def test_distances_are_rounded_down(metres, told):
+    assert length(metres) == told
+
+
+def test_covers_that_no_radius_reaches():
+    world = dphmm.Grid.from_bounds(-180, -4, 180, 4, cell="500km")
+    with pytest.raises(InvalidInput, match="covers"):
+        dphmm.policy.radius(world, covers="1km")
