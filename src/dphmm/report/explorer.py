@@ -128,7 +128,13 @@ def _charts(report: ReleaseReport) -> str:
         parts.append(_chart("degrees", "Degree of protection", words))
     if report.truth is not None:
         unit = ", in metres" if report.on_map else ""
-        parts.append(_chart("errors", "Error", f"Distance to the truth over the steps{unit}: {_lines(report)}."))
+        parts.append(
+            _chart(
+                "errors",
+                "Error",
+                f"Distance to the truth, where it is in a state, over the steps{unit}: {_lines(report)}.",
+            )
+        )
     words = "What was spent up to each step: the solid line is the sum of costs, which bounds the loss over time "
     words += "(Theorem 7.2); the dashed one the sum of epsilons, which is no bound."
     parts.append(_chart("spending", "What was spent", words))

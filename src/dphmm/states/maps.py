@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphmm.errors import InvalidInput
-from dphmm.states.projection import Projection
+from dphmm.states.projection import Projection, ground_distance
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
 
@@ -72,6 +72,10 @@ class MapSpace(StateSpace):
     def to_latlon(self, answers: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Latitudes and longitudes in degrees of answers (n, 2) in metres."""
         return self.projection.to_degrees(answers)
+
+    def distances(self, answers: ArrayLike, others: ArrayLike) -> FloatArray:
+        """Metres on the ground, on the WGS84 ellipsoid, between the places of answers (..., 2), broadcast."""
+        return ground_distance(*self.to_latlon(answers), *self.to_latlon(others))
 
     def _share_with(self, part: Self, kept: IntArray) -> None:
         part.projection = self.projection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +32,7 @@ REASONS = (
     "invalid_order",
     "invalid_place",
     "missing_state",
+    "invalid_state",
 )
 
 _TRIP_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -74,8 +76,15 @@ class Roles:
 class Assembler:
     """Takes parts of one table in turn; ``finish`` joins them."""
 
-    def __init__(self, roles: Roles, assume_utc: bool = False, timezone: str | None = None) -> None:
+    def __init__(
+        self,
+        roles: Roles,
+        assume_utc: bool = False,
+        timezone: str | None = None,
+        well_formed: Callable[[str], bool] | None = None,
+    ) -> None:
         self._roles = roles
+        self._well_formed = well_formed
         self._times = Times(roles.time or "t", assume_utc, timezone)
         self._users, self._states, self._trips = Numbering(), Numbering(), Numbering()
         self._parts: list[dict[str, NDArray[Any]]] = []
@@ -106,10 +115,18 @@ class Assembler:
         if roles.state is not None:
             part["state"], bad = self._states.add(table.column(roles.state), roles.state)
             mark(bad, "missing_state")
+            mark(self._ill_formed(part["state"]), "invalid_state")
         if roles.trip is not None:
             part["trip"], _ = self._trips.add(table.column(roles.trip), roles.trip)
         self._why.append(why)
         self._parts.append({name: column[why == 0] for name, column in part.items()})
+
+    def _ill_formed(self, states: IntArray) -> BoolArray:
+        """Which names (n,), by number, have not the form that names must have; a missing one (-1) has none."""
+        if self._well_formed is None:
+            return np.zeros(len(states), dtype=np.bool_)
+        ill = [not self._well_formed(label) for label in self._states.labels]
+        return np.array([*ill, True], dtype=np.bool_)[states]
 
     def finish(self, source: str) -> Loaded:
         """All rows. Raises InvalidInput, naming ``source``, if there are none or all were set aside, and for times of
