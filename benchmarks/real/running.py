@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import time
@@ -41,12 +40,9 @@ def measured(cell: Cell, folder: Path, document: dict[str, Any], drifted: int, s
     }
 
 
-def drift_in(stderr: str) -> int:
-    """How many new releases were of a surrogate, from what --owner-view says."""
-    found = re.search(r"(\d+) of \d+ new releases", stderr)
-    if found is None:
-        raise SystemExit("no owner view on standard error")
-    return int(found[1])
+def drift_in(counts: Path) -> int:
+    """How many new releases were of a surrogate, from the owner's file."""
+    return int(json.loads(counts.read_text())["drifted"])
 
 
 def command(*arguments: Any) -> subprocess.CompletedProcess[str]:
@@ -71,6 +67,8 @@ def run_cell(cell: Cell, folder: Path) -> dict[str, Any]:
     began = time.perf_counter()
     done = command(*release_arguments(cell, folder))
     seconds = time.perf_counter() - began
-    found = measured(cell, folder, json.loads(done.stdout), drift_in(done.stderr), seconds)
+    found = measured(
+        cell, folder, json.loads(done.stdout), drift_in(folder / f"{cell.file}.parquet.owner.json"), seconds
+    )
     result.write_text(json.dumps(found))
     return found

@@ -132,7 +132,8 @@ class Batch:
         BudgetExceeded : before anything is drawn where the promise of all rows together would pass a cap.
         """
         stepped, repeated = in_steps(trajectories, self.model.step)
-        states, self.report.outside = true_states(stepped, self.space)
+        states, outside = true_states(stepped, self.space)
+        self.report.outside = int(outside.sum())
         visits, twice = stepped.visits()
         self.report.rows, self.report.subjects = len(trajectories), len(visits)
         self.report.same_step = repeated + sum(dict(twice).values())
@@ -257,7 +258,7 @@ def release_many(
     from dphmm.storage.released import released_table
     from dphmm.storage.trajectories import trajectories_from_table
 
-    loaded = trajectories_from_table(table)
+    loaded = trajectories_from_table(table, space=space)
     _require_times(table, model)
     if len(loaded.rejected):
         came = f"{len(loaded.rejected)} rows that cannot be read"

@@ -21,7 +21,7 @@ from audit.small import MODEL, POLICY, SPACE, FixedBits, everywhere, session
 from audit.test_released import walks
 from dphmm.audit import Adversary, LocalHulls, attack, exposure
 from dphmm.audit.attacks.adversary import METHODS, Seen
-from dphmm.audit.attacks.measures import Measured, Scores
+from dphmm.audit.attacks.measures import Measured, Scores, Target
 from dphmm.errors import InvalidInput
 from dphmm.samplers import ReplayBits
 from running_example import ANSWERS, TRANSITION
@@ -88,12 +88,12 @@ def test_a_gap_is_moved_through():
 
 
 def test_measures_are_their_definitions():
-    scores = Scores(SPACE.answers)
+    scores = Scores(SPACE)
     belief = np.array([0.5, 0.25, 0.25, 0, 0, 0])
-    scores.add("u", 1, belief, 1, 3)
-    scores.add("u", 2, np.eye(6)[4], 4, 6)
-    measured = scores.done("me")
     distances = np.linalg.norm(ANSWERS - ANSWERS[1], axis=1)
+    scores.add("u", 1, belief, Target(ANSWERS[1], distances, 1, 3))
+    scores.add("u", 2, np.eye(6)[4], Target(ANSWERS[4], np.linalg.norm(ANSWERS - ANSWERS[4], axis=1), 4, 6))
+    measured = scores.done("me")
     assert measured.expected_error.tolist() == [pytest.approx(belief @ distances), 0]
     assert measured.guess_error[0] == pytest.approx(np.linalg.norm(belief @ ANSWERS - ANSWERS[1]))
     assert measured.success.tolist() == [0, 1] and measured.probability.tolist() == [0.25, 1]

@@ -54,7 +54,7 @@ def kind(request, tmp_path):
 def of(one, truth, ledger=False):
     file = ReleasedFile.read(one.path, SPACE, Findings())
     known = begins_of(one.ledger, "state", file) if ledger else None
-    return truth_of(file, truth, one.public[0], SPACE, known)
+    return truth_of(file, truth, one.public[0], SPACE, known).states
 
 
 def test_the_rows_that_were_released_are_the_truth(kind):

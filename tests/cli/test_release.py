@@ -11,7 +11,7 @@ import pytest
 
 from dphmm.storage.ledger import open_ledger
 
-OWNER = "for the data owner alone, never to be published"
+COUNTS = "counts for you alone, never to be published (rows in no state, drift)"
 
 
 def test_one_row_per_subject_and_step(town, tmp_path, run, release_of, rows_of, one_json):
@@ -73,40 +73,63 @@ def test_the_very_people_of_the_model_are_told_what_that_means(town, tmp_path, r
     assert run(*release_of(town, quiet), "--quiet", "--model-people", "others").stderr == ""
 
 
-def test_the_owner_view_is_on_request_only(town, tmp_path, run, release_of):
-    walks = (town / "walks.csv").read_text() + "far,2024-05-06T08:00:00Z,-33.8,151.2\n"
+def test_the_counts_are_in_a_file_for_the_owner_and_nowhere_else(town, tmp_path, run, release_of, one_json):
     folder = tmp_path / "in"
     shutil.copytree(town, folder)
-    (folder / "walks.csv").write_text(walks)
-    result = run(*release_of(folder, tmp_path), "--owner-view", "--constraint", "delta=0.3")
-    told = [line for line in result.stderr.splitlines() if "never to be published" in line]
-    assert all(line.startswith(f"{OWNER}: ") for line in told)
-    assert "1 of 37 rows are in no state of the model" in told[0]
-    assert "37 new releases were of a state outside their plan set" in told[1]
-    plain = tmp_path / "plain"
-    plain.mkdir()
-    silent = run(*release_of(folder, plain), "--constraint", "delta=0.3")
-    assert "owner alone" not in silent.stderr
-    assert "new releases" not in silent.stderr
+    far = "far,2024-05-06T08:00:00Z,-33.8,151.2\nfar,yesterday,1,1\n"
+    (folder / "walks.csv").write_text((town / "walks.csv").read_text() + far)
+    result = run(*release_of(folder, tmp_path), "--constraint", "delta=0.3", "--json", code=3)
+    path = tmp_path / "released.csv.owner.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    counts = json.loads(path.read_text())
+    assert (counts["rows"], counts["rows_in_no_state"], counts["new_releases"]) == (37, 1, 37)
+    assert counts["share_in_no_state"] == 1 / 37
+    assert counts["set_aside"] == {"invalid_time": 1}
+    assert 0 < counts["drifted"] <= 37 and counts["share_drifted"] == counts["drifted"] / 37
+    assert "never to be published" in counts["meaning"]
+    assert one_json(result)["owner_counts"] == str(path)
+    assert "drifted" not in result.stdout and f": {path.name}\n" in result.stderr
+    assert f"{counts['drifted']} of" not in result.stderr and "1 of 37" not in result.stderr
 
 
-def test_an_owner_view_without_anything_amiss_is_no_warning(town, tmp_path, run, release_of):
-    result = run(*release_of(town, tmp_path), "--owner-view", "--quiet", "--model-people", "others")
-    assert result.stderr.splitlines() == [
-        f"{OWNER}: 0 of 36 rows are in no state of the model: nothing amiss",
-        f"{OWNER}: 0 of 36 new releases were of a state outside their plan set: nothing amiss",
+def test_the_same_line_names_the_counts_whatever_they_are(town, tmp_path, run, release_of):
+    lines = set()
+    for name, place in (("inside", "50.01,10.01"), ("outside", "-33.8,151.2")):
+        folder = tmp_path / name
+        shutil.copytree(town, folder)
+        (folder / "walks.csv").write_text(f"user,t,lat,lon\nu,2024-05-06T08:00:00Z,{place}\n")
+        (folder / "out").mkdir()
+        arguments = release_of(folder, folder / "out")
+        told = run(*arguments, "--owner-view", "--quiet", "--model-people", "others").stderr
+        assert told == f"{COUNTS}: released.csv.owner.json\n"
+        lines.add(told)
+        assert f"{COUNTS}: released.csv.owner.json\n" in run(*arguments, "--resume").stderr
+    assert len(lines) == 1
+    kept = [json.loads((tmp_path / name / "out/released.csv.owner.json").read_text()) for name in ("inside", "outside")]
+    # Of the second run, which drew nothing new.
+    assert [(one["rows_in_no_state"], one["new_releases"], one["share_drifted"]) for one in kept] == [
+        (0, 0, None),
+        (1, 0, None),
     ]
 
 
-def test_a_dry_run_tells_the_owner_too(site, tmp_path, run):
+def test_a_file_of_counts_replaces_no_input(town, tmp_path, run, release_of):
+    folder = tmp_path / "in"
+    shutil.copytree(town, folder)
+    (folder / "walks.csv").rename(tmp_path / "released.csv.owner.json")
+    arguments = release_of(folder, tmp_path)
+    arguments[1] = str(tmp_path / "released.csv.owner.json")
+    assert "another file than the input" in run(*arguments, code=2).stderr
+    assert not (tmp_path / "ledger.db").exists()
+
+
+def test_a_dry_run_counts_nothing(site, tmp_path, run):
     (tmp_path / "rows.csv").write_text("user,state\na,nowhere\na,elsewhere\na,alpha\n")
     result = run(
         "release", tmp_path / "rows.csv", "--model", site / "model.npz", "--policy", site / "complete.json",
         "--epsilon", "1", "--dry-run", "--owner-view", "--json",
     )  # fmt: skip
-    assert (
-        "2 of 3 rows are in no state of the model (a place outside every cell, an unknown name); is it" in result.stderr
-    )
+    assert "--owner-view: a dry run counts nothing; the release writes the counts to OUT.owner.json" in result.stderr
     assert "nowhere" not in result.stderr + result.stdout
     assert "outside" not in result.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]

@@ -246,7 +246,20 @@ def test_a_stream_that_is_refused_half_way_has_a_statement_of_what_it_answered(t
     assert stated(tmp_path / "s.json")["published"]["rows"] == 1
 
 
-def test_the_owner_is_told_of_lines_in_no_state(site, tmp_path, run, stream_of):
+def test_the_counts_of_a_stream_are_beside_its_ledger(site, tmp_path, run, stream_of):
     lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("alpha", "nowhere"))
-    told = run(*stream_of(site, tmp_path), "--owner-view", input=lines).stderr
-    assert "never to be published: 1 of 2 rows are in no state of the model" in told
+    result = run(*stream_of(site, tmp_path), input=lines + "{\n", code=3)
+    counts = json.loads((tmp_path / "ledger.db.owner.json").read_text())
+    assert (tmp_path / "ledger.db.owner.json").stat().st_mode & 0o777 == 0o600
+    assert (counts["rows"], counts["rows_in_no_state"], counts["new_releases"]) == (2, 1, 2)
+    assert counts["set_aside"] == {"invalid_json": 1}
+    told = result.stderr.splitlines()
+    assert told[-1] == "counts for you alone, never to be published (rows in no state, drift): ledger.db.owner.json"
+    assert "1 of 2" not in result.stderr and "drifted" not in result.stderr
+
+
+def test_a_stream_that_is_refused_half_way_has_counts_too(site, tmp_path, run, stream_of):
+    lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("nowhere", "alpha"))
+    run(*stream_of(site, tmp_path), "--cap-epsilon", "1", input=lines, code=1)
+    counts = json.loads((tmp_path / "ledger.db.owner.json").read_text())
+    assert (counts["rows"], counts["rows_in_no_state"], counts["drifted"]) == (1, 1, 1)

@@ -95,7 +95,10 @@ def shown_by(folder: Path, rows: str, arguments: list[str], input: str | None = 
         with overheard() as heard:
             result = run(arguments, input)
     made = {path.name: path for path in _files(folder) if path.name not in private}
+    # What the counts for the owner alone say depends on the truth; that they are there, and for whom, does not.
+    counts = {name: made.pop(name).stat().st_mode for name in list(made) if name.endswith(".owner.json")}
     return {
+        "for the owner": counts,
         "exit": result.exit_code,
         "stdout": result.stdout,
         "stderr": result.stderr,

@@ -4,7 +4,8 @@ Claim. Let the answers z be the same for all truths (each draw is made as always
 standard output, standard error, logs, warnings, names, modes and lengths of files, and every byte of the released
 file (CSV, Parquet, gzip), the privacy statement and the ledger are the same, for every place inside and outside of
 the map and every name known and unknown. So the length of an output, which does vary with the digits of z, says nothing
-that z does not say. With fresh answers and secure randomness all columns but z and the estimates, all messages, and
+that z does not say. The counts for the owner alone are always there, under the same name, and only the owner can read
+them. With fresh answers and secure randomness all columns but z and the estimates, all messages, and
 all rows of the ledger but z are the same. z is written as the float of a lattice point: no digit below the pitch.
 
 It would fail for a missing row, a flag, a count, a warning or an exit code about drift, a column computed from the
@@ -64,6 +65,7 @@ def test_with_the_same_answers_every_byte_is_the_same(shown, kind):
     assert differing(runs) == set()
     assert runs[0]["exit"] == 0
     assert {"out.csv", "out.csv.privacy.json", "ledger.db", "ledger.db.lock"} == runs[0]["names"].keys()
+    assert runs[0]["for the owner"] == {"out.csv.owner.json": 0o100600}
 
 
 @pytest.mark.parametrize("output", ["out.parquet", "out.csv.gz"])
@@ -145,6 +147,7 @@ def test_a_stream_answers_every_truth_with_the_same_bytes(tmp_path_factory):
     assert differing(runs) == set()
     assert runs[0]["exit"] == 0
     assert runs[0]["stdout"].count("\n") == len(commands.TIMES)
+    assert runs[0]["for the owner"] == {"ledger.db.owner.json": 0o100600}
 
 
 class TestTables:
@@ -221,7 +224,8 @@ class TestTheChecksCanFail:
             import sys
 
             frame = sys._getframe(1)
-            truly(self, [*rows, ("drift", str(frame.f_locals["batch"].report.drifted))])
+            drifted = [("drift", str(frame.f_locals["batch"].report.drifted))] if "batch" in frame.f_locals else []
+            truly(self, [*rows, *drifted])
 
         monkeypatch.setattr(Console, "say", say)
         runs = []

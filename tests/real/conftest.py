@@ -56,6 +56,8 @@ class Done:
     cell: Any
     folder: Path
     said: Result
+    #: How many releases were of a surrogate, from the owner's file.
+    drifted: int
 
     @property
     def document(self) -> dict[str, Any]:
@@ -115,7 +117,8 @@ def released(prepared: Callable[[str, int], Path], matrix: ModuleType, run: Run)
         if (people, cell) not in finished:
             folder = prepared(name, people)
             said = run(*matrix.release_arguments(cell, folder))
-            finished[people, cell] = Done(given, cell, folder, said)
+            drifted = matrix.drift_in(folder / f"{cell.file}.parquet.owner.json")
+            finished[people, cell] = Done(given, cell, folder, said, drifted)
         return finished[people, cell]
 
     return make

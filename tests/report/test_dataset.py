@@ -14,6 +14,7 @@ import re
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -229,9 +230,18 @@ def test_the_truth_is_there_only_where_it_was_given(name, made):
     from dphmm.audit.released_file import ReleasedFile
 
     file = ReleasedFile.read(folder / "released.parquet", model.space, Findings())
-    states = truth_of(file, folder / "walks.csv", model, model.space)
+    space = model.space
+    states = truth_of(file, folder / "walks.csv", model, space).states
     found = [state for subject in with_truth["subjects"] for state in zip(*subject["truth"], strict=True)]
-    assert np.array_equal(np.array(found) / PARTS, model.space.lattice[states])
+    told = np.array(found) / PARTS * space.pitch + space.frame.origin
+    if not space.on_map:
+        assert np.array_equal(np.array(found) / PARTS, space.lattice[states])
+    else:
+        # On a map the truth is the place itself, which is in the cell of its state.
+        walks = pd.read_csv(folder / "walks.csv")
+        places = space.projection.to_metres(walks.lat, walks.lon)
+        assert np.abs(told - places).max() <= space.pitch.max() / PARTS
+        assert np.array_equal(space.locate(walks.lat.to_numpy(), walks.lon.to_numpy()), states)
     for word in ("For the data owner alone", "OWNER ONLY", "distance to the truth", "the true path"):
         assert word in owner or word == "the true path"
         assert word not in plain

@@ -33,10 +33,13 @@ def count_within(values: IntArray, offsets: IntArray, weights: IntArray, counts:
 
 
 @kernel
-def measured(belief: FloatArray, answers: FloatArray, truth: int) -> tuple[float, float, float, float, float]:
-    """Mean distance to the true answer, distance of the mean, success of the likeliest state, truth's share, bits.
+def measured(
+    belief: FloatArray, answers: FloatArray, distances: FloatArray, truth: int
+) -> tuple[float, float, float, float, FloatArray]:
+    """Mean distance to the truth, success of the likeliest state, the true state's share, bits, and the mean answer.
 
-    ``belief`` (N,) sums to 1, ``answers`` (N, d). Of equally likely states the lowest number is guessed.
+    ``belief`` (N,) sums to 1, ``answers`` (N, d), ``distances`` (N,) of each state's answer to the truth; ``truth`` is
+    the true state, -1 where it is none. Of equally likely states the lowest number is guessed.
     """
     n, d = answers.shape
     mean = np.zeros(d)
@@ -45,17 +48,12 @@ def measured(belief: FloatArray, answers: FloatArray, truth: int) -> tuple[float
         p = belief[state]
         if p <= 0.0:
             continue
-        square = 0.0
         for axis in range(d):
             mean[axis] += p * answers[state, axis]
-            step = answers[state, axis] - answers[truth, axis]
-            square += step * step
-        error += p * math.sqrt(square)
+        error += p * distances[state]
         entropy -= p * math.log2(p)
         if p > belief[likeliest]:
             likeliest = state
-    off = 0.0
-    for axis in range(d):
-        off += (mean[axis] - answers[truth, axis]) ** 2
     success = 1.0 if likeliest == truth else 0.0
-    return error, math.sqrt(off), success, belief[truth], max(entropy, 0.0)
+    share = belief[truth] if truth >= 0 else 0.0
+    return error, success, share, max(entropy, 0.0), mean

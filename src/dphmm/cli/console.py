@@ -46,9 +46,9 @@ class Console:
             self._warned.add(text)
             click.echo(one_line(f"warning: {text}"), err=True)
 
-    def tell_owner(self, text: str) -> None:
-        """A line that was asked for and is for the data owner alone: it depends on true states."""
-        click.echo(one_line(f"for the data owner alone, never to be published: {text}"), err=True)
+    def tell(self, text: str) -> None:
+        """A line that was asked for by an option of its own, which --quiet does not silence."""
+        click.echo(one_line(text), err=True)
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Callable[[int, int], None] | None]:

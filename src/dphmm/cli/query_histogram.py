@@ -93,7 +93,7 @@ def histogram_of(given: Mapping[str, Any]) -> int:
 
 def _check_people(people: str | None, chained: bool) -> None:
     """On whom the model of a chain was fitted, which only the data owner knows."""
-    from dphmm.storage.statement import MODEL_PEOPLE
+    from dphmm.storage.people import MODEL_PEOPLE
 
     if people is None:
         return

@@ -49,8 +49,7 @@ from dphmm.errors import InvalidInput
 @click.option(
     "--owner-view",
     is_flag=True,
-    help="Also print, for the data owner alone, how many rows are in no state of the model, and how often a true "
-    "state was not in the plan set.",
+    help="Name the file with the counts for you alone, OUT.owner.json, with --quiet too. It is written anyway.",
 )
 @messages
 def release(**given: Any) -> int:
@@ -59,7 +58,8 @@ def release(**given: Any) -> int:
     Everything is checked first. Each answer is stored in the ledger with its cost before it can be seen; the
     output file and the privacy statement beside it appear at the end. Interrupted, the same command with
     --resume continues, and what was released stays as it was. A place or name that is no state is released
-    like any other row; rows that cannot be read are listed in OUT.rejected.csv for you alone (exit 3).
+    like any other row; rows that cannot be read are listed in OUT.rejected.csv for you alone (exit 3). How many
+    rows were in no state, and how often a true state was not in the plan set, is in OUT.owner.json, for you alone.
 
     TRAJ may be - for JSON lines: {"user": "a", "t": "2024-01-01T08:00:00Z", "lat": 1.0, "lon": 2.0} or with
     "state"; each is answered by a JSON line, stored before it is printed.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
     from dphmm.cli.learned_words import both_rows
-    from dphmm.cli.owner_view import drift_words, outside_words, rows_to_answer
+    from dphmm.cli.owner_view import name_counts, owner_counts, owner_path, rows_to_answer, write_counts
     from dphmm.cli.public_warnings import first_step_warnings, whom_warning
     from dphmm.cli.release_horizon import check_before_search, check_horizon, horizon_rows, with_horizon
     from dphmm.cli.set_aside import by_reason, rejected_path, write_rejected
@@ -57,17 +57,18 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     with _kept(batch, given):
         write_statement(given["output"], statement)
         write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
-    set_aside = by_reason(loaded.rejected)
+        report, set_aside = batch.report, by_reason(loaded.rejected)
+        fresh = published.rows - report.replayed
+        counts = owner_counts(rows_to_answer(job, rows), report.outside, fresh, report.drifted, set_aside)
+        write_counts(owner_path(given["output"]), counts)
     document = _document(batch, published, statement, set_aside, len(loaded.rejected))
     if given["as_json"]:
-        print_json({**document, "output": given["output"]})
+        print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
     console.say([*_summary(document, given["output"]), *both_rows(statement["learning"]), *horizon_rows(job)])
     if statement["totals"]["cost_unbounded_because"]:
         # A later step may be the first whose cost has no bound.
         console.warn(f"the cost is unbounded: {statement['totals']['cost_unbounded_because']}")
-    if given["owner_view"]:
-        console.tell_owner(outside_words(batch.report.outside, rows_to_answer(job, rows)))
-        console.tell_owner(drift_words(batch.report.drifted, published.rows - batch.report.replayed))
+    name_counts(owner_path(given["output"]), given, console)
     return SET_ASIDE if set_aside else 0
 
 
@@ -79,7 +80,7 @@ def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[Loaded, Trajectories,
 
     path = checked_input(given["trajectories"], "TRAJ")
     with steady(path) as sha256:
-        loaded = load_trajectories(path, state_column=given["state_column"], bins=job.model.step)
+        loaded = load_trajectories(path, state_column=given["state_column"], bins=job.model.step, space=job.space)
         return loaded, job.rows(loaded.trajectories, column_names(path)), sha256
 
 

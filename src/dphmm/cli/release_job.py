@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,8 +69,6 @@ class Job:
         """The rows as the model's states and steps need them; InvalidInput for a missing or wrong column."""
         from dphmm.states.observed import in_steps, public_times, true_states
 
-        if self.space.on_map and trajectories.lat is not None:
-            trajectories = replace(trajectories, state=None)
         self._check_steps(trajectories, columns)
         public_times(trajectories, self.model.step)
         none = trajectories.take(np.zeros(len(trajectories), dtype=np.bool_))
@@ -154,6 +152,7 @@ def check_outputs(given: Mapping[str, Any]) -> None:
 
     A dry run writes nothing: it needs neither output nor ledger, and what is named is checked all the same.
     """
+    from dphmm.cli.owner_view import owner_path
     from dphmm.cli.set_aside import rejected_path
     from dphmm.storage.inputs import checked_output
     from dphmm.storage.ledger.connection import ledger_path
@@ -171,7 +170,7 @@ def check_outputs(given: Mapping[str, Any]) -> None:
         return
     table_format(output, "-o")
     inputs = [given["trajectories"], given["model"], given["policy"], *([] if ledger is None else [ledger])]
-    for path in (Path(output), statement_path(output), rejected_path(output)):
+    for path in (Path(output), statement_path(output), rejected_path(output), owner_path(output)):
         checked_output(path, inputs, "-o")
     if not Path(output).exists():
         return

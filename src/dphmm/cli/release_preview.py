@@ -25,11 +25,10 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.accounting.records import in_short
     from dphmm.cli.covered import covered_rows
     from dphmm.cli.learned_words import coming_rows, learning_of
-    from dphmm.cli.owner_view import outside_words
     from dphmm.cli.public_warnings import plan_warnings, trapped_belief, whom_warning
     from dphmm.cli.release_horizon import check_horizon, horizon_rows, with_horizon
     from dphmm.cli.set_aside import by_reason, in_words
-    from dphmm.states.observed import in_steps, true_states
+    from dphmm.states.observed import in_steps
     from dphmm.storage.covered import covered_document, covered_facts
 
     check_outputs(given)
@@ -73,7 +72,9 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     for warning in (*plan_warnings(plans[0], batch.options), *trapped_belief(job.model, batch.options)):
         console.warn(warning)
     if given["owner_view"]:
-        console.tell_owner(outside_words(true_states(stepped, job.space)[1], len(stepped)))
+        console.tell(
+            "--owner-view: a dry run counts nothing; the release writes the counts to OUT.owner.json, for you alone"
+        )
     console.say([("", "dry run: nothing was drawn, nothing was spent, nothing was written")])
     return SET_ASIDE if set_aside else 0
 

@@ -1,6 +1,7 @@
 """dphmm release -: a JSON line in, a JSON line out, each stored before it is printed.
 
-A line is {"user", "t", "lat", "lon"} or {"user", "t", "state"}; t is needed where the model has a time step.
+A line is {"user", "t", "lat", "lon"} or {"user", "t", "state"}, on a map the first or the name of a cell; t is needed
+where the model has a time step.
 Then a line belongs to the time bin of its t, and a second line of a bin gets the stored answer; without a
 step every line is a step.
 """
@@ -10,11 +11,12 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ from dphmm.errors import InvalidInput
 if TYPE_CHECKING:
     from dphmm.batch import Batch, Released
     from dphmm.session.session import ReleaseSession
+    from dphmm.states.space import StateSpace
 
 _LONGEST_LINE = 65536
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -87,11 +90,7 @@ class _Stream:
     def _number(self, line: Line) -> int | None:
         """The time bin of a line; None where every line is a step."""
         step = self.batch.model.step
-        if step is None:
-            return None
-        if line.time is None:
-            raise BadLine("missing_time")
-        return line.time // (step * 1_000_000)
+        return None if step is None or line.time is None else line.time // (step * 1_000_000)
 
     def _public_time(self, line: Line) -> int | None:
         number = self._number(line)
@@ -121,22 +120,56 @@ class _Stream:
             state=None if line.state is None else [line.state],
         )
         states, outside = true_states(row, self.batch.space)
-        self.outside += outside
+        self.outside += int(outside.sum())
         return int(states[0])
+
+    def counts(self, set_aside: Mapping[str, int]) -> dict[str, Any]:
+        """What only the data owner may know of this run."""
+        from dphmm.cli.owner_view import owner_counts
+
+        drifted = sum(session.owner_view()["drifted"] for session in self.sessions.values())
+        return owner_counts(self.released, self.outside, self.released, drifted, set_aside)
+
+
+@dataclass
+class _Lines:
+    """The lines of standard input that can be read; the others are answered by number and reason, and counted."""
+
+    space: StateSpace
+    timed: bool
+    number: int = 0
+    set_aside: Counter[str] = field(default_factory=Counter)
+
+    def __iter__(self) -> Iterator[Line]:
+        for self.number, text in _lines():
+            try:
+                yield checked_line(parse_line(text, self.space.on_map), self.space, self.timed)
+            except BadLine as error:
+                self.refuse(error)
+
+    def refuse(self, error: BadLine) -> None:
+        """Answer the line that was read last."""
+        self.set_aside[error.reason] += 1
+        click.echo(f"line {self.number}: {error.reason}", err=True)
 
 
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
     from dphmm.cli.covered import covered_rows
     from dphmm.cli.learned_words import coming_rows
-    from dphmm.cli.owner_view import drift_words, outside_words
+    from dphmm.cli.owner_view import name_counts, owner_path, write_counts
     from dphmm.cli.public_warnings import first_step_warnings
     from dphmm.storage.covered import covered_facts
     from dphmm.storage.ledger import open_ledger
 
     _check(given)
-    on_map = job.space.on_map
-    bad = 0
+    lines = _Lines(job.space, job.model.step is not None)
+    readable = iter(lines)
+    # Nothing that can be read leaves no ledger behind.
+    first = next(readable, None)
+    if first is None and lines.set_aside:
+        raise InvalidInput("TRAJ", f"{lines.set_aside.total()} lines, none of which can be read", "lines of its model")
+    counts = owner_path(given["ledger"])
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         stream = _Stream(job.batch(ledger), given["resume"])
         names = Names(job, given, console)
@@ -145,13 +178,15 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
             console.say(coming)
         for warning in first_step_warnings(stream.batch):
             console.warn(warning)
-        with stated(stream.batch, given, names) as answered, _kept(stream, given):
-            for number, text in _lines():
+        with ExitStack() as at_end:
+            at_end.callback(lambda: write_counts(counts, stream.counts(lines.set_aside)))
+            answered = at_end.enter_context(stated(stream.batch, given, names))
+            at_end.enter_context(_kept(stream, given))
+            for asked in chain([] if first is None else [first], readable):
                 try:
-                    released = stream.answer(parse_line(text, on_map))
+                    released = stream.answer(asked)
                 except BadLine as error:
-                    bad += 1
-                    click.echo(f"line {number}: {error.reason}", err=True)
+                    lines.refuse(error)
                     continue
                 line = _line(released, stream)
                 # Before it is printed: an interrupt in between may count a line too many, never one too few.
@@ -159,15 +194,16 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
                 answered(released, line)
                 click.echo(line)
                 sys.stdout.flush()
+    bad = lines.set_aside.total()
     console.say([("", f"{stream.released} releases of {len(stream.sessions)} subjects, {bad} lines set aside")])
-    if given["owner_view"]:
-        drifted = sum(session.owner_view()["drifted"] for session in stream.sessions.values())
-        console.tell_owner(outside_words(stream.outside, stream.released))
-        console.tell_owner(drift_words(drifted, stream.released))
+    name_counts(counts, given, console)
     return SET_ASIDE if bad else 0
 
 
 def _check(given: Mapping[str, Any]) -> None:
+    from dphmm.cli.owner_view import owner_path
+    from dphmm.storage.inputs import checked_output
+
     if given["output"] not in (None, "-"):
         raise InvalidInput("-o", given["output"], "nothing: the lines of - are answered on standard output")
     if given["ledger"] is None:
@@ -175,6 +211,7 @@ def _check(given: Mapping[str, Any]) -> None:
     if given["dry_run"] or given["as_json"]:
         raise InvalidInput("TRAJ", "- with --dry-run or --json", "a file, or - without them")
     check_statement(given)
+    checked_output(owner_path(given["ledger"]), [given["model"], given["policy"], given["ledger"]], "--ledger")
 
 
 def _lines() -> Iterator[tuple[int, bytes]]:
@@ -203,9 +240,20 @@ def parse_line(text: bytes, on_map: bool) -> Line:
         raise BadLine("unknown_field")
     user = _name(given.get("user"), "missing_user")
     time = None if given.get("t") is None else _time(given["t"])
-    if on_map:
+    if on_map and ("state" not in given or {"lat", "lon"} & given.keys()):
         return Line(user, time, (_degrees(given.get("lat"), -90, 90), _degrees(given.get("lon"), -180, 360)), None)
     return Line(user, time, None, _name(given.get("state"), "missing_state"))
+
+
+def checked_line(line: Line, space: StateSpace, timed: bool) -> Line:
+    """The line, which has a time where the model is ``timed``, and a name of the form that names of states have; else
+    BadLine.
+    """
+    if timed and line.time is None:
+        raise BadLine("missing_time")
+    if line.state is not None and not space.well_formed(line.state):
+        raise BadLine("invalid_state")
+    return line
 
 
 def _name(value: object, reason: str) -> str:

@@ -66,8 +66,9 @@ def _pictures(report: ReleaseReport) -> dict[str, Callable[[Any], Any]]:
     from dphmm import plot
     from dphmm.plot._bodies import degree_band
 
-    user, space = report.subject, report.space
-    truth, smoothed = report.truth, report.smoothed
+    user, space, smoothed = report.subject, report.space, report.smoothed
+    # Somebody far from all states would stretch the map beyond recognition.
+    truth = None if report.truth is None else np.where(report.inside[:, None], report.truth, np.nan)
     rows = report.rows
     few = report.released.take(rows)
     part: dict[str, Any] = {
@@ -79,7 +80,7 @@ def _pictures(report: ReleaseReport) -> dict[str, Callable[[Any], Any]]:
         "map": lambda ax: plot.release_map(few, space, ax=ax, **part),
         "spent": lambda ax: plot.spent(report.released, user=user, ax=ax),
     }
-    if truth is not None and report.known.any():
+    if truth is not None and report.inside.any():
         found["error"] = lambda ax: plot.error_over_time(report.released, truth, space, smoothed=smoothed, ax=ax)
     if report.timeline is not None:
         bands = np.array(report.timeline.degree_rows(rows), dtype=np.float64)

@@ -174,13 +174,13 @@ def _beside(
 ) -> dict[str, Any]:
     """The smoothed rows and the truth, where they were given."""
     from dphmm.audit.attacks.truth import truth_of
-    from dphmm.report.companions import smoothed_answers, true_answers
+    from dphmm.report.companions import smoothed_answers
 
     model, space = public
     parts: dict[str, Any] = {}
     if given["smoothed"] is not None:
         parts["smoothed"] = smoothed_answers(given["smoothed"], file, space)
     if given["truth"] is not None:
-        states = truth_of(file, given["truth"], model, space, begins)
-        parts |= {"truth": true_answers(states, space), "true_states": states}
+        true = truth_of(file, given["truth"], model, space, begins)
+        parts |= {"truth": true.answers, "true_states": true.states, "outside": true.outside}
     return parts

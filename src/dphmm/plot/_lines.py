@@ -41,7 +41,7 @@ def error_over_time(
     ax = plain(axes(ax))
     for kind, values in answers.items():
         look = LOOKS[kind]
-        steps, means = _by_step(columns.step[known], np.linalg.norm(values - true, axis=1)[known])
+        steps, means = _by_step(columns.step[known], space.distances(values[known], true[known]))
         ax.plot(steps, means, color=look.colour, linestyle=look.line, label=kind)
     unit = ", m" if hasattr(space, "projection") else ""
     ax.set(xlabel="time step", ylabel=f"mean error{unit}", title="Error over time")

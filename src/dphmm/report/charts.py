@@ -27,14 +27,14 @@ class Series:
 
 def error_figure(report: ReleaseReport) -> Drawing | None:
     """Mean distance to the truth over time, of all subjects; None without the truth."""
-    if report.truth is None or not report.known.any():
+    if report.truth is None or not report.inside.any():
         return None
     hours, label = _clock(report)
     answers = [("released", report.z), ("estimate", report.estimate)]
     if report.smoothed is not None:
         answers.append(("smoothed", report.smoothed))
-    known = report.known
-    lines = [_binned(kind, kind, hours[known], report.errors(of)[known]) for kind, of in answers]
+    inside = report.inside
+    lines = [_binned(kind, kind, hours[inside], report.errors(of, inside)) for kind, of in answers]
     means = [f"{report.shown(report.mean_error(of))} ({kind})" for kind, of in answers]
     words = f"Mean error over all subjects: {', '.join(means)}."
     y_label = "mean error, m" if report.on_map else "mean error"

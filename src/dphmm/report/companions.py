@@ -13,7 +13,7 @@ from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.headers import listed
 from dphmm.storage.inputs import PathLike, checked_input
 from dphmm.storage.tables import column_names, read_table
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import FloatArray
 
 #: Means of answers are sums of floats.
 _RELATIVE = 1e-7
@@ -48,13 +48,6 @@ def smoothed_answers(path: PathLike, file: ReleasedFile, space: StateSpace) -> F
     if not ((found >= low - slack) & (found <= high + slack)).all():
         raise InvalidInput("smoothed", "an answer beyond all states", "what dphmm smooth wrote from this release")
     return found
-
-
-def true_answers(states: IntArray, space: StateSpace) -> FloatArray:
-    """The answers (n, d) of true states (n,), NaN where a state is none of the space's (-1)."""
-    answers = space.answers[states].astype(np.float64)
-    answers[states < 0] = np.nan
-    return np.asarray(answers)
 
 
 def _column(table: Any, name: str) -> FloatArray:

@@ -45,10 +45,12 @@ class ReleaseReport:
     ``policy`` and ``hull``: of a typical step, for the picture of who hides among whom. ``weights`` (N,): how
     much the public model expects each state; shades the map. ``truth`` (n, d): the true answers, row by row, NaN
     where a row's true state has none; a page with the truth of real people, who are not ``simulated``, is for the
-    data owner alone and says so; ``true_states`` (n,) are the numbers of the true states, where they are known, -1 for
-    one that the space does not have. ``smoothed`` (n, d): what all answers together say of each row. ``pictured``:
-    the rows of one subject that are drawn. ``explored``: the rows of each subject, by step, that can be looked at
-    step by step, and ``timeline``: their plans. ``totals``: what was spent, beside the statement's own totals.
+    data owner alone and says so. On a map the true answers are the true places, in metres of its projection.
+    ``true_states`` (n,) are the numbers of the true states, where they are known, -1 for one that the space does not
+    have; ``outside`` (n,) says which rows are in no state: their errors are told apart. ``smoothed`` (n, d): what all
+    answers together say of each row. ``pictured``: the rows of one subject that are drawn. ``explored``: the rows of
+    each subject, by step, that can be looked at step by step, and ``timeline``: their plans. ``totals``: what was
+    spent, beside the statement's own totals.
     ``notes``: sentences for the top of the page.
 
     Raises InvalidInput where the parts do not fit together.
@@ -63,6 +65,7 @@ class ReleaseReport:
     weights: FloatArray | None = None
     truth: FloatArray | None = None
     true_states: IntArray | None = None
+    outside: BoolArray | None = None
     simulated: bool = False
     smoothed: FloatArray | None = None
     pictured: IntArray | None = None
@@ -83,6 +86,9 @@ class ReleaseReport:
         states = self.true_states
         if states is not None and (self.truth is None or states.shape != shape[:1]):
             raise InvalidInput("true_states", f"an array of shape {states.shape}", f"shape {shape[:1]}, and the truth")
+        if self.outside is not None and (self.truth is None or self.outside.shape != shape[:1]):
+            came = f"an array of shape {self.outside.shape}"
+            raise InvalidInput("outside", came, f"shape {shape[:1]}, and the truth")
 
     @cached_property
     def z(self) -> FloatArray:
@@ -121,6 +127,23 @@ class ReleaseReport:
         """The rows (n,) whose true answer is known; needs the truth."""
         return np.asarray(~np.isnan(self._true()).any(axis=1))
 
+    @cached_property
+    def elsewhere(self) -> BoolArray:
+        """The rows (n,) in no state; needs the truth."""
+        return ~self.known if self.outside is None else self.outside
+
+    @cached_property
+    def inside(self) -> BoolArray:
+        """The rows (n,) in a state, whose errors are the page's figures; needs the truth."""
+        return self.known & ~self.elsewhere
+
+    @cached_property
+    def visited(self) -> FloatArray:
+        """Where the truth (n, d) is drawn on a map of states: rows of one cell at one point. Needs the truth."""
+        if self.true_states is None:
+            return self._true()
+        return np.where(self.inside[:, None], self.space.answers[self.true_states], self._true())
+
     @property
     def on_map(self) -> bool:
         """Whether answers are metres on a map."""
@@ -135,13 +158,17 @@ class ReleaseReport:
         """Whose rows are pictured."""
         return str(self.released.column("user")[int(self.rows[0])]) if len(self.rows) else ""
 
-    def errors(self, answers: FloatArray) -> FloatArray:
-        """Distance (n,) of answers to the truth, answer units; NaN where it is not known. Needs the truth."""
-        return np.asarray(np.linalg.norm(answers - self._true(), axis=1))
+    def errors(self, answers: FloatArray, rows: IntArray | BoolArray | None = None) -> FloatArray:
+        """Distance of answers (n, d) to the truth, of all rows or some: answer units, on a map metres on the ground.
+
+        NaN where the truth is unknown. Needs the truth.
+        """
+        chosen = slice(None) if rows is None else rows
+        return self.space.distances(answers[chosen], self._true()[chosen])
 
     def mean_error(self, answers: FloatArray) -> float:
-        """The mean of the errors that are known; NaN where none is."""
-        errors = self.errors(answers)[self.known]
+        """The mean of the errors of rows in a state; NaN where no row is."""
+        errors = self.errors(answers, self.inside)
         return float(errors.mean()) if len(errors) else float("nan")
 
     def _true(self) -> FloatArray:

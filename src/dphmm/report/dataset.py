@@ -96,6 +96,20 @@ def _subject(report: ReleaseReport, rows: IntArray, names: Shelf) -> dict[str, A
     found["truly"] = None if report.true_states is None else _names(space, report.true_states[rows], names)
     for name, answers in (("smoothed", report.smoothed), ("truth", report.truth)):
         found[name] = None if answers is None else _steps(space, answers[rows], _PARTS)
+    found["off"] = None if report.truth is None else _off(report, rows)
+    found["outside"] = None if report.truth is None else repeated(report.elsewhere[rows].astype(np.int64))
+    return found
+
+
+def _off(report: ReleaseReport, rows: IntArray) -> dict[str, list[float | None]]:
+    """How far from the truth each answer is: four digits, on a map whole metres, None where the truth is unknown."""
+    kinds = {"z": report.z, "estimate": report.estimate, "smoothed": report.smoothed}
+    found = {}
+    for kind, answers in kinds.items():
+        if answers is not None:
+            errors = report.errors(answers, rows).tolist()
+            told = [round(error) if report.on_map else float(f"{error:.4g}") for error in np.nan_to_num(errors)]
+            found[kind] = [None if math.isnan(error) else number for error, number in zip(errors, told, strict=True)]
     return found
 
 

@@ -128,7 +128,13 @@ def _charts(report: ReleaseReport) -> str:
         parts.append(_chart("degrees", "Degree of protection", words))
     if report.truth is not None:
         unit = ", in metres" if report.on_map else ""
-        parts.append(_chart("errors", "Error", f"Distance to the truth over the steps{unit}: {_lines(report)}."))
+        parts.append(
+            _chart(
+                "errors",
+                "Error",
+                f"Distance to the truth, where it is in a state, over the steps{unit}: {_lines(report)}.",
+            )
+        )
     words = "What was spent up to each step: the solid line is the sum of costs, which bounds the loss of "
     words += "any two histories (Theorem 7.2); the dashed line is the sum of epsilons, which bounds the loss of two "
     words += "paths that are equal or joined by the policy at every step, but not that of two states of one step."

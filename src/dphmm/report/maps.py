@@ -34,10 +34,10 @@ def _panel(report: ReleaseReport, kind: str) -> Drawing:
     drawing = Drawing(f"day-{kind}", PANEL, _TOP + PANEL + _BOTTOM, title, _words(report, kind))
     view = View.around(outline(report.space), 0.0, _TOP, PANEL, _MARGIN)
     _ground(drawing, view, report)
-    rows, truth = report.rows, report.truth
-    path = None if truth is None else truth[rows][report.known[rows]]
+    rows = report.rows
+    path = None if report.truth is None else report.visited[rows][report.known[rows]]
     if kind != "truth" and path is not None:
-        drawing.line(view(path), "truth faint")
+        drawing.line(_kept_inside(view(path), view)[0], "truth faint")
     if kind == "truth" and path is not None:
         _stays(drawing, view, report, path, rows[report.known[rows]])
     elif kind == "released":
@@ -71,11 +71,11 @@ def _words(report: ReleaseReport, kind: str) -> str:
         "estimate": "the Bayes estimate as a line with dots",
         "smoothed": "the estimate from all answers, later ones too, as a line with dots",
     }[kind]
-    known = None if report.truth is None else report.known[report.rows]
-    if known is None or not known.any():
+    inside = None if report.truth is None else report.inside[report.rows]
+    if inside is None or not inside.any():
         return f"Map of {steps}: {said}."
     answers = {"released": report.z, "estimate": report.estimate}.get(kind)
-    errors = report.errors(_smoothed(report) if answers is None else answers)[report.rows][known]
+    errors = report.errors(_smoothed(report) if answers is None else answers, report.rows[inside])
     return f"Map of {steps}: {said} (mean error {report.shown(float(errors.mean()))}), the true path behind."
 
 
@@ -106,9 +106,9 @@ def _kept_inside(points: FloatArray, view: View) -> tuple[FloatArray, Any]:
 
 def _stays(drawing: Drawing, view: View, report: ReleaseReport, truth: FloatArray, rows: IntArray) -> None:
     """The path, a circle per place as large as the time spent there, and the hours of the longest stays."""
-    drawing.line(view(truth), "truth")
+    drawing.line(_kept_inside(view(truth), view)[0], "truth")
     places, counts = np.unique(truth, axis=0, return_counts=True)
-    drawing.circles(view(places), 1.6 + 0.75 * np.sqrt(counts), "truth dot")
+    drawing.circles(_kept_inside(view(places), view)[0], 1.6 + 0.75 * np.sqrt(counts), "truth dot")
     if report.time is None:
         return
     clock, left = report.time[rows], np.ones(len(truth), dtype=np.bool_)
@@ -125,7 +125,7 @@ def _stays(drawing: Drawing, view: View, report: ReleaseReport, truth: FloatArra
 
 def _say(drawing: Drawing, view: View, place: FloatArray, words: str) -> None:
     """Words beside a place, on the side where there is room."""
-    x, y = view(place)
+    x, y = _kept_inside(view(place)[None], view)[0][0]
     if x > view.left + PANEL / 2:
         drawing.text(x - 12, y + 4, words, "label halo end")
     else:

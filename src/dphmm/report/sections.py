@@ -14,7 +14,6 @@ from dphmm.report.content import ReleaseReport
 from dphmm.report.hulls import hull_figure
 from dphmm.report.maps import day_figures
 from dphmm.report.svg import Drawing
-from dphmm.types import FloatArray
 
 Cells = Sequence[object]
 
@@ -50,9 +49,10 @@ def pictures(report: ReleaseReport) -> str:
         drawings = day_figures(report) if report.space.dimension > 1 else [trace_figure(report)]
         name = f"One subject: {report.subject}"
         parts.append(section("day", name, figure(drawings, _day_caption(report))))
-    error = error_figure(report)
-    if error is not None:
-        parts.append(section("error", "How far off", figure([error], "") + _error_table(report)))
+    if report.truth is not None and report.known.any():
+        error = error_figure(report)
+        drawn = "" if error is None else figure([error], "")
+        parts.append(section("error", "How far off", drawn + _error_table(report)))
     degree = degree_figure(report)
     if degree is not None:
         parts.append(section("degree", "Among how many a state hides", figure([degree], _DEGREE_CAPTION)))
@@ -162,7 +162,9 @@ def _tiles(report: ReleaseReport) -> str:
         (f"{published['subjects']:,}", "subjects"),
         (short(report.statement["epsilon"]), "epsilon of each"),
     ]
-    if report.truth is not None and report.known.any():
+    if report.truth is not None and report.elsewhere.any():
+        tiles.append((f"{report.elsewhere.mean():.1%}", "rows in no state, left out of the errors"))
+    if report.truth is not None and report.inside.any():
         tiles.append((report.shown(report.mean_error(report.z)), "mean error as released"))
         tiles.append((report.shown(report.mean_error(report.estimate)), "mean error of the estimate"))
         if report.smoothed is not None:
@@ -172,14 +174,19 @@ def _tiles(report: ReleaseReport) -> str:
 
 
 def _error_table(report: ReleaseReport) -> str:
-    def row(name: str, answers: FloatArray) -> Cells:
-        errors = report.errors(answers)[report.known]
-        return name, *(report.shown(value) for value in (errors.mean(), *np.quantile(errors, (0.5, 0.9))))
-
-    rows = [row("as released", report.z), row("Bayes estimate", report.estimate)]
+    """The errors of rows in a state, and apart from them of rows in none."""
+    kinds = [("as released", report.z), ("Bayes estimate", report.estimate)]
     if report.smoothed is not None:
-        rows.append(row("with later answers", report.smoothed))
-    return table(("distance to the truth", "mean", "median", "9 in 10 below"), rows, style="numbers")
+        kinds.append(("with later answers", report.smoothed))
+    rows: list[Cells] = []
+    for which, apart in ((report.inside, ""), (report.known & report.elsewhere, ", rows in no state")):
+        for name, answers in kinds if which.any() else []:
+            errors = report.errors(answers, which)
+            shown = [report.shown(value) for value in (errors.mean(), *np.quantile(errors, (0.5, 0.9)))]
+            rows.append((name + apart, *shown))
+    elsewhere = f"{report.elsewhere.sum():,} of {len(report.elsewhere):,} rows ({report.elsewhere.mean():.1%})"
+    said = f"<p>{elsewhere} are in no state of the model. {_MEASURED[report.on_map]}</p>"
+    return table(("distance to the truth", "mean", "median", "9 in 10 below"), rows, style="numbers") + said
 
 
 def _cost_range(report: ReleaseReport) -> str:
@@ -216,6 +223,11 @@ def _day_caption(report: ReleaseReport) -> str:
     )
 
 
+#: How errors are measured: elsewhere, and on a map.
+_MEASURED = (
+    "Distances are between answers; a state that the model does not have has none.",
+    "Distances are on the ground, from the true place and not from its cell's middle.",
+)
 _HULL_CAPTION = (
     "The noise of a release has the shape of the sensitivity hull: wherever a policy neighbour is, moving "
     "the true cell there changes the probability of every answer by at most the factor exp(epsilon)."

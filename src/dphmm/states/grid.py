@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -32,6 +33,7 @@ MOST_STRETCH = 0.02
 # A side this close to a whole number of cells has that many: no sliver for a rounding error.
 _SLIVER = 1e-9
 _LEAST_METRES_OF_A_DEGREE = 110_000.0
+_CELL_NAME = re.compile("x(0|[1-9][0-9]*)y(0|[1-9][0-9]*)")
 
 
 class Grid(MapSpace):
@@ -96,6 +98,10 @@ class Grid(MapSpace):
 
     def _default_names(self) -> tuple[str, ...]:
         return tuple(f"x{column}y{row}" for column, row in self.lattice.tolist())
+
+    def well_formed(self, name: str) -> bool:
+        """Whether a text names a cell of some grid: x3y14, whole numbers from 0 without leading zeros."""
+        return _CELL_NAME.fullmatch(name) is not None
 
     def _locate(self, lat: FloatArray, lon: FloatArray) -> IntArray:
         degrees_east = lon - self.west

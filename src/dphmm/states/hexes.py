@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from types import ModuleType
@@ -21,6 +22,10 @@ from dphmm.types import FloatArray, IntArray
 
 #: Default pitch, as a share of the mean edge of a cell of the resolution.
 _PITCH_SHARE = 0.01
+_CELL_NAME = re.compile("8[0-9a-f]{14}")
+#: Base cells are 0 to 121; of these have five sides, and their cells no first digit 1 (h3geo.org, H3 Indexing).
+_BASE_CELLS = 122
+_PENTAGONS = frozenset({4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117})
 
 
 class H3(MapSpace):
@@ -62,6 +67,10 @@ class H3(MapSpace):
 
     def _default_names(self) -> tuple[str, ...]:
         return tuple(f"{int(cell):x}" for cell in self.cells)
+
+    def well_formed(self, name: str) -> bool:
+        """Whether a text is the index of an H3 cell of this resolution, anywhere on earth, as H3 writes it."""
+        return _CELL_NAME.fullmatch(name) is not None and _is_cell(int(name, 16), self.resolution)
 
     _names_follow_lattice: ClassVar[bool] = True  # from the cells, that is, which a subset carries
 
@@ -159,6 +168,23 @@ def _check_resolution(resolution: object) -> int:
     if not whole or not 0 <= int(resolution) <= 15:  # type: ignore[call-overload]
         raise InvalidInput("resolution", resolution, "an integer from 0 to 15")
     return int(resolution)  # type: ignore[call-overload, no-any-return]
+
+
+def _is_cell(index: int, resolution: int) -> bool:
+    """Whether 64 bits are a cell of a resolution: its base cell, then a digit for each resolution, 7 for those beyond.
+
+    By the bits alone: models of H3 cells are used without the h3 package too.
+    """
+    base = index >> 45 & 127
+    digits = [index >> 3 * (15 - level) & 7 for level in range(1, 16)]
+    first = next((digit for digit in digits[:resolution] if digit), 0)
+    return (
+        index >> 52 & 15 == resolution
+        and base < _BASE_CELLS
+        and 7 not in digits[:resolution]
+        and all(digit == 7 for digit in digits[resolution:])
+        and not (base in _PENTAGONS and first == 1)
+    )
 
 
 def _cells_of(h3: ModuleType, lat: FloatArray, lon: FloatArray, resolution: int) -> NDArray[np.uint64]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphmm.errors import InvalidInput
-from dphmm.states.projection import Projection
+from dphmm.states.projection import Projection, ground_distance
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
 
@@ -81,6 +81,10 @@ class MapSpace(StateSpace):
         on the ground are those on the WGS84 ellipsoid and on the sphere of the earth's mean radius alike.
         """
         return metres
+
+    def distances(self, answers: ArrayLike, others: ArrayLike) -> FloatArray:
+        """Metres on the ground, on the WGS84 ellipsoid, between the places of answers (..., 2), broadcast."""
+        return ground_distance(*self.to_latlon(answers), *self.to_latlon(others))
 
     def _share_with(self, part: Self, kept: IntArray) -> None:
         part.projection = self.projection

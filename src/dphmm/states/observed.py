@@ -74,17 +74,19 @@ def _in_1970(published: IntArray) -> BoolArray:
     return np.asarray((published >= 0) & (published < _YEAR))
 
 
-def true_states(trajectories: Trajectories, space: StateSpace) -> tuple[IntArray, int]:
-    """The state (n,) of every row, and how many rows are in none.
+def true_states(trajectories: Trajectories, space: StateSpace) -> tuple[IntArray, BoolArray]:
+    """The state (n,) of every row, and which rows (n,) are in none.
 
     A state is its number, -1 for a name that the space does not have (drift). A place outside every state counts as the
-    nearest one: a missing row would publish that its owner was elsewhere.
+    nearest one: a missing row would publish that its owner was elsewhere. On a map places count where there are any,
+    else names.
     """
-    if trajectories.state is not None:
+    placed = trajectories.lat is not None and trajectories.lon is not None
+    if trajectories.state is not None and not (placed and space.on_map):
         names = trajectories.state.tolist()
         numbers = {name: space.index_of(name) for name in set(names)}
         named = np.array([numbers[name] for name in names], dtype=np.int64)
-        return named, int((named < 0).sum())
+        return named, named < 0
     if trajectories.lat is None or trajectories.lon is None:
         raise InvalidInput("columns", ", ".join(trajectories.columns), "lat and lon, or state")
     if not isinstance(space, MapSpace):
@@ -92,4 +94,4 @@ def true_states(trajectories: Trajectories, space: StateSpace) -> tuple[IntArray
     states = np.asarray(space.locate(trajectories.lat, trajectories.lon))
     outside = states < 0
     states[outside] = space.nearest(trajectories.lat[outside], trajectories.lon[outside])
-    return states.astype(np.int64), int(outside.sum())
+    return states.astype(np.int64), outside

@@ -14,6 +14,7 @@ from dphmm.types import FloatArray
 # WGS84 (NIMA TR8350.2): semi-major axis in metres and first eccentricity squared.
 _SEMI_MAJOR = 6_378_137.0
 _ECCENTRICITY2 = 6.694_379_990_141_317e-3
+_FLATTENING = 1 - math.sqrt(1 - _ECCENTRICITY2)
 #: Radius of the sphere of equal volume, metres: great-circle distances.
 MEAN_RADIUS = 6_371_000.8
 #: Farthest latitude on which a degree of longitude is still long enough to divide by.
@@ -43,6 +44,31 @@ def least_metres_east(latitude: float) -> float:
     It shrinks towards the poles, and is shorter on the sphere of the mean radius than on the WGS84 ellipsoid.
     """
     return math.radians(MEAN_RADIUS) * math.cos(math.radians(latitude))
+
+
+def ground_distance(lat: ArrayLike, lon: ArrayLike, to_lat: ArrayLike, to_lon: ArrayLike) -> FloatArray:
+    """Metres on the WGS84 ellipsoid between places in degrees, broadcast, by Lambert's formula for long lines.
+
+    Within two millionths up to 5,000 km, 0.01 % up to 15,000 km, and 0.5 % anywhere on earth.
+
+    >>> int(ground_distance(0.0, 0.0, 0.0, 1.0))
+    111319
+
+    Source: W. D. Lambert, J. Washington Academy of Sciences 32(5), 1942.
+    """
+    phi, psi = (np.arctan((1 - _FLATTENING) * np.tan(np.radians(np.asarray(one, np.float64)))) for one in (lat, to_lat))
+    turn = np.radians(np.asarray(to_lon, dtype=np.float64) - np.asarray(lon, dtype=np.float64))
+    along, across = (psi - phi) / 2, (psi + phi) / 2
+    half = np.clip(np.sin(along) ** 2 + np.cos(phi) * np.cos(psi) * np.sin(turn / 2) ** 2, 0.0, 1.0)
+    arc = 2 * np.arcsin(np.sqrt(half))
+    # Both quotients are bounded; where the divisor is 0, so is the dividend.
+    east = _quotient((arc - np.sin(arc)) * (np.sin(across) * np.cos(along)) ** 2, 1 - half)
+    north = _quotient((arc + np.sin(arc)) * (np.cos(across) * np.sin(along)) ** 2, half)
+    return np.asarray(_SEMI_MAJOR * (arc - _FLATTENING / 2 * (east + north)))
+
+
+def _quotient(dividend: FloatArray, divisor: FloatArray) -> FloatArray:
+    return np.asarray(dividend / np.where(divisor > 0, divisor, 1.0))
 
 
 @dataclass(frozen=True)

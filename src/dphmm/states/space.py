@@ -134,6 +134,15 @@ class StateSpace:
         """Latitudes and longitudes (n,) of answers (n, d) on map spaces; None here."""
         return None
 
+    def distances(self, answers: ArrayLike, others: ArrayLike) -> FloatArray:
+        """Distances between answers (..., d), broadcast: Euclidean, in answer units; on a map, metres on the ground."""
+        apart = np.asarray(answers, dtype=np.float64) - np.asarray(others, dtype=np.float64)
+        return np.asarray(np.linalg.norm(apart, axis=-1))
+
+    def well_formed(self, name: str) -> bool:
+        """Whether a text has the form of a state's name, whether or not there is such a state: any text has here."""
+        return bool(name)
+
     @cached_property
     def digest(self) -> str:
         """Hex SHA-256 of lattice, pitch, origin, names and place: the same for equal spaces on every machine."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +34,7 @@ REASONS = (
     "invalid_place",
     "missing_state",
     "ragged_row",
+    "invalid_state",
 )
 
 # -1 is what import writes for no trip.
@@ -79,10 +80,16 @@ class Assembler:
     """Takes parts of one table in turn; ``finish`` joins them. ``bins`` as in load_trajectories."""
 
     def __init__(
-        self, roles: Roles, assume_utc: bool = False, timezone: str | None = None, bins: int | None = None
+        self,
+        roles: Roles,
+        assume_utc: bool = False,
+        timezone: str | None = None,
+        bins: int | None = None,
+        well_formed: Callable[[str], bool] | None = None,
     ) -> None:
         self._roles = roles
         self._bins = bins
+        self._well_formed = well_formed
         self._times = Times(roles.time or "t", assume_utc, timezone)
         self._users, self._states, self._trips = Numbering(), Numbering(), Numbering()
         self._parts: list[dict[str, NDArray[Any]]] = []
@@ -115,10 +122,18 @@ class Assembler:
         if roles.state is not None:
             part["state"], bad = self._states.add(table.column(roles.state), roles.state)
             mark(bad, "missing_state")
+            mark(self._ill_formed(part["state"]), "invalid_state")
         if roles.trip is not None:
             part["trip"], _ = self._trips.add(table.column(roles.trip), roles.trip)
         self._why.append(why)
         self._parts.append({name: column[why == 0] for name, column in part.items()})
+
+    def _ill_formed(self, states: IntArray) -> BoolArray:
+        """Which names (n,), by number, have not the form that names must have; a missing one (-1) has none."""
+        if self._well_formed is None:
+            return np.zeros(len(states), dtype=np.bool_)
+        ill = [not self._well_formed(label) for label in self._states.labels]
+        return np.array([*ill, True], dtype=np.bool_)[states]
 
     def finish(self, source: str, ragged: Sequence[int] = (), may_be_empty: bool = False) -> Loaded:
         """All rows; ``ragged`` are the numbers of rows that never came as far as a part.

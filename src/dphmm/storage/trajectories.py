@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
+from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.assembling import Assembler, Loaded, Roles
 from dphmm.storage.delimited import delimited_names, read_rows
@@ -37,6 +39,7 @@ def load_trajectories(
     delimiter: str = ",",
     bins: int | None = None,
     may_be_empty: bool = False,
+    space: StateSpace | None = None,
 ) -> Loaded:
     """Trajectories of a Parquet or CSV file, and the rows that were set aside (row number and reason, no
     values). Rows count from 1 after the header, as in the table that the file holds.
@@ -52,7 +55,9 @@ def load_trajectories(
     every row is a step.
     ``state_column`` makes places unnecessary. Set aside: missing_user, time_without_zone, nonexistent_time and
     ambiguous_time (clocks were put forward or back), invalid_time, invalid_step, invalid_order, invalid_place,
-    missing_state.
+    missing_state. ``space``: of whose states the rows are; then only what says where somebody is in it is read (on a
+    map places, or without them names of cells; elsewhere names), and a name that cannot be one of its kind is set aside
+    too: invalid_state.
 
     Raises InvalidInput as read_table does, for a column that is not there or cannot be meant, for times of which
     none has a zone, and if no row is left.
@@ -61,8 +66,8 @@ def load_trajectories(
         "user": user_column, "time": time_column, "order": order_column, "trip": trip_column,
         "state": state_column, "lat": lat_column, "lon": lon_column,
     }  # fmt: skip
-    roles = column_roles(delimited_names(path, delimiter), given)
-    assembler = Assembler(roles, assume_utc, timezone, bins)
+    roles = _needed(column_roles(delimited_names(path, delimiter), given), space)
+    assembler = Assembler(roles, assume_utc, timezone, bins, None if space is None else space.well_formed)
     rows = read_rows(path, roles.names, delimiter)
     for part in rows.parts:
         assembler.add(part)
@@ -90,10 +95,15 @@ def trajectories_table(trajectories: Trajectories) -> pa.Table:
 
 
 def trajectories_from_table(
-    table: Any, *, assume_utc: bool = False, timezone: str | None = None, **columns: str | None
+    table: Any,
+    *,
+    assume_utc: bool = False,
+    timezone: str | None = None,
+    space: StateSpace | None = None,
+    **columns: str | None,
 ) -> Loaded:
-    """The same from a pandas, polars or Arrow table; ``columns`` as in load_trajectories. The table stays
-    as it is.
+    """The same from a pandas, polars or Arrow table; ``space`` and ``columns`` as in load_trajectories. The table
+    stays as it is.
     """
     from dphmm.storage.frames import column_list, to_arrow
 
@@ -101,8 +111,8 @@ def trajectories_from_table(
     if unknown:
         raise InvalidInput("columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in _ROLES))
     given = {role: columns.get(f"{role}_column") for role in _ROLES}
-    roles = column_roles(column_list(table), given)
-    assembler = Assembler(roles, assume_utc, timezone)
+    roles = _needed(column_roles(column_list(table), given), space)
+    assembler = Assembler(roles, assume_utc, timezone, well_formed=None if space is None else space.well_formed)
     assembler.add(to_arrow(table, roles.names))
     return assembler.finish("table")
 
@@ -131,6 +141,17 @@ def column_roles(names: Sequence[str], given: dict[str, str | None]) -> Roles:
     if lat is None or lon is None:
         lat = lon = None
     return Roles(user, time, step, given["order"], lat, lon, state, trip)
+
+
+def _needed(roles: Roles, space: StateSpace | None) -> Roles:
+    """The columns that say where somebody is in a space; InvalidInput for a table that cannot be of its states."""
+    if space is None:
+        return roles
+    if space.on_map:
+        return roles if roles.lat is None else replace(roles, state=None)
+    if roles.state is None:
+        raise InvalidInput("lat, lon", "places", "a state column: the model's states are not places")
+    return replace(roles, lat=None, lon=None)
 
 
 def _first(names: Sequence[str], wanted: Sequence[str]) -> str | None:

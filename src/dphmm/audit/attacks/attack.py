@@ -10,8 +10,8 @@ import numpy as np
 
 from dphmm.accounting.ledger import Ledger
 from dphmm.audit.attacks.adversary import METHODS, Adversary, Seen
-from dphmm.audit.attacks.measures import Measured, Scores
-from dphmm.audit.attacks.truth import begins_of, truth_of
+from dphmm.audit.attacks.measures import Measured, Scores, Target
+from dphmm.audit.attacks.truth import Truth, begins_of, truth_of
 from dphmm.audit.degrees import degrees
 from dphmm.audit.findings import Findings
 from dphmm.audit.history import bodies_of
@@ -29,18 +29,25 @@ from dphmm.types import Exact, IntArray
 
 @dataclass(frozen=True, eq=False)
 class AttackReport:
-    """What each adversary's belief was worth. ``outside`` rows have a true state that the space does not have.
+    """What each adversary's belief was worth, over the rows whose truth is in a state.
 
-    ``unit``: of the errors.
+    ``outside`` rows are in no state of the model. ``elsewhere``: the same measures of those of them whose place is
+    known; there no belief in a state can be right. ``unit``: of the errors.
     """
 
     measured: tuple[Measured, ...]
     rows: int
     outside: int
     unit: str = "answer units"
+    elsewhere: tuple[Measured, ...] = ()
 
     def __getitem__(self, name: str) -> Measured:
         return next(one for one in self.measured if one.name == name)
+
+    @property
+    def share_outside(self) -> float:
+        """The share of rows that are in no state of the model."""
+        return self.outside / self.rows
 
     @property
     def lines(self) -> list[str]:
@@ -55,10 +62,24 @@ class AttackReport:
                 f"right {100 * mean['success']:.3g} % of the time, gives the truth {mean['probability']:.3g}, "
                 f"entropy {mean['entropy']:.3g} bits; degree of protection of the truth {mean['degree']:.4g}"
             )
+        return [*said, *self._outside_lines]
+
+    @property
+    def _outside_lines(self) -> list[str]:
+        """The rows that the lines above are not about, and how far off adversaries are there."""
+        said = [f"  {self.outside} of {self.rows} rows ({self.share_outside:.1%}) are in no state of the model"]
+        if self.outside:
+            said[0] += ", and in none of the figures above"
+        for one in self.elsewhere:
+            mean = one.overall()
+            said.append(
+                f"    {one.name}, of these: expected error {mean['expected_error']:.6g} {self.unit} from the true place"
+            )
         return said
 
     def document(self) -> dict[str, Any]:
-        """The measures for machines, overall and per step."""
+        """The measures for machines, overall and per step; ``outside``: overall, of rows in no state of the model."""
+        others = {one.name: one for one in self.elsewhere}
         return {
             one.name: {
                 "unit": self.unit,
@@ -68,6 +89,9 @@ class AttackReport:
                     for name, found in one.intervals().items()
                 },
                 "per_step": {name: np.asarray(values).tolist() for name, values in one.per_step().items()},
+                "rows": self.rows,
+                "rows_outside": self.outside,
+                "outside": others[one.name].overall() if one.name in others else None,
             }
             for one in self.measured
         }
@@ -107,22 +131,35 @@ def attack(
     file = ReleasedFile.read(released, space, findings)
     if len(set(zip(file.users, file.step.tolist(), strict=True))) < len(file):
         raise InvalidInput("released", "a step of a user that stands twice", "a release: every step once")
-    states = truth_of(file, truth, model, space, begins_of(ledger, query, file))
-    if not (states >= 0).any():
+    true = truth_of(file, truth, model, space, begins_of(ledger, query, file))
+    if true.outside.all():
         raise InvalidInput("truth", "no row in a state that the model has", "the trajectories that were released")
     replay = Replay(model, Planner(policy, space, options), None, findings, 0)
-    scores = [Scores(np.ascontiguousarray(space.answers)) for _ in who]
-    hidden = _Degrees()
+    inside, elsewhere = ([Scores(space) for _ in who] for _ in range(2))
+    hidden, known = _Degrees(), true.known
     for user, rows in file.by_user().items():
         seen = _seen(user, rows, file, replay, findings)
-        for one, score in zip(who, scores, strict=True):
+        plans = {row: answer.plan for row, answer in zip(rows, seen, strict=True) if known[row]}
+        targets = {row: _target(row, plan, true, space, hidden) for row, plan in plans.items()}
+        for number, one in enumerate(who):
             beliefs = one.beliefs(seen)
             for row, answer, belief in zip(rows, seen, beliefs, strict=True):
-                if states[row] >= 0:
-                    truly = int(states[row])
-                    score.add(user, answer.t, belief, truly, hidden.of(answer.plan, truly))
-    measured = tuple(score.done(one.name) for one, score in zip(who, scores, strict=True))
-    return AttackReport(measured, len(file), int((states < 0).sum()), space.unit)
+                if row in targets:
+                    scores = elsewhere if true.outside[row] else inside
+                    scores[number].add(user, answer.t, belief, targets[row])
+    return AttackReport(
+        tuple(score.done(one.name) for one, score in zip(who, inside, strict=True)),
+        len(file),
+        int(true.outside.sum()),
+        space.unit,
+        tuple(score.done(one.name) for one, score in zip(who, elsewhere, strict=True) if len(score)),
+    )
+
+
+def _target(row: int, plan: Plan, true: Truth, space: StateSpace, hidden: _Degrees) -> Target:
+    state = -1 if true.outside[row] else int(true.states[row])
+    distances = space.distances(space.answers, true.answers[row])
+    return Target(true.answers[row], distances, state, 0 if state < 0 else hidden.of(plan, state))
 
 
 def _seen(user: str, rows: list[int], file: ReleasedFile, replay: Replay, findings: Findings) -> list[Seen]:

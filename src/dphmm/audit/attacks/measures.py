@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dphmm.audit.resampling import Interval, Subjects, interval, ratio
+from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
 
 
@@ -15,9 +16,10 @@ from dphmm.types import FloatArray, IntArray
 class Measured:
     """What an adversary's belief was worth, answer by answer (n,), in the order of ``users`` and ``t``.
 
-    expected_error : the mean distance, under the belief, to the true answer (answer units). guess_error : the distance
-    of its mean. success : whether the likeliest state is the true one. probability : of the true state. entropy : of
-    the belief, in bits. degree : how many possible states the truth was hidden among (0 where it was not possible).
+    expected_error : the mean distance, under the belief, to the true answer (answer units; on a map metres on the
+    ground to the true place). guess_error : the distance of its mean. success : whether the likeliest state is the true
+    one. probability : of the true state. entropy : of the belief, in bits. degree : how many possible states the truth
+    was hidden among (0 where it was not possible).
     """
 
     name: str
@@ -55,20 +57,36 @@ class Measured:
 MEASURES = ("expected_error", "guess_error", "success", "probability", "entropy", "degree")
 
 
+class Target(NamedTuple):
+    """What an adversary looks for at one step: the true answer (d,), its distance (N,) from every state's answer (on a
+    map metres on the ground), the true state, -1 where it is in none, and how many states hide it.
+    """
+
+    answer: FloatArray
+    distances: FloatArray
+    state: int
+    degree: int
+
+
 class Scores:
     """Collects the measures of beliefs, one at a time."""
 
-    def __init__(self, answers: FloatArray) -> None:
-        self._answers = answers
+    def __init__(self, space: StateSpace) -> None:
+        self._space = space
+        self._answers = np.ascontiguousarray(space.answers)
         self._rows: list[tuple[float, ...]] = []
         self._keys: list[tuple[str, int]] = []
 
-    def add(self, user: str, t: int, belief: FloatArray, truth: int, degree: int) -> None:
-        """One belief (N,) about a step whose true state is known here."""
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, user: str, t: int, belief: FloatArray, target: Target) -> None:
+        """One belief (N,) about a step whose truth is known here."""
         from dphmm._kernels.audit import measured
 
-        found = measured(belief, self._answers, truth)
-        self._rows.append((*found, float(degree)))
+        error, success, share, bits, mean = measured(belief, self._answers, target.distances, target.state)
+        off = float(self._space.distances(mean, target.answer))
+        self._rows.append((error, off, success, share, bits, float(target.degree)))
         self._keys.append((user, t))
 
     def done(self, name: str) -> Measured:

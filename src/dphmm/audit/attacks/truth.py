@@ -13,18 +13,39 @@ from dphmm.accounting.ledger import Ledger
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.states.maps import MapSpace
 from dphmm.states.observed import in_steps, public_times, true_states
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories
-from dphmm.types import IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 _EXPECTED = "the trajectories that were released, all of them from the first row on"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Truth:
+    """The truth of n released rows. Private.
+
+    states : the true state (n,), the nearest one for a place that is in none, -1 for a name that no state has.
+    answers : the true answer (n, d): on a map the place itself, in metres of the map's projection, wherever it is on
+        earth, else the answer of the state; NaN where the state is -1.
+    outside : which rows (n,) are in no state.
+    """
+
+    states: IntArray
+    answers: FloatArray
+    outside: BoolArray
+
+    @property
+    def known(self) -> BoolArray:
+        """The rows (n,) whose true answer is known."""
+        return np.asarray(~np.isnan(self.answers).any(axis=1))
+
+
 def truth_of(
     file: ReleasedFile, truth: Any, model: MarkovModel, space: StateSpace, begins: Mapping[str, str] | None = None
-) -> IntArray:
-    """The true state (n,) of each released row, -1 for a name that no state has.
+) -> Truth:
+    """The truth of each released row.
 
     ``truth`` : trajectories as they were released, a file or a table. A row belongs to the released row of its subject
     and time where the model has a time step, else to that of its subject and number, counted from the subject's first
@@ -33,7 +54,7 @@ def truth_of(
 
     Raises InvalidInput, without any of it, where it does not have every released row, or has others in between.
     """
-    rows = _Rows.of(truth, model)
+    rows = _Rows.of(truth, model, space)
     by_time = model.step is not None and rows.times is not None and file.times is not None
     numbers = rows.times if by_time else rows.numbers
     assert numbers is not None
@@ -49,8 +70,17 @@ def truth_of(
         _check_times(file, rows, at)
         _check_numbers(file, rows)
         _check_begins(rows, {} if begins is None or file.streamed else begins)
-    states, _ = true_states(rows.trajectories, space)
-    return np.asarray(states[rows.row[at]])
+    trajectories = rows.trajectories.take(rows.row[at])
+    states, outside = true_states(trajectories, space)
+    return Truth(states, _true_answers(trajectories, states, space), outside)
+
+
+def _true_answers(trajectories: Trajectories, states: IntArray, space: StateSpace) -> FloatArray:
+    if isinstance(space, MapSpace) and trajectories.lat is not None and trajectories.lon is not None:
+        return space.projection.to_metres(trajectories.lat, trajectories.lon)
+    answers = space.answers[states].astype(np.float64)
+    answers[states < 0] = np.nan
+    return np.asarray(answers)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,8 +96,8 @@ class _Rows:
     begins: dict[str, str]
 
     @classmethod
-    def of(cls, truth: Any, model: MarkovModel) -> _Rows:
-        stepped, _ = in_steps(_loaded(truth), model.step)
+    def of(cls, truth: Any, model: MarkovModel, space: StateSpace) -> _Rows:
+        stepped, _ = in_steps(_loaded(truth, space), model.step)
         times, steps = _published(stepped, model.step), stepped.steps()
         visits, _ = stepped.visits()
         ranked = stepped.step is None
@@ -134,10 +164,11 @@ def _check_begins(rows: _Rows, begins: Mapping[str, str]) -> None:
         raise InvalidInput("truth", f"another first row than the ledger says of {other} subjects", _EXPECTED)
 
 
-def _loaded(truth: Any) -> Trajectories:
+def _loaded(truth: Any, space: StateSpace) -> Trajectories:
     from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
 
     if isinstance(truth, Trajectories):
         return truth
-    loaded = load_trajectories(truth) if isinstance(truth, (str, os.PathLike)) else trajectories_from_table(truth)
-    return loaded.trajectories
+    if isinstance(truth, (str, os.PathLike)):
+        return load_trajectories(truth, space=space).trajectories
+    return trajectories_from_table(truth, space=space).trajectories

@@ -54,6 +54,7 @@ const subjects = data.subjects.map((coded) => ({
   state: unrun(coded.state), called: unrun(coded.called), truly: coded.truly && unrun(coded.truly),
   epsilon: unrun(coded.epsilon), cost: unrun(coded.cost),
   plan: coded.plan && unrun(coded.plan),
+  off: coded.off, outside: coded.outside && unrun(coded.outside),
 }));
 
 /* The answer of a row in lattice steps, or null. */
@@ -70,10 +71,6 @@ const corners = space.shapes && unrun(space.shapes.of).map((number) => {
   for (let i = 0; i < ring.length; i += 2) points.push([ring[i] * space.shapes.unit, ring[i + 1] * space.shapes.unit]);
   return points;
 });
-
-function distance(a, b) {
-  return Math.hypot(...a.map((value, j) => (value - b[j]) * space.pitch[j]));
-}
 
 const latticeOf = (state) => space.lattice.map((axis) => axis[state]);
 const nameOf = (state) => (space.names ? space.names[state] : `x${space.lattice[0][state]}y${space.lattice[1][state]}`);

@@ -147,8 +147,8 @@ const explorer = {
       return values.map((v) => round(v, 4)).join(", ");
     };
     const error = (kind) => {
-      const [one, other] = [answerAt(subject, kind, row), answerAt(subject, "truth", row)];
-      return one && other ? `: ${length(distance(one, other))} off` : "";
+      const off = subject.off && subject.off[kind][row];
+      return typeof off === "number" ? `: ${length(off)} off` : "";
     };
     const rows = [["released", `${place(answerAt(subject, "z", row))}${error("z")}`]];
     rows.push(["likeliest state", data.names[subject.called[row]]]);
@@ -176,7 +176,8 @@ const explorer = {
   truly(subject, row, place) {
     const steps = answerAt(subject, "truth", row);
     if (!steps) return "a state that the model does not have";
-    return subject.truly && !space.metres ? `${data.names[subject.truly[row]]}, at ${place(steps)}` : place(steps);
+    const outside = subject.outside[row] ? ", in no state of the model" : "";
+    return subject.truly && !space.metres ? `${data.names[subject.truly[row]]}, at ${place(steps)}` : place(steps) + outside;
   },
 
   hidingFacts(plan, state, hidden) {
@@ -210,10 +211,7 @@ const explorer = {
     if (subject.truth) {
       const over = 2 * reach(rows.length) + 1, words = by("errors-words");
       words.textContent = `${words.dataset.words}${over > 1 ? ` Running means over ${over} steps.` : ""}`;
-      const errors = (kind) => rows.map((row) => {
-        const [one, other] = [answerAt(subject, kind, row), answerAt(subject, "truth", row)];
-        return one && other ? distance(one, other) : null;
-      });
+      const errors = (kind) => rows.map((row) => (subject.outside[row] ? null : subject.off[kind][row]));
       const kinds = KINDS.filter((kind) => kind !== "truth" && subject[kind]);
       const lines = kinds.map((kind) => ({ style: STYLE[kind], values: smooth(errors(kind)) }));
       this.cursors.push(chart(by("errors"), subject, { lines, label: by("errors-words").textContent }));
