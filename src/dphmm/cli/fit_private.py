@@ -1,4 +1,8 @@
-"""dphmm fit --epsilon: a Markov model from counts with noise. Of the data, nothing without noise is said or written."""
+"""dphmm fit --epsilon: a Markov model from counts with noise. Of the data, nothing without noise is said or written,
+but for the list of unreadable rows, which is the owner's alone.
+
+Proof: docs/proofs/records.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Parts of a table to one Trajectories and the list of rows set aside."""
+"""Parts of a table to one Trajectories and the list of rows set aside; no row decides about another user's.
+
+Proof: docs/proofs/records.md.
+"""
 
 from __future__ import annotations
 

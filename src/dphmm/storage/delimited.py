@@ -2,6 +2,8 @@
 
 A row with another number of cells than the header is left out and numbered; a byte that is not UTF-8 makes the cell
 that it is in unreadable. Only a broken header or a quote that nothing closes refuses the file.
+
+Proof: docs/proofs/records.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A column of times to microseconds since 1970 UTC: what cannot be read is marked, never guessed, never quoted."""
+"""A column of times to microseconds since 1970 UTC: what cannot be read is marked, never guessed, never quoted.
+
+Each cell is read by itself. Proof: docs/proofs/records.md.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def load_trajectories(
     values). Rows count from 1 after the header, as in the table that the file holds.
 
     What becomes of a row depends on the names and types of the columns, on the arguments, and on the rows of its user:
-    adding or removing everything of one user changes nothing of the others (docs/proofs/learning.md).
+    adding or removing everything of one user changes nothing of the others (docs/proofs/records.md).
 
     Columns default to user, t, step, trip, state, lat (latitude) and lon (lng, longitude) where they exist.
     Times are timestamps with a zone or ISO 8601 text with one. Those without are UTC with ``assume_utc``, and what

@@ -142,7 +142,7 @@ def imported(folder, data, **options):
 def test_trips_in_the_order_of_a_column_through_import(tmp_path):
     """Which trip is first, and so counts, is said by the person's own names of trips."""
     options = {"order_column": "k", "trip_column": "leg", "state_column": "state"}
-    others = (b"u,1,2,a", b"u,2,2,a", b"u,1,10,b", b"u,2,10,b")
+    others = (b"u,1,10,b", b"u,2,10,b", b"u,1,2,a", b"u,2,2,a")
     good = (b"x,1,1,a", b"x,2,1,b", b"x,2,0,b")
     odd = (b"x,1,home,a", b"x,1,,b", b"x,1,02,a", b"x,+2,1,b", b"x,one,1,b", *ODD)
 

@@ -1,4 +1,7 @@
-"""What every importer gives: trajectories sorted by user and time, a report, and the rows set aside."""
+"""What every importer gives: trajectories sorted by user and time, a report, and the rows set aside.
+
+Proof: docs/proofs/records.md.
+"""
 
 from __future__ import annotations
 
