@@ -86,7 +86,7 @@ def _same_model(dependence: Dependence, data: str, console: Console) -> bool:
     model, _ = dependence.model
     known = model.provenance.get("source_sha256")
     same = known is not None and known == file_digest(data)
-    model_warning(model, "same" if same else "unknown", console)
+    model_warning(model, "same" if same else "unknown", console, "file" if same else None)
     return same and model.provenance.get("private") is False
 
 
