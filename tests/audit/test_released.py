@@ -40,7 +40,7 @@ OPTIONS = [
 
 
 #: What an audit cannot know of a model that was given.
-WHOM = "whom the model was fitted on: others than the released by its owner's word, as the privacy statement says"
+WHOM = "whom the model was fitted on: others than those released, as the data owner says"
 
 
 def walks(users=4, steps=8, seed=0):

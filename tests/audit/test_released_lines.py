@@ -55,7 +55,7 @@ class Streamed:
         # The first step of b is asked for again.
         self.lines.append(self.lines[1])
         parts = {"model": self.public[0], "policy": self.public[1], "space": space, "options": batch.options}
-        self.statement = privacy_statement(published, **parts)
+        self.statement = privacy_statement(published, **parts, model_people="others")
         self.state()
 
     def state(self):
@@ -94,7 +94,8 @@ def test_right_lines_are_acquitted(tmp_path, options):
     verdict = one.check()
     assert verdict.findings == () and not verdict.convicted
     assert (verdict.rows, verdict.users) == (8, 3)
-    assert [note for note in verdict.notes if "order of the lines" not in note] == []
+    (whom,) = [note for note in verdict.notes if "order of the lines" not in note]
+    assert whom == "whom the model was fitted on: others than those released, as the data owner says"
     assert "ledger" in one.check(ledger=False).notes[0] and not one.check(ledger=False).convicted
 
 

@@ -58,6 +58,10 @@ def test_members_of_a_statement():
     assert set(statement_schema()["properties"]) <= section("Privacy statement")
 
 
+def test_members_of_the_people_of_a_model(town):
+    assert set(json.loads((town / "model.npz.people").read_text())) <= section("People of a model")
+
+
 def test_columns_of_trajectories_and_of_rows_set_aside():
     assert {"user", "t", "step", "lat", "lon", "state", "trip"} <= section("Trajectories")
     assert {*REASONS[1:], "line", "row", "bad_sequence"} <= section("Rejected rows")

@@ -7,14 +7,17 @@ command does not pass on, a seed that is not called what it is, an empty table t
 from __future__ import annotations
 
 import json
+import math
 import stat
 import zipfile
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import dphmm
-from dphmm.accounting.learning import LearningEvent, NotPrivateEvent, described, event_from
+from dphmm.accounting.learning import LearningEvent, NoisyCounts, NotPrivateEvent, described, event_from
+from dphmm.storage.learned import COSTS, LEDGER_COSTS, learning_document
 from dphmm.storage.models import load_model
 
 BBOX = "10.0,50.0,10.056,50.036"
@@ -300,6 +303,25 @@ def test_a_release_tells_both_guarantees_and_what_they_give_together(learned, tm
         short = {**statement, "learning": {name: learning[name] for name in learning if name != member}}
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(short, statement_schema())
+
+
+@pytest.mark.parametrize("whose", ["file", "ledger"])
+@pytest.mark.parametrize("cost", [Fraction(3), math.inf], ids=["bounded", "unbounded"])
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)], ids=["laplace", "gaussian"])
+def test_what_both_lose_together_says_what_it_counts_and_where_it_holds(whose, cost, delta):
+    """For a reader of this member alone: one fit, whose rows, which steps and histories, and what adds to it."""
+    noise = NoisyCounts("counts", "gaussian" if delta else "laplace", Fraction(9), Fraction(9))
+    event = LearningEvent((noise,), "add-remove", 9, 1, True, delta, unit="owner")
+    costs = {"file": COSTS, "ledger": LEDGER_COSTS}[whose]
+    both = learning_document(event, cost, costs)["together"]
+    said = both["meaning"]
+    rows = {"file": "the rows of this file that are of that person", "ledger": "the releases of that person in this"}
+    for words in ("this one fit", rows[whose], "at all their steps", "histories that the model leaves possible",
+                  "not counted are other models of the same people", "answers of queries", "other files or ledgers",
+                  "people who depend on that person"):  # fmt: skip
+        assert words in said
+    assert ("the cost of a step has no bound" in said) == (both["epsilon"] == "unbounded") == (cost == math.inf)
+    assert ("a cap has bounded the sum of costs in advance" in said) == (delta > 0)
 
 
 def test_a_dry_run_and_inspect_tell_them_too(learned, tmp_path, run, release_of, one_json):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dphmm.audit.released_rows import Counted
 
 _NOTHING = "the privacy statement: there is none beside the file"
-_OTHERS = {"owner": "others than the released by its owner's word", "names": "others than the released by user names"}
+_OTHERS = {"owner": "as the data owner says", "names": "as user names tell"}
 _NO_TOTALS = "the totals of the privacy statement: not every row could be followed, so their sums are not known"
 
 
@@ -70,7 +70,7 @@ def _private(statement: dict[str, Any], counted: Counted, model: MarkovModel, fi
     if due == "unknown":
         notes.append(f"whether the release is private, which is not known: {'; '.join(unknown_because(*origin))}")
     elif due and model.provenance.get("private") is not True:
-        notes.append(f"whom the model was fitted on: {_OTHERS[str(whom.known_by)]}, as the privacy statement says")
+        notes.append(f"whom the model was fitted on: others than those released, {_OTHERS[str(whom.known_by)]}")
     if statement["format"] == 1 and due == "unknown":
         # It had no word for it, and called such a release private.
         return notes

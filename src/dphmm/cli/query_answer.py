@@ -109,7 +109,7 @@ def _model_people(dependence: Dependence, given: Mapping[str, Any], console: Con
     known = model.provenance.get("source_sha256")
     same = known is not None and known == file_digest(given["data"])
     people: str = "same" if same else given["model_people"] or "unknown"
-    model_warning(model, people, console)
+    model_warning(model, people, console, "file" if same else None)
     return people if model.provenance.get("private") is False else None
 
 

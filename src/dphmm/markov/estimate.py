@@ -93,7 +93,8 @@ def fit(
         "uniform": every state alike, visited or not.
     min_count : transitions seen fewer times are dropped, before smoothing.
     n_users, source, source_sha256 : how many people the sequences are of, and which file they came from.
-        Kept in the provenance; who the people are is not, hashed or otherwise.
+        Kept in the provenance; who the people are is not, hashed or otherwise: `dphmm.storage.people.save_people`
+        writes that beside a saved model, for its owner alone.
 
     A state that no kept transition leaves, and no smoothing, gets a self-loop and is named in the report.
     Raises InvalidInput naming sequence and position, or the option that is wrong.
