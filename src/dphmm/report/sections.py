@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +30,7 @@ def head(report: ReleaseReport) -> str:
         for why in statement[member]
     )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
-    covered = statement.get("covered_distance")
-    sentences = [*statement["promise"]["meaning"], *([] if covered is None else [covered["meaning"]])]
+    sentences = [*statement["promise"]["meaning"], *_of_places(statement)]
     promise = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
     return f"<header>{owner}<h1>{escape(report.title)}</h1>{loud}{notes}</header>" + section(
         "promise", "What was promised", promise + _tiles(report)
@@ -40,6 +41,12 @@ _OWNER = (
     "For the data owner alone.",
     "This page shows where real people truly were. It is no release: nothing protects them from whoever reads it.",
 )
+
+
+def _of_places(statement: Mapping[str, Any]) -> list[str]:
+    """How far apart places are still hidden from each other, on a map; a number and its unit stay on one line."""
+    covered = statement.get("covered_distance")
+    return [] if covered is None else [re.sub(r"(?<=[0-9]) (?=k?m\b)", "\u00a0", covered["meaning"])]
 
 
 def pictures(report: ReleaseReport) -> str:
