@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
+from pyarrow import parquet
+from pyarrow.csv import ConvertOptions, read_csv
 
 import dphmm
 from dphmm.cli.app import app
@@ -17,6 +20,8 @@ from independence.observing import overheard
 BOX = (10.0, 50.0, 10.042, 50.027)
 GRID = dphmm.Grid.from_bounds(*BOX, cell=1000.0)
 PAGES = dphmm.StateSpace.categories(["home", "news", "shop", "help"], [[0], [2], [3], [7]])
+HEXES = dphmm.H3.covering(*np.meshgrid([50.0, 50.01, 50.02], [10.0, 10.01, 10.02, 10.03]), 8)
+MODELS = ("town", "site", "hive")
 #: Users and steps of every input; the truths of "ann" are what varies.
 USERS = ("ann", "bob")
 TIMES = tuple(f"2024-05-06T08:{minute:02d}:10Z" for minute in (0, 5, 20))
@@ -29,13 +34,17 @@ def narrow(n: int, **more: object) -> dphmm.MarkovModel:
 
 
 def write_public_files(folder: Path) -> None:
-    """Models and policies of the town (a map with time steps) and of the site (pages, every row a step)."""
+    """Models and policies of the town (a map with time steps), and of the site and the hive (pages and hexagons, every
+    row a step).
+    """
     town = narrow(GRID.n_states, space=GRID, step=300)
     site = narrow(PAGES.n_states, space=PAGES)
-    dphmm.save_model(town, folder / "town.npz")
-    dphmm.save_model(site, folder / "site.npz")
+    hive = narrow(HEXES.n_states, space=HEXES)
+    for kind, model in zip(MODELS, (town, site, hive), strict=True):
+        dphmm.save_model(model, folder / f"{kind}.npz")
     dphmm.save_policy(dphmm.policy.radius(GRID, 1500), folder / "town.json", GRID)
     dphmm.save_policy(dphmm.policy.from_edges([(0, 1), (2, 3)], 4), folder / "site.json", PAGES)
+    dphmm.save_policy(dphmm.policy.radius(HEXES, 1500), folder / "hive.json", HEXES)
 
 
 def places() -> list[tuple[float, float]]:
@@ -89,7 +98,10 @@ def shown_by(folder: Path, rows: str, arguments: list[str], input: str | None = 
     """All that a command shows of rows, run in a new folder: exit code, streams, what else is heard, files."""
     write_public_files(folder)
     (folder / "rows.csv").write_text(rows, encoding="utf-8")
-    private = {"rows.csv", "town.npz", "site.npz", "town.json", "site.json"}
+    if "rows.parquet" in arguments:
+        as_text = ConvertOptions(column_types={"user": pa.string(), "state": pa.string()})
+        parquet.write_table(read_csv(folder / "rows.csv", convert_options=as_text), folder / "rows.parquet")
+    private = {"rows.csv", "rows.parquet", *(f"{kind}.{part}" for kind in MODELS for part in ("npz", "json"))}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         with overheard() as heard:

@@ -71,6 +71,16 @@ def released(folder: Path, *options: object, rows: str = "walks.csv") -> Path:
     return folder
 
 
+def of_places(folder: Path, rows: list[list[Any]], people: list[list[Any]], fit: tuple[Any, ...], radius: str) -> Path:
+    """Rows user, t, lat, lon released under a model of other people's and a radius policy."""
+    header = ["user", "t", "lat", "lon"]
+    table(folder / "people.csv", header, people)
+    table(folder / "walks.csv", header, rows)
+    run("fit", folder / "people.csv", "-o", folder / "model.npz", *fit)
+    run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", radius)
+    return released(folder)
+
+
 def grid(folder: Path, *options: object, users: tuple[str, ...] = ("u1", "u2", "u3")) -> Path:
     """Walkers on a grid, under a radius policy."""
     table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))

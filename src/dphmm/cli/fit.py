@@ -162,6 +162,7 @@ def _document(summary: FitSummary, set_aside: dict[str, int], path: str) -> dict
         "rare_transitions_dropped": report.dropped_transitions,
         "states_never_left": len(report.never_left),
         "dropped": dict(summary.dropped),
+        "share_outside": summary.share_outside,
         "held": summary.held,
         "set_aside": set_aside,
         "private": False,

@@ -78,6 +78,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         "states": given["states"],
         "symbols": symbols.n_states,
         "dropped": dict(dropped),
+        "share_outside": dropped["outside"] / (len(rows) - dropped.total + dropped["outside"]),
         "held": found.counts["held"],
         "log_likelihood": monitor.history[-1],
         "iterations": monitor.iter,
@@ -88,7 +89,9 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         written = {"output": given["output"], "people": str(people_path(given["output"]))}
         print_json({**counted, "private": False, "meaning": NOT_PRIVATE, **written})
     said = [f"{counted['rows']} rows of {counted['users']} users, {counted['sequences']} sequences"]
-    said += [f"{count} rows left out: {reason}" for reason, count in dropped.items()]
+    for reason, count in dropped.items():
+        share = f", {100 * counted['share_outside']:.1f} % of those that count" if reason == "outside" else ""
+        said.append(f"{count} rows left out: {reason}{share}")
     said.append(f"{given['states']} hidden states, {symbols.n_states} symbols")
     settled = "settled" if monitor.converged else "not settled: more --iterations go on"
     said.append(f"log-likelihood {monitor.history[-1]:.6g} after {monitor.iter} iterations, {settled}")

@@ -83,6 +83,7 @@ def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str,
         "plans": None if made.timeline is None else len(made.timeline.plans),
         "owner_only": made.owner_only,
         "private": False if made.owner_only else made.statement["private"],
+        "rows_in_no_state": None if made.truth is None else int(made.elsewhere.sum()),
         "figures": [str(figure) for figure in figures],
     }
 
@@ -96,4 +97,8 @@ def _summary(document: Mapping[str, Any]) -> list[Row]:
         ("plans", plans),
         ("written", f"{document['output']} ({document['bytes'] / 1e6:.1f} MB)"),
     ]
+    elsewhere = document["rows_in_no_state"]
+    if elsewhere is not None:
+        share = f"{100 * elsewhere / document['rows']:.1f} %"
+        rows.insert(1, ("in no state", f"{elsewhere:,} rows ({share}), in none of the errors but those told apart"))
     return rows + ([("figures", str(len(document["figures"])))] if document["figures"] else [])

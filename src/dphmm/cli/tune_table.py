@@ -35,6 +35,13 @@ _HEADS = (
 )  # fmt: skip
 
 
+#: What the errors of walks of the model leave out.
+_ON_A_MAP = (
+    "of people who move as the model says, from the middle of their cells; real ones are elsewhere in them, or in "
+    "none: report --truth measures from their places"
+)
+
+
 def told(table: pd.DataFrame, best: int | None, space: StateSpace) -> list[str]:
     """The table in columns, errors in answer units; what no other setting beats is marked, the recommended one too."""
     from dphmm.evaluation.recommendation import efficient
@@ -47,9 +54,11 @@ def told(table: pd.DataFrame, best: int | None, space: StateSpace) -> list[str]:
     widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADS) - 1)]
     lines = ["  ".join([*map(_padded, row, widths, range(len(widths))), row[-1]]).rstrip() for row in rows]
     unit = space.unit
+    whose = [_ON_A_MAP] if space.on_map else []
     return [
         *lines,
         f"errors: root mean squares, {unit}; *: no other setting tried is better in every way",
+        *whose,
         "at most: the upper end of the 95 % interval of the estimate's error, which is what must reach a target error",
     ]
 

@@ -44,11 +44,19 @@ class FitSummary:
     held: int
     report: FitReport
 
+    @property
+    def share_outside(self) -> float:
+        """The share of the rows that counted (one a time step, none too fast) that are in no state."""
+        outside = self.dropped["outside"]
+        return outside / (self.rows - self.dropped.total + outside)
+
     def lines(self) -> tuple[str, ...]:
         """The summary in sentences; what did not happen is not mentioned."""
         said = [f"{many(self.rows, 'row')} of {many(self.users, 'user')}"]
         said.append(_visited(self.n_visited, self.n_cells))
-        said += [f"{many(rows, 'row')} left out: {reason}" for reason, rows in self.dropped.items()]
+        for reason, rows in self.dropped.items():
+            share = f", {100 * self.share_outside:.1f} % of those that count" if reason == "outside" else ""
+            said.append(f"{many(rows, 'row')} left out: {reason}{share}")
         if self.held:
             said.append(f"{many(self.held, 'step')} filled with the state before")
         return (*said, *self.report.lines())

@@ -53,6 +53,11 @@ def plain(ax: Axes) -> Axes:
     return ax
 
 
+def alone(values: Any) -> str:
+    """The mark of a line's points: a line of one value would not be seen without."""
+    return "o" if len(values) == 1 else ""
+
+
 def in_plane(space: StateSpace, points: Any) -> FloatArray:
     """The first two numbers of answers (n, d); 0 for the second where there is but one."""
     given = np.asarray(points, dtype=np.float64)

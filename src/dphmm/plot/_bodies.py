@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.plot._axes import BLUE, GREY, VERMILION, axes, ground, in_plane, plain
+from dphmm.plot._axes import BLUE, GREY, VERMILION, alone, axes, ground, in_plane, plain
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.hull import SensitivityHull, as_constraint
 from dphmm.states.space import StateSpace
@@ -94,7 +94,7 @@ def degree_band(bands: FloatArray, steps: Any, ax: Axes | None = None) -> Axes:
         raise InvalidInput("steps", f"{len(steps)} numbers", f"{len(bands)}, one for each step")
     ax = plain(axes(ax))
     ax.fill_between(steps, bands[:, 0], bands[:, 2], color=BLUE, alpha=0.18, linewidth=0, label="least to most")
-    ax.plot(steps, bands[:, 1], color=BLUE, label="mean")
+    ax.plot(steps, bands[:, 1], color=BLUE, marker=alone(bands), label="mean")
     ax.set(xlabel="time step", ylabel="states that hide a state", title="Degree of protection")
     ax.set_ylim(bottom=0)
     ax.legend(frameon=False)

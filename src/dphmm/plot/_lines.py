@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.plot._axes import BLACK, BLUE, LOOKS, axes, plain
+from dphmm.plot._axes import BLACK, BLUE, LOOKS, alone, axes, plain
 from dphmm.plot._columns import Columns
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
@@ -42,7 +42,7 @@ def error_over_time(
     for kind, values in answers.items():
         look = LOOKS[kind]
         steps, means = _by_step(columns.step[known], space.distances(values[known], true[known]))
-        ax.plot(steps, means, color=look.colour, linestyle=look.line, label=kind)
+        ax.plot(steps, means, color=look.colour, linestyle=look.line, marker=alone(steps), label=kind)
     unit = ", m" if hasattr(space, "projection") else ""
     ax.set(xlabel="time step", ylabel=f"mean error{unit}", title="Error over time")
     ax.set_ylim(bottom=0)
@@ -60,12 +60,14 @@ def spent(released: Any, *, user: str | None = None, ax: Axes | None = None) -> 
     ax = plain(axes(ax))
     with np.errstate(invalid="ignore"):
         cost = np.cumsum(columns.numbers("cost"))
-    ax.plot(columns.step, np.where(np.isfinite(cost), cost, np.nan), color=BLACK, label="sum of costs")
+    bounded = np.where(np.isfinite(cost), cost, np.nan)
+    ax.plot(columns.step, bounded, color=BLACK, marker=alone(cost), label="sum of costs")
     ax.plot(
         columns.step,
         np.cumsum(columns.numbers("epsilon")),
         color=BLUE,
         linestyle="--",
+        marker=alone(cost),
         label="sum of epsilons: neighbouring paths",
     )
     ax.set(xlabel="time step", ylabel="spent", title="What was spent")

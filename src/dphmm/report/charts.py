@@ -139,14 +139,22 @@ def _chart(name: str, title: str, words: str, lines: list[Series], x_label: str,
 
 
 def _ticks(low: float, high: float, most: int) -> FloatArray:
-    """Round numbers from at most ``low`` to at least ``high``."""
-    span = max(high - low, 1e-9)
+    """Round numbers, two at least, from at most ``low`` to at least ``high``."""
+    low, high = _apart(low, high)
+    span = high - low
     power = 10.0 ** np.floor(np.log10(span / most))
     step = next(power * m for m in (1.0, 2.0, 3.0, 5.0, 10.0) if span / (power * m) <= most)
     return np.asarray(np.arange(np.floor(low / step), np.ceil(high / step - 1e-9) + 1) * step)
 
 
 def _hours(low: float, high: float) -> FloatArray:
-    """Parts of a day, or whole days, at most 9 of them."""
+    """Parts of a day, or whole days, 2 to 9 of them."""
+    low, high = _apart(low, high)
     step = next((h for h in (1.0, 3.0, 6.0, 12.0, 24.0) if (high - low) / h <= 8), 24.0 * np.ceil((high - low) / 192))
     return np.asarray(np.arange(np.floor(low / step), np.ceil(high / step - 1e-9) + 1) * step)
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    """The ends of an axis: where all numbers are one, a unit apart, or a thousandth of it."""
+    size = max(abs(low), abs(high))
+    return (low, high) if high - low > 1e-9 * max(size, 1.0) else (low, low + max(1.0, size / 1000))

@@ -170,7 +170,7 @@ def _tiles(report: ReleaseReport) -> str:
         (short(report.statement["epsilon"]), "epsilon of each"),
     ]
     if report.truth is not None and report.elsewhere.any():
-        tiles.append((f"{report.elsewhere.mean():.1%}", "rows in no state, left out of the errors"))
+        tiles.append((f"{100 * report.elsewhere.mean():.1f} %", "rows in no state, left out of the errors"))
     if report.truth is not None and report.inside.any():
         tiles.append((report.shown(report.mean_error(report.z)), "mean error as released"))
         tiles.append((report.shown(report.mean_error(report.estimate)), "mean error of the estimate"))
@@ -191,7 +191,7 @@ def _error_table(report: ReleaseReport) -> str:
             errors = report.errors(answers, which)
             shown = [report.shown(value) for value in (errors.mean(), *np.quantile(errors, (0.5, 0.9)))]
             rows.append((name + apart, *shown))
-    elsewhere = f"{report.elsewhere.sum():,} of {len(report.elsewhere):,} rows ({report.elsewhere.mean():.1%})"
+    elsewhere = f"{report.elsewhere.sum():,} of {len(report.elsewhere):,} rows ({100 * report.elsewhere.mean():.1f} %)"
     said = f"<p>{elsewhere} are in no state of the model. {_MEASURED[report.on_map]}</p>"
     return table(("distance to the truth", "mean", "median", "9 in 10 below"), rows, style="numbers") + said
 

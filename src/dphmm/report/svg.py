@@ -25,9 +25,12 @@ class Drawing:
             self._parts.append(f'<path class="{style}" d="{commands}"/>')
 
     def line(self, points: ArrayLike, style: str, *, close: bool = False) -> None:
-        """A line through points (n, 2)."""
-        corners = "L".join(f"{number(x)} {number(y)}" for x, y in np.asarray(points, dtype=np.float64))
-        self.path(f"M{corners}{'Z' if close else ''}" if corners else "", style)
+        """A line through points (n, 2); a single one is drawn as a point."""
+        corners = [f"{number(x)} {number(y)}" for x, y in np.asarray(points, dtype=np.float64)]
+        if len(corners) == 1:
+            self.path(f"M{corners[0]}h0", f"{style} point")
+        elif corners:
+            self.path(f"M{'L'.join(corners)}{'Z' if close else ''}", style)
 
     def squares(self, corners: ArrayLike, side: float, style: str) -> None:
         """Squares by their upper left corners (n, 2), as one path."""

@@ -67,7 +67,7 @@ class AttackReport:
     @property
     def _outside_lines(self) -> list[str]:
         """The rows that the lines above are not about, and how far off adversaries are there."""
-        said = [f"  {self.outside} of {self.rows} rows ({self.share_outside:.1%}) are in no state of the model"]
+        said = [f"  {self.outside} of {self.rows} rows ({100 * self.share_outside:.1f} %) are in no state of the model"]
         if self.outside:
             said[0] += ", and in none of the figures above"
         for one in self.elsewhere:

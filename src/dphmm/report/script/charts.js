@@ -2,7 +2,7 @@
 const RIGHT = 12, TOP = 10, BOTTOM = 26;
 
 function ticks(low, high, most) {
-  const span = Math.max(high - low, 1e-9), power = 10 ** Math.floor(Math.log10(span / most));
+  const span = high > low ? high - low : 1, power = 10 ** Math.floor(Math.log10(span / most));
   const step = [1, 2, 5, 10].map((m) => m * power).find((size) => span / size <= most);
   const found = [];
   for (let value = Math.floor(low / step) * step; value < high + step * 0.999; value += step) found.push(+value.toPrecision(12));
@@ -39,11 +39,19 @@ function chart(element, subject, { lines, band, label }) {
     });
     return d;
   };
+  /* A value between gaps, or the only one, is a point. */
+  const points = (values) => values.map((value, row) => {
+    const alone = value !== null && (values[row - 1] ?? null) === null && (values[row + 1] ?? null) === null;
+    return alone ? `M${x(row).toFixed(1)} ${y(value).toFixed(1)}h0` : "";
+  }).join("");
   if (band) {
     const back = band.low.map((value, row) => `L${x(row).toFixed(1)} ${y(value).toFixed(1)}`).reverse().join("");
     draw(element, "path", { class: "band", d: `${path(band.high)}${back}Z` });
   }
-  for (const { style, values } of lines) draw(element, "path", { class: `${style} line`, d: path(values) });
+  for (const { style, values } of lines) {
+    draw(element, "path", { class: `${style} line`, d: path(values) });
+    if (points(values)) draw(element, "path", { class: `${style} line point`, d: points(values) });
+  }
   const cursor = draw(element, "path", { class: "cursor", d: "" });
   element.setAttribute("aria-label", label);
   element.onclick = (event) => {

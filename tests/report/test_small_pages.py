@@ -1,0 +1,111 @@
+"""Pages of the smallest releases: one row, one step, one subject, one answer for all states, nobody in a state.
+
+Claim: each is drawn, with and without the truth, with its figures, without a warning (any warning fails a test here);
+no coordinate is NaN, infinite or beyond its picture, no number of the data is one, and what is a line of many rows is a
+point of one. It would fail for an axis without a length, which divided by 0.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+import dphmm
+from report.worlds import BBOX, of_places, released, report, run, table, walks
+
+WALKS = walks(["u1", "u2"], 12, 7)
+NAMES = [[f"v{user}", name] for user in range(4) for name in "abcabcab"]
+GRID = ("--grid", "1km", "--bbox", BBOX, "--step", "5min")
+
+
+def on_map(folder, rows, fit=GRID, radius="1.5km"):
+    return of_places(folder, rows, walks([f"p{i}" for i in range(12)], 24, 3), fit, radius)
+
+
+def of_names(folder, rows):
+    table(folder / "people.csv", ["user", "state"], NAMES)
+    table(folder / "walks.csv", ["user", "state"], rows)
+    run("fit", folder / "people.csv", "-o", folder / "model.npz", "--state-column", "state")
+    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
+    return released(folder)
+
+
+def of_one_answer(folder, answer, rows=3):
+    """Two states that are answered alike: every answer is the same constant."""
+    space = dphmm.StateSpace([answer, answer], ["a", "b"], pitch=np.ones(len(answer)))
+    dphmm.save_model(dphmm.MarkovModel([0.5, 0.5], np.full((2, 2), 0.5), space=space), folder / "model.npz")
+    dphmm.save_policy(dphmm.policy.complete(2), folder / "policy.json", space)
+    table(folder / "walks.csv", ["user", "state"], [["u", "a"]] * rows)
+    return released(folder)
+
+
+SMALL = {
+    "one row": lambda folder: on_map(folder, WALKS[:1]),
+    "one row of the first subject": lambda folder: on_map(folder, WALKS[:1] + WALKS[12:]),
+    "one step of two subjects": lambda folder: on_map(folder, [WALKS[0], WALKS[12]]),
+    "one row at midnight": lambda folder: on_map(folder, [["u", "2024-05-06T00:00:00Z", *WALKS[0][2:]]]),
+    "one subject": lambda folder: on_map(folder, WALKS[:12]),
+    "one row in no state": lambda folder: on_map(folder, [["u", WALKS[0][1], "-33.8", "151.2"]]),
+    "one hexagon": lambda folder: on_map(folder, WALKS[:1], ("--h3", 8, "--step", "5min"), "2km"),
+    "one name": lambda folder: of_names(folder, [["u", "a"]]),
+    "one unknown name": lambda folder: of_names(folder, [["u", "elsewhere"]]),
+    "one number": lambda folder: of_one_answer(folder, [5.0]),
+    "one large number": lambda folder: of_one_answer(folder, [2.0**40]),
+    "the number 0": lambda folder: of_one_answer(folder, [0.0], 1),
+    "one pair": lambda folder: of_one_answer(folder, [5.0, 1.0]),
+    "one triple": lambda folder: of_one_answer(folder, [5.0, 1.0, 2.0], 1),
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """small("one row"): its folder."""
+    return cache(lambda name: SMALL[name](tmp_path_factory.mktemp("small")))
+
+
+def pages(folder):
+    """Without the truth, with it, and with everything there is."""
+    truth = ("--truth", folder / "walks.csv")
+    ledger = ("--ledger", folder / "ledger.db", "--policy", folder / "policy.json")
+    everything = (*truth, *ledger, "--smoothed", folder / "smoothed.parquet", "--figures", folder / "pictures")
+    for options in ((), truth, everything):
+        report(folder, folder / "page.html", *options, "--force")
+        yield (folder / "page.html").read_text()
+
+
+def numbers_of(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [number for one in value for number in numbers_of(one)]
+    return [value] if isinstance(value, (int, float)) else []
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_smallest_releases_are_drawn(small, name):
+    for page in pages(small(name)):
+        pictures = re.findall(r'<svg viewBox="0 0 ([\d.]+) ([\d.]+)".*?</svg>', page)
+        drawings = re.findall(r"<svg viewBox=.*?</svg>", page)
+        assert len(drawings) == len(pictures) >= 1
+        for (width, height), drawing in zip(pictures, drawings, strict=True):
+            words = re.sub(r"<title.*?</title>|<desc.*?</desc>|<text[^>]*>[^<]*</text>", "", drawing)
+            assert not re.search(r"nan|inf", words, re.IGNORECASE)
+            for d in re.findall(r' d="([^"]*)"', words):
+                # Absolute points only: what is relative starts from one of them.
+                for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", d):
+                    assert -1 <= float(x) <= float(width) + 1 and -1 <= float(y) <= float(height) + 1
+        data = re.search(r'id="release-data">(.*?)</script>', page)
+        assert np.isfinite(numbers_of(json.loads(data[1], parse_constant=lambda word: pytest.fail(word)))).all()
+        assert not re.search(r"\bnan\b", re.sub(r"<script.*?</script>", "", page), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", ["one row", "one name", "one hexagon", "the number 0"])
+def test_a_line_of_one_row_is_a_point(small, name):
+    plain, owner, _ = pages(small(name))
+    style = "released line" if name in ("one name", "the number 0") else "estimate"
+    assert re.search(rf'<path class="{style} point" d="M[\d.]+ [\d.]+h0"/>', plain)
+    assert re.search(r'<path class="(released|truth) line point" d="M[\d.]+ [\d.]+h0"/>', owner)
