@@ -35,7 +35,7 @@ def leakage_documents(ledger: str, subjects: Sequence[str], model: str, policy: 
     from dphmm.storage.ledger import open_ledger
 
     chain, _ = loaded_model(model)
-    edges = None if policy is None else loaded_policy(policy, chain)
+    edges = None if policy is None else loaded_policy(policy, chain)[0]
     with open_ledger(ledger, read_only=True) as opened:
         lookup = Lookup(opened, chain, edges)
         return [lookup.document(subject) for subject in subjects]

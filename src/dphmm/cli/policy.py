@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, print_json
+from dphmm.cli.lonely import considered, merging
 from dphmm.cli.options import CONTEXT, F, force, loaded_model, loaded_policy, messages, new_output, output
 from dphmm.errors import InvalidInput
 
@@ -29,7 +30,7 @@ def policy() -> None:
 
 def _common(command: F) -> F:
     model = click.argument("model", metavar="MODEL")
-    return model(output("policy.json")(force(messages(command))))
+    return model(output("policy.json")(merging(force(messages(command)))))
 
 
 @policy.command("complete", context_settings=CONTEXT)
@@ -102,6 +103,7 @@ def edges(model: str, graph: str, **given: Any) -> None:
 @click.argument("model", metavar="MODEL")
 @click.argument("policies", metavar="POLICY POLICY...", nargs=-1, required=True)
 @output("policy.json")
+@merging
 @force
 @messages
 def union(model: str, policies: tuple[str, ...], **given: Any) -> None:
@@ -112,7 +114,11 @@ def union(model: str, policies: tuple[str, ...], **given: Any) -> None:
         raise InvalidInput("POLICY", "one policy", "two or more to unite")
     states, _ = loaded_model(model)
     parts = [loaded_policy(path, states) for path in policies]
-    _save(build(*parts), states, given, [model, *policies])
+    merged = next((k for k, (_, space) in enumerate(parts) if space.digest != states.space.digest), None)
+    if merged is not None:
+        came = f"{policies[merged]}, in which lonely states are merged"
+        raise InvalidInput("POLICY", came, "policies made without --merge-lonely; give it here")
+    _save(build(*(graph for graph, _ in parts)), states, given, [model, *policies])
 
 
 def _distance(text: str, space: StateSpace) -> object:
@@ -133,16 +139,15 @@ def _save(graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inp
 
     path = given["output"]
     new_output(path, inputs, given["force"])
-    save_policy(graph, path, states.space, states)
+    lonely = considered(graph, states, given)
+    graph, notes = lonely.policy, [*graph.notes, *lonely.notes]
+    save_policy(graph, path, lonely.space, states)
     alone = int((~graph.has_neighbor(None)).sum())
     if given["as_json"]:
-        document = {"kind": graph.kind, "states": graph.n_states, "states_without_neighbour": alone}
-        print_json({**document, "notes": list(graph.notes), "output": path})
+        document = {"kind": graph.kind, "states": graph.n_states, "states_without_neighbour": alone, **lonely.facts}
+        print_json({**document, "notes": notes, "output": path})
     console = Console(given["quiet"])
     summary = f"{graph.kind} policy on {graph.n_states} states, {alone} of them without a neighbour"
-    console.say([("", line) for line in (summary, *graph.notes, f"written to {path}")])
-    if alone:
-        console.warn(
-            f"{alone} of {graph.n_states} states have no neighbour: a release joins each of them that nothing "
-            "else hides to a nearest partner, which widens the hull, and so the noise, for everyone"
-        )
+    console.say([("", line) for line in (summary, *notes, f"written to {path}")])
+    for warning in lonely.warnings:
+        console.warn(warning)

@@ -74,8 +74,8 @@ class H3(MapSpace):
 
     @cached_property
     def corners(self) -> tuple[FloatArray, ...] | None:
-        """The corners (k, 2) of every cell in order, in metres from its answer: six, five of a pentagon, more where a
-        cell lies across an edge of the icosahedron.
+        """The corners (k, 2) of every cell in order, in metres from its own answer: six, five of a pentagon, more
+        where a cell lies across an edge of the icosahedron.
 
         None without the h3 package, and for a file whose cells are not those of its answers.
         """
@@ -83,15 +83,16 @@ class H3(MapSpace):
             h3 = _h3()
         except InvalidInput:
             return None
+        own = self.unmerged
         cells = self.cells.tolist()
         if not all(h3.is_valid_cell(cell) and h3.get_resolution(cell) == self.resolution for cell in cells):
             return None
         centres = self.projection.to_metres(*np.array([h3.cell_to_latlng(cell) for cell in cells]).T)
         edge = h3.average_hexagon_edge_length(self.resolution, unit="m")
-        if not (np.abs(centres - self.raw_answers) <= edge).all():
+        if not (np.abs(centres - own.raw_answers) <= edge).all():
             return None
         # A cell is drawn around its answer; where that was moved by much, as far from it as it is.
-        kept = centres if (np.abs(centres - self.answers) <= edge / 50).all() else self.answers
+        kept = centres if (np.abs(centres - own.answers) <= edge / 50).all() else own.answers
         around = [np.array(h3.cell_to_boundary(cell)) for cell in cells]
         return tuple(self.projection.to_metres(*ring.T) - at for ring, at in zip(around, kept, strict=True))
 

@@ -35,6 +35,7 @@ from dphmm.storage.promises import (
     constraint_words,
     cost_unbounded_because,
     flat_words,
+    merged_words,
     not_private_because,
     not_protected,
     promise,
@@ -134,13 +135,7 @@ def privacy_statement(
         },
         "scope": {"name": options.scope, "meaning": scope_words(options)},
         "flat": _flat(options),
-        "space": {
-            "kind": space.kind,
-            "states": space.n_states,
-            "dimension": space.dimension,
-            "pitch": [float(pitch) for pitch in space.pitch],
-            "sha256": space.digest,
-        },
+        "space": _space(space),
         "model": _model(model, model_people),
         "learning": _learning(model, published, model_people),
         "plans": _plans(published.plans),
@@ -230,6 +225,22 @@ def _policy(policy: PolicyGraph) -> dict[str, Any]:
     kind = described.pop("kind")
     short = len(json.dumps(described)) <= _LONGEST_PARAMETERS
     return {"kind": kind, "parameters": described if short else None, "sha256": policy.digest}
+
+
+def _space(space: StateSpace) -> dict[str, Any]:
+    said = {
+        "kind": space.kind,
+        "states": space.n_states,
+        "dimension": space.dimension,
+        "pitch": [float(pitch) for pitch in space.pitch],
+        "sha256": space.digest,
+    }
+    if not len(space.merges):
+        return said
+    pairs = space.merges.tolist()
+    short = len(json.dumps(pairs)) <= _LONGEST_PARAMETERS
+    merged = {"count": len(pairs), "pairs": pairs if short else None, "meaning": merged_words(space)}
+    return said | {"merged": merged}
 
 
 def _flat(options: Options) -> dict[str, Any]:

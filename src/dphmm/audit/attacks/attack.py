@@ -111,7 +111,7 @@ def attack(
     if not (states >= 0).any():
         raise InvalidInput("truth", "no row in a state that the model has", "the trajectories that were released")
     replay = Replay(model, Planner(policy, space, options), None, findings, 0)
-    scores = [Scores(np.ascontiguousarray(space.answers)) for _ in who]
+    scores = [Scores(np.ascontiguousarray(space.own_answers)) for _ in who]
     hidden = _Degrees()
     for user, rows in file.by_user().items():
         seen = _seen(user, rows, file, replay, findings)
