@@ -35,7 +35,9 @@ def check_states(given: Mapping[str, Any]) -> None:
             "nothing",
             "W,S,E,N with --grid: taking it from the data would publish the data's extent",
         )
-    boxed = given["grid"] is not None or (given["h3"] is not None and given["epsilon"] is not None)
+    if given["state_column"] is not None and given["all_cells"]:
+        raise InvalidInput("--all-cells", "with --state-column", "--grid, or --h3 with --bbox: names are no cells")
+    boxed = given["grid"] is not None or (given["h3"] is not None and (given["epsilon"] or given["all_cells"]))
     if not boxed and given["bbox"] is not None:
         raise InvalidInput("--bbox", given["bbox"], "--grid with it")
     for name in ("answers", "states_file"):
@@ -55,6 +57,8 @@ def space_of(given: Mapping[str, Any], trajectories: Trajectories) -> StateSpace
         grid = _grid(given)
         check_inside(grid, trajectories, given["bbox"])
         return grid
+    if given["h3"] is not None and given["all_cells"]:
+        return public_space(given)
     if given["h3"] is not None:
         if trajectories.lat is None or trajectories.lon is None:
             raise InvalidInput("--h3", "rows without places", "columns lat and lon")
@@ -74,7 +78,10 @@ def public_space(given: Mapping[str, Any]) -> StateSpace:
         return _grid(given)
     if given["h3"] is not None:
         if given["bbox"] is None:
-            expected = "W,S,E,N with --h3 and --epsilon: the cells that were visited are not public, those of a box are"
+            expected = (
+                "W,S,E,N with --h3 and --epsilon or --all-cells: the cells that were visited are not public, "
+                "those of a box are"
+            )
             raise InvalidInput("--bbox", "nothing", expected)
         return cells_over(parse_box(given["bbox"]), given["h3"])
     listed = _listed(given)

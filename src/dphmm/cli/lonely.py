@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dphmm.cli.options import F
+from dphmm.cli.options import F, loaded_policy
 from dphmm.errors import InvalidInput, Unprotectable
 
 if TYPE_CHECKING:
@@ -47,6 +47,15 @@ def merging(command: F) -> F:
         help="Answer every lonely state as its nearest other state, instead of joining it, which widens the hull.",
     )
     return merge(scope(command))
+
+
+def unmerged_policy(path: str, model: MarkovModel) -> PolicyGraph:
+    """A policy file in which no lonely states are merged."""
+    policy, space = loaded_policy(path, model)
+    if model.space is None or space.digest != model.space.digest:
+        came = f"{path}, in which lonely states are merged"
+        raise InvalidInput("POLICY", came, "policies made without --merge-lonely; give it to their union")
+    return policy
 
 
 def considered(policy: PolicyGraph, model: MarkovModel, given: Mapping[str, Any]) -> Considered:

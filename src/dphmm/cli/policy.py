@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, print_json
-from dphmm.cli.lonely import considered, merging
-from dphmm.cli.options import CONTEXT, F, force, loaded_model, loaded_policy, messages, new_output, output
+from dphmm.cli.lonely import considered, merging, unmerged_policy
+from dphmm.cli.options import CONTEXT, F, force, loaded_model, messages, new_output, output
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -113,12 +113,8 @@ def union(model: str, policies: tuple[str, ...], **given: Any) -> None:
     if len(policies) < 2:
         raise InvalidInput("POLICY", "one policy", "two or more to unite")
     states, _ = loaded_model(model)
-    parts = [loaded_policy(path, states) for path in policies]
-    merged = next((k for k, (_, space) in enumerate(parts) if space.digest != states.space.digest), None)
-    if merged is not None:
-        came = f"{policies[merged]}, in which lonely states are merged"
-        raise InvalidInput("POLICY", came, "policies made without --merge-lonely; give it here")
-    _save(build(*(graph for graph, _ in parts)), states, given, [model, *policies])
+    parts = [unmerged_policy(path, states) for path in policies]
+    _save(build(*parts), states, given, [model, *policies])
 
 
 def _distance(text: str, space: StateSpace) -> object:

@@ -42,10 +42,10 @@ def protection_facts(
     within = Constraint.surrogated(position.prior.support, plan_set, space)
     document = {"policy": _policy(policy), "first_step": _step(policy, space, within)}
     warnings = _warnings(document["first_step"], options)
+    plan: Plan | None = None
     try:
         plan = Planner(policy, space, options).plan(position.prior.support, plan_set)
     except Refused as refusal:
-        plan = None
         exposed = document["first_step"]["exposed_states"]
         warnings += [f"{exposed} states are exposed by the policy at the first step"] if exposed else []
         warnings.append(f"refused: {reworded(str(refusal))}")

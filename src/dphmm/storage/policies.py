@@ -65,12 +65,12 @@ def load_policy(
     """Read a policy written by :func:`save_policy`, for the space and model it will be used with.
 
     ``space`` defaults to the model's. Raises InvalidInput naming file, expected and found hash for another
-    space or model; for a file that is no policy, repeats a key, or is of a newer format; and where a space or
-    model is needed.
+    space or model; for a file that is no policy, repeats a key, or is of a newer format; where a space or model is
+    needed; and where the file merges states that the space does not (`load_policy_space`).
     """
     space = _space_of(space, model)
     document = _document(path)
-    if space is not None and document.get("merges"):
+    if "merges" in document:
         _check_merged(str(path), document["merges"], space)
     if space is not None and document["space"] is not None:
         _check_hash("space", document["space"], space.digest)
@@ -98,8 +98,8 @@ def load_policy_space(path: str | os.PathLike[str], space: StateSpace) -> StateS
     return merged
 
 
-def _check_merged(path: str, merges: Any, space: StateSpace) -> None:
-    held = set(map(tuple, space.merges.tolist()))
+def _check_merged(path: str, merges: Any, space: StateSpace | None) -> None:
+    held = set() if space is None else set(map(tuple, space.merges.tolist()))
     missing = sum(tuple(pair) not in held for pair in merges)
     if missing:
         came = f"a space without {missing} of the {len(merges)} merged states of {path}"
