@@ -11,6 +11,7 @@ import csv
 import json
 import math
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -19,6 +20,7 @@ from dphmm.markov.trajectories import fit_trajectories
 from dphmm.states.grid import Grid
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.models import load_model
+from dphmm.storage.statement import statement_schema
 
 BOX = "10.0,50.0,10.28,50.036"
 FIT = ("--grid", "1km", "--bbox", BOX, "--step", "5min")
@@ -121,6 +123,7 @@ def test_a_release_of_merged_states_through_every_command(farm, tmp_path, run, o
     noisy = [float(row["z_0"]) for row in rows if row["user"] == "g"]
     assert max(noisy) < 14_000
     statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    jsonschema.validate(statement, statement_schema())
     assert statement["space"]["merged"]["count"] == 1 and statement["policy"]["kind"] == "radius"
     model = load_model(farm / "model.npz")
     pair = json.loads((farm / "merged.json").read_text())["merges"]
