@@ -45,6 +45,7 @@ PACKAGES = (
     "dependent",
 )
 MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/levels", "_kernels/markov", "_kernels/policy")
+MODULES += ("states/merging",)
 MODULES += ("_kernels/cells", "_kernels/columns", "_kernels/points", "batch")
 MODULES += ("_kernels/hmm_records", "_kernels/lanes", "_kernels/runs", "_kernels/polygon", "_kernels/masses")
 MODULES += ("cli/horizon", "cli/release_horizon", "cli/fit_private", "states/gaps", "storage/covered")

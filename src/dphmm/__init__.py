@@ -6,7 +6,7 @@ the Markov model, the policy, the mechanism and everything published before.
 - states and answers: `StateSpace`, `Grid`, `H3`, `Trajectories`
 - what the adversary knows: `MarkovModel`, `Belief`
 - who hides among whom: `policy`, `DeltaSet`, `sensitivity_hull`, `l1_sensitivity`, `degree_of_protection`,
-  `exposed_states`, `protectable_graph`
+  `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
 - releases: `ReleaseSession`, `release_many`, `decode`, `accounting`
@@ -14,7 +14,7 @@ the Markov model, the policy, the mechanism and everything published before.
 - queries over records that depend on each other: `dependent`
 - pictures: `plot`
 - files: `load_trajectories`, `convert_frame`, `save_model`, `load_model`, `save_hidden_model`, `load_hidden_model`,
-  `save_policy`, `load_policy`, `open_ledger`
+  `save_policy`, `load_policy`, `load_policy_space`, `open_ledger`
 
 Names are loaded when first used, so importing dphmm is quick.
 """
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from dphmm.samplers.entropy import SystemBits as SystemBits
     from dphmm.sensitivity.hull import SensitivityHull as SensitivityHull
     from dphmm.sensitivity.hull import sensitivity_hull as sensitivity_hull
+    from dphmm.sensitivity.merging import merge_lonely as merge_lonely
     from dphmm.sensitivity.protection import degree_of_protection as degree_of_protection
     from dphmm.sensitivity.protection import exposed_states as exposed_states
     from dphmm.sensitivity.protection import protectable_graph as protectable_graph
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from dphmm.storage.models import load_model as load_model
     from dphmm.storage.models import save_model as save_model
     from dphmm.storage.policies import load_policy as load_policy
+    from dphmm.storage.policies import load_policy_space as load_policy_space
     from dphmm.storage.policies import save_policy as save_policy
     from dphmm.storage.trajectories import load_trajectories as load_trajectories
 
@@ -97,6 +99,7 @@ _HOMES = {
     "sensitivity_hull": "dphmm.sensitivity.hull",
     "degree_of_protection": "dphmm.sensitivity.protection",
     "exposed_states": "dphmm.sensitivity.protection",
+    "merge_lonely": "dphmm.sensitivity.merging",
     "protectable_graph": "dphmm.sensitivity.protection",
     "l1_sensitivity": "dphmm.sensitivity.spread",
     "Release": "dphmm.session.release",
@@ -113,6 +116,7 @@ _HOMES = {
     "save_hidden_model": "dphmm.storage.hidden_models",
     "save_model": "dphmm.storage.models",
     "load_policy": "dphmm.storage.policies",
+    "load_policy_space": "dphmm.storage.policies",
     "save_policy": "dphmm.storage.policies",
 }
 

@@ -19,6 +19,7 @@ from dphmm.markov import MarkovModel
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
 from dphmm.storage import arrays
+from dphmm.storage.arrays import read_arrays
 from dphmm.storage.models import load_model, save_model
 
 
@@ -155,8 +156,8 @@ def test_changed_contents_name_both_hashes(path):
 
 
 def test_newer_format_is_refused_whatever_else_it_holds(path):
-    rewritten(path, lambda c: (c.clear(), c.update({"format.npy": npy(2)})), rehash=False)
-    assert "model format 2; expected at most 1: upgrade dphmm" in refusal(path)
+    rewritten(path, lambda c: (c.clear(), c.update({"format.npy": npy(3)})), rehash=False)
+    assert "model format 3; expected at most 2: upgrade dphmm" in refusal(path)
 
 
 @pytest.mark.parametrize("number", [0, -1, 1.0, [1, 1], True])
@@ -310,3 +311,17 @@ def test_saving_is_all_or_nothing(model, path, tmp_path, monkeypatch):
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.npz"]
     with pytest.raises(InvalidInput, match="a folder that exists"):
         save_model(model, tmp_path / "none" / "model.npz")
+
+
+def test_merged_states_are_kept_in_a_format_of_their_own(tmp_path):
+    """A model without merges is byte for byte what it was; one with merges is refused by an older reader."""
+    space = Grid.from_bounds(10.0, 50.0, 10.056, 50.036, "1km").subset([0, 1, 4])
+    plain, merged = (MarkovModel(np.full(3, 1 / 3), np.eye(3), space=s) for s in (space, space.merged({2: 0})))
+    save_model(plain, tmp_path / "plain.npz")
+    save_model(merged, tmp_path / "merged.npz")
+    back = load_model(tmp_path / "merged.npz")
+    assert back.space.digest == merged.space.digest != load_model(tmp_path / "plain.npz").space.digest
+    assert back.space.merges.tolist() == [[2, 0]] and back.digest == plain.digest
+    assert int(read_arrays(tmp_path / "plain.npz", 1, "save_model")["format"]) == 1
+    with pytest.raises(InvalidInput, match="model format 2; expected at most 1: upgrade dphmm"):
+        read_arrays(tmp_path / "merged.npz", 1, "save_model")

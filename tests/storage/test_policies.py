@@ -11,8 +11,9 @@ from dphmm import policy
 from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
 from dphmm.policy._kinds import KINDS
+from dphmm.sensitivity import merge_lonely
 from dphmm.states.space import StateSpace
-from dphmm.storage.policies import load_policy, save_policy
+from dphmm.storage.policies import load_policy, load_policy_space, save_policy
 
 ANSWERS = np.array([(1, 0), (2, 1), (3, 0), (0, 1), (4, 2), (1, 2)])
 SPACE = StateSpace(ANSWERS)
@@ -126,7 +127,7 @@ def test_what_could_not_be_loaded_is_not_saved(path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "format 2.*upgrade"),
+        ({"format": 3}, "format 3.*upgrade"),
         ({"format": 0}, "format 0"),
         ({"format": True}, "format"),
         ({"format": "1"}, "format"),
@@ -141,6 +142,14 @@ def test_what_could_not_be_loaded_is_not_saved(path):
         ({"space": 5}, "hash or null"),
         ({"model": []}, "hash or null"),
         ({"more": 1}, "more"),
+        ({"merges": [[0, 1]]}, "merges"),
+        ({"format": 2}, "merges"),
+        ({"format": 2, "merges": []}, "pairs of a merged state"),
+        ({"format": 2, "merges": [[0, 1, 2]]}, "pairs of a merged state"),
+        ({"format": 2, "merges": [["0", 1]]}, "pairs of a merged state"),
+        ({"format": 2, "merges": [[True, 0]]}, "pairs of a merged state"),
+        ({"format": 2, "merges": {"0": 1}}, "pairs of a merged state"),
+        ({"format": 2, "merges": [[0, 1]]}, "load_policy_space"),
     ],
 )
 def test_damaged_files_are_refused(path, change, message):
@@ -198,3 +207,30 @@ def test_a_failed_write_leaves_the_old_file(path, monkeypatch):
         save_policy(EXAMPLES["edges"], path)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == ["policy.json"]
+
+
+LONELY = StateSpace(np.array([[0, 0], [1, 0], [0, 1], [9, 9]]))
+
+
+@pytest.mark.parametrize("kind", ["radius", "edges"])
+def test_a_policy_with_merged_states_brings_its_space(path, kind):
+    graph = policy.radius(LONELY, 1) if kind == "radius" else policy.from_edges([(0, 1), (0, 2)], 4)
+    merged = merge_lonely(graph, LONELY)
+    save_policy(merged.policy, path, merged.space)
+    assert json.loads(path.read_text())["format"] == 2 and json.loads(path.read_text())["merges"] == [[3, 1]]
+    model = MarkovModel(np.full(4, 0.25), np.eye(4), space=LONELY)
+    space = load_policy_space(path, model.space)
+    assert space.digest == merged.space.digest == load_policy_space(path, space).digest
+    assert load_policy(path, space, model).digest == merged.policy.digest
+    # Without the merges an edge of a merged state would be as long as the way to its partner.
+    for wrong in ((path,), (path, LONELY), (path, None, model)):
+        with pytest.raises(InvalidInput, match="load_policy_space"):
+            load_policy(*wrong)
+    with pytest.raises(InvalidInput, match="hash"):
+        load_policy_space(path, StateSpace(np.array([[0, 0], [1, 0], [0, 1], [9, 8]])))
+
+
+def test_a_policy_without_merges_is_written_as_before(path):
+    save_policy(policy.radius(LONELY, 1), path, LONELY)
+    assert path.read_text().startswith('{"format": 1, "kind": "radius", "model": null, "parameters":')
+    assert load_policy_space(path, LONELY) is LONELY

@@ -105,8 +105,9 @@ class ReleasedFile:
         """What an estimate can be at all: a mean of answers, and the name of a state, under a plan with a hash."""
         odd = {name for name in set(self.estimate_name) if space.index_of(name) < 0}
         findings.require(not odd, "a likeliest state that the model does not have")
-        low, high = space.answers.min(axis=0), space.answers.max(axis=0)
-        slack = _RELATIVE * (np.abs(space.answers).max() + 1)
+        answers = space.own_answers
+        low, high = answers.min(axis=0), answers.max(axis=0)
+        slack = _RELATIVE * (np.abs(answers).max() + 1)
         among = ((self.estimate >= low - slack) & (self.estimate <= high + slack)).all(axis=1)
         for row in np.flatnonzero(~among).tolist():
             findings.add("an estimate beyond all states", self.where(row))

@@ -184,7 +184,7 @@ class RowsAudit:
         cost = cost if exact else math.nextafter(cost, math.inf)
         self.findings.require(told == (float(plan.promised), cost), "epsilon or cost other than the plan's", where)
         guess = np.array(found.guess.answer)
-        scale = np.abs(self.planner.space.answers).max() + 1
+        scale = np.abs(self.planner.space.own_answers).max() + 1
         near = np.abs(file.estimate[row] - guess).max() <= _RELATIVE * scale
         self.findings.require(bool(near), "an estimate that does not follow from the answers", where)
         name = self.planner.space.names[found.guess.state]

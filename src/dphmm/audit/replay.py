@@ -94,7 +94,7 @@ class Replay:
             if not self.findings.require(bool((possible & support).any()), _IMPOSSIBLE, where):
                 return None
             posterior = position.posterior(plan, answer.z)
-            found.append(Followed(plan, estimate(posterior, self.planner.space.answers)))
+            found.append(Followed(plan, estimate(posterior, self.planner.space.own_answers)))
             position = position.following(self.model, posterior)
             support = self._moved(support & possible if self._narrows else support, answer.t, answer.t + 1)
         return found

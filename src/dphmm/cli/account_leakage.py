@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dphmm.accounting.ledger import Entry, Ledger, SessionHeader
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
+    from dphmm.states.space import StateSpace
     from dphmm.types import FloatArray, IntArray
 
 #: Steps are listed up to here; the document has all.
@@ -34,10 +35,10 @@ def leakage_documents(ledger: str, subjects: Sequence[str], model: str, policy: 
     from dphmm.cli.options import loaded_model, loaded_policy
     from dphmm.storage.ledger import open_ledger
 
-    chain, _ = loaded_model(model)
-    edges = None if policy is None else loaded_policy(policy, chain)
+    chain, space = loaded_model(model)
+    edges, space = (None, space) if policy is None else loaded_policy(policy, chain)
     with open_ledger(ledger, read_only=True) as opened:
-        lookup = Lookup(opened, chain, edges)
+        lookup = Lookup(opened, chain, edges, space)
         return [lookup.document(subject) for subject in subjects]
 
 
@@ -61,8 +62,8 @@ class Together:
 class Lookup:
     """Leakage of subjects of one ledger; equal histories are looked at once."""
 
-    def __init__(self, ledger: Ledger, model: MarkovModel, policy: PolicyGraph | None) -> None:
-        self._ledger, self._model, self._policy = ledger, model, policy
+    def __init__(self, ledger: Ledger, model: MarkovModel, policy: PolicyGraph | None, space: StateSpace) -> None:
+        self._ledger, self._model, self._policy, self._space = ledger, model, policy, space
         self._temporal: dict[tuple[str, bytes], dict[str, Any]] = {}
         self._policies: dict[tuple[Any, ...], dict[str, Any]] = {}
 
@@ -142,10 +143,9 @@ class Lookup:
         from dphmm.session.options import Options
         from dphmm.session.planner import Planner
 
-        space = self._model.space
-        assert space is not None and self._policy is not None
-        options = Options.read(header.options, space.dimension)
-        planner = Planner(self._policy, space, options)
+        assert self._policy is not None
+        options = Options.read(header.options, self._space.dimension)
+        planner = Planner(self._policy, self._space, options)
         released = [entry for entry in entries if entry.z is not None]
         answers = [Answer(e.t, np.array(e.z, dtype=np.int64), str(e.plan_hash)) for e in released]
         replay = Replay(self._model, planner, self._ledger, Findings(), most=0)

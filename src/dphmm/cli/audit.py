@@ -93,7 +93,7 @@ def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
         if given[name] is not None and given["released"] is None:
             raise InvalidInput(f"--{name}", given[name], "--released with it")
     model, space = loaded_model(given["model"])
-    policy = loaded_policy(given["policy"], model)
+    policy, space = loaded_policy(given["policy"], model)
     choices = {name: given[name] for name in _CHOICES if given[name] is not None}
     public = (model, policy, space, given["epsilon"])
     verified = verify_steps(*public, given["steps"], **choices)

@@ -36,7 +36,8 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
     """Fit a Markov model by counting moves, and write it with its states.
 
     Exactly one of --grid (with --bbox), --h3 and --state-column says what the states are. Cells that nobody
-    visits are left out. Rows outside the box are left out and counted: this concerns fitting only.
+    visits are left out, unless --all-cells keeps them. Rows outside the box are left out and counted: this
+    concerns fitting only.
 
     With --states K --symbols COL: a hidden Markov model of K states and the symbols of a column, by Baum-Welch.
 
@@ -71,6 +72,7 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
 def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     from dphmm.cli.fit_spaces import check_states, space_of
     from dphmm.cli.fit_times import check_times, speed_limit, times, warn_of_order
+    from dphmm.cli.lonely import fit_lines
     from dphmm.cli.portrait import by_name
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.storage.inputs import steady
@@ -92,9 +94,10 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         save_model(model, given["output"])
         save_people(given["output"], rows.users)
     set_aside = by_reason(loaded.rejected)
+    lonely, lonely_facts = fit_lines(model)
     if given["as_json"]:
-        print_json(_document(summary, set_aside, given["output"]))
-    console.say([("", line) for line in summary.lines()])
+        print_json({**_document(summary, set_aside, given["output"]), **lonely_facts})
+    console.say([("", line) for line in (*summary.lines(), *lonely)])
     console.say([("", by_name(note, model.space)) for note in model.notes if "without privacy" not in note])
     if given["state_column"] is not None and given["answers"] in (None, "ordinal"):
         console.say([("", order_words(model))])
@@ -144,6 +147,8 @@ def _counting(given: dict[str, Any]) -> dict[str, Any]:
         "smoothing": finite_number("0" if given["smoothing"] is None else given["smoothing"], "--smoothing"),
         "initial": given["initial"] or "occupancy",
         "min_count": 1 if given["min_count"] is None else given["min_count"],
+        "all_cells": bool(given["all_cells"]),
+        "merge_rare": given["merge_rare"],
     }
 
 
@@ -154,7 +159,7 @@ def _document(summary: FitSummary, set_aside: dict[str, int], path: str) -> dict
     return {
         "rows": summary.rows,
         "users": summary.users,
-        "states": summary.n_visited,
+        "states": report.n_states,
         "states_not_visited": summary.n_cells - summary.n_visited,
         "sequences": report.n_sequences,
         "transitions": report.n_transitions,

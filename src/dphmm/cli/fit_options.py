@@ -47,6 +47,18 @@ _CHAIN = (
         help=f"Leave out places that this speed cannot reach; none for no limit  [default: {DEFAULT_SPEED} for places]",
     ),
     click.option("--min-count", type=int, metavar="N", help="Drop moves seen fewer times.  [default: 1]"),
+    click.option(
+        "--all-cells",
+        is_flag=True,
+        default=None,
+        help="Keep every cell of --bbox, visited or not; as with --epsilon.",
+    ),
+    click.option(
+        "--merge-rare",
+        type=int,
+        metavar="N",
+        help="Answer cells with fewer than N visits as the nearest cell with as many.",
+    ),
 )
 _TIMES = (
     click.option(
@@ -116,7 +128,7 @@ _ONLY_PRIVATE = ("max_length", "max_sequences", "neighbours", "moves", "delta", 
 _ONLY_HIDDEN = ("symbols", "symbols_file", "starts", "iterations", "delta", "method", "noise", "order")
 _ONLY_CHAIN = (
     "grid", "bbox", "h3", "state_column", "answers", "states_file", "smoothing", "initial", "max_speed", "min_count",
-    "moves",
+    "moves", "all_cells", "merge_rare",
 )  # fmt: skip
 
 
@@ -146,6 +158,11 @@ def _check_private(given: Mapping[str, Any]) -> None:
     if given["min_count"] is not None:
         expected = "none with --epsilon: whether a move is rare is seen in the counts of all people"
         raise InvalidInput("--min-count", given["min_count"], expected)
+    if given["all_cells"]:
+        raise InvalidInput("--all-cells", "with --epsilon", "none: a fit with --epsilon keeps all cells already")
+    if given["merge_rare"] is not None:
+        expected = "none with --epsilon, which keeps all cells: visits are counted over all people, without noise"
+        raise InvalidInput("--merge-rare", given["merge_rare"], expected)
 
 
 def option_of(name: str) -> str:
@@ -159,5 +176,5 @@ FIELDS = {
     "max_sequences": "--max-sequences", "method": "--method", "n_features": "--symbols-file", "n_iter": "--iterations",
     "n_starts": "--starts", "n_states": "--states", "neighbours": "--neighbours", "noise": "--noise",
     "order": "--order", "random_state": "--seed", "sequences": "TRAJ", "step": "--step", "trajectories": "TRAJ",
-    "X": "TRAJ",
+    "X": "TRAJ", "merge_rare": "--merge-rare",
 }  # fmt: skip

@@ -36,7 +36,9 @@ def check_states(given: Mapping[str, Any]) -> None:
             "nothing",
             "W,S,E,N with --grid: taking it from the data would publish the data's extent",
         )
-    boxed = given["grid"] is not None or (given["h3"] is not None and given["epsilon"] is not None)
+    if given["state_column"] is not None and given["all_cells"]:
+        raise InvalidInput("--all-cells", "with --state-column", "--grid, or --h3 with --bbox: names are no cells")
+    boxed = given["grid"] is not None or (given["h3"] is not None and (given["epsilon"] or given["all_cells"]))
     if not boxed and given["bbox"] is not None:
         raise InvalidInput("--bbox", given["bbox"], "--grid with it")
     for name in ("answers", "states_file"):
@@ -56,6 +58,8 @@ def space_of(given: Mapping[str, Any], trajectories: Trajectories) -> StateSpace
         grid = _grid(given)
         check_inside(grid, trajectories, given["bbox"])
         return grid
+    if given["h3"] is not None and given["all_cells"]:
+        return _cells_of_box(given)
     if given["h3"] is not None:
         if trajectories.lat is None or trajectories.lon is None:
             raise InvalidInput("--h3", "rows without places", "columns lat and lon")
@@ -69,7 +73,6 @@ def space_of(given: Mapping[str, Any], trajectories: Trajectories) -> StateSpace
 
 def public_space(given: Mapping[str, Any], private: PathLike) -> StateSpace:
     """The states of a fit with privacy: all of them, and none from the data, the file ``private``."""
-    from dphmm.cli.box import parse_box
     from dphmm.storage.public_files import refuse_private
 
     for name in ("states_file", "answers"):
@@ -79,10 +82,7 @@ def public_space(given: Mapping[str, Any], private: PathLike) -> StateSpace:
     if given["grid"] is not None:
         return _grid(given)
     if given["h3"] is not None:
-        if given["bbox"] is None:
-            expected = "W,S,E,N with --h3 and --epsilon: the cells that were visited are not public, those of a box are"
-            raise InvalidInput("--bbox", "nothing", expected)
-        return cells_over(parse_box(given["bbox"]), given["h3"])
+        return _cells_of_box(given)
     listed = _listed(given)
     if listed is None:
         expected = (
@@ -90,6 +90,18 @@ def public_space(given: Mapping[str, Any], private: PathLike) -> StateSpace:
         )
         raise InvalidInput("--states-file", "nothing", expected)
     return listed
+
+
+def _cells_of_box(given: Mapping[str, Any]) -> H3:
+    from dphmm.cli.box import parse_box
+
+    if given["bbox"] is None:
+        expected = (
+            "W,S,E,N with --h3 and --epsilon or --all-cells: the cells that were visited are not public, "
+            "those of a box are"
+        )
+        raise InvalidInput("--bbox", "nothing", expected)
+    return cells_over(parse_box(given["bbox"]), given["h3"])
 
 
 def cells_over(box: Box, resolution: int) -> H3:

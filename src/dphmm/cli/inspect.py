@@ -37,7 +37,7 @@ def inspect(
     document: dict[str, Any] = {"space": space_facts(space), "model": model_facts(chain, model)}
     if policy is not None:
         given = {name: value for name, value in choices.items() if value is not None}
-        graph = loaded_policy(policy, chain)
+        graph, space = loaded_policy(policy, chain)
         document |= protection_facts(chain, graph, space, epsilon, given)
         if steps is not None:
             document["over_time"] = horizon_facts(chain, graph, space, epsilon, steps, given)

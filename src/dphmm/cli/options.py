@@ -98,12 +98,17 @@ def loaded_model(path: str) -> tuple[MarkovModel, StateSpace]:
     return model, model.space
 
 
-def loaded_policy(path: str, model: MarkovModel) -> PolicyGraph:
-    """A policy file for a model; InvalidInput for one that was made for another."""
-    from dphmm.storage.policies import load_policy
+def loaded_policy(path: str, model: MarkovModel) -> tuple[PolicyGraph, StateSpace]:
+    """A policy file for a model and the space that it is about, in which lonely states may be merged.
 
+    InvalidInput for a policy that was made for another model.
+    """
+    from dphmm.storage.policies import load_policy, load_policy_space
+
+    assert model.space is not None
     try:
-        return load_policy(path, model=model)
+        space = load_policy_space(path, model.space)
+        return load_policy(path, space, model), space
     except InvalidInput as error:
         if error.field not in ("space", "model"):
             raise

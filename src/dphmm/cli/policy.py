@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, print_json
-from dphmm.cli.options import CONTEXT, F, force, loaded_model, loaded_policy, messages, new_output, output
+from dphmm.cli.lonely import considered, merging, unmerged_policy
+from dphmm.cli.options import CONTEXT, F, force, loaded_model, messages, new_output, output
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def policy() -> None:
 
 def _common(command: F) -> F:
     model = click.argument("model", metavar="MODEL")
-    return model(output("policy.json")(force(messages(command))))
+    return model(output("policy.json")(merging(force(messages(command)))))
 
 
 @policy.command("complete", context_settings=CONTEXT)
@@ -111,6 +112,7 @@ def edges(model: str, graph: str, **given: Any) -> None:
 @click.argument("model", metavar="MODEL")
 @click.argument("policies", metavar="POLICY POLICY...", nargs=-1, required=True)
 @output("policy.json")
+@merging
 @force
 @messages
 def union(model: str, policies: tuple[str, ...], **given: Any) -> None:
@@ -120,7 +122,7 @@ def union(model: str, policies: tuple[str, ...], **given: Any) -> None:
     if len(policies) < 2:
         raise InvalidInput("POLICY", "one policy", "two or more to unite")
     states, _ = loaded_model(model)
-    parts = [loaded_policy(path, states) for path in policies]
+    parts = [unmerged_policy(path, states) for path in policies]
     _save(build(*parts), states, given, [model, *policies])
 
 
@@ -162,19 +164,18 @@ def _save(graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inp
 
     path = given["output"]
     new_output(path, inputs, given["force"])
-    save_policy(graph, path, states.space, states)
+    lonely = considered(graph, states, given)
+    graph, notes = lonely.policy, [*graph.notes, *lonely.notes]
+    save_policy(graph, path, lonely.space, states)
     alone = int((~graph.has_neighbor(None)).sum())
     covered = None if states.space is None else covered_facts(graph, states.space)
     if given["as_json"]:
-        document = {"kind": graph.kind, "states": graph.n_states, "states_without_neighbour": alone}
+        document = {"kind": graph.kind, "states": graph.n_states, "states_without_neighbour": alone, **lonely.facts}
         document["covered_distance"] = covered
-        print_json({**document, "notes": list(graph.notes), "output": path})
+        print_json({**document, "notes": notes, "output": path})
     console = Console(given["quiet"])
     summary = f"{graph.kind} policy on {graph.n_states} states, {alone} of them without a neighbour"
     reach = [f"hides {words} from each other" for _, words in covered_rows(covered)]
-    console.say([("", line) for line in (summary, *reach, *graph.notes, f"written to {path}")])
-    if alone:
-        console.warn(
-            f"{alone} of {graph.n_states} states have no neighbour: a release joins each of them that nothing "
-            "else hides to a nearest partner, which widens the hull, and so the noise, for everyone"
-        )
+    console.say([("", line) for line in (summary, *reach, *notes, f"written to {path}")])
+    for warning in lonely.warnings:
+        console.warn(warning)

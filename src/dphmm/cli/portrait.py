@@ -59,9 +59,9 @@ def state_list(model: MarkovModel, space: StateSpace) -> list[dict[str, Any]]:
     absorbing = set(absorbing_states(model.transition).tolist())
     states: list[dict[str, Any]] = [
         {"number": number, "name": name, "answer": answer, "absorbing": number in absorbing}
-        for number, (name, answer) in enumerate(zip(space.names, space.answers.tolist(), strict=True))
+        for number, (name, answer) in enumerate(zip(space.names, space.own_answers.tolist(), strict=True))
     ]
-    places = space.to_latlon(space.answers)
+    places = space.to_latlon(space.own_answers)
     if places is not None:
         for state, lat, lon in zip(states, *(degrees.tolist() for degrees in places), strict=True):
             state |= {"lat": round(lat, 7), "lon": round(lon, 7)}

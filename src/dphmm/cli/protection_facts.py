@@ -27,6 +27,7 @@ def protection_facts(
     model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: str, choices: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Sections "policy", "first_step", where the step can be released "release" and "promise", and "warnings"."""
+    from dphmm.cli.lonely import lonely_sections
     from dphmm.cli.public_warnings import plan_warnings, trapped_belief
     from dphmm.cli.wording import reworded
     from dphmm.policy.constraint import Constraint
@@ -41,6 +42,7 @@ def protection_facts(
     within = Constraint.surrogated(position.prior.support, plan_set, space)
     document = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
     warnings = _warnings(document["first_step"], options)
+    plan: Plan | None = None
     try:
         plan = Planner(policy, space, options).plan(position.prior.support, plan_set)
     except Refused as refusal:
@@ -49,10 +51,13 @@ def protection_facts(
         warnings.append(f"refused: {reworded(str(refusal))}")
     else:
         document |= {
-            "release": _release(plan, space, options),
+            "release": _release(plan, space, options, model),
             "promise": _promise(plan, options, document["policy"]["covered_distance"]),
         }
         warnings += [*plan_warnings(plan, options), *trapped_belief(model, options)]
+    lonely, costs = lonely_sections(model, policy, space, options, plan)
+    document |= lonely
+    warnings += costs
     return document | {"warnings": warnings}
 
 
@@ -88,7 +93,8 @@ def _warnings(step: Mapping[str, Any], options: Options) -> list[str]:
     return said
 
 
-def _release(plan: Plan, space: StateSpace, options: Options) -> dict[str, Any]:
+def _release(plan: Plan, space: StateSpace, options: Options, model: MarkovModel) -> dict[str, Any]:
+    from dphmm.evaluation.lonely import shown_error
     from dphmm.mechanisms import OptimalTable
     from dphmm.session.degrees import plan_degrees
 
@@ -103,9 +109,10 @@ def _release(plan: Plan, space: StateSpace, options: Options) -> dict[str, Any]:
         "most": int(degrees.max()),
     }
     facts["auto" if options.mechanism == "auto" else "mechanism"] = plan.mechanism
-    facts["expected_error"] = math.sqrt(plan.expected_error)
+    facts["expected_error"] = shown_error(plan, space, model)
     if len(hulls) == 1 and not plan.constant:
-        facts["expected_errors"] = _errors(plan.hulls[0], options)
+        bias = facts["expected_error"] ** 2 - plan.expected_error
+        facts["expected_errors"] = _errors(plan.hulls[0], options, max(0.0, bias))
         if options.mechanism == OptimalTable.name:
             facts["expected_errors"][OptimalTable.name] = facts["expected_error"]
     facts |= {"epsilon": str(plan.epsilon), "cost": None if plan.cost == math.inf else float(plan.cost)}
@@ -124,9 +131,10 @@ def _hull(hull: SensitivityHull) -> dict[str, Any]:
     }
 
 
-def _errors(hull: SensitivityHull, options: Options) -> dict[str, Any]:
+def _errors(hull: SensitivityHull, options: Options, bias: float) -> dict[str, Any]:
     """Root mean square error of every mechanism on this hull, answer units; null where it cannot be used.
 
+    ``bias`` is the mean square distance of merged states to their partners, which comes to each.
     The optimal additive one only where it was asked for: its program takes seconds.
     """
     from dphmm.mechanisms import MECHANISMS, Constant, OptimalAdditive, mechanism
@@ -136,7 +144,7 @@ def _errors(hull: SensitivityHull, options: Options) -> dict[str, Any]:
         if kind is Constant or (kind is OptimalAdditive and options.mechanism != name):
             continue
         try:
-            error = math.sqrt(mechanism(name, hull, options.epsilon).expected_error)
+            error = math.sqrt(mechanism(name, hull, options.epsilon).expected_error + bias)
         except (InvalidInput, DphmmError):
             error = None
         errors[name if kind.exact else f"{name} (not for release)"] = error

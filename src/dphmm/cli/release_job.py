@@ -49,7 +49,7 @@ class Job:
 
         check_asked(given)
         model, space = loaded_model(given["model"])
-        policy = loaded_policy(given["policy"], model)
+        policy, space = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
         job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices, given["steps"])
         options = job.batch(None).options

@@ -48,7 +48,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         "would_release": sum(len(visit.rows) for visit in visits),
         "subjects": len(visits),
         "answer_unit": job.space.unit,
-        "plans": [plan_document(step, plan) for step, plan in enumerate(plans, start=1)],
+        "plans": [plan_document(step, plan, job) for step, plan in enumerate(plans, start=1)],
         "covered_distance": covered_document(covered_facts(job.policy, job.space), batch.options.epsilon),
         "largest_epsilon_sum": str(longest * batch.options.epsilon),
         "learning": learning_of(job.model),
@@ -96,8 +96,10 @@ def first_plans(batch: Batch) -> list[Plan]:
     return plans
 
 
-def plan_document(step: int, plan: Plan) -> dict[str, Any]:
+def plan_document(step: int, plan: Plan, job: Job) -> dict[str, Any]:
     """A plan for machines."""
+    from dphmm.evaluation.lonely import shown_error
+
     unbounded = plan.cost == math.inf
     return {
         "step": step,
@@ -105,7 +107,7 @@ def plan_document(step: int, plan: Plan) -> dict[str, Any]:
         "plan_states": int(plan.constraint.plan.sum()),
         "possible_states": int(plan.constraint.support.sum()),
         "mechanism": plan.mechanism,
-        "expected_error": math.sqrt(plan.expected_error),
+        "expected_error": shown_error(plan, job.space, job.model),
         "epsilon": str(plan.epsilon),
         "cost": None if unbounded else str(plan.cost),
         "joined": len(plan.joins),

@@ -128,6 +128,7 @@ def _made(
     statement = checked_statement(load_statement(path), name)
     if statement["model"]["sha256"] != model.digest:
         raise InvalidInput("--model", f"another model than {name} names", "the model of the release")
+    space = _as_merged(given, statement, model, space)
     if statement["space"]["sha256"] != space.digest:
         raise InvalidInput("--model", f"another space than {name} names", "the model of the release")
     policy = _policy(given, statement, model, space)
@@ -143,6 +144,17 @@ def _made(
     return Made(model, space, statement, policy, _options(path, sha256, file, (model, policy, space), console)), notes
 
 
+def _as_merged(
+    given: Mapping[str, Any], statement: Mapping[str, Any], model: MarkovModel, space: StateSpace
+) -> StateSpace:
+    """The space of the model with the states merged that the policy lists, or the statement without a policy."""
+    if given["policy"] is not None:
+        return loaded_policy(given["policy"], model)[1]
+    merged = statement["space"].get("merged")
+    pairs = merged.get("pairs") if isinstance(merged, dict) else None
+    return space if pairs is None else space.merged(pairs)
+
+
 def _policy(
     given: Mapping[str, Any], statement: Mapping[str, Any], model: MarkovModel, space: StateSpace
 ) -> PolicyGraph | None:
@@ -150,7 +162,7 @@ def _policy(
     from dphmm.policy._kinds import from_description
 
     if given["policy"] is not None:
-        return loaded_policy(given["policy"], model)
+        return loaded_policy(given["policy"], model)[0]
     described = statement["policy"]
     if described["parameters"] is None:
         return None

@@ -54,7 +54,7 @@ def smooth(**given: Any) -> int:
     _check_output(given)
     new_output(given["output"], inputs, given["force"])
     model, space = loaded_model(given["model"])
-    policy = loaded_policy(given["policy"], model)
+    policy, space = loaded_policy(given["policy"], model)
     with steady(path) as sha256:
         rows = _rows(path, space)
     options, source = release_options(path, sha256, rows, (model, policy, space), given, console)

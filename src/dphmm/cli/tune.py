@@ -53,7 +53,7 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     chain, space = loaded_model(model)
     targets = _targets(given["target_error"], given["target_dop"], space)
     _check_outputs(model, given, targets)
-    policies = _policies(chain, space, given)
+    policies, spaces = _policies(chain, space, given)
     console = Console(quiet=quiet or as_json)
     mechanisms = _MECHANISMS if given["mechanism"] == "auto" else (given["mechanism"],)
     options = {name: given[name] for name in ("constraint", "scope", "flat", "start") if given[name] is not None}
@@ -63,11 +63,14 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
         raise named(wrong, {name: f"--{name}" for name in ("runs", "steps", "seed")}) from None
     with console.progress("settings") as progress:
         epsilons = _different(given["epsilon"]) or _EPSILONS
-        table = sweep(chain, space, policies, epsilons, mechanisms, trial=trial, progress=progress, **options)
+        table = sweep(
+            chain, space, policies, epsilons, mechanisms, trial=trial, progress=progress, spaces=spaces, **options
+        )
     best = None if targets is None else targets.best(table)
     _write(table, given)
     if best is not None and given["output"] is not None:
-        _save_policy(policies[str(table["policy"][best])], given["output"], space, chain)
+        name = str(table["policy"][best])
+        _save_policy(policies[name], given["output"], spaces.get(name, space), chain)
     if as_json:
         print_json(document(table, targets, best, space, given))
     else:
@@ -104,20 +107,23 @@ def _different(epsilons: Sequence[str]) -> tuple[str, ...]:
     return tuple({exact_number(text, "--epsilon"): text for text in epsilons}.values())
 
 
-def _policies(model: MarkovModel, space: StateSpace, given: Mapping[str, Any]) -> dict[str, PolicyGraph]:
+def _policies(
+    model: MarkovModel, space: StateSpace, given: Mapping[str, Any]
+) -> tuple[dict[str, PolicyGraph], dict[str, StateSpace]]:
+    """The policies to try, and the spaces of those that come from files: their lonely states may be merged."""
     from dphmm.evaluation.candidates import candidate_policies
 
     radii = tuple(_length(text, "--radius", space) for text in given["radius"]) or None
     if radii is not None and min(radii) <= 0:
         raise InvalidInput("--radius", given["radius"][radii.index(min(radii))], "a length greater than 0")
     unit = " m" if space.on_map else ""
-    found = candidate_policies(model, space, radii, unit)
+    found, spaces = candidate_policies(model, space, radii, unit), {}
     for path in given["policy"]:
         name = Path(path).name
         if name in found:
             raise InvalidInput("--policy", f"another policy of the name {name!r}", "files of different names")
-        found[name] = loaded_policy(path, model)
-    return found
+        found[name], spaces[name] = loaded_policy(path, model)
+    return found, spaces
 
 
 def _check_outputs(model: str, given: Mapping[str, Any], targets: Targets | None) -> None:

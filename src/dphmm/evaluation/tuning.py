@@ -7,7 +7,7 @@ discloses nothing. The errors are those of people who move as the model says; of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -73,11 +73,13 @@ def sweep(
     *,
     trial: Trial | None = None,
     progress: Callable[[int, int], None] | None = None,
+    spaces: Mapping[str, StateSpace] | None = None,
     **options: Any,
 ) -> pd.DataFrame:
     """One row for each policy, mechanism and epsilon, with the columns of `COLUMNS`.
 
     policies : by the name they have in the table.
+    spaces : by that name, for policies that are about ``space`` with states merged.
     options : constraint, scope, flat, start ..., as for a `dphmm.ReleaseSession`.
 
     ``release_error``, ``estimate_error``: root mean square errors of z and of the Bayes estimate, answer units;
@@ -96,11 +98,12 @@ def sweep(
     settings = [(name, kind, epsilon) for name in policies for kind in mechanisms for epsilon in epsilons]
     rows = []
     for done, (name, kind, epsilon) in enumerate(settings):
-        check_same_states(model, policies[name], space)
+        within = (spaces or {}).get(name, space)
+        check_same_states(model, policies[name], within)
         chosen = Options.checked(
             epsilon, dimension=space.dimension, mechanism=kind, **{"start": model.start, **options}
         )
-        facts = _tried(model, Planner(policies[name], space, chosen), paths, tried.seed)
+        facts = _tried(model, Planner(policies[name], within, chosen), paths, tried.seed)
         rows.append({"policy": name, "mechanism": kind, "epsilon": float(chosen.epsilon), **facts})
         if progress is not None:
             progress(done + 1, len(settings))
@@ -108,7 +111,7 @@ def sweep(
 
 
 def _tried(model: MarkovModel, planner: Planner, paths: IntArray, seed: int) -> dict[str, Any]:
-    seen = _Seen(planner.space.answers)
+    seen = _Seen(planner.space.answers, planner.space.own_answers)
     try:
         for number, path in enumerate(paths):
             session = ReleaseSession.planned(model, planner, bits=ReplayBits(seed * 1_000_003 + number))
@@ -128,6 +131,7 @@ class _Seen:
     """What the releases of one setting showed. Squared errors are summed walk by walk."""
 
     answers: FloatArray
+    own: FloatArray
     raw: list[float] = field(default_factory=list)
     estimated: list[float] = field(default_factory=list)
     expected_dop: list[float] = field(default_factory=list)
@@ -146,13 +150,13 @@ class _Seen:
         possible = plan.constraint.support
         self._steps += 1
         self.raw[-1] += (self._missed(plan, state) - self.raw[-1]) / self._steps
-        variance = float(posterior @ np.square(self.answers - estimate).sum(axis=1))
+        variance = float(posterior @ np.square(self.own - estimate).sum(axis=1))
         self.estimated[-1] += (variance - self.estimated[-1]) / self._steps
         self.expected_dop.append(float(prior[possible] @ degrees[possible]))
 
     def _missed(self, plan: Plan, state: int) -> float:
-        """The expected squared error of z: that of the noise, and of answering for a surrogate."""
-        shift = self.answers[plan.constraint.surrogate[state]] - self.answers[state]
+        """The expected squared error of z: that of the noise, and of answering for a surrogate or a partner."""
+        shift = self.answers[plan.constraint.surrogate[state]] - self.own[state]
         return float(plan.mechanisms[plan.body_of[state]].expected_error + shift @ shift)
 
     def facts(self) -> dict[str, Any]:

@@ -60,11 +60,11 @@ def lattice_neighbours(space: Any) -> Any:
     """Pairs of states whose lattice points differ by at most 1 on every axis, as a csr_array of ones."""
     from scipy.spatial import KDTree
 
-    if space is None or not space.is_lattice:
+    if space is None or not space.unmerged.is_lattice:
         came = "no space" if space is None else "answers that are not on a lattice"
         raise InvalidInput("smoothing_support", f"neighbours of {came}", "a grid, or a mask (n, n)")
     # Lattice points are integers, so any radius between 1 and 2 asks the same question without rounding.
-    pairs = KDTree(space.lattice).query_pairs(1.5, p=np.inf, output_type="ndarray")
+    pairs = KDTree(space.unmerged.lattice).query_pairs(1.5, p=np.inf, output_type="ndarray")
     itself = np.arange(space.n_states)
     rows = np.concatenate([pairs[:, 0], pairs[:, 1], itself])
     columns = np.concatenate([pairs[:, 1], pairs[:, 0], itself])

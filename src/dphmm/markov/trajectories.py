@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dphmm._checks import whole
 from dphmm.errors import InvalidInput
 from dphmm.markov.estimate import FitReport, fit
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.notes import many
 from dphmm.markov.sequences import keep_visited
 from dphmm.states.counts import Counts
+from dphmm.states.merging import nearest_among
 from dphmm.states.trajectory import MICROSECONDS, Trajectories
 from dphmm.types import IntArray
 
@@ -43,6 +45,7 @@ class FitSummary:
     dropped: Counts
     held: int
     report: FitReport
+    all_cells: bool = False
 
     @property
     def share_outside(self) -> float:
@@ -53,7 +56,7 @@ class FitSummary:
     def lines(self) -> tuple[str, ...]:
         """The summary in sentences; what did not happen is not mentioned."""
         said = [f"{many(self.rows, 'row')} of {many(self.users, 'user')}"]
-        said.append(_visited(self.n_visited, self.n_cells))
+        said.append(_visited(self.n_visited, self.n_cells, self.all_cells))
         for reason, rows in self.dropped.items():
             share = f", {100 * self.share_outside:.1f} % of those that count" if reason == "outside" else ""
             said.append(f"{many(rows, 'row')} left out: {reason}{share}")
@@ -75,6 +78,8 @@ def fit_trajectories(
     hold: int = 0,
     gap: float | None = None,
     source: Source | None = None,
+    all_cells: bool = False,
+    merge_rare: int | None = None,
 ) -> tuple[MarkovModel, FitSummary]:
     """Fit a Markov model to trajectories, without privacy; the model's space is the cells that were visited.
 
@@ -88,6 +93,10 @@ def fit_trajectories(
     gap : seconds; rows further apart are cut (needs times).
     smoothing, smoothing_support, initial, min_count : as in `fit`.
     source : recorded in the provenance, so that a release about these very people can say what that means.
+    all_cells : keep every cell, visited or not.
+    merge_rare : cells with fewer visits than this are answered as the nearest cell with as many, ties to the lowest
+        number (`StateSpace.merged`). Visits are those that "occupancy" counts: the steps of the sequences, before
+        ``min_count`` drops moves. The cells stay states of the model.
 
     Raises InvalidInput for a missing column, for rows that are in no state, and as `fit` does.
     """
@@ -97,6 +106,10 @@ def fit_trajectories(
     visited, numbered = keep_visited(sequences.sequences, space.n_states)
     if len(visited) < 2:
         raise InvalidInput("trajectories", "rows in 1 state", "at least 2 states: there is nothing to hide among")
+    n_visited = len(visited)
+    if all_cells:
+        visited, numbered = np.arange(space.n_states), sequences.sequences
+    own = space.subset(visited)
     model, report = fit(
         numbered,
         len(visited),
@@ -104,7 +117,7 @@ def fit_trajectories(
         initial,
         min_count,
         smoothing_support=smoothing_support,
-        space=space.subset(visited),
+        space=own if merge_rare is None else _without_rare(own, numbered, merge_rare),
         step=step,
         n_users=len(np.unique(kept.user)),
         source=None if source is None else source.name,
@@ -114,10 +127,11 @@ def fit_trajectories(
         rows=len(trajectories),
         users=trajectories.n_users,
         n_cells=space.n_states,
-        n_visited=len(visited),
+        n_visited=n_visited,
         dropped=dropped,
         held=sequences.counts["held"],
         report=report,
+        all_cells=all_cells,
     )
     return model, summary
 
@@ -171,7 +185,21 @@ def _states(trajectories: Trajectories, space: StateSpace) -> IntArray:
     return space.indices_of(trajectories.state)
 
 
-def _visited(n_visited: int, n_cells: int) -> str:
+def _without_rare(space: StateSpace, sequences: list[IntArray], fewest: int) -> StateSpace:
+    """The space with its rarely visited cells merged into the others."""
+    whole(fewest, "merge_rare", 1)
+    visits = np.bincount(np.concatenate(sequences), minlength=space.n_states)
+    kept, rare = np.flatnonzero(visits >= fewest), np.flatnonzero(visits < fewest)
+    if len(kept) < 2:
+        came = f"{fewest}, which {many(len(kept), 'state')} of {space.n_states} reach"
+        raise InvalidInput("merge_rare", came, "a number of visits that at least 2 states reach")
+    partners = nearest_among(space.lattice, space.frame, rare, kept)
+    return space.merged(np.stack([rare, partners], axis=1))
+
+
+def _visited(n_visited: int, n_cells: int, all_cells: bool) -> str:
     if n_visited == n_cells:
         return f"all {many(n_cells, 'state')} visited"
+    if all_cells:
+        return f"{n_visited} of {many(n_cells, 'state')} visited; the others are kept"
     return f"{n_visited} of {many(n_cells, 'state')} visited; the others are left out of the model"

@@ -69,7 +69,7 @@ def ground(space: StateSpace, ax: Axes) -> Axes:
     """The states as small grey dots, with one scale on maps."""
     from dphmm.states.maps import MapSpace
 
-    points = in_plane(space, space.answers)
+    points = in_plane(space, space.own_answers)
     ax.plot(points[:, 0], points[:, 1], ".", color="#c9d0da", markersize=3, zorder=0, rasterized=len(points) > 5000)
     if isinstance(space, MapSpace):
         ax.set_aspect("equal")

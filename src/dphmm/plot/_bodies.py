@@ -65,7 +65,7 @@ def policy(
     if len(edges) > MOST_EDGES:
         raise InvalidInput("policy", f"{len(edges)} edges", f"at most {MOST_EDGES} to look at; a smaller constraint")
     ax = ground(space, axes(ax))
-    points = in_plane(space, space.answers)
+    points = in_plane(space, space.own_answers)
     lines = [_bent(*points[pair]) for pair in edges] if space.dimension == 1 else list(points[edges])
     ax.add_collection(LineCollection(lines, colors=GREY, linewidths=0.7, zorder=1, label="policy edges"))
     planned = points[within.plan_states]

@@ -66,7 +66,7 @@ class Columns:
         values = np.asarray(answers)
         n = len(self.table)
         if values.shape == (n,) and values.dtype.kind in "iu" and (values < space.n_states).all():
-            found = space.answers[values].astype(np.float64)
+            found = space.own_answers[values].astype(np.float64)
             found[values < 0] = np.nan
             return np.asarray(found[self.rows])
         if values.shape != (n, space.dimension) or values.dtype.kind not in "iuf":

@@ -58,6 +58,8 @@ def covered_distance(policy: PolicyGraph, space: Any) -> float | None:
         raise InvalidInput("policy", f"one on {policy.n_states} states", f"one on the {space.n_states} of the space")
     if not isinstance(space, MapSpace):
         return None
+    # Cells stay where they are, also those that are answered as another one.
+    space = space.unmerged
     if isinstance(space, Grid):
         return math.inf if _joins_all(policy) else _of_grid(policy, space)
     if isinstance(space, H3) and space.polygons is not None:
@@ -74,9 +76,9 @@ def least_radius(space: Any, covers: float) -> Fraction:
     Raises InvalidInput where the states are no cells of a map, and for a distance that reaches round the earth.
     """
     if isinstance(space, Grid):
-        return _of_cells(space, covers)
+        return _of_cells(space.unmerged, covers)
     if isinstance(space, H3) and space.polygons is not None:
-        return _of_polygons(space, covers)
+        return _of_polygons(space.unmerged, covers)
     came = "H3 cells without the h3 package" if isinstance(space, H3) else "states that are no cells of a map"
     raise InvalidInput("covers", f"a distance for {came}", "cells of a map; r, in answer units, elsewhere")
 

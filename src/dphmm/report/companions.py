@@ -43,8 +43,9 @@ def smoothed_answers(path: PathLike, file: ReleasedFile, space: StateSpace) -> F
         raise InvalidInput("smoothed", came, "what dphmm smooth wrote from this release")
     order = np.array([where[key] for key in wanted], dtype=np.int64)
     found = np.stack([_column(table, name)[order] for name in values], axis=1)
-    low, high = space.answers.min(axis=0), space.answers.max(axis=0)
-    slack = _RELATIVE * (np.abs(space.answers).max() + 1)
+    answers = space.own_answers
+    low, high = answers.min(axis=0), answers.max(axis=0)
+    slack = _RELATIVE * (np.abs(answers).max() + 1)
     if not ((found >= low - slack) & (found <= high + slack)).all():
         raise InvalidInput("smoothed", "an answer beyond all states", "what dphmm smooth wrote from this release")
     return found

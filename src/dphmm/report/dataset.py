@@ -48,8 +48,10 @@ def dataset(report: ReleaseReport) -> dict[str, Any]:
 
 
 def _space(space: StateSpace, drawn: bool) -> dict[str, Any]:
-    axes = space.lattice.T.tolist() if drawn else [[int(a.min()), int(a.max())] for a in space.lattice.T]
-    return {
+    own = space.unmerged.lattice
+    axes = own.T.tolist() if drawn else [[int(a.min()), int(a.max())] for a in own.T]
+    merged = {"answers": space.lattice.T.tolist()} if drawn and len(space.merges) else {}
+    return merged | {
         "kind": space.kind,
         "states": space.n_states,
         "metres": hasattr(space, "projection"),

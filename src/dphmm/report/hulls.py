@@ -19,7 +19,7 @@ def hull_figure(report: ReleaseReport) -> Drawing | None:
     centre = space.answers[state]
     side = spacing(space)
     reach = np.abs(hull.vertices).max() + 2.5 * side
-    near = np.flatnonzero(np.all(np.abs(space.answers - centre) <= reach, axis=1))
+    near = np.flatnonzero(np.all(np.abs(space.own_answers - centre) <= reach, axis=1))
     inside = near[hull.contains_lattice(space.lattice[near] - space.lattice[state])]
     neighbors = np.intersect1d(policy.neighbors(state), near)
     joined = f"shares a policy edge with {len(policy.neighbors(state))} cells"
@@ -42,4 +42,7 @@ def hull_figure(report: ReleaseReport) -> Drawing | None:
 
 def _central(space: StateSpace) -> int:
     middle = (space.answers.min(axis=0) + space.answers.max(axis=0)) / 2
-    return int(np.argmin(np.linalg.norm(space.answers - middle, axis=1)))
+    # The hull lies around the answer, so around a state that is at its own.
+    distance = np.linalg.norm(space.answers - middle, axis=1)
+    distance[space.merges[:, 0]] = np.inf
+    return int(np.argmin(distance))

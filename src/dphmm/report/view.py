@@ -49,7 +49,7 @@ def spacing(space: StateSpace) -> float:
         return space.cell
     from scipy.spatial import cKDTree
 
-    points = np.unique(space.answers, axis=0)
+    points = np.unique(space.own_answers, axis=0)
     apart = cKDTree(points).query(points, k=2)[0][:, 1] if len(points) > 1 else np.ones(1)
     return 0.8 * float(np.median(apart))
 
@@ -57,7 +57,7 @@ def spacing(space: StateSpace) -> float:
 def outline(space: StateSpace) -> FloatArray:
     """The south-west and north-east corner (2, 2) of all cells, by the first two numbers of their answers."""
     half = spacing(space) / 2
-    low, high = space.answers.min(axis=0) - half, space.answers.max(axis=0) + half
+    low, high = space.own_answers.min(axis=0) - half, space.own_answers.max(axis=0) + half
     return np.stack([low, high])[:, :2]
 
 
@@ -68,7 +68,7 @@ def corners(space: StateSpace) -> tuple[FloatArray, ...] | None:
 
 def draw_states(drawing: Drawing, view: View, space: StateSpace, states: IntArray, style: str) -> None:
     """The cells of some states, a hair apart: of H3 as they are, else squares around the answers."""
-    shapes, centres = corners(space), view(space.answers[states])
+    shapes, centres = corners(space), view(space.own_answers[states])
     if shapes is None:
         side = spacing(space) * view.scale
         drawing.squares(centres - side / 2 + 0.4, side - 0.8, style)

@@ -3,10 +3,12 @@
 - how far a release must blur: `sensitivity_hull`, `l1_sensitivity`, `thicken`, `largest_norm`
 - who hides among whom: `degree_of_protection`, `exposed_states`
 - edges for those who would be exposed: `protectable_graph`, `protect`
+- or their nearest state's answer: `merge_lonely`, `lonely_pairs`, `lonely_states`
 """
 
 from dphmm.sensitivity.differences import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, hull_of, sensitivity_hull
+from dphmm.sensitivity.merging import Merged, lonely_pairs, lonely_states, merge_lonely
 from dphmm.sensitivity.protection import (
     Protection,
     degree_of_protection,
@@ -18,6 +20,7 @@ from dphmm.sensitivity.spread import l1_sensitivity, largest_norm
 from dphmm.sensitivity.thicken import thicken
 
 __all__ = [
+    "Merged",
     "PolicyDifferences",
     "Protection",
     "SensitivityHull",
@@ -26,6 +29,9 @@ __all__ = [
     "hull_of",
     "l1_sensitivity",
     "largest_norm",
+    "lonely_pairs",
+    "lonely_states",
+    "merge_lonely",
     "protect",
     "protectable_graph",
     "sensitivity_hull",

@@ -67,7 +67,7 @@ class Follower:
     @cached_property
     def axes(self) -> FloatArray:
         """The states' answers (d, N), axis by axis."""
-        return np.ascontiguousarray(self.space.answers.T)
+        return np.ascontiguousarray(self.space.own_answers.T)
 
     def follow(self, script: Script, carried: Position | None) -> Followed:
         """All steps of a script, whose first subject stands at ``carried`` if it does not begin there."""
@@ -79,7 +79,7 @@ class Follower:
         work = _Work(self, stack, script, np.searchsorted(stack.numbers, numbers))
         position = work.divided(carried)
         if self.loss == "state":
-            work.estimates[:] = self.space.answers[work.states]
+            work.estimates[:] = self.space.own_answers[work.states]
         return Followed(work.estimates, work.states, position)
 
     def _stacked(self, numbers: IntArray, released: set[int]) -> _Stack:
@@ -218,7 +218,7 @@ class _Work:
             return position.skipping(own.model, int(script.skipped[at]))
         plan = own.course.leg(int(self._stack.numbers[self._legs[at]])).plan
         posterior = position.posterior(plan, script.z[at])
-        guess = estimate(posterior, own.space.answers, own.loss)
+        guess = estimate(posterior, own.space.own_answers, own.loss)
         self.estimates[at], self.states[at] = guess.answer, guess.state
         return position.following(own.model, posterior)
 

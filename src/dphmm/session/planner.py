@@ -253,7 +253,7 @@ def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace
         came = f"{model.n_states} states in the model, {policy.n_states} in the policy, {space.n_states} in the space"
         raise InvalidInput("space", came, "the same number in all three")
     maps = isinstance(space, MapSpace) and isinstance(model.space, MapSpace)
-    if maps and model.space is not None and model.space.digest != space.digest:
+    if maps and model.space is not None and model.space.unmerged.digest != space.unmerged.digest:
         raise InvalidInput("space", "another map than the model's", "the model's own: model.space")
     # Another query has other answers, but the same states in the same order.
     own, others = space.given_names, model.space.given_names if model.space is not None else None

@@ -82,7 +82,7 @@ class Hindsight:
 
         def take(first: int, part: FloatArray) -> None:
             rows = slice(first, first + len(part))
-            mean[rows] = part @ space.answers
+            mean[rows] = part @ space.own_answers
             largest = part.max(axis=1)
             state[rows] = np.argmax(part >= largest[:, None] * (1 - 1e-12), axis=1)
             probability[rows] = largest

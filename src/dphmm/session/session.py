@@ -393,7 +393,7 @@ class ReleaseSession:
         assert entry.z is not None
         z = np.array(entry.z, dtype=np.int64)
         posterior = self._position.posterior(plan, z)
-        guess = estimate(posterior, self._space.answers, self._loss)
+        guess = estimate(posterior, self._space.own_answers, self._loss)
         release = Release(
             t=entry.t,
             z=self._space.frame.to_answers(z),

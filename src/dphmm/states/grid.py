@@ -123,7 +123,8 @@ class Grid(MapSpace):
         if self.n_states == self.columns * self.rows:
             return None
         states = np.full(self.columns * self.rows + 1, -1, dtype=np.int64)
-        states[self.lattice[:, 1] * self.columns + self.lattice[:, 0]] = np.arange(self.n_states)
+        own = self.unmerged.lattice
+        states[own[:, 1] * self.columns + own[:, 0]] = np.arange(self.n_states)
         return states
 
     def offsets_by_gap(self) -> Iterator[tuple[float, tuple[int, int]]]:

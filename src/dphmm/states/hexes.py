@@ -85,8 +85,8 @@ class H3(MapSpace):
 
     @cached_property
     def corners(self) -> tuple[FloatArray, ...] | None:
-        """The corners (k, 2) of every cell in order, in metres from its answer: six, five of a pentagon, more where a
-        cell lies across an edge of the icosahedron.
+        """The corners (k, 2) of every cell in order, in metres from its own answer: six, five of a pentagon, more
+        where a cell lies across an edge of the icosahedron.
 
         None without the h3 package, and for a file whose cells are not those of its answers.
         """
@@ -94,8 +94,8 @@ class H3(MapSpace):
             return None
         edge = _h3().average_hexagon_edge_length(self.resolution, unit="m")
         # A cell is drawn around its answer; where that was moved by much, as far from it as it is.
-        near = (np.abs(self._centres - self.answers) <= edge / 50).all()
-        kept = self._centres if near else self.answers
+        near = (np.abs(self._centres - self.own_answers) <= edge / 50).all()
+        kept = self._centres if near else self.own_answers
         return tuple(self.projection.to_metres(*ring.T) - at for ring, at in zip(self._rings, kept, strict=True))
 
     @cached_property
@@ -132,7 +132,7 @@ class H3(MapSpace):
             return None
         centres = self.projection.to_metres(*np.array([h3.cell_to_latlng(cell) for cell in cells]).T)
         edge = h3.average_hexagon_edge_length(self.resolution, unit="m")
-        return centres if (np.abs(centres - self.raw_answers) <= edge).all() else None
+        return centres if (np.abs(centres - self.unmerged.raw_answers) <= edge).all() else None
 
     def describe(self) -> Description:
         """The cells, their centres and the projection: enough to restore without the h3 package."""

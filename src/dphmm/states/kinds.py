@@ -21,7 +21,8 @@ def from_description(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     if not isinstance(kind, str) or kind not in SPACES:
         raise InvalidInput("kind", kind, "one of " + ", ".join(SPACES))
     try:
-        return SPACES[kind]._restore(meta, arrays)
+        own = {name: array for name, array in arrays.items() if name != "merges"}
+        return SPACES[kind]._restore(meta, own).merged(arrays.get("merges", ()))
     except KeyError as missing:
         raise InvalidInput("space", "a description without " + str(missing.args[0]), "a complete one") from None
     except InvalidInput:

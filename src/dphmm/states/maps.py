@@ -49,7 +49,7 @@ class MapSpace(StateSpace):
         return int(states[0]) if scalar else states
 
     def nearest(self, lat: ArrayLike, lon: ArrayLike) -> Any:
-        """The state whose answer as given is nearest (metres of the projection); ties to the lowest number.
+        """The state whose own answer as given is nearest (metres of the projection); ties to the lowest number.
 
         Raises InvalidInput, without naming it, for a place that is not finite.
         """
@@ -67,7 +67,7 @@ class MapSpace(StateSpace):
     def _tree(self) -> Any:
         from scipy.spatial import cKDTree
 
-        return cKDTree(self.raw_answers)
+        return cKDTree(self.unmerged.raw_answers)
 
     def to_latlon(self, answers: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Latitudes and longitudes in degrees of answers (n, 2) in metres."""

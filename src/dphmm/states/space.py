@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
 from dphmm.states.lattice import Lattice
+from dphmm.states.merging import NO_MERGES, checked_merges
 from dphmm.states.naming import check_names
 from dphmm.states.snapping import as_answers, check_lattice, snap
 from dphmm.types import FloatArray, IntArray, States
@@ -35,6 +36,9 @@ class StateSpace:
     #: Whether places in degrees have states here (`MapSpace`), and what answers, and so errors, are counted in.
     on_map: ClassVar[bool] = False
     unit: ClassVar[str] = "answer units"
+    #: Merged states and their partners int64 (m, 2), by merged state; none unless `merged` made this space.
+    merges: IntArray = NO_MERGES
+    _before_merging: StateSpace | None = None
 
     def __init__(self, answers: ArrayLike, names: Sequence[str] | None = None, pitch: ArrayLike | None = None) -> None:
         raw = as_answers(answers)
@@ -56,6 +60,37 @@ class StateSpace:
         from dphmm.states.categories import category_space
 
         return category_space(names, answers)
+
+    def merged(self, merges: Mapping[int, int] | ArrayLike) -> Self:
+        """This space with some states answered as others: ``answers[x]`` is the answer of x's partner.
+
+        ``merges`` : merged state -> partner, a mapping or pairs (m, 2); merges that the space has stay. Names, places
+        and `locate` stay those of every state itself (`unmerged`). Example: ``space.merged({4: 7})``.
+
+        Raises InvalidInput for a state with two partners and for a partner that is merged itself.
+        """
+        own = self.unmerged
+        pairs = checked_merges(np.vstack([self.merges, checked_merges(merges, self.n_states)]), self.n_states)
+        if len(pairs) == len(self.merges):
+            return self
+        everyone = np.arange(self.n_states, dtype=np.int64)
+        answered_as = everyone.copy()
+        answered_as[pairs[:, 0]] = pairs[:, 1]
+        space = type(self).__new__(type(self))
+        space._place(own.lattice[answered_as], own.frame, own._raw_rows(answered_as), own._given_names)
+        own._share_with(space, everyone)
+        space.merges, space._before_merging = pairs, own
+        return space
+
+    @property
+    def unmerged(self) -> Self:
+        """The same states, each with its own answer; the space itself where no state is merged."""
+        return self if self._before_merging is None else self._before_merging  # type: ignore[return-value]
+
+    @property
+    def own_answers(self) -> FloatArray:
+        """Where each state itself is (N, d): `answers` but for merged states. Estimates and errors are about these."""
+        return self.unmerged.answers
 
     @property
     def n_states(self) -> int:
@@ -86,7 +121,7 @@ class StateSpace:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the states, in order."""
-        return self._default_names() if self._given_names is None else self._given_names
+        return self.unmerged._default_names() if self._given_names is None else self._given_names
 
     @property
     def given_names(self) -> tuple[str, ...] | None:
@@ -111,10 +146,15 @@ class StateSpace:
         return np.array(states, dtype=np.int64)[inverse] if states else np.empty(0, dtype=np.int64)
 
     def subset(self, states: States) -> Self:
-        """The space of some states (mask or numbers) in the order of their numbers; keeps names and kind."""
+        """The space of some states (mask or numbers) in the order of their numbers; keeps names, kind and merges.
+
+        Raises InvalidInput for no state, and for a merged state without its partner.
+        """
         kept = np.flatnonzero(state_mask(states, self.n_states, "states"))
         if len(kept) == 0:
             raise InvalidInput("states", "no state", "at least 1 state")
+        if len(self.merges):
+            return self.unmerged.subset(kept).merged(_renumbered(self.merges, kept))
         space = type(self).__new__(type(self))
         names = None if self._names_follow_lattice else tuple(self.names[i] for i in kept)
         space._place(self.lattice[kept], self.frame, self._raw_rows(kept), names)
@@ -146,6 +186,8 @@ class StateSpace:
     @cached_property
     def digest(self) -> str:
         """Hex SHA-256 of lattice, pitch, origin, names and place: the same for equal spaces on every machine."""
+        if len(self.merges):
+            return hashlib.sha256(f"{self.unmerged.digest} merged {self.merges.tolist()}".encode()).hexdigest()
         sha = hashlib.sha256(f"dphmm space 1 {self.lattice.shape}".encode())
         for part in (self.lattice.astype("<i8"), self.frame.pitch, self.frame.origin):
             sha.update(np.ascontiguousarray(part).astype(part.dtype.newbyteorder("<")).tobytes())
@@ -159,6 +201,9 @@ class StateSpace:
 
     def describe(self) -> Description:
         """What saves this space: a dict for JSON and a dict of arrays; ``from_description`` restores it."""
+        if len(self.merges):
+            own = self.unmerged.describe()
+            return own[0], own[1] | {"merges": self.merges}
         meta: dict[str, Any] = {
             "kind": self.kind,
             "pitch": self.frame.pitch.tolist(),
@@ -213,6 +258,17 @@ def lattice_answers(answers: StateSpace | ArrayLike) -> tuple[IntArray, Lattice]
     lattice = values.astype(np.int64)
     check_lattice(lattice)
     return lattice, Lattice.unit(lattice.shape[1])
+
+
+def _renumbered(merges: IntArray, kept: IntArray) -> IntArray:
+    """The merges among the states of a subset, in its numbers."""
+    inside = merges[np.isin(merges[:, 0], kept)]
+    missing = inside[~np.isin(inside[:, 1], kept)]
+    if len(missing):
+        came = f"state {missing[0, 0]} without state {missing[0, 1]}, which it is answered as"
+        raise InvalidInput("states", came, "merged states with their partners")
+    numbers: IntArray = np.searchsorted(kept, inside)
+    return numbers
 
 
 def _distinct(labels: NDArray[Any]) -> tuple[list[Any], IntArray]:

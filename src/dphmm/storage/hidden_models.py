@@ -21,6 +21,7 @@ from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.markov.hidden.memory import CHANGED, event_of, is_as_left, remember, was_fitted
 from dphmm.markov.hidden.starting import ATTRIBUTES
 from dphmm.states.naming import check_names
+from dphmm.storage import models
 from dphmm.storage.arrays import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
 from dphmm.storage.learned import learning_event
 from dphmm.types import IntArray
@@ -91,7 +92,7 @@ def load_hidden_model(path: str | os.PathLike[str]) -> CategoricalHMM:
 
 def holds_hidden_model(path: str | os.PathLike[str]) -> bool:
     """Whether a file of models is one of these. Raises InvalidInput for a file that is none."""
-    return "emissionprob" in read_arrays(Path(path), FORMAT, "save_model")
+    return "emissionprob" in read_arrays(Path(path), models.FORMAT, "save_model")
 
 
 def learning_of(hmm: CategoricalHMM) -> LearningEvent | NotPrivateEvent | None:

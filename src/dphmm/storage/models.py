@@ -16,8 +16,8 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.storage.arrays import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
 
-#: Raised whenever an older dphmm could misread a file.
-FORMAT = 1
+#: Raised whenever an older dphmm could misread a file: 2 is a model with merged states, all others are 1.
+FORMAT = 2
 _MODEL = ("format", "meta", "initial", "indptr", "indices", "data")
 
 
@@ -41,7 +41,8 @@ def save_model(model: MarkovModel, path: str | os.PathLike[str]) -> None:
     if model.space is not None:
         meta["space"], space_arrays = model.space.describe()
         arrays |= {f"space/{name}": np.asarray(array) for name, array in space_arrays.items()}
-    write_arrays(Path(path), meta, arrays, FORMAT)
+    merged = model.space is not None and len(model.space.merges)
+    write_arrays(Path(path), meta, arrays, FORMAT if merged else 1)
 
 
 def load_model(path: str | os.PathLike[str]) -> MarkovModel:

@@ -2,7 +2,8 @@
 about.
 
 What can be rebuilt is not stored: a radius policy is made again from its space, a transition policy from its
-model. A policy is for one state space; loading it for another is refused, naming both hashes.
+model. A policy is for one state space; loading it for another is refused, naming both hashes. A policy whose space has
+merged states lists them: `load_policy_space` merges them in the model's space.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.states.space import StateSpace
 
-#: Raised whenever an older dphmm could misread a file.
-FORMAT = 1
+#: Raised whenever an older dphmm could misread a file: 2 is a policy of a space with merged states, all others are 1.
+FORMAT = 2
 _MEMBERS = {"format", "kind", "parameters", "space", "model"}
 
 
@@ -43,13 +44,16 @@ def save_policy(
     # What could not be loaded must not be saved.
     from_description(described, space, model)
     _check_size("space", space, policy.n_states)
+    merges = [] if space is None else space.merges.tolist()
     document = {
-        "format": FORMAT,
+        "format": FORMAT if merges else 1,
         "kind": described.pop("kind"),
         "parameters": described,
         "space": None if space is None else space.digest,
         "model": model.digest if model is not None and needs(policy.describe(), "transition") else None,
     }
+    if merges:
+        document["merges"] = merges
     text = json.dumps(document, sort_keys=True, allow_nan=False, ensure_ascii=True, indent=None) + "\n"
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
@@ -61,12 +65,13 @@ def load_policy(
     """Read a policy written by :func:`save_policy`, for the space and model it will be used with.
 
     ``space`` defaults to the model's. Raises InvalidInput naming file, expected and found hash for another
-    space or model; for a file that is no policy, repeats a key, or is of a newer format; and where a space or
-    model is needed.
+    space or model; for a file that is no policy, repeats a key, or is of a newer format; where a space or model is
+    needed; and where the file merges states that the space does not (`load_policy_space`).
     """
     space = _space_of(space, model)
-    document = read_json(path)
-    _check_document(str(path), document)
+    document = _document(path)
+    if "merges" in document:
+        _check_merged(str(path), document["merges"], space)
     if space is not None and document["space"] is not None:
         _check_hash("space", document["space"], space.digest)
     if model is not None and document["model"] is not None:
@@ -74,6 +79,31 @@ def load_policy(
     policy = from_description({"kind": document["kind"], **document["parameters"]}, space, model)
     _check_size("space", space, policy.n_states)
     return policy
+
+
+def load_policy_space(path: str | os.PathLike[str], space: StateSpace) -> StateSpace:
+    """The space that the policy of a file is about: ``space``, with the states merged that the file lists.
+
+    Releases, audits and smoothing take this space with the policy::
+
+        space = dphmm.load_policy_space("policy.json", model.space)
+        policy = dphmm.load_policy("policy.json", space, model)
+
+    Raises InvalidInput for a file that is no policy, and for another space, naming both hashes.
+    """
+    document = _document(path)
+    merged = space.merged(document.get("merges", ()))
+    if document["space"] is not None:
+        _check_hash("space", document["space"], merged.digest)
+    return merged
+
+
+def _check_merged(path: str, merges: Any, space: StateSpace | None) -> None:
+    held = set() if space is None else set(map(tuple, space.merges.tolist()))
+    missing = sum(tuple(pair) not in held for pair in merges)
+    if missing:
+        came = f"a space without {missing} of the {len(merges)} merged states of {path}"
+        raise InvalidInput("space", came, "load_policy_space(path, space), which merges them")
 
 
 def _space_of(space: StateSpace | None, model: MarkovModel | None) -> StateSpace | None:
@@ -90,6 +120,12 @@ def _check_hash(field: str, expected: str, found: str) -> None:
         raise InvalidInput(field, f"one with hash {found[:16]}", f"the policy's, with hash {expected[:16]}")
 
 
+def _document(path: str | os.PathLike[str]) -> Any:
+    document = read_json(path)
+    _check_document(str(path), document)
+    return document
+
+
 def _check_document(path: str, document: Any) -> None:
     if not isinstance(document, dict) or not isinstance(document.get("format"), int):
         raise InvalidInput(path, "no format number", "a policy file written by save_policy")
@@ -98,10 +134,20 @@ def _check_document(path: str, document: Any) -> None:
     if document["format"] > FORMAT:
         came = f"policy format {document['format']}"
         raise InvalidInput(path, came, f"at most {FORMAT}: upgrade dphmm to read it")
-    if document.keys() != _MEMBERS or not isinstance(document["parameters"], dict):
-        raise InvalidInput(path, ", ".join(sorted(document)), ", ".join(sorted(_MEMBERS)))
+    members = _MEMBERS | {"merges"} if document["format"] > 1 else _MEMBERS
+    if document.keys() != members or not isinstance(document["parameters"], dict):
+        raise InvalidInput(path, ", ".join(sorted(document)), ", ".join(sorted(members)))
+    if "merges" in members and not _are_pairs(document["merges"]):
+        raise InvalidInput(f"{path} merges", document["merges"], "pairs of a merged state and its partner")
     if "kind" in document["parameters"]:
         raise InvalidInput(path, "a kind among the parameters", "a policy file written by save_policy")
     for field in ("space", "model"):
         if not isinstance(document[field], (str, type(None))):
             raise InvalidInput(f"{path} {field}", document[field], "a hash or null")
+
+
+def _are_pairs(merges: Any) -> bool:
+    if not isinstance(merges, list) or not merges:
+        return False
+    pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in merges)
+    return pairs and all(type(state) is int and 0 <= state < 2**31 for pair in merges for state in pair)

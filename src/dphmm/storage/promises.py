@@ -14,6 +14,7 @@ from dphmm.accounting.summary import COMPONENT_REASON, COST_STATEMENT, FLAT_REAS
 from dphmm.mechanisms import OptimalTable
 from dphmm.policy.constraint import Support
 from dphmm.session.options import Options
+from dphmm.states.space import StateSpace
 from dphmm.storage.learned import learning_event
 from dphmm.storage.people import Whom
 
@@ -93,6 +94,14 @@ LONELY_PROMISE = (
     "way, unless all possible states have one and the same answer, which is then published as it is and "
     "says nothing."
 )
+
+
+def merged_words(space: StateSpace) -> str:
+    """What it means that states of a space are merged."""
+    return (
+        f"{len(space.merges)} of {space.n_states} states are answered as another state, their partner: the answer is "
+        "exactly as likely from a merged state as from its partner, and says where the partner is."
+    )
 
 
 def constraint_words(options: Options) -> str:

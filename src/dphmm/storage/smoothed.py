@@ -96,7 +96,7 @@ def smoothed_table(rows: ReleasedRows, smoothed: Smoothed, space: StateSpace) ->
     columns["smoothed"] = pa.array(names[smoothed.state], pa.string())
     columns["probability"] = smoothed.probability
     columns["path"] = pa.array(names[smoothed.path], pa.string())
-    for name, points in (("smoothed", smoothed.mean), ("path", space.answers[smoothed.path])):
+    for name, points in (("smoothed", smoothed.mean), ("path", space.own_answers[smoothed.path])):
         place = space.to_latlon(points)
         if place is not None:
             columns[f"{name}_lat"], columns[f"{name}_lon"] = place

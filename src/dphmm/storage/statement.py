@@ -37,6 +37,7 @@ from dphmm.storage.promises import (
     cost_unbounded_because,
     cost_words,
     flat_words,
+    merged_words,
     not_private_because,
     not_protected,
     promise,
@@ -146,13 +147,7 @@ def privacy_statement(
         },
         "scope": {"name": options.scope, "meaning": scope_words(options)},
         "flat": _flat(options),
-        "space": {
-            "kind": space.kind,
-            "states": space.n_states,
-            "dimension": space.dimension,
-            "pitch": [float(pitch) for pitch in space.pitch],
-            "sha256": space.digest,
-        },
+        "space": _space(space),
         "model": _model(model, whom),
         "learning": _learning(model, published, whom),
         "plans": _plans(published.plans),
@@ -242,6 +237,22 @@ def _policy(policy: PolicyGraph) -> dict[str, Any]:
     kind = described.pop("kind")
     short = len(json.dumps(described)) <= _LONGEST_PARAMETERS
     return {"kind": kind, "parameters": described if short else None, "sha256": policy.digest}
+
+
+def _space(space: StateSpace) -> dict[str, Any]:
+    said = {
+        "kind": space.kind,
+        "states": space.n_states,
+        "dimension": space.dimension,
+        "pitch": [float(pitch) for pitch in space.pitch],
+        "sha256": space.digest,
+    }
+    if not len(space.merges):
+        return said
+    pairs = space.merges.tolist()
+    short = len(json.dumps(pairs)) <= _LONGEST_PARAMETERS
+    merged = {"count": len(pairs), "pairs": pairs if short else None, "meaning": merged_words(space)}
+    return said | {"merged": merged}
 
 
 def _flat(options: Options) -> dict[str, Any]:

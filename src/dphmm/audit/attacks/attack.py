@@ -158,7 +158,7 @@ def attack(
 
 def _target(row: int, plan: Plan, true: Truth, space: StateSpace, hidden: _Degrees) -> Target:
     state = -1 if true.outside[row] else int(true.states[row])
-    distances = space.distances(space.answers, true.answers[row])
+    distances = space.distances(space.own_answers, true.answers[row])
     return Target(true.answers[row], distances, state, 0 if state < 0 else hidden.of(plan, state))
 
 

@@ -73,7 +73,7 @@ class Scores:
 
     def __init__(self, space: StateSpace) -> None:
         self._space = space
-        self._answers = np.ascontiguousarray(space.answers)
+        self._answers = np.ascontiguousarray(space.own_answers)
         self._rows: list[tuple[float, ...]] = []
         self._keys: list[tuple[str, int]] = []
 

@@ -78,7 +78,7 @@ def truth_of(
 def _true_answers(trajectories: Trajectories, states: IntArray, space: StateSpace) -> FloatArray:
     if isinstance(space, MapSpace) and trajectories.lat is not None and trajectories.lon is not None:
         return space.projection.to_metres(trajectories.lat, trajectories.lon)
-    answers = space.answers[states].astype(np.float64)
+    answers = space.own_answers[states].astype(np.float64)
     answers[states < 0] = np.nan
     return np.asarray(answers)
 

@@ -73,6 +73,9 @@ const corners = space.shapes && unrun(space.shapes.of).map((number) => {
 });
 
 const latticeOf = (state) => space.lattice.map((axis) => axis[state]);
+/* Where a state is answered from: its partner's place, if it is merged into one. */
+const answers = space.answers || space.lattice;
+const answerOf = (state) => answers.map((axis) => axis[state]);
 const nameOf = (state) => (space.names ? space.names[state] : `x${space.lattice[0][state]}y${space.lattice[1][state]}`);
 const inUnits = (steps) => steps.map((value, j) => space.origin[j] + space.pitch[j] * value);
 
@@ -93,7 +96,7 @@ const surrogatesOf = kept((set) => {
       for (const other of planned) {
         let apart = 0;
         for (let j = 0; j < dimension; j++) {
-          const steps = (space.lattice[j][other] - space.lattice[j][state]) * space.weights[j];
+          const steps = (answers[j][other] - answers[j][state]) * space.weights[j];
           apart += steps * steps;
         }
         if (apart < least) [best, least] = [other, apart];
@@ -150,11 +153,11 @@ function neighboursOf(plan, state) {
 /* Who hides a state: what the map shows around it. Possible states count, those too that are answered as another. */
 function hiding(plan, state) {
   const planned = maskOf(plan.set), possible = maskOf(plan.support), bodies = bodiesOf(plan.body);
-  const stands = surrogatesOf(plan.set), own = latticeOf(state), inside = new Uint8Array(space.states), among = [];
+  const stands = surrogatesOf(plan.set), own = answerOf(state), inside = new Uint8Array(space.states), among = [];
   const hull = data.timeline.hulls[plan.hulls[bodies[state]]];
   for (let other = 0; other < space.states; other++) {
     if (!planned[other] || bodies[other] !== bodies[state]) continue;
-    inside[other] = within(hull, latticeOf(other).map((value, j) => value - own[j])) ? 1 : 0;
+    inside[other] = within(hull, answerOf(other).map((value, j) => value - own[j])) ? 1 : 0;
   }
   for (let other = 0; other < space.states; other++) if (possible[other] && inside[stands[other]]) among.push(other);
   return { hull, among, ...neighboursOf(plan, state) };

@@ -126,7 +126,7 @@ const explorer = {
       map.layout();
       view.state = surrogatesOf(plan.set)[Math.max(0, this.state())];
       view.hidden = hiding(plan, view.state);
-      [view.hull, view.centre] = [view.hidden.hull, latticeOf(view.state)];
+      [view.hull, view.centre] = [view.hidden.hull, answerOf(view.state)];
     } else if (plan) {
       [view.hull, view.centre] = [data.timeline.hulls[plan.hulls[0]], answerAt(subject, "estimate", row).map(Math.round)];
     }

@@ -1,0 +1,150 @@
+"""What lonely states cost: the expected error with them joined to a partner, and with them merged into it.
+
+Everything here is computed from public data: model, policy, space, options.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dphmm.errors import Refused, Unprotectable
+from dphmm.markov.model import MarkovModel
+from dphmm.mechanisms import OptimalTable
+from dphmm.policy.graph import PolicyGraph
+from dphmm.sensitivity.merging import Merged, merge_lonely
+from dphmm.session.options import Options
+from dphmm.session.plan import Plan
+from dphmm.session.planner import Planner
+from dphmm.session.step import Position
+from dphmm.states.grid import Grid
+from dphmm.states.space import StateSpace
+from dphmm.types import FloatArray, IntArray
+
+#: Cells further apart than this many times the usual distance are no neighbours; a diagonal is 1.42 times as long.
+_NEIGHBOURS = 1.5
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Some states and how far away the states are that they are answered as.
+
+    ``share``: their part of all visits, None where the model's initial distribution is no occupancy; ``nearest``,
+    ``farthest``: answer units.
+    """
+
+    states: int
+    share: float | None
+    nearest: float
+    farthest: float
+
+
+@dataclass(frozen=True)
+class LonelyCost:
+    """Root mean square errors of the first release, answer units; None where it is refused.
+
+    ``joined``: as today, every lonely state joined to a partner. ``merged``: with the distance to the partners counted.
+    """
+
+    moved: Moved
+    joined: float | None
+    merged: float | None
+    merging: Merged
+
+    @property
+    def helps(self) -> bool:
+        """Whether merging lowers the error."""
+        return self.merged is not None and (self.joined is None or self.merged < self.joined)
+
+
+def expected_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
+    """Root mean square distance of a release from the state itself, answer units.
+
+    Noise, and the distance to what a state is answered as; over the possible states, weighted by the model's occupancy
+    where its initial distribution is one, else equally.
+    """
+    weights = np.where(plan.constraint.support, _weights(model), 0.0)
+    if not weights.any():
+        weights = plan.constraint.support.astype(np.float64)
+    shift = space.answers[plan.constraint.surrogate] - space.own_answers
+    noise = np.array([mechanism.expected_error for mechanism in plan.mechanisms])[plan.body_of]
+    return math.sqrt(float(weights @ (noise + np.square(shift).sum(axis=1)) / weights.sum()))
+
+
+def shown_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
+    """The error that commands print: of the noise alone where no state is merged, else `expected_error`."""
+    return expected_error(plan, space, model) if len(space.merges) else math.sqrt(plan.expected_error)
+
+
+def moved_states(space: StateSpace, pairs: IntArray, model: MarkovModel) -> Moved:
+    """Of the merged states ``pairs`` (m, 2), at least one."""
+    own = space.own_answers
+    distance = np.linalg.norm(own[pairs[:, 0]] - own[pairs[:, 1]], axis=1)
+    share = float(model.initial[pairs[:, 0]].sum()) if _is_occupancy(model) else None
+    return Moved(len(pairs), share, float(distance.min()), float(distance.max()))
+
+
+def scope_of(options: Options) -> str:
+    """Which states are lonely under these options: a table hides by its edges alone, as a component does."""
+    return "component" if options.mechanism == OptimalTable.name else options.scope
+
+
+def lonely_cost(model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options) -> LonelyCost | None:
+    """What the lonely states cost at the first step; None without any, and where they cannot be merged."""
+    try:
+        merging = merge_lonely(policy, space, scope_of(options))
+    except Unprotectable:
+        return None
+    if len(merging.pairs) == 0:
+        return None
+    return LonelyCost(
+        moved_states(merging.space, merging.pairs, model),
+        _first_error(model, policy, space, options),
+        _first_error(model, merging.policy, merging.space, options),
+        merging,
+    )
+
+
+def only_merged(plan: Plan, space: StateSpace) -> int:
+    """How many possible states of a plan hide with nothing but states of their own merged answer."""
+    from dphmm.session.degrees import plan_degrees
+
+    support = plan.constraint.support
+    answered_as = np.arange(space.n_states)
+    answered_as[space.merges[:, 0]] = space.merges[:, 1]
+    together = np.bincount(answered_as[support], minlength=space.n_states)[answered_as]
+    return int((support & (together > 1) & (plan_degrees(plan) <= together)).sum())
+
+
+def cells_alone(space: StateSpace) -> IntArray:
+    """The states (m,) of a map without a neighbouring cell: a radius of about a cell leaves them lonely.
+
+    States that are merged, and their partners, have each other. None where the states are no cells.
+    """
+    from scipy.spatial import cKDTree
+
+    if not space.on_map or space.n_states < 2:
+        return np.zeros(0, dtype=np.int64)
+    own = space.own_answers
+    nearest = cKDTree(own).query(own, k=2)[0][:, 1]
+    usual = space.cell if isinstance(space, Grid) else float(np.median(nearest))
+    return np.setdiff1d(np.flatnonzero(nearest > _NEIGHBOURS * usual), space.merges)
+
+
+def _first_error(model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options) -> float | None:
+    position = Position.first(model, options)
+    try:
+        plan = Planner(policy, space, options).plan(position.prior.support, position.plan_set(options))
+        return expected_error(plan, space, model)
+    except Refused:
+        return None
+
+
+def _weights(model: MarkovModel) -> FloatArray:
+    return model.initial if _is_occupancy(model) else np.full(model.n_states, 1.0 / model.n_states)
+
+
+def _is_occupancy(model: MarkovModel) -> bool:
+    return bool(model.provenance.get("initial") == "occupancy")

@@ -1,0 +1,293 @@
+"""--merge-lonely, --merge-rare and --all-cells on a town with a farm far outside, through every command.
+
+Fails where a command forgets that a state is merged (another plan, another hash, a refused resume), where an error
+leaves the distance to the partner out, where a ledger takes releases of another space, where nothing is said of what
+costs or something is said where nothing does, and where --merge-rare counts or chooses otherwise than it says.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+
+import jsonschema
+import numpy as np
+import pytest
+
+from dphmm.errors import InvalidInput
+from dphmm.markov.trajectories import fit_trajectories
+from dphmm.states.grid import Grid
+from dphmm.states.trajectory import Trajectories
+from dphmm.storage.models import load_model
+from dphmm.storage.statement import statement_schema
+
+BOX = "10.0,50.0,10.28,50.036"
+FIT = ("--grid", "1km", "--bbox", BOX, "--step", "5min")
+HEADER = ["user", "t", "lat", "lon"]
+
+
+def town_rows(users, seed):
+    """Rows of walkers on 4 x 4 cells of the town, twelve each."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for user in users:
+        cell = rng.integers(0, 4, 2)
+        for step in range(12):
+            cell = np.clip(cell + rng.integers(-1, 2, 2), 0, 3)
+            lat, lon = 50.0 + (cell[1] + 0.5) * 0.0089, 10.0 + (cell[0] + 0.5) * 0.0139
+            rows.append([user, f"2024-05-06T08:{5 * step:02d}:00Z", f"{lat:.6f}", f"{lon:.6f}"])
+    return rows
+
+
+def write_rows(path, header, rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def farm_rows(user, steps):
+    """On a farm 15 km east of the town, with a walk to the town at both ends."""
+    places = [10.048, *[10.25] * (steps - 2), 10.048]
+    return [[user, f"2024-05-06T08:{5 * k:02d}:00Z", "50.0180", f"{lon:.6f}"] for k, lon in enumerate(places)]
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory, run):
+    """people.csv, walks.csv, model.npz, joined.json and merged.json; only the farm has no neighbour."""
+    folder = tmp_path_factory.mktemp("farm")
+    people = town_rows([f"p{i}" for i in range(12)], 3)
+    write_rows(folder / "people.csv", HEADER, people + farm_rows("f", 8))
+    write_rows(folder / "walks.csv", HEADER, town_rows(["u1", "u2", "u3"], 7) + farm_rows("g", 8))
+    run("fit", folder / "people.csv", "-o", folder / "model.npz", *FIT, "--max-speed", "none")
+    run("policy", "radius", folder / "model.npz", "-o", folder / "joined.json", "--radius", "1.5km")
+    run("policy", "radius", folder / "model.npz", "-o", folder / "merged.json", "--radius", "1.5km", "--merge-lonely")
+    return folder
+
+
+def test_policy_names_the_cost_and_the_remedy(farm, run, one_json, tmp_path):
+    again = ("policy", "radius", farm / "model.npz", "--radius", "1.5km", "--json")
+    joined = run(*again, "-o", tmp_path / "joined.json")
+    told = one_json(joined)["lonely"]
+    assert "1 cell without a neighbour" in joined.stderr and "remedy: dphmm policy ... --merge-lonely" in joined.stderr
+    assert told["states"] == 1 and told["error_joined"] > 4 * told["error_merged"]
+    merged = run(*again, "-o", tmp_path / "merged.json", "--merge-lonely")
+    assert "1 cell (" in merged.stderr and "nothing within 1.5 km; it is released as its nearest cell" in merged.stderr
+    facts = one_json(merged)
+    assert facts["merged"]["states"] == 1 and facts["states_without_neighbour"] == 0 and "lonely" not in facts
+    assert facts["merged"]["nearest_partner"] == facts["merged"]["farthest_partner"] == told["nearest_partner"]
+    assert (tmp_path / "joined.json").read_bytes() == (farm / "joined.json").read_bytes()
+    assert (tmp_path / "merged.json").read_bytes() == (farm / "merged.json").read_bytes()
+
+
+def test_inspect_counts_the_distance_to_the_partner(farm, run, one_json):
+    joined = run("inspect", farm / "model.npz", "--policy", farm / "joined.json", "--json")
+    told = one_json(joined)
+    raised = told["lonely_states"]
+    assert raised["error_joined"] == pytest.approx(told["release"]["expected_error"], rel=1e-12)
+    assert "1 cell without a neighbour" in joined.stderr and "km; remedy: dphmm policy" in joined.stderr
+    merged = run("inspect", farm / "model.npz", "--policy", farm / "merged.json", "--json")
+    facts = one_json(merged)
+    assert facts["release"]["joined"] == 0 and facts["first_step"]["exposed_states"] == 0
+    assert "lonely_states" not in facts and "without a neighbour" not in merged.stderr
+    assert facts["release"]["expected_error"] == pytest.approx(raised["error_merged"], rel=1e-12)
+    # By hand: noise, and the share of the farm times the square of the way to the town.
+    section, model = facts["merged_states"], load_model(farm / "model.npz")
+    lonely = int(np.argmax(model.space.answers[:, 0]))
+    assert section["share_of_visits"] == model.initial[lonely] and section["hidden_only_by_merging"] == 0
+    noise = facts["release"]["expected_errors"]["discrete-knorm"] ** 2 - model.initial[lonely] * (
+        section["nearest_partner"] ** 2
+    )
+    bare = one_json(run("inspect", farm / "model.npz", "--policy", farm / "merged.json", "--json", "--epsilon", "1000"))
+    assert bare["release"]["expected_error"] == pytest.approx(
+        math.sqrt(model.initial[lonely]) * section["nearest_partner"], rel=1e-6
+    )
+    assert 0 < noise < facts["release"]["expected_error"] ** 2
+    assert "they are" not in section["meaning"][0] and "nothing within 1.5 km" in section["meaning"][0]
+
+
+def test_nothing_is_said_where_nobody_is_lonely(town, tmp_path, run, one_json):
+    said = run("inspect", town / "model.npz", "--policy", town / "radius.json", "--json")
+    assert not {"lonely_states", "merged_states"} & one_json(said).keys() and "neighbour" not in said.stderr
+    box = ("--grid", "1km", "--bbox", "10.0,50.0,10.056,50.036", "--step", "5min")
+    fit = run("fit", town / "people.csv", "-o", tmp_path / "again.npz", *box, "--json")
+    assert "neighbour" not in fit.stderr and "cells_without_neighbour" not in one_json(fit)
+
+
+def test_a_release_of_merged_states_through_every_command(farm, tmp_path, run, one_json, rows_of):
+    public = ("--model", farm / "model.npz", "--policy", farm / "merged.json")
+    release = ("release", farm / "walks.csv", *public, "--epsilon", "1", "--ledger", tmp_path / "ledger.db")
+    run(*release, "-o", tmp_path / "released.csv")
+    rows = rows_of(tmp_path / "released.csv")
+    assert len(rows) == 44
+    # The answers of the farm's owner lie about the town, and its centre may be named.
+    noisy = [float(row["z_0"]) for row in rows if row["user"] == "g"]
+    assert max(noisy) < 14_000
+    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    jsonschema.validate(statement, statement_schema())
+    assert statement["space"]["merged"]["count"] == 1 and statement["policy"]["kind"] == "radius"
+    model = load_model(farm / "model.npz")
+    pair = json.loads((farm / "merged.json").read_text())["merges"]
+    assert statement["space"]["merged"]["pairs"] == pair
+    assert statement["space"]["sha256"] == model.space.merged(pair).digest
+
+    again = run(*release, "-o", tmp_path / "again.csv", "--resume")
+    assert [row["z_0"] for row in rows_of(tmp_path / "again.csv")] == [row["z_0"] for row in rows], again.stderr
+    audited = run("audit", *public, "--epsilon", "1", "--released", tmp_path / "released.csv",
+                  "--ledger", tmp_path / "ledger.db", "--truth", farm / "walks.csv", "--json")  # fmt: skip
+    assert not one_json(audited)["convicted"]
+    run("smooth", tmp_path / "released.csv", *public, "-o", tmp_path / "smoothed.csv")
+    assert len(rows_of(tmp_path / "smoothed.csv")) == 44
+    page = ("report", tmp_path / "released.csv", "--model", farm / "model.npz", "--smoothed", tmp_path / "smoothed.csv")
+    with_policy = run(*page, "--policy", farm / "merged.json", "-o", tmp_path / "a.html", "--json")
+    without = run(*page, "-o", tmp_path / "b.html", "--json")
+    assert one_json(with_policy)["plans"] == one_json(without)["plans"] == 1
+    run(*page, "--policy", farm / "joined.json", "-o", tmp_path / "c.html", code=2)
+    run("account", tmp_path / "ledger.db", "--temporal", "--model", farm / "model.npz", "--policy",
+        farm / "merged.json", "--json")  # fmt: skip
+
+
+def test_a_ledger_refuses_the_other_space(farm, tmp_path, run):
+    shared = ("release", farm / "walks.csv", "--model", farm / "model.npz", "--epsilon", "1")
+    ledger = ("--ledger", tmp_path / "ledger.db")
+    run(*shared, "--policy", farm / "merged.json", *ledger, "-o", tmp_path / "released.csv")
+    other = run(*shared, "--policy", farm / "joined.json", *ledger, "-o", tmp_path / "b.csv", "--resume", code=2)
+    assert "of the history" in other.stderr
+
+
+def test_smoothing_and_auditing_with_the_joined_policy_is_refused(farm, tmp_path, run):
+    merged, joined = farm / "merged.json", farm / "joined.json"
+    model = ("--model", farm / "model.npz")
+    run("release", farm / "walks.csv", *model, "--policy", merged, "--epsilon", "1", "-o", tmp_path / "r.csv",
+        "--ledger", tmp_path / "l.db")  # fmt: skip
+    run("smooth", tmp_path / "r.csv", *model, "--policy", joined, "-o", tmp_path / "s.csv", code=2)
+    run("audit", *model, "--policy", joined, "--epsilon", "1", "--released", tmp_path / "r.csv", code=1)
+
+
+def test_tune_tries_a_policy_on_its_own_space(farm, tmp_path, run, one_json):
+    files = [item for name in ("joined", "merged") for item in ("--policy", farm / f"{name}.json")]
+    told = one_json(run("tune", farm / "model.npz", *files, "--epsilon", "1", "--mechanism", "discrete-knorm",
+                        "--radius", "1.5km", "--runs", "2", "--steps", "2", "--target-error", "20km",
+                        "-o", tmp_path / "best.json", "--table", tmp_path / "table.csv", "--json"))  # fmt: skip
+    assert told is not None
+    table = (tmp_path / "table.csv").read_text()
+    assert "merged.json" in table and "joined.json" in table
+    run("inspect", farm / "model.npz", "--policy", tmp_path / "best.json")
+
+
+def test_component_scope_merges_every_state_without_a_neighbour(farm, tmp_path, run, one_json):
+    options = ("--merge-lonely", "--scope", "component", "--radius", "1.5km")
+    run("policy", "radius", farm / "model.npz", "-o", tmp_path / "p.json", *options)
+    facts = one_json(
+        run("inspect", farm / "model.npz", "--policy", tmp_path / "p.json", "--scope", "component", "--json")
+    )
+    assert facts["release"]["joined"] == 0
+    refused = run("policy", "radius", farm / "model.npz", "-o", tmp_path / "q.json", *options[1:], code=2)
+    assert "--merge-lonely with it" in refused.stderr
+    run("policy", "radius", farm / "model.npz", "-o", tmp_path / "q.json", "--merge-lonely", "--scope", "all",
+        "--radius", "1km", code=2)  # fmt: skip
+
+
+def test_too_few_other_states_are_refused_and_a_complete_policy_has_no_lonely_ones(farm, tmp_path, run):
+    tiny = run("policy", "radius", farm / "model.npz", "-o", tmp_path / "p.json", "--radius", "10m", "--merge-lonely",
+               code=2)  # fmt: skip
+    assert (
+        "--merge-lonely: got a policy with too few other states" in tiny.stderr and not (tmp_path / "p.json").exists()
+    )
+    none = run("policy", "complete", farm / "model.npz", "-o", tmp_path / "c.json", "--merge-lonely")
+    assert "no lonely states" in none.stderr and json.loads((tmp_path / "c.json").read_text())["format"] == 1
+
+
+def test_a_union_is_merged_as_a_whole(farm, tmp_path, run):
+    parts = (farm / "joined.json", farm / "merged.json")
+    refused = run("policy", "union", farm / "model.npz", *parts, "-o", tmp_path / "u.json", code=2)
+    assert "in which lonely states are merged" in refused.stderr
+    run("policy", "transition", farm / "model.npz", "-o", tmp_path / "t.json")
+    run("policy", "union", farm / "model.npz", farm / "joined.json", tmp_path / "t.json", "-o", tmp_path / "u.json",
+        "--merge-lonely")  # fmt: skip
+
+
+def test_a_policy_with_merges_of_another_model_is_refused(farm, town, run):
+    said = run("inspect", town / "model.npz", "--policy", farm / "merged.json", code=2)
+    assert "made for another model's states" in said.stderr
+
+
+def test_fit_says_which_cells_have_no_neighbour_and_merges_rare_ones(farm, tmp_path, run, one_json):
+    speed = ("--max-speed", "none", "--json")
+    plain = run("fit", farm / "people.csv", "-o", tmp_path / "a.npz", *FIT, *speed)
+    assert "1 cell (" in plain.stderr and "--merge-rare N or --all-cells" in plain.stderr
+    assert one_json(plain)["cells_without_neighbour"] == 1
+    assert (tmp_path / "a.npz").read_bytes() == (farm / "model.npz").read_bytes()
+    rare = run("fit", farm / "people.csv", "-o", tmp_path / "b.npz", *FIT, *speed, "--merge-rare", "7")
+    model, merged = load_model(tmp_path / "a.npz"), load_model(tmp_path / "b.npz")
+    assert merged.digest == model.digest and len(merged.space.merges) == one_json(rare)["merged"]["states"] > 0
+    everything = run("fit", farm / "people.csv", "-o", tmp_path / "c.npz", *FIT, *speed, "--all-cells")
+    whole = load_model(tmp_path / "c.npz")
+    assert (
+        whole.n_states == one_json(everything)["states"] == Grid.from_bounds(10.0, 50.0, 10.28, 50.036, "1km").n_states
+    )
+    assert "cells_without_neighbour" not in one_json(everything) and "the others are kept" in everything.stderr
+
+
+def test_rare_cells_join_the_nearest_kept_cell_by_the_visits_that_occupancy_counts():
+    """A row of cells 0..6 with visits 3, 1, 4, 2, 2, 0 and 3: by hand, ties to the lowest number."""
+    grid = Grid.from_bounds(10.0, 50.0, 10.0979, 50.008, "1km")
+    visits = [0, 0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 4, 6, 6, 6]
+    lat, lon = grid.to_latlon(grid.answers)
+    states = np.array(visits)
+    rows = Trajectories.from_labels(["u"] * len(states), lat=lat[states], lon=lon[states], step=np.arange(len(states)))
+    model, summary = fit_trajectories(rows, grid, merge_rare=3)
+    names = model.space.names
+    assert names == ("x0y0", "x1y0", "x2y0", "x3y0", "x4y0", "x6y0") and summary.n_visited == 6
+    pairs = {names[a]: names[b] for a, b in model.space.merges.tolist()}
+    assert pairs == {"x1y0": "x0y0", "x3y0": "x2y0", "x4y0": "x2y0"}
+    whole, summary = fit_trajectories(rows, grid, merge_rare=1, all_cells=True)
+    assert whole.n_states == grid.n_states and summary.n_visited == 6 and whole.initial[5] == 0
+    assert whole.space.merges.tolist()[0] == [5, 4]
+    # Moves that are dropped were visits all the same.
+    fewer, _ = fit_trajectories(rows, grid, merge_rare=3, min_count=2)
+    assert fewer.space.digest == model.space.digest
+    with pytest.raises(InvalidInput, match="merge_rare: got 5, which 0 states of 6 reach"):
+        fit_trajectories(rows, grid, merge_rare=5)
+    with pytest.raises(InvalidInput, match="merge_rare"):
+        fit_trajectories(rows, grid, merge_rare=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--all-cells", *FIT, "--epsilon", "1", "--max-length", "5"), "--all-cells: got with --epsilon"),
+        (("--merge-rare", "3", *FIT, "--epsilon", "1", "--max-length", "5"), "--merge-rare: got 3; expected none with"),
+        (("--merge-rare", "0", *FIT), "--merge-rare: got 0"),
+        (("--merge-rare", "9999", *FIT), "--merge-rare: got 9999, which 0 states of"),
+        (("--all-cells", "--h3", "7"), "--bbox"),
+        (("--all-cells", "--state-column", "user"), "--all-cells: got with --state-column"),
+        (("--all-cells", "--states", "2", "--symbols", "user"), "--all-cells"),
+        (("--merge-rare", "2", "--states", "2", "--symbols", "user"), "--merge-rare"),
+    ],
+)
+def test_options_of_fits_that_cannot_have_them(farm, tmp_path, run, options, said):
+    refused = run("fit", farm / "people.csv", "-o", tmp_path / "m.npz", *options, code=2)
+    assert said in refused.stderr and refused.stderr.count("\n") == 1 and not (tmp_path / "m.npz").exists()
+
+
+def test_names_can_be_merged_when_rare(tmp_path, run):
+    rows = [["a", page] for page in ["x", "y", "x", "y", "z", "x", "y", "x"]]
+    write_rows(tmp_path / "visits.csv", ["user", "state"], rows)
+    run("fit", tmp_path / "visits.csv", "-o", tmp_path / "m.npz", "--state-column", "state", "--merge-rare", "2")
+    space = load_model(tmp_path / "m.npz").space
+    assert space.merges.tolist() == [[2, 1]] and space.names == ("x", "y", "z")
+
+
+def test_the_target_on_check_ins(data_folder, tmp_path, run, one_json):
+    """Gowalla, Los Angeles: over 10 km with lonely cells joined, at most 2.1 km with them merged, bias included."""
+    data = data_folder / "gowalla_la.parquet"
+    run("fit", data, "-o", tmp_path / "m.npz", "--grid", "890m", "--bbox=-118.6,33.7,-117.9,34.3", "--smoothing", ".1")
+    for name, more in (("joined", ()), ("merged", ("--merge-lonely",))):
+        run("policy", "radius", tmp_path / "m.npz", "--radius", "1km", "-o", tmp_path / f"{name}.json", *more)
+    errors = {
+        name: one_json(run("inspect", tmp_path / "m.npz", "--policy", tmp_path / f"{name}.json", "--json"))
+        for name in ("joined", "merged")
+    }
+    assert errors["joined"]["release"]["expected_error"] > 10_000
+    assert errors["merged"]["release"]["expected_error"] <= 2_100
+    assert errors["joined"]["lonely_states"]["error_merged"] == errors["merged"]["release"]["expected_error"]
