@@ -1,5 +1,4 @@
-"""The staircase mechanism on a lattice: constant on shells of the hull (docs/theory.md 5; Geng and
-Viswanath in 1-D).
+"""The staircase mechanism on a lattice: constant on shells of the hull (docs/theory.md 5; Geng and Viswanath in 1-D).
 
 Proof: docs/proofs/staircase.md.
 """
