@@ -118,9 +118,7 @@ class SystemBits(_StreamBits):
         _ALL_SYSTEM_BITS.add(self)
 
     def uint64(self, n: int) -> WordArray:
-        """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads and after a
-        fork.
-        """
+        """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads and after a fork."""
         process = os.getpid()
         words = self._words_of.get(process)
         if words is None:
