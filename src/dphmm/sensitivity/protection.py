@@ -1,5 +1,6 @@
-"""Who is exposed, and the edges that protect them (Section 6 of the DPHMM paper, with errata 6, 7, 13, 15;
-docs/theory.md 4).
+"""Who is exposed, and the edges that protect them.
+
+Section 6 of the DPHMM paper, with errata 6, 7, 13, 15; docs/theory.md 4.
 
 A state is exposed when no other possible state has an answer within the hull of its own (degree of protection 1).
 Each exposed state is joined to a partner; which one is the method: "nearest" (Algorithm 1), "min-volume" (Algorithm 3)
