@@ -37,9 +37,7 @@ _TRIP_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 class Loaded(NamedTuple):
-    """Trajectories in the order of the rows, and ``rejected`` (row, reason): row numbers from 1, no
-    values.
-    """
+    """Trajectories in the order of the rows, and ``rejected`` (row, reason): row numbers from 1, no values."""
 
     trajectories: Trajectories
     rejected: pa.Table
@@ -112,8 +110,10 @@ class Assembler:
         self._parts.append({name: column[why == 0] for name, column in part.items()})
 
     def finish(self, source: str) -> Loaded:
-        """All rows. Raises InvalidInput, naming ``source``, if there are none or all were set aside, and for times of
-        which none has a zone.
+        """All rows.
+
+        Raises InvalidInput, naming ``source``, if there are none or all were set aside, and for times of which none has
+        a zone.
         """
         import pyarrow as pa
 
@@ -161,9 +161,7 @@ def _places(table: pa.Table, lat: str, lon: str) -> tuple[FloatArray, FloatArray
 
 
 def _trip_numbers(codes: IntArray, labels: tuple[str, ...]) -> NDArray[np.int32]:
-    """Trips that are numbers keep them; others are numbered by first appearance. Rows without one share
-    trip -1.
-    """
+    """Trips that are numbers keep them; others are numbered by first appearance. Rows without one share trip -1."""
     if all(_TRIP_NUMBER.fullmatch(label) for label in labels):
         numbers = np.array([*map(int, labels), -1], dtype=np.int32)
         return numbers[codes]

@@ -66,8 +66,7 @@ def csv_names(path: Path) -> list[str]:
 
 
 def read_csv(path: Path, columns: Sequence[str] | None, text: Collection[str] | None) -> pa.Table:
-    """The table of a CSV file; ``text`` columns (None: all) stay as written, others get the type they look
-    like.
+    """The table of a CSV file; ``text`` columns (None: all) stay as written, others get the type they look like.
 
     Raises InvalidInput for ragged rows (with the line of the file), wrong columns and encodings.
     """

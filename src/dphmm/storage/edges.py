@@ -52,8 +52,10 @@ def read_edges(path: PathLike, columns: Sequence[str] | None = None, field: str 
 def numbered(
     edges: pa.Table, names: Sequence[str], field: str, place: Callable[[int], str] = _row, remedy: str = ""
 ) -> IntArray:
-    """Edges as numbers (m, 2) of people; InvalidInput, with the ``place`` of a row (from 0) and a ``remedy``, for a
-    missing name and for an unknown one.
+    """Edges as numbers (m, 2) of people.
+
+    Raises InvalidInput, with the ``place`` of a row (from 0) and a ``remedy``, for a missing name and for an unknown
+    one.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -36,8 +36,9 @@ def load_trajectories(
     timezone: str | None = None,
     delimiter: str = ",",
 ) -> Loaded:
-    """Trajectories of a Parquet or CSV file, and the rows that were set aside (row number and reason, no
-    values). Rows count from 1 after the header, as in the table that the file holds.
+    """Trajectories of a Parquet or CSV file, and the rows that were set aside (row number and reason, no values).
+
+    Rows count from 1 after the header, as in the table that the file holds.
 
     Columns default to user, t, step, trip, state, lat (latitude) and lon (lng, longitude) where they exist.
     Times are timestamps with a zone or ISO 8601 text with one. Those without are UTC with ``assume_utc``, and what
@@ -90,9 +91,7 @@ def trajectories_table(trajectories: Trajectories) -> pa.Table:
 def trajectories_from_table(
     table: Any, *, assume_utc: bool = False, timezone: str | None = None, **columns: str | None
 ) -> Loaded:
-    """The same from a pandas, polars or Arrow table; ``columns`` as in load_trajectories. The table stays
-    as it is.
-    """
+    """The same from a pandas, polars or Arrow table; ``columns`` as in load_trajectories. The table stays as it is."""
     from dphmm.storage.frames import column_list, to_arrow
 
     unknown = set(columns) - {f"{role}_column" for role in _ROLES}

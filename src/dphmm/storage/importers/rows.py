@@ -1,6 +1,4 @@
-"""Rows of headerless delimited text, all cells as text; rows with another number of cells are counted and
-left out.
-"""
+"""Rows of headerless delimited text, all cells as text; rows with another number of cells are counted and left out."""
 
 from __future__ import annotations
 

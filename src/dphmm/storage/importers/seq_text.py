@@ -17,9 +17,7 @@ from dphmm.storage.unpacking import open_bytes
 
 
 def read_seq(path: Path) -> Imported:
-    """Sequences of a .seq or .seq.gz file; a sequence with anything but category numbers is set aside
-    whole.
-    """
+    """Sequences of a .seq or .seq.gz file; a sequence with anything but category numbers is set aside whole."""
     import pyarrow as pa
 
     lines = _lines(path)
