@@ -1,16 +1,23 @@
-"""Bits for tests of samplers: counted ones, and words that sit on the thresholds of decisions."""
+"""Bits for tests: system bits of known words, counted ones, and words that sit on the thresholds of decisions."""
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
-from dphmm.samplers import ReplayBits
+from dphmm.samplers import ReplayBits, SystemBits
+
+
+def keyed_system_bits(seed):
+    """The package's system bits, made to serve the words of a seed: what is drawn from them is not marked."""
+    bits = SystemBits()
+    bits._words_of = {os.getpid(): ReplayBits(seed)._words}
+    return bits
 
 
 class CountedBits:
     """Words of other bits; ``served`` says how many."""
-
-    secure = False
 
     def __init__(self, bits):
         self.bits = bits
@@ -23,8 +30,6 @@ class CountedBits:
 
 class CraftedBits:
     """Mostly random words, with runs of ``special`` ones mixed in, reproducibly."""
-
-    secure = False
 
     def __init__(self, seed, special):
         self.bits = ReplayBits(seed)

@@ -9,8 +9,10 @@ T = TypeVar("T")
 
 
 class kept(Generic[T]):
-    """`functools.cached_property` as it is from Python 3.12 on: without a lock, which costs more than most of what is
-    kept here. Two threads that ask first may both compute it; the same comes out, and one of the two is kept.
+    """`functools.cached_property` as it is from Python 3.12 on: without a lock.
+
+    A lock costs more than most of what is kept here. Two threads that ask first may both compute the value; both get
+    the same one, and one of the two is kept.
     """
 
     def __init__(self, func: Callable[[Any], T]) -> None:

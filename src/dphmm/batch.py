@@ -50,8 +50,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass
 class BatchReport:
-    """What happened to the rows. ``outside`` (rows whose place or name is in no state) and ``drifted`` are
-    for the owner alone and never published.
+    """What happened to the rows.
+
+    ``outside`` (rows whose place or name is in no state) and ``drifted`` are for the owner alone and never published.
 
     ``late`` rows are of steps that an earlier run skipped: nothing can be released for them any more.
     """

@@ -25,10 +25,7 @@ States: TypeAlias = NDArray[Any] | Sequence[int] | None
 
 @runtime_checkable
 class Bits(Protocol):
-    """A source of random words. System bits release; replayable bits test and simulate."""
-
-    #: False for bits that anyone could replay: releases made with them are marked.
-    secure: bool
+    """A source of random words. System bits release; whatever is drawn from any other source is marked."""
 
     def uint64(self, n: int) -> WordArray:
         """The next ``n`` uniform 64-bit words."""

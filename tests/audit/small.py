@@ -1,4 +1,4 @@
-"""Small worlds that the audits' tests share: the papers' running example, and bits that say they are secure."""
+"""Small worlds that the audits' tests share: the papers' running example."""
 
 from __future__ import annotations
 
@@ -10,18 +10,6 @@ from running_example import ANSWERS, EDGES_3B, TRANSITION
 MODEL = dphmm.MarkovModel(np.full(6, 1 / 6), TRANSITION)
 POLICY = dphmm.policy.from_edges(EDGES_3B, 6)
 SPACE = dphmm.StateSpace(ANSWERS)
-
-
-class FixedBits:
-    """Words of a seed that pass for the system's: a ledger does not mark what was drawn from them."""
-
-    secure = True
-
-    def __init__(self, seed):
-        self._bits = dphmm.ReplayBits(seed)
-
-    def uint64(self, n):
-        return self._bits.uint64(n)
 
 
 def session(epsilon=1, policy=POLICY, space=SPACE, model=MODEL, seed=1, **options):

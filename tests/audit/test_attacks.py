@@ -17,8 +17,9 @@ import pandas as pd
 import pytest
 
 import dphmm
-from audit.small import MODEL, POLICY, SPACE, FixedBits, everywhere, session
+from audit.small import MODEL, POLICY, SPACE, everywhere, session
 from audit.test_released import walks
+from crafted_bits import keyed_system_bits
 from dphmm.audit import Adversary, LocalHulls, attack, exposure
 from dphmm.audit.attacks.adversary import METHODS, Seen
 from dphmm.audit.attacks.measures import Measured, Scores, Target
@@ -103,7 +104,9 @@ def test_measures_are_their_definitions():
 
 
 def released(truth, epsilon, seed=1, **options):
-    return dphmm.release_many(truth, MODEL, POLICY, SPACE, epsilon, bits=FixedBits(seed), progress=False, **options)
+    return dphmm.release_many(
+        truth, MODEL, POLICY, SPACE, epsilon, bits=keyed_system_bits(seed), progress=False, **options
+    )
 
 
 def test_who_knows_more_errs_less():
@@ -169,7 +172,7 @@ def test_a_wrong_chain_does_worse_and_a_richer_one_better():
             rows.append((f"u{user}", step, str(state)))
     truth = pd.DataFrame(rows, columns=["user", "step", "state"])
     policy = dphmm.policy.complete(n)
-    out = dphmm.release_many(truth, public, policy, ring, 1, bits=FixedBits(2), progress=False)
+    out = dphmm.release_many(truth, public, policy, ring, 1, bits=keyed_system_bits(2), progress=False)
     # Hidden states: (way, state); the way never changes.
     ahead, back = np.roll(np.eye(n), 1, axis=1), np.roll(np.eye(n), -1, axis=1)
     rich = np.block([[ahead, np.zeros((n, n))], [np.zeros((n, n)), back]])

@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphmm
-from audit.small import MODEL, POLICY, SPACE, FixedBits
+from audit.small import MODEL, POLICY, SPACE
+from crafted_bits import keyed_system_bits
 from dphmm.audit import check_released
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
@@ -65,7 +66,7 @@ class Finished:
         self.path = folder / f"released{suffix}"
         self.public = (model, policy, space, 1)
         self.options = options
-        batch = Batch(*self.public, ledger=self.ledger, bits=bits or FixedBits(3), **options)
+        batch = Batch(*self.public, ledger=self.ledger, bits=bits or keyed_system_bits(3), **options)
         loaded = trajectories_from_table(walks() if table is None else table).trajectories
         rows = [row for chunk in batch.run(loaded) for row in chunk]
         self.table = released_table(rows, space)
@@ -213,7 +214,7 @@ def test_another_ledger_says_nothing_of_this_file(tmp_path):
     full = pd.DataFrame([("u0", step, str(step % 6)) for step in range(6)], columns=["user", "step", "state"])
     even = dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6))
     one = Finished(tmp_path, model=even, table=full)
-    other = Finished(tmp_path / "other", bits=FixedBits(99), model=even, table=full)
+    other = Finished(tmp_path / "other", bits=keyed_system_bits(99), model=even, table=full)
     one.ledger = other.ledger
     verdict = one.check()
     assert len(verdict.findings) == 1 and "does not belong to this file" in verdict.findings[0]
@@ -422,7 +423,15 @@ def test_several_queries_of_a_subject(tmp_path, mechanism):
     other = dphmm.StateSpace([[0], [3], [1], [5], [4], [9]])
     with dphmm.open_ledger(tmp_path / "l.db") as ledger:
         one = dphmm.release_many(
-            walks(), MODEL, POLICY, SPACE, 1, ledger=ledger, progress=False, bits=FixedBits(1), mechanism=mechanism
+            walks(),
+            MODEL,
+            POLICY,
+            SPACE,
+            1,
+            ledger=ledger,
+            progress=False,
+            bits=keyed_system_bits(1),
+            mechanism=mechanism,
         )
         two = dphmm.release_many(
             walks(),
@@ -433,7 +442,7 @@ def test_several_queries_of_a_subject(tmp_path, mechanism):
             ledger=ledger,
             query="other",
             progress=False,
-            bits=FixedBits(2),
+            bits=keyed_system_bits(2),
             mechanism=mechanism,
         )
         assert check_released(one, MODEL, POLICY, SPACE, 1, ledger=ledger, mechanism=mechanism).findings == ()

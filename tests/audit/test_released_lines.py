@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 
 import dphmm
-from audit.small import MODEL, POLICY, SPACE, FixedBits
+from audit.small import MODEL, POLICY, SPACE
+from crafted_bits import keyed_system_bits
 from dphmm.audit import check_released
 from dphmm.batch import Batch, Released
 from dphmm.cli.release_stream import _line, _Stream
@@ -37,7 +38,7 @@ class Streamed:
         self.public = (TIMED if timed else MODEL, dphmm.policy.radius(GRID, 1500) if timed else POLICY, space, 1)
         self.options, self.path = options, folder / "answers.jsonl"
         self.ledger = dphmm.open_ledger(folder / "ledger.db")
-        batch = Batch(*self.public, ledger=self.ledger, bits=FixedBits(3), **options)
+        batch = Batch(*self.public, ledger=self.ledger, bits=keyed_system_bits(3), **options)
         stream, rng = _Stream(batch, False), np.random.default_rng(2)
         self.lines, published = [], Published()
         sessions = {user: batch.session(user, origin="5716608" if timed else "0") for user in sorted(set(ORDER))}

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 
 import dphmm
-from audit.small import SPACE, FixedBits
+from audit.small import SPACE
 from audit.test_released import Finished
+from crafted_bits import keyed_system_bits
 from dphmm.audit import attack
 from dphmm.audit.attacks.truth import begins_of, truth_of
 from dphmm.audit.findings import Findings
@@ -159,7 +160,7 @@ def test_no_message_has_a_true_value(kind):
 
 
 def test_an_attack_needs_the_right_truth(tmp_path):
-    one = Finished(tmp_path, model=EVEN, table=rows(), bits=FixedBits(4))
+    one = Finished(tmp_path, model=EVEN, table=rows(), bits=keyed_system_bits(4))
     assert attack(one.path, rows(), *one.public, ledger=one.ledger).rows == 16
     with pytest.raises(InvalidInput, match="were not released"):
         attack(one.path, shifted(rows(), 1), *one.public)

@@ -24,8 +24,6 @@ AGAIN = 3
 class KeyedWords:
     """Words that depend on the step alone: an uninterrupted run then draws what a resumed one draws."""
 
-    secure = False
-
     def __init__(self) -> None:
         self._bits: Any = None
 

@@ -77,7 +77,9 @@ def self_connection(monkeypatch):
 def nobody_exposed(monkeypatch):
     """Exposure is tested as "no state at all within the hull", and a state is within its own."""
     monkeypatch.setattr(protection, "_exposed", lambda *parts: np.zeros(0, dtype=np.int64))
-    monkeypatch.setattr(planner._Step, "_implicit_partner", lambda self, bodies, image, state: state)
+    monkeypatch.setattr(
+        planner._Step, "_implicit_partners", lambda self, bodies, states: {s: s for s in states.tolist()}
+    )
 
 
 def isolated_left_alone(monkeypatch):

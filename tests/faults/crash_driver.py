@@ -42,7 +42,8 @@ class Countdown:
 
 def keyed_noise() -> None:
     """Draw every transaction from words that the number of steps stored before it decides."""
-    from dphmm import ReplayBits, SystemBits
+    from dphmm import ReplayBits
+    from dphmm.samplers import entropy
     from dphmm.storage.ledger.sqlite import SqliteLedger
 
     words = [ReplayBits(0)]
@@ -58,7 +59,8 @@ def keyed_noise() -> None:
             yield transaction
 
     SqliteLedger.transaction = keyed  # type: ignore[method-assign]
-    SystemBits.uint64 = lambda self, n: words[0].uint64(n)  # type: ignore[method-assign]
+    served = entropy._Words.serve
+    entropy._Words.serve = lambda self, n: served(words[0]._words, n)  # type: ignore[method-assign]
 
 
 def run(at: int, arguments: list[str]) -> None:

@@ -42,8 +42,6 @@ _SEEN = (*COMPUTED, "plans", "releases", "noise", "laws", "refusals", "totals", 
 class CountedBits:
     """Replayable words, and how many were asked for each time."""
 
-    secure = False
-
     def __init__(self, seed: int) -> None:
         self._bits = ReplayBits(seed)
         self.asked: list[int] = []

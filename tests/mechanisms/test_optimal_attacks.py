@@ -124,8 +124,6 @@ def test_no_vector_loses_more_than_is_stated_anywhere(kind):
 class Crafted:
     """Given words, then some others that depend on their place alone."""
 
-    secure = False
-
     def __init__(self, words):
         self._words, self.used = list(words), 0
 

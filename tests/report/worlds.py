@@ -11,8 +11,8 @@ from unittest.mock import patch
 import numpy as np
 from click.testing import CliRunner, Result
 
+from crafted_bits import keyed_system_bits
 from dphmm.cli.app import app
-from dphmm.samplers.entropy import ReplayBits
 
 BBOX = "10.0,50.0,10.056,50.036"
 EVIL = "<img src=x onerror=alert(1)>&\"'"
@@ -50,15 +50,9 @@ def walks(users: list[str], steps: int, seed: int, side: int = 4) -> list[list[A
     return rows
 
 
-class Fixed(ReplayBits):
-    """The same noise every time, of pages that look as if it were secure: for tests of pages alone."""
-
-    secure = True
-
-
 def released(folder: Path, *options: object, rows: str = "walks.csv") -> Path:
-    """Release a folder's rows under its model and policy, with fixed noise; the folder."""
-    bits = Fixed(11)
+    """Release a folder's rows under its model and policy, with the same noise every time; the folder."""
+    bits = keyed_system_bits(11)
     with patch("dphmm.samplers.entropy._process_bits", lambda: bits):
         run(
             "release", folder / rows, "--model", folder / "model.npz", "--policy", folder / "policy.json", "--epsilon",

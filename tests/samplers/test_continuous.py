@@ -16,8 +16,6 @@ from dphmm.samplers.continuous import choices, exponentials, unit_floats
 class Words:
     """The same word again and again."""
 
-    secure = False
-
     def __init__(self, word: int) -> None:
         self.word = word
 

@@ -91,8 +91,6 @@ def test_the_interval_is_the_scale(scale):
 class Words:
     """Words that are random, or at the ends of their range, or at the threshold of an acceptance."""
 
-    secure = False
-
     def __init__(self, seed, special):
         self.bits, self.special = ReplayBits(seed), special
 

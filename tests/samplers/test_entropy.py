@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
 from dphmm.errors import InvalidInput
 from dphmm.samplers import entropy
-from dphmm.samplers.entropy import ReplayBits, SystemBits, default_bits
+from dphmm.samplers.entropy import ReplayBits, SystemBits, default_bits, is_secure
 
 
 def documented_stream(material: bytes, n: int) -> np.ndarray:
@@ -80,7 +80,7 @@ def test_words_are_uniform():
 
 
 def test_system_bits_never_repeat_and_are_secure():
-    assert SystemBits().secure and not ReplayBits(1).secure
+    assert is_secure(SystemBits()) and is_secure(default_bits()) and not is_secure(ReplayBits(1))
     assert len(np.unique(np.concatenate([SystemBits().uint64(1000) for _ in range(20)]))) == 20_000
 
 

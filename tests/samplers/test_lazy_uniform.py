@@ -18,8 +18,6 @@ from dphmm.samplers.uniform import LazyUniform, WordReader
 class GivenWords:
     """Bits that are a given list of words; asking for more is an error."""
 
-    secure = False
-
     def __init__(self, words):
         self.words = list(words)
         self.served = 0

@@ -152,8 +152,6 @@ def test_digits_of_a_threshold_decide_late_and_rightly(case):
 
 
 class _Words:
-    secure = False
-
     def __init__(self, words):
         self.words = iter(words)
 

@@ -65,8 +65,6 @@ def test_every_interval_is_as_long_as_its_weight(rows):
 class Words:
     """Given words, then an error."""
 
-    secure = False
-
     def __init__(self, words):
         self.words = list(words)
 

@@ -24,8 +24,6 @@ FAR = [s * 2**b + e for b in (19, 20, 21, 24, 28) for s in (1, -1) for e in (0, 
 class Adversary:
     """Bits that are written word by word; ``written`` can be served again."""
 
-    secure = False
-
     def __init__(self, sampler, seed):
         self.sampler, self.chance = sampler, random.Random(seed)
         self.written: list[int] = []
@@ -97,8 +95,6 @@ class Adversary:
 
 class Served:
     """Given words, then random ones; counts what was read."""
-
-    secure = False
 
     def __init__(self, words, seed=0):
         self.words, self.chance, self.served = words, random.Random(seed), 0

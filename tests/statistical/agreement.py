@@ -9,8 +9,6 @@ from statistical.adversary import Adversary, Served
 
 
 class Counted:
-    secure = False
-
     def __init__(self, seed):
         self.bits, self.served = ReplayBits(seed), 0
 

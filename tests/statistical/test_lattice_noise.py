@@ -58,8 +58,6 @@ def test_noise_at_the_largest_epsilon_stays_on_the_first_step(offset):
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_a_constant_is_released_without_noise_and_without_words(dimension):
     class NoWords:
-        secure = False
-
         def uint64(self, n):
             raise AssertionError("a constant reads no words")
 

@@ -141,8 +141,6 @@ def noises(bits, steps):
 class SameEveryCall:
     """Bits that begin their stream again at every call: the fault that the check is for."""
 
-    secure = False
-
     def uint64(self, n):
         return ReplayBits(1).uint64(n)
 

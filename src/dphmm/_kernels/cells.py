@@ -14,8 +14,7 @@ from dphmm.types import BoolArray, IntArray
 
 @kernel
 def cell_at(target: int, linear: IntArray, table: IntArray) -> int:
-    """The number of the cell with a linear index, or -1: from the dense table, or by bisection where there is
-    none."""
+    """The number of the cell with a linear index, or -1: from the dense table, or by bisection where there is none."""
     if table.size > 0:
         return int(table[target])
     low = 0

@@ -191,8 +191,9 @@ def numbered_places(lattice: IntArray) -> IntArray:
 def widen_by_cliques(
     ptr: IntArray, members: IntArray, lattice: IntArray, left: int, low: IntArray, high: IntArray
 ) -> bool:
-    """Take into the columns the differences within every row; False where a row has too many columns of its own, or
-    answers lie too far apart.
+    """Widen the columns by the differences within every row.
+
+    False where a row has too many columns of its own, or answers lie too far apart.
 
     A row that is the one before it, state by state, moved by one vector, has the same differences.
     """

@@ -1,5 +1,4 @@
-"""Loops of the lattice mechanisms: drawing noise, levels and norms of lattice vectors, sums over lattice
-points.
+"""Loops of the lattice mechanisms: drawing noise, levels and norms of lattice vectors, sums over lattice points.
 
 The drawing loop takes only decisions that it can take for certain. An attempt with a decision within the
 margin of a threshold, or with numbers beyond 64 bits, is left to the caller untouched.

@@ -36,8 +36,9 @@ def _quotient(more: float, less: float, s: float, e: float) -> float:
 def improve(
     columns: Any, q: NDArray[np.float64], d: NDArray[np.float64], s: float, e: float, rho: float
 ) -> tuple[float, float, float]:
-    """The best (rho, q_H - d_H, d_H) of one pair of rows, from a rho that it beats. ``q`` is given on ``columns``,
-    ``d`` everywhere.
+    """The best (rho, q_H - d_H, d_H) of one pair of rows, from a rho that it beats.
+
+    ``q`` is given on ``columns``, ``d`` everywhere.
     """
     gain = below = 0.0
     for _ in range(MOST_IMPROVEMENTS):

@@ -35,8 +35,9 @@ def level_table(
 
 @kernel
 def boxes(widths: IntArray, offset: int, stride: int, bits: int, length: int) -> IntArray:
-    """Half-widths (length, k) of the first boxes: radius (stride·j, and offset·2**-bits) times width·2**-shift, rounded
-    down.
+    """Half-widths (length, k) of the first boxes, rounded down.
+
+    Those of box j are its radius, stride·j + offset·2**-bits, times width·2**-shift.
 
     ``widths`` (2, k) are the widths and their shifts. Radius times width must stay below 2**62.
     """

@@ -194,6 +194,39 @@ def nearest_sweep(queries: IntArray, points: IntArray, states: IntArray, weights
 
 
 @kernel
+def nearest_within(
+    points: IntArray, weights: IntArray, targets: IntArray, among: IntArray, rows: IntArray, limits: IntArray
+) -> IntArray:
+    """For each target the nearest other state of ``among`` whose difference v has |rows·v| <= limits, -1 if none has.
+
+    ``among`` is ascending: equal distances go to the lowest number. Sums and squared distances must fit int64.
+    """
+    out = np.full(targets.size, -1, np.int64)
+    for k in range(targets.size):
+        own = targets[k]
+        best = -1
+        for other in among:
+            distance = 0
+            for j in range(weights.size):
+                step = (points[other, j] - points[own, j]) * weights[j]
+                distance += step * step
+            if other == own or (best >= 0 and distance >= best):
+                continue
+            inside = True
+            for i in range(limits.size):
+                value = 0
+                for j in range(weights.size):
+                    value += rows[i, j] * (points[other, j] - points[own, j])
+                if abs(value) > limits[i]:
+                    inside = False
+                    break
+            if inside:
+                best = distance
+                out[k] = other
+    return out
+
+
+@kernel
 def nearest_rows(states: IntArray) -> tuple[IntArray, IntArray]:
     """For each place of a box (height, width) the row of the nearest state in its column, and the columns with any.
 

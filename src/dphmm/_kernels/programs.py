@@ -34,8 +34,9 @@ def gather(
     used: NDArray[np.int64],
     out: NDArray[np.float64],
 ) -> int:
-    """Write the program of rows i and j to ``out``: log q, log d, and the limits row by row; returns how many states it
-    has. ``place``: -1 everywhere; ``used``: room for the states.
+    """Write the program of rows i and j to ``out``: log q, log d, and the limits row by row.
+
+    Returns how many states it has. ``place``: -1 everywhere; ``used``: room for the states.
     """
     count = 0
     for row in (i, j):
@@ -89,9 +90,11 @@ def onward(
     metric: bool,
     result: NDArray[np.float64],
 ) -> tuple[int, int]:
-    """``result[i, j]``, the largest log (M_i·x / M_j·x), for pairs of rows i = first[p], j = second[p], in multiples of
-    STEP. Equal programs are solved once. ``metric``: the limits obey the triangle inequality already. Returns how many
-    were solved, and how many pairs, of more than ``most`` states, have a coupling bound.
+    """Fill ``result[i, j]``, the largest log (M_i·x / M_j·x), for pairs of rows i = first[p], j = second[p].
+
+    Results are in multiples of STEP. Equal programs are solved once. ``metric``: the limits obey the triangle
+    inequality already. Returns how many programs were solved, and how many pairs, of more than ``most`` states, have a
+    coupling bound.
     """
     widest = 0
     for row in range(len(indptr) - 1):

@@ -62,8 +62,10 @@ def not_carried(
     order: NDArray[np.int64],
     below: NDArray[np.float64],
 ) -> tuple[int, float]:
-    """The limit that is worst by what would have to cross it in the wrong direction: (its lower end in the tree, how
-    much), (-1, 0) if none. ``below``: what every state and those behind it have too much.
+    """The limit that is worst by what would have to cross it in the wrong direction.
+
+    Returns its lower end in the tree and how much would cross, or (-1, 0) if none is. ``below``: what every state and
+    those behind it have too much.
     """
     worst, most = -1, 0.0
     for k in range(len(a)):
@@ -140,8 +142,9 @@ def price(
     order: NDArray[np.int64],
     margin: float,
 ) -> float:
-    """By how much the log of the best quotient can exceed that of ``u``, whose shares have the logs ``more`` (of q) and
-    ``less`` (of d).
+    """By how much the log of the best quotient can exceed that of ``u``.
+
+    The shares of ``u`` have the logs ``more`` (of q) and ``less`` (of d).
 
     What is not carried along the tree goes straight to the state of the largest share of d. All in logs, and with
     every share of d larger by e^margin, paid for in the end: no share is lost for being small, or by cancellation.

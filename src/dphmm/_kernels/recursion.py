@@ -21,8 +21,9 @@ FAR = 600.0
 
 @kernel
 def steepest(d: NDArray[np.float64], more: NDArray[np.float64], weight: float, heavy: float) -> float:
-    """The largest quotient minus 1 over corners (d, q = d + more). A search would be led astray by corners a rounding
-    apart: all are looked at.
+    """The largest quotient minus 1 over corners (d, q = d + more).
+
+    A search would be led astray by corners a rounding apart: all are looked at.
     """
     most = 0.0
     for k in range(len(d)):
@@ -71,8 +72,9 @@ def carry(
     last: int,
     step: int,
 ) -> None:
-    """Fill ``carried`` from tuple ``first`` to ``last`` by ``step``: what each loses through the tuple before it, along
-    one kernel throughout.
+    """Fill ``carried`` from tuple ``first`` to ``last`` by ``step``, along one kernel throughout.
+
+    It says what each tuple loses through the tuple before it.
     """
     known, found = math.nan, 0.0
     for i in range(first, last + step, step):

@@ -26,7 +26,8 @@ class DependentEvent:
 
     ``parts``: the noisy numbers it published, with sensitivities for replacing one record. ``claimed``: ε of dependent
     differential privacy under ``dependence`` (a model, in words), None where nothing is proved; ``why``: by what, or
-    why not. ``record``: what a record is. ``secure``: False if the noise could be replayed by anyone.
+    why not. ``record``: what a record is. ``secure``: False for noise of any other bits than the
+    package's own system bits.
     """
 
     query: str

@@ -24,7 +24,7 @@ class ReleaseEvent:
 
     ``epsilon``: the DPHMM promise of this release given the past. ``cost``: the mechanism's largest loss over
     pairs of the plan set. ``scope``: "global" or "component". ``constant``: the answer was public.
-    ``secure``: False if the bits could be replayed by anyone.
+    ``secure``: False for any other bits than the package's own system bits.
     """
 
     epsilon: Fraction

@@ -83,7 +83,7 @@ class LearningEvent:
     """A model was learned from the sum of these parts, each of which may depend on what earlier ones published.
 
     ``unit``: what a record is, "owner" (all sequences of one) or "sequence" (one, whoever's it is).
-    ``secure``: False if the noise could be replayed by anyone; nothing is then promised.
+    ``secure``: False for noise of any other bits than the package's own system bits; nothing is then promised.
     """
 
     parts: tuple[NoisyCounts, ...]

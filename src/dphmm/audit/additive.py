@@ -1,5 +1,6 @@
-"""What noise with weights of its own really loses: decided from its integers, point by point, one required vector at a
-time.
+"""The exact loss of noise with weights of its own: decided from its integers, point by point.
+
+One required vector is decided at a time.
 
 Written apart from `dphmm.mechanisms`: weights are a dictionary, points are found by trying a box, quotients are
 fractions. Beyond the window the weight is tail·qʲ⁻¹ where radius + j - 1 < N <= radius + j; two points there whose

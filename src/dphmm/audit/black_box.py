@@ -51,7 +51,9 @@ class PairBound:
 
 @dataclass(frozen=True)
 class BlackBoxVerdict:
-    """``lower``: at confidence 1 - alpha some pair loses at least this. ``decided`` is False where too few draws were
+    """What samples of a mechanism show, pair by pair.
+
+    ``lower``: at confidence 1 - alpha some pair loses at least this. ``decided`` is False where too few draws were
     given to convict a loss of 2ε on an event of probability 1/10 with probability .99; ``needed`` a side would do, or
     are None where no number that can be drawn would. Without ``pairs`` nothing had to be kept apart.
     """

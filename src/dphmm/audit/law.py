@@ -147,8 +147,9 @@ class Law:
         return found
 
     def enumerated(self, v: IntArray, most: int) -> Fraction | None:
-        """The largest E(x + v) - E(x), E(x) - E(x + v) over every lattice point x of a window around 0; in whole steps
-        of the shells, rounded up, for noise with weights of its own.
+        """The largest E(x + v) - E(x), E(x) - E(x + v) over every lattice point x of a window around 0.
+
+        For noise with weights of its own in whole steps of the shells, rounded up.
 
         None where the window would have more than ``most`` points, or fractions do not fit 64 bits.
         """

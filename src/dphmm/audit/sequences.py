@@ -34,7 +34,9 @@ _MOST_WORK = 50_000_000
 
 @dataclass(frozen=True)
 class SequenceVerdict:
-    """``charged`` is what Theorem 7.2 says, the sum of the costs; ``worst`` the largest loss of two possible histories,
+    """What two possible histories of one person really lose, beside what was charged.
+
+    ``charged`` is what Theorem 7.2 says, the sum of the costs; ``worst`` the largest loss of two possible histories,
     ``first`` and ``second``, that really occurs. ``epsilons`` is the sum of the epsilons, which bounds nothing.
     """
 

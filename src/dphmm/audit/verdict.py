@@ -14,8 +14,10 @@ from dphmm.types import IntArray, Loss
 
 @dataclass(frozen=True)
 class Certificate:
-    """One body of a plan. ``met``: facets that a required difference lies on (all of them where no smaller body would
-    do); ``widest``: the largest norm of a required difference, at most 1 where the body contains them all.
+    """One body of a plan.
+
+    ``met``: facets that a required difference lies on (all of them where no smaller body would do); ``widest``: the
+    largest norm of a required difference, at most 1 where the body contains them all.
     """
 
     mechanism: str

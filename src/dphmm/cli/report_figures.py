@@ -18,8 +18,10 @@ _NAMES = ("map", "spent", "error", "degree", "hull", "policy")
 
 
 def check_figures(folder: str | None, names: Sequence[str] = _NAMES, *, replace: bool) -> None:
-    """Refuse, before any work, a folder that cannot be made or has such pictures (unless ``replace``), or pictures
-    without matplotlib.
+    """Refuse, before any work, a folder that cannot take the pictures.
+
+    That is one that cannot be made, or has such pictures (unless ``replace``). Pictures without matplotlib are refused
+    too.
     """
     from dphmm.report.figures import can_draw
 

@@ -65,5 +65,5 @@ def by_reason(rejected: Any) -> dict[str, int]:
 
 
 def in_words(counts: dict[str, int]) -> str:
-    """2 invalid_time, 1 missing_user"""
+    """Counts as a line says them: 2 invalid_time, 1 missing_user."""
     return ", ".join(f"{rows} {reason}" for reason, rows in counts.items())

@@ -77,8 +77,10 @@ def _ask_for_the_lost(kind: type[BaseException]) -> None:
 
 
 def _swallowed(frame: FrameType | None) -> bool:
-    """Whether an exception would be lost here: where LLVM waits for Python's answer (and would read nothing), and where
-    a compiled module imports another.
+    """Whether an exception would be lost here.
+
+    It is lost where LLVM waits for Python's answer (and would read nothing), and where a compiled module imports
+    another.
     """
     while frame is not None:
         if any(place in frame.f_code.co_filename for place in _SWALLOWING):

@@ -29,8 +29,9 @@ QUESTIONS = (*_ANSWERS, "degree", *_KINDS)
 
 
 def query(question: str, data: Any, dependence: Any, epsilon: Exact, **options: Any) -> Answer:
-    """The answer to a question by name, one of "histogram", "count", "total", "mean", "kmeans", "degree", "svm",
-    "logistic", with the options of its own function.
+    """The answer to a question by its name, with the options of the question's own function.
+
+    Names: "histogram", "count", "total", "mean", "kmeans", "degree", "svm", "logistic".
 
     ``data``: the table, values or points; for "degree" the edges, with ``n`` and ``level``; for the two classifiers
     rows and labels (X, y). Raises InvalidInput for an option that the question does not have.

@@ -26,7 +26,7 @@ from dphmm.dependent._scales import calibrate
 from dphmm.dependent._tree import Tree
 from dphmm.errors import InvalidInput
 from dphmm.samplers.discrete import DiscreteLaplace
-from dphmm.samplers.entropy import default_bits
+from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.types import Bits, Exact, IntArray
 
 #: The noise of one number of a query is kept within ±2**61 of it.
@@ -58,7 +58,7 @@ class Budget:
     def event(self, query: str, record: str, parts: tuple[NoisyCounts, ...], bits: Bits) -> DependentEvent:
         """What happened, for accounting."""
         return DependentEvent(
-            query, record, parts, self.mechanism, self.dependence, self.claimed, self.why, bits.secure
+            query, record, parts, self.mechanism, self.dependence, self.claimed, self.why, is_secure(bits)
         )
 
 

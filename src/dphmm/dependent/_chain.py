@@ -81,8 +81,9 @@ class Chain:
         return self._reversed(j)
 
     def stretches(self, step: int) -> list[tuple[Kernel, int, int]]:
-        """The tuples in order, ``step`` 1 or -1, all but the first: runs (kernel, first, last) of those that depend
-        through one kernel on the tuple before them.
+        """Runs (kernel, first, last) of tuples that depend through one kernel on the tuple before them.
+
+        Tuples are taken in order, ``step`` 1 or -1, all but the first.
         """
         if step not in self._stretches:
             order = range(1, self.n) if step > 0 else range(self.n - 2, -1, -1)
@@ -93,8 +94,9 @@ class Chain:
 
     @cached_property
     def reversals(self) -> Reversals | None:
-        """All reversed kernels at once, where each tuple may have its own; None where there is one, or several
-        matrices.
+        """All reversed kernels at once, where each tuple may have its own.
+
+        None where one reversed kernel serves all (a stationary chain), and where the moves have several matrices.
         """
         if self.stationary or not self.homogeneous or self.n < 2:
             return None

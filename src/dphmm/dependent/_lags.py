@@ -35,7 +35,7 @@ class LagCurves:
         self._laws, self._rows = self._anew(), (0, matrix)
 
     def __call__(self, alpha: float) -> Iterator[float]:
-        """L(alpha) at lags 1, 2, …"""
+        """L(alpha) at every lag from 1 on."""
         return (self.at(lag, alpha) for lag in count(1))
 
     def at(self, lag: int, alpha: float) -> float:

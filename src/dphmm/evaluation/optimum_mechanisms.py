@@ -94,8 +94,9 @@ def offset_for_distance(hull: SensitivityHull, epsilon: Fraction) -> Fraction:
 
 
 def fitted(hull: SensitivityHull, epsilon: Fraction, world: World) -> tuple[Noise, float]:
-    """Noise of least mean distance *after* naming, as far as taking turns finds it: the best noise for a naming, the
-    best naming for the noise, from a few starts.
+    """Noise of least mean distance *after* naming, as far as taking turns finds it.
+
+    In turns the best noise for a naming and the best naming for the noise, from a few starts.
     """
     starts: list[LatticeMechanism] = [OptimalAdditive(hull, epsilon, "euclidean")]
     starts += [DiscreteKNorm(hull, epsilon * share) for share in _STARTS]

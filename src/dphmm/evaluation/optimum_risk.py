@@ -70,8 +70,10 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class Naming:
-    """Which cell is named after an output: ``cells`` (a, b) of a box of places from ``low`` on, in steps of ``side``;
-    outputs beyond it are taken to its edge.
+    """Which cell is named after an output.
+
+    ``cells`` (a, b) are of a box of places from ``low`` on, in steps of ``side``; outputs beyond it are taken to its
+    edge.
     """
 
     side: float

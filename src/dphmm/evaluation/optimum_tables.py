@@ -38,7 +38,9 @@ _BEST_NOISE = "best noise of ours"
 
 
 def tables(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """``distances``: everything. ``best``, ``best_noise``: our best mechanism in every place, and the best that adds
+    """The tables of the experiment, by name.
+
+    ``distances``: everything. ``best``, ``best_noise``: our best mechanism in every place, and the best that adds
     noise. ``missed``, ``missed_by_noise``: where they miss the goal; ``missed_by_table``: where the table for a uniform
     prior does. ``ratios``, ``worst``: by method; ``lines``: the few of the figure. ``peak``: raw and after the estimate
     side by side. ``edge``: growing grids.

@@ -1,5 +1,6 @@
-"""Floats made integers, and the proof by which the integers are released: no two points that differ by a vector of the
-body weigh more than e^ε times as much as each other.
+"""Floats made integers, and the proof by which the integers are released.
+
+What is proved: no two points that differ by a vector of the body weigh more than e^ε times as much as each other.
 
 `rounded` proposes, and raises weights that are too small for a neighbour. `require_certified` decides, from the
 integers of a law alone: every pair with a point near the origin is looked at, and those farther out are a lemma.

@@ -29,7 +29,9 @@ LAW_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class AdditiveLaw:
-    """``points`` (n, k) are all y with N(y) <= radius, in lexicographic order; ``weights`` (n) and ``tail`` positive
+    """The weights of additive noise: a table near the origin, and shells that fall by one ratio beyond it.
+
+    ``points`` (n, k) are all y with N(y) <= radius, in lexicographic order; ``weights`` (n) and ``tail`` positive
     integers; 0 < ratio < 2**bits.
     """
 
@@ -121,8 +123,9 @@ class AdditiveLaw:
         return float(self._logs[self.numbers(np.zeros((1, self.rank), dtype=np.int64))[0]])
 
     def mean(self, near: FloatArray, shells: Sequence[float]) -> float:
-        """The mean of a function: its values (n,) at ``points``, and its sums over the first shells, which are a
-        polynomial in j of the degree that they decide.
+        """The mean of a function, from its values (n,) at ``points`` and its sums over the first shells.
+
+        The sums are a polynomial in j, of the degree that they decide.
         """
         total = math.ceil(self.inside + self.outside)
         weights = np.array([w / total for w in self.weights])

@@ -1,5 +1,7 @@
-"""The linear program of the best additive noise on a lattice: least mean of a cost where points that differ by a
-vector of the body weigh at most e^ε times as much as each other.
+"""The linear program of the best additive noise on a lattice.
+
+It minimises the mean of a cost, where points that differ by a vector of the body weigh at most e^ε times as much as
+each other.
 
 Points near the origin have weights of their own; all beyond are tied to the first shell outside (see `AdditiveLaw`).
 Weights are written relative to those of a staircase, which is one of the program's points, and points that a symmetry

@@ -43,21 +43,18 @@ class Mechanism(ABC):
 
     @abstractmethod
     def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
-        """A noisy copy of one answer (d,) or of each row (m, d), in answer units. ``bits``: None for
-        secure ones.
-        """
+        """A noisy copy of one answer (d,) or of each row (m, d), in answer units. ``bits``: None for secure ones."""
 
     @abstractmethod
     def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
-        """log P(z | answer) for each row of ``answers`` (N, d), up to a constant common to all; -inf where
-        impossible.
+        """log P(z | answer) for each row of ``answers`` (N, d), up to a constant common to all.
+
+        -inf where z is impossible.
         """
 
     @abstractmethod
     def loss(self, v: ArrayLike) -> float:
-        """The largest log-ratio between two answers that differ by v (d,), over everything that can come
-        out.
-        """
+        """The largest log-ratio between two answers that differ by v (d,), over everything that can come out."""
 
     def describe(self) -> dict[str, str]:
         """What tells this mechanism from another on the same hull."""
@@ -78,8 +75,9 @@ class LatticeMechanism(Mechanism):
         """What is published (m, d) for lattice answers (m, d), each by itself."""
 
     def prepare(self) -> None:
-        """Compute now what the first draw would: where which mechanism draws depends on the state, its first draw must
-        not take longer.
+        """Compute now what the first draw would.
+
+        Where the state decides which mechanism draws, a first draw must not take longer than others.
         """
 
     @abstractmethod
@@ -125,9 +123,7 @@ def vector(v: ArrayLike, d: int, field: str = "v") -> FloatArray:
 
 
 def rows(values: ArrayLike, d: int, field: str) -> tuple[FloatArray, bool]:
-    """(m, d) finite floats from one vector (d,) or many (m, d), and whether it was one. Values are never
-    echoed.
-    """
+    """(m, d) finite floats from one vector (d,) or many (m, d), and whether it was one. Values are never echoed."""
     given = np.asarray(values, dtype=np.float64)
     if given.ndim == 0 and d == 1:
         given = given[None]

@@ -1,5 +1,4 @@
-"""mechanism="auto": the lattice mechanism of least expected error for a hull, from public information
-alone.
+"""mechanism="auto": the lattice mechanism of least expected error for a hull, from public information alone.
 
 Proof: docs/proofs/dilations.md.
 """
@@ -29,8 +28,7 @@ _lock = threading.Lock()
 
 
 def choose(K: SensitivityHull, epsilon: Exact) -> NoiseMechanism:
-    """DiscreteKNorm or the best Staircase, whichever has the lesser expected error; Constant for a hull of
-    rank 0.
+    """DiscreteKNorm or the best Staircase, whichever has the lesser expected error; Constant for a hull of rank 0.
 
     Deterministic, cached by K with its lattice and ε, the last 1024 of them. The staircase may lower the error and
     raise the cost of pairs that are not policy edges (docs/theory.md 7).

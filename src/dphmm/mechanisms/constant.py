@@ -19,8 +19,9 @@ from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss
 
 
 class Constant(NoiseMechanism):
-    """Releases the answer itself. Safe only where all answers of the plan set are equal, which is the
-    planner's to check.
+    """Releases the answer itself.
+
+    Safe only where all answers of the plan set are equal, which is the planner's to check.
 
     Raises InvalidInput for a hull that has an edge between different answers.
     """

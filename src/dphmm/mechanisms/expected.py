@@ -1,5 +1,6 @@
-"""Expected squared errors and normalisers of the lattice mechanisms: exactly, from the few lattice points near the
-origin, or of the continuous law where even those are many.
+"""Expected squared errors and normalisers of the lattice mechanisms.
+
+Exactly, from the few lattice points near the origin, or of the continuous law where even those are many.
 
 The lattice points x with N(x) <= j + g, and the sum of |x|² over them, are polynomials in j of degree k and k + 2 for
 every fixed g in [0, 1), because the corners of the hull are lattice points; at -m they tell of the points with
@@ -169,8 +170,9 @@ def _points_within(radius: int, hull: SensitivityHull, body: LatticeBody) -> Sum
 
 @dataclass(frozen=True)
 class Continuous:
-    """The same of the continuous laws: docs/theory.md F2 and F3, and for the staircase its mixture of uniform laws on
-    (j + g)K.
+    """Expected errors and normalisers of the continuous laws.
+
+    docs/theory.md F2 and F3, and for the staircase its mixture of uniform laws on (j + g)K.
     """
 
     rank: int

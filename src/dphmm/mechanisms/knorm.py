@@ -88,9 +88,7 @@ class KNorm(Mechanism):
 
     @cached_property
     def _simplices(self) -> tuple[FloatArray, FloatArray]:
-        """Corners (s, k, d) in answer units of the simplices that make the boundary, and their weights
-        (s,).
-        """
+        """Corners (s, k, d) in answer units of the simplices that make the boundary, and their weights (s,)."""
         lattice_corners = boundary(self._hull)
         weights = np.abs(np.linalg.det(lattice_corners.astype(np.float64)))
         corners = (lattice_corners @ self._hull.basis.T) * self._hull.frame.pitch

@@ -22,8 +22,9 @@ from dphmm.types import Bits, Exact, FloatArray
 
 
 class Laplace(Mechanism):
-    """Independent Laplace noise of scale S_f/ε on every axis: the K-norm mechanism of a cross-polytope. Not
-    for release.
+    """Independent Laplace noise of scale S_f/ε on every axis: the K-norm mechanism of a cross-polytope.
+
+    Not for release.
 
     Parameters
     ----------

@@ -64,8 +64,9 @@ class BodyMechanism(NoiseMechanism):
 
     @property
     def expected_error(self) -> float:
-        """E‖noise‖² in answer units squared: summed over the lattice where that is small, else of the
-        continuous law.
+        """E‖noise‖² in answer units squared.
+
+        Summed over the lattice where that is small, else of the continuous law.
         """
         return self._sums.error
 
@@ -109,9 +110,7 @@ class BodyMechanism(NoiseMechanism):
         return z[0] if one else z
 
     def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
-        """log P(z | answer) for each row of ``answers`` (N, d), up to a constant common to all; -inf off
-        the span.
-        """
+        """log P(z | answer) for each row of ``answers`` (N, d), up to a constant common to all; -inf off the span."""
         d, frame = self._hull.dimension, self._hull.frame
         point = frame.to_lattice(vector(z, d, "z"))
         return self.log_likelihood_lattice(point, frame.to_lattice(rows(answers, d, "answers")[0]))

@@ -17,8 +17,7 @@ from dphmm.types import Bits, Exact, FloatArray
 
 
 class PlanarIsotropic(KNorm):
-    """K-norm noise drawn in isotropic position, TK with T = E[uuᵀ]^(-1/2), and carried back. Floats: not for
-    release.
+    """K-norm noise drawn in isotropic position, TK with T = E[uuᵀ]^(-1/2), and carried back. Floats: not for release.
 
     Equal in law to KNorm (docs/theory.md (e)): it changes numerics, not error. Exact second moments instead of the
     paper's samples. Raises DegenerateHull for a flat hull, whose second moment has no inverse.

@@ -24,8 +24,9 @@ _BY_NAME = {kind.name: kind for kind in (DiscreteKNorm, Staircase, OptimalAdditi
 
 
 def mechanism_for(hull: SensitivityHull, epsilon: Fraction, chosen: str) -> NoiseMechanism:
-    """The lattice mechanism ``chosen`` for a hull; "auto" takes the one of least expected error. (A table is not made
-    for a hull.)
+    """The lattice mechanism ``chosen`` for a hull; "auto" takes the one of least expected error.
+
+    (A table is not made for a hull.)
 
     A hull of rank 0 (no edge between different answers) leaves nothing to choose: answers are released as they are.
     """

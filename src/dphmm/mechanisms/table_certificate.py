@@ -1,5 +1,6 @@
-"""A proposed table made integers, and the proof by which it is released: no two answers that an edge joins name
-anything with probabilities that differ by a factor above e^ε.
+"""A proposed table made integers, and the proof by which it is released.
+
+What is proved: no two answers that an edge joins name anything with probabilities that differ by a factor above e^ε.
 
 `rounded` mends what a solver proposes, `truthful` needs no solver; `require_certified` decides, from the integers.
 

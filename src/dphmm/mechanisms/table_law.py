@@ -54,8 +54,9 @@ class TableLaw:
 
     @cached_property
     def _ranks(self) -> list[tuple[IntArray, IntArray]]:
-        """For each axis its values, and the pairs of them with the rank by all axes before. The last rank of a point
-        is its number: points are in lexicographic order.
+        """For each axis its values, and the pairs of them with the rank by all axes before.
+
+        The last rank of a point is its number: points are in lexicographic order.
         """
         found = []
         codes = np.zeros(len(self.points), dtype=np.int64)

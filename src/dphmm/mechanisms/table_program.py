@@ -1,5 +1,6 @@
-"""The best mechanism there is for one prior and one policy: a linear program over all mechanisms that name an answer of
-a set.
+"""The best mechanism there is for one prior and one policy, as a linear program.
+
+It is over all mechanisms that name an answer of a set.
 
 Unknown are the probabilities P(z | s) of naming z where the truth is s. A mechanism with other outputs, and an estimate
 made of them, is one of these; so none that keeps ε, followed by any choice of an answer, has a smaller mean cost.

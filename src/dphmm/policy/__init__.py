@@ -1,11 +1,15 @@
 """Policy graphs: which states must not be told apart.
 
-complete         every two states categorical      states with one label radius           states whose answers
-lie within a distance transition       states that one state can move to from_edges       given pairs; also
-from_adjacency, from_networkx, from_graphml, from_edge_list, from_node_link union            the edges of
-several policies PolicyGraph      what every policy answers from_description a policy rebuilt from what its
-``describe`` said Constraint       support, plan set and surrogate map of a step; also DeltaSet, Support,
-delta_states, parse_constraint
+- `complete`: every two states
+- `categorical`: states with one label
+- `radius`: states whose answers lie within a distance
+- `transition`: states that one state can move to
+- `from_edges`: given pairs; also `from_adjacency`, `from_networkx`, `from_graphml`, `from_edge_list`, `from_node_link`
+- `union`: the edges of several policies
+- `PolicyGraph`: the questions that every policy answers
+- `from_description`: a policy rebuilt from what its ``describe`` said
+- `Constraint`: support, plan set and surrogate map of a step; also `DeltaSet`, `Support`, `delta_states`,
+  `parse_constraint`
 """
 
 from dphmm.policy._cliques import categorical, complete, transition

@@ -22,8 +22,7 @@ _INT64 = 2**62
 
 
 class Cells:
-    """The cells of lattice points (N, d), neighbouring along ``offsets`` (m, d), one of each ± pair, none
-    zero.
+    """The cells of lattice points (N, d), neighbouring along ``offsets`` (m, d), one of each ± pair, none zero.
 
     ``order`` lists the states cell by cell, those of cell c at ``starts[c]:starts[c + 1]``; ``cell_of`` (N,)
     the other way round. ``linear`` ascends; ``deltas`` are the offsets as linear steps; ``table`` is empty
@@ -89,8 +88,7 @@ class Cells:
         return found
 
     def states_in(self, cells: IntArray) -> tuple[IntArray, IntArray]:
-        """All states of each of ``cells``, and for each of these states the position of its cell in
-        ``cells``."""
+        """All states of each of ``cells``, and for each of these states the position of its cell in ``cells``."""
         sizes = self.starts[cells + 1] - self.starts[cells]
         position = np.repeat(np.arange(len(cells)), sizes)
         within = np.arange(len(position)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -184,8 +184,7 @@ class Categorical(CliqueGraph):
 
 
 class Transition(CliqueGraph):
-    """States are neighbours iff some state can move to both: one clique per source row, all rows of the
-    matrix."""
+    """States are neighbours iff some state can move to both: one clique per source row, all rows of the matrix."""
 
     kind: ClassVar[str] = "transition"
 

@@ -66,8 +66,7 @@ class LatticeDistance:
         return inside
 
     def squares(self, steps: IntArray) -> Any:
-        """Squared distances of differences (..., d), in 64 bits where they fit, in Python integers where
-        not."""
+        """Squared distances of differences (..., d), in 64 bits where they fit, in Python integers where not."""
         exact = steps if self.fits(self._spans(steps)) else steps.astype(object)
         return sum((exact[..., j] * weight) ** 2 for j, weight in enumerate(self.weights))
 

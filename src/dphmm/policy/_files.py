@@ -29,8 +29,7 @@ Located = tuple[str, object, object, object]
 
 
 def from_edge_list(path: str | os.PathLike[str], space: Any, delimiter: str = ",") -> EdgeGraph:
-    """The policy of a text file with two columns of state names (numbers where the space has no names),
-    UTF-8.
+    """The policy of a text file with two columns of state names (numbers where the space has no names), UTF-8.
 
     ``space`` : a StateSpace, or the number of states. A first row of two names that no state has is a header if it
     is ``source,target``, ``from,to`` or ``node1,node2``, or if the next row joins two states (``notes`` tell of it;
@@ -77,8 +76,7 @@ def _is_state(name: str, space: Any) -> bool:
 
 
 def from_node_link(path: str | os.PathLike[str], space: Any) -> EdgeGraph:
-    """The policy of a JSON file in node-link form: ``nodes`` [{"id"}], ``edges`` or ``links`` [{"source",
-    "target"}].
+    """The policy of a JSON file in node-link form: ``nodes`` [{"id"}], ``edges`` or ``links`` [{"source", "target"}].
 
     ``space`` : a StateSpace, or the number of states. Ids are names (strings) or state numbers. Raises
     InvalidInput for a directed graph, a weight other than 1, an unknown or undeclared node, a repeated key,
@@ -121,8 +119,7 @@ def _field(entry: Any, key: str, place: str) -> Any:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """A JSON document, UTF-8; InvalidInput for a repeated key, NaN or an infinity, or text that is no
-    JSON."""
+    """A JSON document, UTF-8; InvalidInput for a repeated key, NaN or an infinity, or text that is no JSON."""
     text = _text(path)
     try:
         return json.loads(text, object_pairs_hook=_distinct_keys, parse_constant=_no_constant)

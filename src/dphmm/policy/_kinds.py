@@ -17,8 +17,7 @@ KINDS: dict[str, type[PolicyGraph]] = {
 
 
 def from_description(description: Any, space: Any = None, model: Any = None) -> PolicyGraph:
-    """The policy that ``describe`` described; radius policies need their space, transition policies their
-    model.
+    """The policy that ``describe`` described; radius policies need their space, transition policies their model.
 
     Raises InvalidInput for an unknown kind, a missing part, or a space or model that gives another graph.
     """

@@ -34,8 +34,7 @@ def named_policy(
     nodes: Iterable[object] | None = None,
     directed: bool = False,
 ) -> EdgeGraph:
-    """The policy of edges (place in the input, node, node, weight); where ``nodes`` are listed, edges use
-    only them."""
+    """The policy of edges (place in the input, node, node, weight); where ``nodes`` are listed, edges use only them."""
     states = _States(space)
     declared = None if nodes is None else {states.of(node, f"node {k}") for k, node in enumerate(nodes)}
     pairs = np.zeros((0, 2), dtype=np.int64)

@@ -40,8 +40,10 @@ class Surroundings:
         return cls(lattice - low, LatticeDistance.of(pitch), tuple(int(s) + 1 for s in high - low))
 
     def nearest(self, plan_states: IntArray) -> IntArray:
-        """For each state (N,) the plan state nearest to it in answer units, ties to the lowest number; itself if
-        planned."""
+        """For each state (N,) the plan state nearest to it in answer units; itself if planned.
+
+        Ties go to the lowest number.
+        """
         if self._places is None:
             return _of_others(self.centred, self.metric, plan_states)
         return _kernels.points.nearest_in_columns(*self._places, plan_states, *self.metric.weights, *self.sides)

@@ -150,8 +150,7 @@ class Offsets(PolicyGraph):
         return rows if found else None
 
     def _is_own(self, lattice: IntArray, within: Constraint) -> bool:
-        """Whether differences of answers are the offsets themselves: the graph's own points, perhaps
-        translated."""
+        """Whether differences of answers are the offsets themselves: the graph's own points, perhaps translated."""
         if within.contracted or lattice.shape != self.points.shape:
             return False
         return bool(_kernels.cells.translated(self.points, lattice))
@@ -197,8 +196,10 @@ class Offsets(PolicyGraph):
                 yield own[both], other[both]
 
     def _state_pairs(self, within: Constraint) -> Iterator[tuple[IntArray, IntArray]]:
-        """The ends of contracted edges, offset by offset, with repetitions; first those of states with equal
-        answers."""
+        """The ends of contracted edges, offset by offset, with repetitions.
+
+        First those of states with equal answers.
+        """
         cells, active = self.cells, self._possible(within).active
         sizes = np.diff(cells.starts)
         twins = np.flatnonzero(active & (sizes > 1))

@@ -1,5 +1,4 @@
-"""The policy of distance: states whose answers, as they were given, lie within r of each other (Gutil,
-Section 4.2).
+"""The policy of distance: states whose answers, as they were given, lie within r of each other (Gutil, Section 4.2).
 
 The paper says "at most r" there and "less than r" in Section 8 (errata 16): ``closed`` chooses. On lattice
 points the edges are decided in integers and the graph is a list of offsets; elsewhere distances are floats
@@ -39,8 +38,7 @@ _FRACTION = re.compile(r"[0-9]{1,400}(/[0-9]{1,400})?", re.ASCII)
 
 
 class Radius(PolicyGraph):
-    """What every radius policy knows: r (a Fraction), whether the boundary counts, and a hash of the
-    answers."""
+    """What every radius policy knows: r (a Fraction), whether the boundary counts, and a hash of the answers."""
 
     kind: ClassVar[str] = "radius"
 

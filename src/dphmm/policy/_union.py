@@ -17,8 +17,7 @@ from dphmm.types import BoolArray, IntArray
 
 
 class Union(PolicyGraph):
-    """States are neighbours iff they are in some part. Parts are distinct and in the order of their
-    digests."""
+    """States are neighbours iff they are in some part. Parts are distinct and in the order of their digests."""
 
     kind: ClassVar[str] = "union"
 

@@ -1,5 +1,4 @@
-"""The constraint of a step: which states the public history leaves possible, and on which of them a plan is
-built.
+"""The constraint of a step: which states the public history leaves possible, and on which of them a plan is built.
 
 Two sets, never one: the support (states that are not excluded) and the plan set (the support itself, or a
 δ-set of the prior), with the surrogate map from the one to the other. All of it is public; nothing here ever
@@ -87,8 +86,7 @@ class Constraint:
 
     @classmethod
     def of(cls, states: States | Constraint, n: int) -> Constraint:
-        """A plan set that is the whole support: a mask (n,), state numbers, None for all; a Constraint is
-        kept.
+        """A plan set that is the whole support: a mask (n,), state numbers, None for all; a Constraint is kept.
 
         Raises InvalidInput for another number of states.
         """
@@ -178,8 +176,7 @@ class DeltaSet:
 
 
 def parse_constraint(value: object) -> Support | DeltaSet:
-    """``"support"``, ``"delta=0.01"``, a Support or a DeltaSet, as what it means. Raises InvalidInput
-    otherwise."""
+    """``"support"``, ``"delta=0.01"``, a Support or a DeltaSet, as what it means. Raises InvalidInput otherwise."""
     if isinstance(value, (Support, DeltaSet)):
         return value
     if isinstance(value, str):

@@ -1,5 +1,4 @@
-"""What a policy graph is: an undirected graph on states that answers a few questions and is not expanded into
-edges.
+"""What a policy graph is: an undirected graph on states that answers a few questions and is not expanded into edges.
 
 Every question is about the *contracted* graph of a constraint (docs/theory.md 6): its edges are {g(a) g(b)} for the
 edges ab of the policy inside the support whose surrogates g(a), g(b) differ. Without a δ-set g is the
@@ -49,8 +48,7 @@ class PolicyGraph(ABC):
         self.notes = notes
 
     def extreme_difference(self, direction: IntArray, lattice: IntArray, constraint: Within) -> tuple[int, IntArray]:
-        """The largest direction·(F_b - F_a) over contracted edges ab, F = ``lattice[g(.)]``, and that
-        difference.
+        """The largest direction·(F_b - F_a) over contracted edges ab, F = ``lattice[g(.)]``, and that difference.
 
         ``direction`` (d,) and ``lattice`` (N, d) are integers; the value is exact. (0, zeros) without edges.
         """
@@ -84,8 +82,7 @@ class PolicyGraph(ABC):
         return self._edges(self._constraint(constraint))
 
     def neighbors(self, i: int, constraint: Within = None) -> IntArray:
-        """The neighbours of plan state ``i`` in the contracted graph, ascending; none for a state not
-        planned."""
+        """The neighbours of plan state ``i`` in the contracted graph, ascending; none for a state not planned."""
         if isinstance(i, (bool, np.bool_)) or not isinstance(i, (int, np.integer)):
             raise InvalidInput("i", i, f"a state number from 0 to {self.n_states - 1}")
         if not 0 <= i < self.n_states:
@@ -102,8 +99,7 @@ class PolicyGraph(ABC):
         return self._joins(np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64))
 
     def spanning_differences(self, lattice: IntArray, constraint: Within = None) -> IntArray:
-        """Few differences (m, d), both signs, with the same hull as all differences along contracted
-        edges."""
+        """Few differences (m, d), both signs, with the same hull as all differences along contracted edges."""
         points = self._points(lattice)
         return symmetric(self._spanning(points, self._constraint(constraint)))
 
@@ -126,8 +122,7 @@ class PolicyGraph(ABC):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of the policy: equal graphs of one kind have equal digests, however they were
-        given."""
+        """SHA-256 (hex) of the policy: equal graphs of one kind have equal digests, however they were given."""
         text = json.dumps(self._identity(), sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -206,8 +201,7 @@ def count_of_states(n: object) -> int:
 
 
 def projected(direction: NDArray[Any], lattice: IntArray) -> NDArray[Any]:
-    """direction·F up to one common constant (N,): 64-bit where every difference fits, Python integers where
-    not."""
+    """direction·F up to one common constant (N,): 64-bit where every difference fits, Python integers where not."""
     along = [int(a) for a in direction]
     low = [int(column.min()) for column in lattice.T]
     bound = sum(abs(a) * (int(c.max()) - b) for a, c, b in zip(along, lattice.T, low, strict=True))

@@ -53,8 +53,7 @@ def release_report(
     progress: Progress | None = None,
     **parts: Any,
 ) -> tuple[ReleaseReport, list[Plan]]:
-    """The report of a released file, and the plans of its first explored subject: none of tables,
-    or without a policy.
+    """The report of a released file, and the plans of its first explored subject: none of tables, or without a policy.
 
     ``users``: whom to look at step by step, in this order; by default the first ones, as many as fit. ``ledger``: where
     the releases were stored; each explored row must be in it. ``parts``: truth, smoothed, notes and whatever else a

@@ -53,7 +53,9 @@ def write_report(path: PathLike, report: ReleaseReport) -> Path:
 
 
 def _policy(style: str, code: str) -> str:
-    """Nothing may be loaded from anywhere, and nothing may run but what is hashed here, whatever a name says; not even
+    """The page's content security policy.
+
+    Nothing may be loaded from anywhere, and nothing may run but what is hashed here, whatever a name says; not even
     these scripts may make markup of a text.
     """
     scripts = f"script-src {_hash(code)}; " if code else ""

@@ -28,8 +28,10 @@ from dphmm.types import IntArray, Loss
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """What a page says of one plan. ``degrees``: the least, mean and largest degree of protection of
-    the possible states. ``spent``: its epsilon and its cost as a released file has them.
+    """What a page says of one plan.
+
+    ``degrees``: the least, mean and largest degree of protection of the possible states. ``spent``: its epsilon and its
+    cost as a released file has them.
 
     ``support``, ``plan_set``, ``hulls`` (one for each law of noise) and ``body_of`` are numbers of the timeline's
     tables.

@@ -37,8 +37,9 @@ _MOST_ATTEMPTS_AT_ONCE = 2**16
 
 @dataclass(frozen=True)
 class LatticeBody:
-    """{x : |normals·x| <= offsets} in reduced coordinates x (k,), bounds on |x_i|, and the way back to the
-    answer lattice.
+    """A body {x : |normals·x| <= offsets} in reduced coordinates x (k,).
+
+    With bounds on |x_i|, and the way back to the answer lattice.
 
     ``normals`` (m, k), ``offsets`` (m,) positive, ``widths`` (k,), ``embedding`` (d, k): lattice vector =
     embedding·x. Python integers, so nothing here overflows.
@@ -58,9 +59,7 @@ class LatticeBody:
         half_width: Callable[[Sequence[int]], Fraction],
         basis: IntArray,
     ) -> LatticeBody:
-        """The body |normals·y| <= offsets (m, k), with certified ``half_width`` of any direction, and
-        basis (d, k).
-        """
+        """The body |normals·y| <= offsets (m, k), with certified ``half_width`` of any direction, and basis (d, k)."""
         planar = None if vertices is None else reduced_plane(normals, vertices)
         if planar is not None:
             turned, back, reach = planar
@@ -193,9 +192,7 @@ class LatticeSampler:
         return out
 
     def draw_plainly(self, m: int, bits: Bits) -> IntArray:
-        """The same as ``draw``, attempt by attempt in Python integers: the definition, and the twin in
-        tests.
-        """
+        """The same as ``draw``, attempt by attempt in Python integers: the definition, and the twin in tests."""
         reader = WordReader(bits)
         noises: list[list[int]] = []
         while len(noises) < m:
@@ -232,9 +229,7 @@ class LatticeSampler:
         return self._last * (steps - self._stride * level + self._stride - 1)
 
     def _fetch(self, words: np.ndarray, missing: int, bits: Bits) -> np.ndarray:
-        """Words for as many attempts as are sure to be made: every noise that is missing takes at least
-        one.
-        """
+        """Words for as many attempts as are sure to be made: every noise that is missing takes at least one."""
         wanted = min(missing, _MOST_ATTEMPTS_AT_ONCE) * self.words_per_attempt - len(words)
         if wanted <= 0:
             return words

@@ -97,6 +97,8 @@ class _Words:
 class _StreamBits:
     """What system bits and replayed bits have in common."""
 
+    __slots__ = ()
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("random bits are not pickled or copied: the copy would repeat the original's words")
 
@@ -108,16 +110,15 @@ class SystemBits(_StreamBits):
     noticed: start a new process after restoring one.
     """
 
-    secure = True
+    #: No place for an attribute of the same name as a method: no object of this class makes its words otherwise.
+    __slots__ = ("__weakref__", "_words_of")
 
     def __init__(self) -> None:
         self._words_of: dict[int, _Words] = {}
         _ALL_SYSTEM_BITS.add(self)
 
     def uint64(self, n: int) -> WordArray:
-        """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads and after a
-        fork.
-        """
+        """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads and after a fork."""
         process = os.getpid()
         words = self._words_of.get(process)
         if words is None:
@@ -148,8 +149,6 @@ class ReplayBits(_StreamBits):
     bytes little-endian; the key stream is read as little-endian 64-bit words.
     """
 
-    secure = False
-
     def __init__(self, seed: int | bytes) -> None:
         if isinstance(seed, bytes):
             material = b"dphmm replay bytes " + seed
@@ -178,9 +177,25 @@ def default_bits(bits: Bits | None = None) -> Bits:
     """The given bits, or the one SystemBits of this process."""
     if bits is None:
         return _process_bits()
-    if not callable(getattr(bits, "uint64", None)) or not isinstance(getattr(bits, "secure", None), bool):
-        raise InvalidInput("bits", type(bits).__name__, "None (system bits), or an object with uint64(n) and secure")
+    if not callable(getattr(bits, "uint64", None)):
+        raise InvalidInput("bits", type(bits).__name__, "None (system bits), or an object with uint64(n)")
     return bits
+
+
+#: The methods and slots of SystemBits as they were written. With one of them replaced it is another source of words.
+_AS_WRITTEN = {name: part for name, part in vars(SystemBits).items() if hasattr(part, "__get__")}
+
+
+def is_secure(bits: Bits) -> bool:
+    """Whether these are the package's own system bits, as they were written.
+
+    Nothing that an object says of itself counts: not an attribute, not a class derived from `SystemBits`, not
+    `SystemBits` with a method replaced. Whatever else makes the words, a release with them promises nothing.
+    """
+    if type(bits) is not SystemBits or SystemBits.__getattribute__ is not object.__getattribute__:
+        return False
+    now = vars(SystemBits)
+    return all(now.get(name) is part for name, part in _AS_WRITTEN.items())
 
 
 _ALL_SYSTEM_BITS: weakref.WeakSet[SystemBits] = weakref.WeakSet()

@@ -35,9 +35,7 @@ def _squares(low: int, high: int, scale: int) -> tuple[int, int]:
 
 
 def _series(x: Fraction, scale: int) -> tuple[int, int]:
-    """exp(-x) for 0 < x <= 1/2 between integers over 2**scale: sums of the alternating series, rounded
-    outward.
-    """
+    """exp(-x) for 0 < x <= 1/2 between integers over 2**scale: sums of the alternating series, rounded outward."""
     low_sum = high_sum = low_term = high_term = 1 << scale
     n = 0
     while high_term > 0:

@@ -1,5 +1,6 @@
-"""The level of a proposal: j = 0, 1, 2, ... with probability proportional to exp(-rate·j)·|Box_j|, without a
-last level.
+"""The level j = 0, 1, 2, ... of a proposal, without a last one.
+
+Level j has a probability proportional to exp(-rate·j)·|Box_j|.
 
 Box_j is the box of integer half-widths floor(r_j·w_i) around the body of radius r_j = stride·j + offset. The
 level is the least j with U < C_j, C the cumulative probabilities. A float table decides it for nearly every
@@ -112,9 +113,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Integer bounds, over a common denominator, of the partial sums of exp(-rate·j)|Box_j| and of the
-    whole sum.
-    """
+    """Integer bounds, over a common denominator, of the partial sums of exp(-rate·j)|Box_j| and of the whole sum."""
 
     digits: int
     low: list[int]

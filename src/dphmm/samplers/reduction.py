@@ -39,9 +39,7 @@ def reduced_plane(normals: IntArray, vertices: IntArray) -> tuple[IntArray, Rows
 
 
 def reduced_rows(outline: FloatArray) -> tuple[Rows, Rows]:
-    """(R, R⁻¹) with R (k, k) unimodular and its rows short and nearly orthogonal on the points ``outline``
-    (v, k).
-    """
+    """(R, R⁻¹) with R (k, k) unimodular and its rows short and nearly orthogonal on the points ``outline`` (v, k)."""
     k = outline.shape[1]
     change = _Change(outline)
     if k == 2:
@@ -52,9 +50,7 @@ def reduced_rows(outline: FloatArray) -> tuple[Rows, Rows]:
 
 
 def outline(normals: IntArray, offsets: IntArray, vertices: IntArray | None) -> FloatArray:
-    """Points (v, k) spread like the body |normals·y| <= offsets: its vertices, or the axes of an inner
-    ellipsoid.
-    """
+    """Points (v, k) spread like the body |normals·y| <= offsets: its vertices, or the axes of an inner ellipsoid."""
     if vertices is not None:
         return vertices.astype(np.float64)
     scaled = normals / offsets[:, None]
@@ -97,8 +93,9 @@ def _lagrange(change: _Change) -> None:
 
 
 def _lll(change: _Change) -> None:
-    """Lenstra, Lenstra and Lovász; floats decide, integers move (Cohen, Computational Algebraic Number
-    Theory, 2.6.3).
+    """The reduction of Lenstra, Lenstra and Lovász; floats decide, integers move.
+
+    Cohen, Computational Algebraic Number Theory, 2.6.3.
     """
     k = len(change.rows)
     at = 1

@@ -22,8 +22,9 @@ _ROOM = 2**61
 
 @dataclass(frozen=True, eq=False)
 class Facets:
-    """|normals·y| <= offsets: ``normals`` (m, k) with k = 1 or 2, ``offsets`` (m) positive, ``widths`` (k) bounds of
-    |y_i| over the body.
+    """The facets |normals·y| <= offsets of a body.
+
+    ``normals`` (m, k) with k = 1 or 2, ``offsets`` (m) positive, ``widths`` (k) bounds of |y_i| over the body.
     """
 
     normals: IntArray
@@ -59,8 +60,9 @@ class Facets:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """For each first coordinate ``first``, ``first`` + 1, .. the least and largest second one (empty where low > high);
-    in one dimension one row, of the only coordinate.
+    """For each first coordinate ``first``, ``first`` + 1, .. the least and largest second one.
+
+    Empty where low > high. In one dimension one row, of the only coordinate.
     """
 
     first: int

@@ -42,8 +42,9 @@ class WordReader:
 
 
 class LazyUniform:
-    """A uniform real number in [0, 1), known to ``digits`` binary digits: it lies in [prefix, prefix + 1)
-    / 2**digits.
+    """A uniform real number in [0, 1), known to ``digits`` binary digits.
+
+    It lies in [prefix, prefix + 1) / 2**digits.
     """
 
     def __init__(self, first_word: int, reader: WordReader) -> None:

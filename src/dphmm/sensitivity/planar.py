@@ -1,5 +1,6 @@
-"""The exact hull of a symmetric planar set of integer differences: from a few points, or from its support function
-alone.
+"""The exact hull of a symmetric planar set of integer differences.
+
+From a few points, or from its support function alone.
 
 Asked, each edge of the polygon is confirmed by asking for the largest difference along its own outward normal; a larger
 one becomes a vertex and splits the edge. So every facet that comes out has been certified against all differences.

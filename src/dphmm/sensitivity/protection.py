@@ -1,5 +1,6 @@
-"""Who is exposed, and the edges that protect them (Section 6 of the DPHMM paper, with errata 6, 7, 13, 15;
-docs/theory.md 4).
+"""Who is exposed, and the edges that protect them.
+
+Section 6 of the DPHMM paper, with errata 6, 7, 13, 15; docs/theory.md 4.
 
 A state is exposed when no other possible state has an answer within the hull of its own (degree of protection 1).
 Each exposed state is joined to a partner; which one is the method: "nearest" (Algorithm 1), "min-volume" (Algorithm 3)
@@ -13,14 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from dphmm import _kernels
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.policy import from_edges
+from dphmm.policy._distance import LatticeDistance
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.degree import degree_among, images
@@ -187,6 +190,46 @@ def nearest_other(lattice: IntArray, frame: Lattice, state: int, others: IntArra
         return sum(((int(x) * p) ** 2 for x, p in zip(step, frame.exact_pitch, strict=True)), Fraction(0))
 
     return int(min(close.tolist(), key=lambda other: (exact(other), other)))
+
+
+def nearest_covered(hull: SensitivityHull, image: IntArray, targets: IntArray, among: IntArray) -> IntArray:
+    """For each target state (m,) the nearest other state of ``among``, ascending, that lies within the hull of its own.
+
+    ``image`` (N, d): the lattice answers that decide both. Distances are in answer units; ties, decided exactly, go to
+    the lowest number.
+
+    Raises
+    ------
+    Unprotectable : a target that nothing within the hull hides.
+    """
+    metric = LatticeDistance.of(hull.frame.exact_pitch)
+    rows, limits = _bands(hull)
+    low, high = _kernels.points.bounds(image)
+    sides = [max(1, int(b) - int(a)) for a, b in zip(low, high, strict=True)]
+    widest = max((sum(abs(a) * side for a, side in zip(row, sides, strict=True)) for row in rows.tolist()), default=0)
+    if widest < 2**62 and metric.fits(sides):
+        weights = np.array(metric.weights, dtype=np.int64)
+        within = rows.astype(np.int64).reshape(-1, len(weights)), limits
+        found = _kernels.points.nearest_within(image, weights, targets, among, *within)
+    else:
+        found = np.array([_covered_plainly(hull, image, state, among) for state in targets.tolist()], dtype=np.int64)
+    if len(found) and found.min() < 0:
+        raise Unprotectable("protection: a state that nothing within the hull hides has not been joined")
+    return found
+
+
+def _bands(hull: SensitivityHull) -> tuple[NDArray[Any], IntArray]:
+    """Integer rows (m, d) and limits (m,): v is in the hull where |rows·v| <= limits."""
+    facets = hull.normals
+    if hull.rank < hull.dimension:
+        facets = np.vstack([facets.astype(object) @ hull.coordinates.astype(object), hull.equations])
+    return facets, np.concatenate([hull.offsets, np.zeros(len(hull.equations), dtype=np.int64)])
+
+
+def _covered_plainly(hull: SensitivityHull, image: IntArray, state: int, among: IntArray) -> int:
+    others = among[among != state]
+    covered = others[hull.contains_lattice(image[others] - image[state])]
+    return nearest_other(image, hull.frame, state, covered) if len(covered) else -1
 
 
 def _exposed(hull: SensitivityHull, policy: PolicyGraph, lattice: IntArray, constraint: Constraint) -> IntArray:

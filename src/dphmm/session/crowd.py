@@ -18,6 +18,7 @@ import numpy as np
 from dphmm.accounting.ledger import Caps, SessionHeader, StoredMany, Transaction
 from dphmm.errors import DphmmError
 from dphmm.markov.model import MarkovModel
+from dphmm.samplers.entropy import is_secure
 from dphmm.session.asking import Asked, Rows, Steps
 from dphmm.session.course import Course
 from dphmm.session.drawing import count_drifted, draw_many
@@ -106,7 +107,7 @@ class Crowd:
         members = [part.member for part in parts]
         rows = Rows.of([p.t for p in parts], [p.states for p in parts], [member.through for member in members])
         names = [member.header.subject for member in members]
-        asked = Asked.of(rows, names, self.query, self.course, self.bits.secure)
+        asked = Asked.of(rows, names, self.query, self.course, is_secure(self.bits))
         stored = transaction.store_many(asked.requests, lambda wanted: self._draw(asked, rows, wanted), self.caps)
         before = [_before(part) for part in parts]
         steps = Steps.of(asked, stored, before, self.planner.space.dimension)

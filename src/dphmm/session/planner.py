@@ -22,7 +22,7 @@ from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.differences import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, check_sizes, hull_of
-from dphmm.sensitivity.protection import Protection, nearest_other, protect
+from dphmm.sensitivity.protection import Protection, nearest_covered, protect
 from dphmm.sensitivity.spread import largest_norm
 from dphmm.sensitivity.thicken import thicken
 from dphmm.session.options import Options
@@ -211,17 +211,19 @@ class _Step(NamedTuple):
         if len(alone) == 0:
             return NO_PARTNERS
         fixed = {int(a): int(b) for b, a in bodies.joins} | {int(a): int(b) for a, b in bodies.joins}
-        missing = [s for s in alone.tolist() if s not in fixed]
-        image = self.lattice.take(self.constraint.surrogate, axis=0)
-        fixed |= {s: self._implicit_partner(bodies, image, s) for s in missing}
+        missing = np.array([s for s in alone.tolist() if s not in fixed], dtype=np.int64)
+        fixed |= self._implicit_partners(bodies, missing)
         pairs = [(int(s), fixed[int(s)]) for s in alone]
         return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
-    def _implicit_partner(self, bodies: _Bodies, image: IntArray, state: int) -> int:
-        support = np.flatnonzero(self.constraint.support)
-        others = support[support != state]
-        covered = bodies.hulls[bodies.body_of[state]].contains_lattice(image[others] - image[state])
-        return nearest_other(image, self.space.frame, state, others[covered])
+    def _implicit_partners(self, bodies: _Bodies, states: IntArray) -> dict[int, int]:
+        partners: dict[int, int] = {}
+        for number in np.unique(bodies.body_of[states]).tolist():
+            own = states[bodies.body_of[states] == number]
+            image = self.lattice.take(self.constraint.surrogate, axis=0)
+            found = nearest_covered(bodies.hulls[number], image, own, np.flatnonzero(self.constraint.support))
+            partners |= dict(zip(own.tolist(), found.tolist(), strict=True))
+        return partners
 
     def cost(self, bodies: _Bodies) -> Loss:
         """The largest loss of any two plan states (Theorem 6.3 with the mechanism's own loss)."""

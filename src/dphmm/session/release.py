@@ -15,7 +15,7 @@ class Release:
     t : step, from 1. z (d,) : the released answer, in answer units; z_lattice (d,) : the same in lattice steps.
     estimate (d,), estimate_state : what the public belief makes of all releases so far. epsilon : the promise of this
     release given the past. cost : the largest loss between any two plan states (Theorem 6.3; inf when unbounded).
-    constant : the answer was a public constant. secure : False for releases made with replayable bits.
+    constant : the answer was a public constant. secure : False for any other bits than the system's.
     """
 
     t: int

@@ -26,7 +26,7 @@ from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
-from dphmm.samplers.entropy import default_bits
+from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.session.asking import check_gap
 from dphmm.session.header import check_header, session_header
 from dphmm.session.joint import check_joint
@@ -59,7 +59,7 @@ class ReleaseSession:
     subject, query : the key of the releases together with t; two sessions of one key share one history.
     ledger : where releases are stored before anyone sees them; in memory when None.
     cap_epsilon, cap_cost : refuse a release that would bring the subject's totals over a cap.
-    bits : None for the system's secure randomness; ReplayBits for tests, which marks every release.
+    bits : None for the system's secure randomness; releases with any other bits are marked (`secure` is False).
     origin : what step 1 stands for, such as the number of its time bin; recorded, not interpreted.
     estimate_loss : "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state).
     """
@@ -263,7 +263,7 @@ class ReleaseSession:
             epsilon=plan.promised,
             cost=plan.cost,
             plan=plan.record,
-            secure=self._bits.secure,
+            secure=is_secure(self._bits),
             constant=plan.constant,
         )
         return self._after(transaction.store(request, draw, self._caps), plan)
@@ -280,7 +280,7 @@ class ReleaseSession:
             epsilon=None,
             cost=None,
             plan=None,
-            secure=self._bits.secure,
+            secure=is_secure(self._bits),
             constant=False,
             steps=steps,
         )

@@ -33,8 +33,9 @@ class MapSpace(StateSpace):
         """States of finite places; -1 outside."""
 
     def locate(self, lat: ArrayLike, lon: ArrayLike) -> Any:
-        """State of each place in degrees: int64 (n,), or an int for scalars; -1 outside every state, for NaN
-        and for what is no place (a latitude beyond 90, a longitude beyond 360).
+        """State of each place in degrees: int64 (n,), or an int for scalars; -1 outside every state.
+
+        -1 also for NaN and for what is no place (a latitude beyond 90, a longitude beyond 360).
 
         Latitudes and longitudes must broadcast to one shape.
         """

@@ -14,8 +14,7 @@ from dphmm.types import BoolArray, IntArray
 
 
 class Sequences(NamedTuple):
-    """``sequences[k]`` int64 states one step apart, owned by user number ``owners[k]``; what was left out or
-    filled.
+    """``sequences[k]`` int64 states one step apart, owned by user number ``owners[k]``; what was left out or filled.
 
     One person's many sequences have one owner: a private fit needs ``owners``.
     """

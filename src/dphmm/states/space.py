@@ -245,8 +245,7 @@ class StateSpace:
 
 
 def lattice_answers(answers: StateSpace | ArrayLike) -> tuple[IntArray, Lattice]:
-    """Lattice points int64 (N, d) and their lattice, from a StateSpace or an integer-valued array (N, d) or
-    (N,).
+    """Lattice points int64 (N, d) and their lattice, from a StateSpace or an integer-valued array (N, d) or (N,).
 
     Raises InvalidInput for floats that are not integers: a StateSpace snaps them.
     """

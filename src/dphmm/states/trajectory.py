@@ -86,9 +86,7 @@ class Trajectories:
         return replace(self, **{name: getattr(self, name)[at] for name in self.columns})
 
     def sort(self) -> tuple[Self, Counts]:
-        """Rows by user and then time (else step, else as they stand), stable; counts rows that came too
-        early.
-        """
+        """Rows by user and then time (else step, else as they stand), stable; counts rows that came too early."""
         key = self.step if self.time is None else self.time
         keys = () if key is None else (key,)
         wrong = ordering.out_of_order(self.user, keys)

@@ -45,9 +45,7 @@ _TRIP_NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,8}")
 
 
 class Loaded(NamedTuple):
-    """Trajectories in the order of the rows, and ``rejected`` (row, reason): row numbers from 1, no
-    values.
-    """
+    """Trajectories in the order of the rows, and ``rejected`` (row, reason): row numbers from 1, no values."""
 
     trajectories: Trajectories
     rejected: pa.Table

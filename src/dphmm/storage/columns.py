@@ -35,9 +35,7 @@ class Numbering:
         return tuple(self.codes)
 
     def add(self, column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
-        """Number (n,) of each cell's label, -1 and bad where it is missing, too long or has control
-        characters.
-        """
+        """Number (n,) of each cell's label, -1 and bad where it is missing, too long or has control characters."""
         import pyarrow.compute as pc
 
         encoded = pc.dictionary_encode(as_text(column, field)).combine_chunks()

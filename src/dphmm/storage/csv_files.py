@@ -71,8 +71,7 @@ def csv_names(path: Path, delimiter: str = ",") -> list[str]:
 
 
 def read_csv(path: Path, columns: Sequence[str] | None, text: Collection[str] | None) -> pa.Table:
-    """The table of a CSV file; ``text`` columns (None: all) stay as written, others get the type they look
-    like.
+    """The table of a CSV file; ``text`` columns (None: all) stay as written, others get the type they look like.
 
     Raises InvalidInput for ragged rows (with the line of the file), wrong columns and encodings.
     """

@@ -1,5 +1,4 @@
-"""Tables of other libraries: pandas, polars and Arrow in and out in kind; mobility libraries' frames
-recognised.
+"""Tables of other libraries: pandas, polars and Arrow in and out in kind; mobility libraries' frames recognised.
 
 Nothing here changes what it is given.
 """
@@ -66,9 +65,7 @@ def to_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def to_kind(table: pa.Table, like: Any) -> Any:
-    """An Arrow table as the kind of table ``like`` is; pandas gets its index too if there are as many
-    rows.
-    """
+    """An Arrow table as the kind of table ``like`` is; pandas gets its index too if there are as many rows."""
     kind = table_kind(like)
     if kind == "pandas":
         frame = table.to_pandas()
@@ -84,8 +81,7 @@ def to_kind(table: pa.Table, like: Any) -> Any:
 
 
 def convert_frame(frame: Any, *, assume_utc: bool = False) -> pd.DataFrame:
-    """A frame of a mobility library as a new pandas frame with the canonical columns user, t, lat, lon
-    (trip).
+    """A frame of a mobility library as a new pandas frame with the canonical columns user, t, lat, lon (trip).
 
     Recognised by their columns: scikit-mobility (uid, lat, lng, datetime; its naive times are UTC by that
     library's convention and become so), trackintel positionfixes (user_id, tracked_at, a geometry of points)

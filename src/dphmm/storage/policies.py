@@ -1,5 +1,4 @@
-"""Policies as files: ``policy.json``, a format number, the kind, its parameters, and the hashes of what it is
-about.
+"""Policies as files: ``policy.json``, a format number, the kind, its parameters, and the hashes of what it is about.
 
 What can be rebuilt is not stored: a radius policy is made again from its space, a transition policy from its
 model. A policy is for one state space; loading it for another is refused, naming both hashes. A policy whose space has
@@ -33,8 +32,7 @@ def save_policy(
     space: StateSpace | None = None,
     model: MarkovModel | None = None,
 ) -> None:
-    """Write the policy to ``path``, replacing what is there at once or not at all; equal policies give equal
-    files.
+    """Write the policy to ``path``, replacing what is there at once or not at all; equal policies give equal files.
 
     ``space`` defaults to the model's. Raises InvalidInput where a radius policy comes without its space, a
     transition policy without its model, or either with one that would not give the same policy back.

@@ -39,8 +39,7 @@ def column_names(path: PathLike) -> list[str]:
 
 
 def read_table(path: PathLike, *, columns: Sequence[str] | None = None, text: Collection[str] | None = ()) -> pa.Table:
-    """A whole table. In CSV the columns named in ``text`` (None: all) stay text; others get the type they
-    look like.
+    """A whole table. In CSV the columns named in ``text`` (None: all) stay text; others get the type they look like.
 
     Raises InvalidInput, in one line and without a value of a row, for: a missing, truncated or changing file;
     a folder, device or pipe; a pickle; an extension type; a missing or repeated column; ragged rows; a wrong

@@ -41,8 +41,9 @@ def load_trajectories(
     may_be_empty: bool = False,
     space: StateSpace | None = None,
 ) -> Loaded:
-    """Trajectories of a Parquet or CSV file, and the rows that were set aside (row number and reason, no
-    values). Rows count from 1 after the header, as in the table that the file holds.
+    """Trajectories of a Parquet or CSV file, and the rows that were set aside (row number and reason, no values).
+
+    Rows count from 1 after the header, as in the table that the file holds.
 
     What becomes of a row depends on the names and types of the columns, on the arguments, and on the rows of its user:
     adding or removing everything of one user changes nothing of the others (docs/proofs/records.md).

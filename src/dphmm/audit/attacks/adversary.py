@@ -36,8 +36,10 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Adversary:
-    """A method and a chain. ``states`` (H,) : the state that each hidden state of the chain is in; None for the states
-    themselves. ``start`` : as of a model; the chain's own by default.
+    """A method and a chain.
+
+    ``states`` (H,) : the state that each hidden state of the chain is in; None for the states themselves. ``start`` :
+    as of a model; the chain's own by default.
     """
 
     name: str

@@ -20,8 +20,10 @@ from dphmm.types import Bits, Exact, Loss, States
 
 
 class Exposed(NamedTuple):
-    """A state that nothing hides: ``loss`` is the least that it loses against any other, ``nearest``; ``guesses`` how
-    an adversary fares who sees one answer.
+    """A state that nothing hides, what it loses, and how well an adversary guesses it.
+
+    ``loss`` is the least that it loses against any other, ``nearest``; ``guesses``: how an adversary fares who sees one
+    answer.
     """
 
     state: int

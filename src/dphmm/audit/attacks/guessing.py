@@ -44,8 +44,10 @@ class Laws:
 
 @dataclass(frozen=True)
 class Guesses:
-    """Shares of the draws in which the likeliest state was the true one (``right``), in which no other state could have
-    given the answer (``certain``), and the mean posterior probability of the truth.
+    """How often guessing the true state from one answer succeeds, as shares of the draws.
+
+    ``right``: the likeliest state was the true one. ``certain``: no other state could have given the answer. Also the
+    mean posterior probability of the truth.
     """
 
     right: float

@@ -80,8 +80,10 @@ class PaperAnswers:
 
 
 def paper_rows(table: NoisyTable, before: FloatArray, layout: Layout) -> FloatArray:
-    """Normalised rows. The paper does not say what becomes of negative counts: here they are 0, and a row without any
-    positive one stays as it was.
+    """Normalised rows.
+
+    The paper does not say what becomes of negative counts: here they are 0, and a row without any positive one stays as
+    it was.
     """
     counts = nearest_counts(table.values, layout.indptr, "clamp")
     return probabilities(counts, layout.indptr, before, floor=FLOOR)

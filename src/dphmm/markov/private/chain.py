@@ -24,7 +24,7 @@ from dphmm.markov.private.projection import PROJECTIONS, nearest_counts, probabi
 from dphmm.markov.private.release import NoisyTable, noise_for, release
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.smoothing import ALL_PAIRS_STATES, lattice_neighbours, pseudo_count
-from dphmm.samplers.entropy import default_bits
+from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def fit_chain(
     words = default_bits(bits)
     size = sensitivity.l1(sensitivity.transitions(caps, first=first), caps)
     part = noise_for("transitions and starts" if first else "transitions", "laplace", size, total)
-    caps_of_event = (caps.neighbours, caps.max_length, caps.max_sequences, words.secure)
+    caps_of_event = (caps.neighbours, caps.max_length, caps.max_sequences, is_secure(words))
     event = LearningEvent((part,), *caps_of_event, unit=unit_of(owners))
     # Every public check is made before the data is looked at.
     shape = MarkovModel(np.full(n, 1.0 / n), _matrix(pairs, uniform_rows(pairs.indptr)), space=space, step=step)

@@ -29,7 +29,7 @@ from dphmm.markov.private.projection import PROJECTIONS
 from dphmm.markov.private.release import noise_for, release
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.starts import public_starts
-from dphmm.samplers.entropy import default_bits
+from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.types import Bits, Exact
 
 Event = LearningEvent | NotPrivateEvent
@@ -68,7 +68,7 @@ class Settings:
     def event(self, parts: tuple[Any, ...]) -> LearningEvent:
         """The event of these parts."""
         caps = self.caps
-        words = self.bits.secure
+        words = is_secure(self.bits)
         return LearningEvent(
             parts, caps.neighbours, caps.max_length, caps.max_sequences, words, self.delta, unit=self.unit
         )

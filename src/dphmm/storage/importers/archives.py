@@ -1,6 +1,4 @@
-"""Files of a folder, tar or zip, read in place one after another: nothing is extracted, nothing is
-followed.
-"""
+"""Files of a folder, tar or zip, read in place one after another: nothing is extracted, nothing is followed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Gowalla check-ins as SNAP has them (loc-gowalla_totalCheckins.txt): user, time, lat, lon, location by
-tabs.
-"""
+"""Gowalla check-ins as SNAP has them (loc-gowalla_totalCheckins.txt): user, time, lat, lon, location by tabs."""
 
 from __future__ import annotations
 

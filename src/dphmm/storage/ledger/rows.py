@@ -43,7 +43,7 @@ def loss_of(text: str) -> Loss:
 
 
 def release_row(session: int, request: Request, z: tuple[int, ...] | None, plan: int | None) -> Row:
-    """(session, t, through, kind, z, epsilon, cost, plan, secure, constant)"""
+    """The row (session, t, through, kind, z, epsilon, cost, plan, secure, constant)."""
     return (
         session,
         request.t,
@@ -112,7 +112,7 @@ def entry_from(subject: str, query: str, row: Row, plan_hash: str | None) -> Ent
 
 
 def account_row(subject: str, account: Account) -> Row:
-    """(subject, epsilon, cost_nanos, unbounded)"""
+    """The row (subject, epsilon, cost_nanos, unbounded)."""
     return subject, str(account.epsilon), str(account.nanos), int(account.unbounded)
 
 
@@ -134,7 +134,7 @@ def options_from(text: str) -> dict[str, str]:
 
 
 def plan_row(plan: PlanRecord) -> Row:
-    """(hash, n_states, states, description)"""
+    """The row (hash, n_states, states, description)."""
     return plan.hash, plan.n_states, zlib.compress(plan.plan_states, level=1), plan.description
 
 

@@ -2,8 +2,8 @@
 
 session   the public parameters of one (subject, query)
 plan      each plan once: its plan set as compressed packed bits
-release   one step each, UNIQUE(subject, query, t) through its session; z as text, because integers may pass
-64 bits account   one subject's totals: epsilon an exact fraction, cost in integers of 1e-9, both text
+release   one step each, UNIQUE(subject, query, t) through its session; z as text, because integers may pass 64 bits
+account   one subject's totals: epsilon an exact fraction, cost in integers of 1e-9, both text
 
 Proof: docs/proofs/ledger.md.
 """
