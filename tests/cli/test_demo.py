@@ -64,7 +64,7 @@ def test_the_released_file_keeps_the_contract(made: tuple[Path, subprocess.Compl
 def test_it_is_a_real_release_with_a_statement(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     statement = load_statement(made[0] / "released.parquet")
     jsonschema.validate(statement, statement_schema())
-    assert statement["private"] and statement["randomness"]["secure"]
+    assert statement["private"] is True and statement["randomness"]["secure"]
     assert statement["model"]["people"] == "others"
     assert statement["published"] == {"rows": ROWS, "subjects": 2, "public_constants": 0}
 

@@ -58,16 +58,19 @@ def test_a_release_of_the_very_people_fitted_on_says_so(name, users, policy, pre
     kind, *options = matrix.INPUTS[name].policies[policy]
     run("policy", kind, model, "-o", tmp_path / "p.json", *options)
     # Whatever the owner declares: the file released is the file fitted on.
-    said = run(
+    release = (
         "release", rows, "--model", model, "--policy", tmp_path / "p.json", "--epsilon", "1", "-o", out,
-        "--ledger", tmp_path / "l.db", "--model-people", "others", "--json", "-q",
+        "--ledger", tmp_path / "l.db", "--json", "-q",
     )  # fmt: skip
+    refused = run(*release, "--model-people", "others", code=2)
+    assert "--model-people: got others" in refused.stderr and not (tmp_path / "l.db").exists()
+    said = run(*release)
     assert "warning: the model" in said.stderr
     assert json.loads(said.stdout)["model_people"] == "same"
     statement = json.loads((tmp_path / "released.parquet.privacy.json").read_text())
     assert statement["model"]["people"] == "same"
     assert statement["not_private_because"]
-    assert not statement["private"] and not statement["promise"]["holds"]
+    assert statement["private"] is statement["promise"]["holds"] is False
 
 
 def test_with_another_truth_at_the_same_times_only_z_changes(prepared, matrix, run, tmp_path):
