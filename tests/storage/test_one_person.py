@@ -27,6 +27,7 @@ import pytest
 from dphmm.errors import InvalidInput
 from dphmm.states import Grid, StateSpace
 from dphmm.states.observed import in_steps, public_times, true_states
+from dphmm.storage.frames import convert_frame
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.trajectories import (
     load_trajectories,
@@ -442,3 +443,20 @@ def test_releases_of_a_frame_are_of_its_rows():
         mine = np.array([found.users[u] == "a" for u in found.user])
         assert found.state[mine].tolist() == expected.state.tolist()
         assert found.step[mine].tolist() == expected.step.tolist()
+
+
+def test_times_of_a_library_are_read_cell_by_cell():
+    """pandas would take the format of the first text for all of them, and nothing of those that have another one."""
+    others = ["2008-10-23 05:53:05", "2008-10-23T05:53:06.5"]
+
+    def read(first):
+        frame = pd.DataFrame({"uid": "a", "lat": 39.9, "lng": 116.3, "datetime": [*first, *others]})
+        return convert_frame(frame)["t"].tolist()[-2:]
+
+    expected = read([])
+    assert [moment.isoformat() for moment in expected] == [
+        "2008-10-23T05:53:05+00:00",
+        "2008-10-23T05:53:06.500000+00:00",
+    ]
+    for odd in ("23/10/2008", "2008-10-23", "never", "2008-10-23T05:53:05+08:00", "", None, "9999-12-31T00:00:00Z"):
+        assert read([odd]) == expected

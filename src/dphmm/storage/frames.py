@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dphmm.errors import InvalidInput
 from dphmm.storage.headers import listed, repeated_name
+from dphmm.storage.times import Times
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,9 +90,10 @@ def convert_frame(frame: Any, *, assume_utc: bool = False) -> pd.DataFrame:
     library's convention and become so), trackintel positionfixes (user_id, tracked_at, a geometry of points)
     and movingpandas (a DatetimeIndex, a geometry of points, traj_id). movingpandas strips time zones, so its
     naive times need ``assume_utc=True``. A projected geometry is brought to degrees where the frame knows its
-    CRS. traj_id is the user, or the trip where there is a column user_id, user or obj_id.
+    CRS; a shape that is no point is no place, and a time in text that cannot be read is none. traj_id is the user, or
+    the trip where there is a column user_id, user or obj_id.
 
-    Raises InvalidInput for any other frame and for times without a zone.
+    Raises InvalidInput for any other frame and for a column of timestamps without a zone.
     """
     import pandas as pd
 
@@ -126,7 +130,10 @@ def _utc(times: Any, assume_utc: bool) -> Any:
     import pandas as pd
 
     if not pd.api.types.is_datetime64_any_dtype(times.dtype):
-        times = pd.to_datetime(times, errors="coerce", utc=assume_utc)
+        # Cell by cell: pandas would read all of them in the format of the first one.
+        micros, marks = Times("t", assume_utc).add(_arrow_column(times))
+        read = pd.Series(pd.to_datetime(micros, unit="us", utc=True), index=times.index)
+        return read.mask(np.logical_or.reduce(list(marks.values())))
     if times.dt.tz is None:
         if not assume_utc:
             raise InvalidInput("t", "times without a zone", "tz-aware times (timezone), or assume_utc=True")
@@ -147,10 +154,11 @@ def _coordinates(frame: Any) -> tuple[Any, Any]:
     crs = getattr(points, "crs", None)
     if crs is not None and not crs.is_geographic:
         points = points.to_crs(4326)
-    if any(getattr(point, "geom_type", "Point") != "Point" for point in points if point is not None):
+    there = [getattr(point, "geom_type", None) == "Point" and not point.is_empty for point in points]
+    if not any(there) and points.notna().any():
         raise InvalidInput("geometry", "shapes that are not points", "points (positionfixes)")
-    lat = [None if point is None or point.is_empty else point.y for point in points]
-    lon = [None if point is None or point.is_empty else point.x for point in points]
+    lat = [point.y if fine else None for point, fine in zip(points, there, strict=True)]
+    lon = [point.x if fine else None for point, fine in zip(points, there, strict=True)]
     return pd.Series(lat, frame.index, dtype=float), pd.Series(lon, frame.index, dtype=float)
 
 
