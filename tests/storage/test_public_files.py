@@ -1,0 +1,152 @@
+"""The private table is refused as its own public side information: by its path, by its bytes and by its rows.
+
+Claims: links, copies, other orders of rows and of cells, other formats and the columns that are asked about alone are
+all noticed, in every option of `dphmm query` and of a private `dphmm fit` that names a public table; other files pass.
+What is not noticed is written down here too, so that nobody takes it for a promise. Fails where one option does not
+look, and where a file that merely overlaps with the data is refused.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.public_files import refuse_private
+
+EDGES = "a,b\nann,bob\nbob,cid\ncid,dan\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text(EDGES)
+    return tmp_path
+
+
+def linked(name, target):
+    Path(name).symlink_to(target)
+    return name
+
+
+def parquet(name, text):
+    import io
+
+    pd.read_csv(io.StringIO(text)).to_parquet(name)
+
+
+SAME = {
+    "its path": lambda: "data.csv",
+    "another way to it": lambda: "../" + Path.cwd().name + "/./data.csv",
+    "a link": lambda: linked("link.csv", "data.csv"),
+    "a link to a link": lambda: linked("m.csv", linked("l.csv", "data.csv")),
+    "a hard link": lambda: os.link("data.csv", "hard.csv") or "hard.csv",
+    "a copy": lambda: Path("copy.csv").write_text(EDGES) and "copy.csv",
+    "packed": lambda: Path("copy.csv.gz").write_bytes(gzip.compress(EDGES.encode())) and "copy.csv.gz",
+    "parquet": lambda: parquet("copy.parquet", EDGES) or "copy.parquet",
+    "another order": lambda: Path("turned.csv").write_text("a,b\ncid,dan\nann,bob\nbob,cid\n") and "turned.csv",
+    "ends the other way": lambda: Path("ends.csv").write_text("x,y\nbob,ann\nbob,cid\ndan,cid\n") and "ends.csv",
+    "each edge twice": lambda: Path("two.csv").write_text(EDGES + "cid,bob\nbob,ann\n") and "two.csv",
+    "other ends of lines": lambda: Path("crlf.csv").write_bytes(EDGES.replace("\n", "\r\n").encode()) and "crlf.csv",
+    "quoted": lambda: Path("q.csv").write_text('"a","b"\n"ann","bob"\n"bob","cid"\n"cid","dan"\n') and "q.csv",
+    "a text": lambda: Path("snap.txt").write_text("# who whom\ncid dan\nann\tbob\ncid,bob\n") and "snap.txt",
+}  # fmt: skip
+OTHER = {
+    "a row less": lambda: Path("less.csv").write_text("a,b\nann,bob\nbob,cid\n") and "less.csv",
+    "a row more": lambda: Path("more.csv").write_text(EDGES + "ann,dan\n") and "more.csv",
+    "other names": lambda: Path("names.csv").write_text(EDGES.upper()) and "names.csv",
+    "other people": lambda: Path("others.csv").write_text("a,b\neve,fay\n") and "others.csv",
+    "a column more": lambda: Path("wide.csv").write_text("a,b,c\nann,bob,1\nbob,cid,1\ncid,dan,1\n") and "wide.csv",
+    "nothing": lambda: Path("empty.csv").write_text("a,b\n") and "empty.csv",
+    "a missing file": lambda: "missing.csv",
+    "no table": lambda: Path("model.npz").write_bytes(b"PK\x03\x04") and "model.npz",
+    "a damaged table": lambda: Path("bad.parquet").write_bytes(b"PAR1") and "bad.parquet",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("made", SAME)
+def test_the_same_table_is_refused(folder, made):
+    with pytest.raises(InvalidInput, match="public information: DATA is private") as refused:
+        refuse_private(SAME[made](), "data.csv", "--people")
+    assert str(refused.value).startswith("--people: got ") and "ann" not in str(refused.value)
+
+
+@pytest.mark.parametrize("made", OTHER)
+def test_another_table_is_not(folder, made):
+    """A part of the rows, and other names for them, are what nobody notices."""
+    refuse_private(OTHER[made](), "data.csv", "--people")
+
+
+def test_the_columns_that_are_asked_about_alone(folder):
+    Path("points.csv").write_text("user,x,y\nann,1,2\nbob,3,4.0\n")
+    Path("start.csv").write_text("x,y\n3,4\n1.0,2\n")
+    refuse_private("start.csv", "points.csv", "--start")
+    with pytest.raises(InvalidInput, match="with the rows of DATA"):
+        refuse_private("start.csv", "points.csv", "--start", ["x", "y"])
+
+
+#: A question, and what a file must be called and look like to be its DATA and its side information at once.
+OPTIONS = {
+    "--states": ("histogram D --states S", "user,state\nann,home\nbob,work\n"),
+    "--dependence of a histogram": (
+        "histogram D --states home,work --dependence friends:S --max-rows-per-user 2",
+        "user,state\nann,home\nbob,work\n",
+    ),
+    "--start": ("kmeans D --columns x,y --box 0:9,0:9 --start S", "x,y\n1,1\n2,2\n"),
+    "--dependence of k-means": (
+        "kmeans D --columns x,y --box 0:9,0:9 --start 1,1 --dependence friends:S --max-rows-per-user 2",
+        "x,y\n1,1\n2,2\n",
+    ),
+    "--people": ("degree D --people S --level edge --cap 2", EDGES),
+    "--dependence of degrees": ("degree D --people 9 --level node --cap 2 --dependence friends:S", EDGES),
+    "--dependence of svm": (
+        "svm D --features x --label y --classes 1,2 --box 0:9 --dependence friends:S --max-rows-per-user 2",
+        "x,y\n1,1\n2,2\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("made", ["itself", "a copy", "parquet", "another order"])
+def test_every_option_of_a_query_looks(folder, option, made):
+    from click.testing import CliRunner
+
+    from dphmm.cli.app import app
+
+    line, text = OPTIONS[option]
+    Path("data.csv").write_text(text)
+    header, *rows = text.splitlines()
+    side = {"itself": "data.csv", "a copy": "copy.csv", "parquet": "side.parquet", "another order": "side.csv"}[made]
+    if made == "parquet":
+        parquet(side, text)
+    elif made != "itself":
+        Path(side).write_text("\n".join([header, *(rows[::-1] if made == "another order" else rows)]) + "\n")
+    words = ["query", *line.replace("D ", "data.csv ", 1).replace("S", side).split()]
+    told = CliRunner().invoke(app, [*words, "--epsilon", "1", "-o", "out.csv"])
+    assert told.exit_code == 2
+    (said,) = (found for found in told.stderr.splitlines() if not found.startswith("warning"))
+    assert option.split()[0] in said and "DATA is private" in said
+    assert not Path("out.csv").exists()
+
+
+@pytest.mark.parametrize("options", [
+    ("--state-column", "state", "--states-file"),
+    ("--state-column", "state", "--answers"),
+    ("--states", "2", "--symbols", "state", "--symbols-file"),
+])  # fmt: skip
+def test_a_private_fit_looks(folder, options):
+    from click.testing import CliRunner
+
+    from dphmm.cli.app import app
+
+    Path("visits.csv").write_text("user,state\nann,home\nbob,work\n")
+    Path("copy.csv").write_text("user,state\nbob,work\nann,home\n")
+    for side in ("visits.csv", "copy.csv"):
+        words = ["fit", "visits.csv", "-o", "m.npz", *options, side, "--epsilon", "1", "--max-length", "3"]
+        told = CliRunner().invoke(app, words)
+        assert told.exit_code == 2 and "TRAJ is private" in told.stderr
+        assert options[-1] in told.stderr
