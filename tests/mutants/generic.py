@@ -32,9 +32,26 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "accounting": (("tests/accounting", *_LEDGER), _ABOVE),
     "storage/ledger": (("tests/accounting", *_LEDGER), ("tests/storage/test_ledger_processes.py",)),
     "session": (("tests/session",), ("tests/independence/test_plan.py", *_ABOVE)),
+    "states": (("tests/states",), ("tests/storage/test_trajectories.py", "tests/cli/test_fit.py")),
+    "storage": (
+        ("tests/storage", "--ignore-glob=*test_ledger*"),
+        ("tests/cli/test_import.py", "tests/cli/test_release.py", "tests/cli/test_query.py"),
+    ),
+    "storage/importers": (
+        ("tests/storage/test_importers.py", "tests/storage/test_times.py"),
+        ("tests/cli/test_import.py",),
+    ),
+    "batch": (("tests/test_batch.py",), ("tests/proofs/test_joint_batches.py", "tests/cli/test_release.py")),
+    "cli": (
+        ("tests/cli/test_app.py", "tests/cli/test_bad_input.py"),
+        ("tests/cli/test_release.py", "tests/cli/test_fit.py"),
+    ),
 }
 #: Of session, the modules that decide what is released.
 _SESSION_MODULES = {"planner.py", "plan.py", "step.py", "session.py", "likelihood.py", "drawing.py"}
+#: In these folders of tests a module is tested first by the files that its own first word names, if there are any.
+_NAMED = {"storage": "tests/storage", "cli": "tests/cli"}
+#: Tests may take this many seconds, and three times as long as they take on unchanged code.
 LONGEST = 100.0
 
 
@@ -55,7 +72,7 @@ class Planted:
 
 def population(root: Path, parts: list[str]) -> list[Planted]:
     """Every change there is in these parts."""
-    files = [(part, path) for part in parts for path in sorted((root / "src/dphmm" / part).glob("*.py"))]
+    files = [(part, path) for part in parts for path in _modules(root / "src/dphmm" / part)]
     chosen = [(part, path) for part, path in files if part != "session" or path.name in _SESSION_MODULES]
     return [
         Planted(part, path.relative_to(root).as_posix(), change)
@@ -64,14 +81,48 @@ def population(root: Path, parts: list[str]) -> list[Planted]:
     ]
 
 
-def killed_by(shop: Workshop, planted: Planted) -> str:
+def _modules(part: Path) -> list[Path]:
+    """The files of a part, which is a folder or a single module."""
+    return sorted(part.glob("*.py")) if part.is_dir() else [part.with_suffix(".py")]
+
+
+def tests_of(root: Path, planted: Planted) -> tuple[tuple[str, ...], ...]:
+    """The tests that a change of a file faces, one group after the other."""
+    own, above = PARTS[planted.part]
+    folder = _NAMED.get(planted.part)
+    if folder is None:
+        return own, above
+    word = Path(planted.file).stem.strip("_").split("_")[0]
+    named = tuple(sorted(path.relative_to(root).as_posix() for path in (root / folder).glob(f"test_{word}*.py")))
+    return (named, (*own, *above)) if named else (own, above)
+
+
+class Baseline:
+    """How long groups of tests take on unchanged code; they must pass there, or no change could be told from none."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[tuple[str, ...], float] = {}
+
+    def limit(self, shop: Workshop, tests: tuple[str, ...]) -> float:
+        """How many seconds the tests are given. The first run of a group also compiles the kernels that it needs."""
+        if tests not in self._seconds:
+            started = time.monotonic()
+            run = shop.run(tests, 3600.0, "-x", "-m", "not long")
+            if run.code != 0:
+                raise SystemExit(f"{' '.join(tests)} do not pass on unchanged code: {_told(run)}")
+            self._seconds[tests] = time.monotonic() - started
+        return LONGEST + 3 * self._seconds[tests]
+
+
+def killed_by(shop: Workshop, planted: Planted, baseline: Baseline) -> str:
     """The first test that fails, or "" for a survivor. A change that hangs or cannot be imported is noticed too."""
     text = planted.change.applied((shop.copy / planted.file).read_text())
-    with shop.changed({planted.file: text}):
-        for tests in PARTS[planted.part]:
-            run = shop.run(tests, LONGEST, "-x", "-m", "not long")
-            if run.code != 0:
-                return _told(run)
+    for tests in tests_of(shop.copy, planted):
+        limit = baseline.limit(shop, tests)
+        with shop.changed({planted.file: text}):
+            run = shop.run(tests, limit, "-x", "-m", "not long")
+        if run.code != 0:
+            return _told(run)
     return ""
 
 
@@ -83,7 +134,7 @@ def _told(run: Run) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
-    started, survivors = time.monotonic(), []
+    started, survivors, baseline = time.monotonic(), [], Baseline()
     with workshops(given.jobs, ROOT) as shops, ThreadPoolExecutor(given.jobs) as pool:
         root = shops[0].copy
         everything = population(root, given.parts)
@@ -98,7 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
         def judge(planted: Planted) -> None:
             shop = free.get()
             try:
-                killer = killed_by(shop, planted)
+                killer = killed_by(shop, planted, baseline)
             finally:
                 free.put(shop)
             place = f"{planted.file}:{planted.change.line} {planted.change.what}"
