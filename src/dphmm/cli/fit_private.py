@@ -1,5 +1,6 @@
-"""dphmm fit --epsilon: a Markov model from counts with noise. Of the data, nothing without noise is said or written,
-but for the list of unreadable rows, which is the owner's alone.
+"""dphmm fit --epsilon: a Markov model from counts with noise.
+
+Of the data, nothing without noise is said or written, but for the list of unreadable rows, which is the owner's alone.
 
 Proof: docs/proofs/records.md.
 """
@@ -95,8 +96,9 @@ def records_of(
     column: str | None,
     shortest: int,
 ) -> tuple[Records, Any]:
-    """The sequences of a table in the states of a public space, without those that are shorter; and the rows, by number
-    and reason, that could not be read: for the data owner alone.
+    """The sequences of a table in the states of a public space, without those that are shorter.
+
+    With them the rows, by number and reason, that could not be read: for the data owner alone.
 
     Rows are read, left out, cut and numbered by themselves or within one owner: nothing here looks across owners, and
     no row raises. No row at all is data too.

@@ -97,8 +97,9 @@ def write_answer(
 
 
 def _model_people(dependence: Dependence, given: Mapping[str, Any], console: Console) -> str | None:
-    """On whom the chain was fitted without privacy: as the data owner says, or on this very file; None where no such
-    model is named. Says what it means.
+    """On whom the chain was fitted without privacy; says what it means.
+
+    As the data owner says, or on this very file; None where no such model is named.
     """
     from dphmm.cli.public_warnings import model_warning
     from dphmm.storage.inputs import file_digest

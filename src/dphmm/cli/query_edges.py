@@ -28,8 +28,10 @@ _TEXT = (".txt", ".txt.gz")
 
 
 def largest_circle(path: str, field: str) -> int:
-    """How many people the largest circle of friends has: people who are joined, directly or not. DATA have no part in
-    it. Raises InvalidInput, without a name, for a file without friendships, a line that is none, and a loop.
+    """How many people the largest circle of friends has: people who are joined, directly or not.
+
+    DATA have no part in it. Raises InvalidInput, without a name, for a file without friendships, a line that is none,
+    and a loop.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -246,9 +246,7 @@ def parse_line(text: bytes, on_map: bool) -> Line:
 
 
 def checked_line(line: Line, space: StateSpace, timed: bool) -> Line:
-    """The line, which has a time where the model is ``timed``, and a name of the form that names of states have; else
-    BadLine.
-    """
+    """The line, if it has a time where the model is ``timed`` and its state a name of the right form; else BadLine."""
     if timed and line.time is None:
         raise BadLine("missing_time")
     if line.state is not None and not space.well_formed(line.state):

@@ -19,8 +19,9 @@ def rejected_path(output: str) -> Path:
 def write_rejected(
     path: Path, rejected: Any, source: str, layout: Layout | None = None, *, always: bool = False
 ) -> None:
-    """Write (line, reason), at once or not at all, for the owner only; no file where no row was set aside, unless
-    ``always``.
+    """Write (line, reason), at once or not at all, for the owner only.
+
+    No file where no row was set aside, unless ``always``.
 
     The line is that of the text file ``source``, as an editor shows it; of a source without lines it is the row.
     ``layout`` says how a text that is not CSV is cut into rows.
@@ -34,8 +35,9 @@ def write_rejected(
 
 
 def write_list(path: Path, word: str, rows: Iterable[tuple[int, str]]) -> None:
-    """Write (place, reason), at once or not at all, for the owner only; also where there are none. ``word``: line or
-    row.
+    """Write (place, reason), at once or not at all, for the owner only; also where there are none.
+
+    ``word``: line or row.
     """
     from dphmm.storage.inputs import replacing
 

@@ -6,6 +6,7 @@
 - `transition`: states that one state can move to
 - `from_edges`: given pairs; also `from_adjacency`, `from_networkx`, `from_graphml`, `from_edge_list`, `from_node_link`
 - `union`: the edges of several policies
+- `covered_distance`: up to which distance two places on a map are hidden from each other
 - `PolicyGraph`: the questions that every policy answers
 - `from_description`: a policy rebuilt from what its ``describe`` said
 - `Constraint`: support, plan set and surrogate map of a step; also `DeltaSet`, `Support`, `delta_states`,

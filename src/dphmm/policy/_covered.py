@@ -36,8 +36,10 @@ _SAME_DISTANCE = 1e-8
 
 
 def covered_distance(policy: PolicyGraph, space: Any) -> float | None:
-    """The distance in metres up to which any two places in cells of ``space`` lie in one cell, or in two that an edge
-    of ``policy`` joins: the least distance between points of two cells that no edge joins, rounded down.
+    """The distance in metres up to which any two places in cells of a map are hidden from each other.
+
+    They lie in one cell of ``space``, or in two that an edge of ``policy`` joins. It is the least distance between
+    points of two cells that no edge joins, rounded down.
 
     Only edges of the policy itself count, not paths of them. ``math.inf`` where every two cells are joined; 0.0 where
     two cells that touch are not; None where the states are no cells of a map (or H3 cells without the h3 package).

@@ -88,8 +88,7 @@ class ListedRadius(Listed, Radius):
 
 
 def radius(space: Any, r: Any = None, closed: bool = True, *, covers: Any = None) -> Radius | Complete:
-    """The policy in which states are neighbours iff their answers lie within ``r`` of each other, in answer
-    units.
+    """The policy in which states are neighbours iff their answers lie within ``r`` of each other, in answer units.
 
     Answers of cells are their centres, and people are at places: on a map say with ``covers``, in metres or as "1km",
     up to which distance any two places in cells are to be hidden from each other, wherever they lie in their cells. The

@@ -128,8 +128,9 @@ class Grid(MapSpace):
         return states
 
     def offsets_by_gap(self) -> Iterator[tuple[float, tuple[int, int]]]:
-        """Offsets (columns, rows) between two cells, one of each ± pair, and the least distance between a point of one
-        and a point of the other in metres of the map, rounded down; by that distance.
+        """Offsets (columns, rows) between two cells, one of each ± pair, by the gap of such cells.
+
+        With each the least distance between a point of one and a point of the other in metres of the map, rounded down.
         """
         return offsets_by_gap(self.columns, self.rows, self.frame.exact_pitch[0])
 

@@ -85,8 +85,9 @@ class H3(MapSpace):
 
     @cached_property
     def corners(self) -> tuple[FloatArray, ...] | None:
-        """The corners (k, 2) of every cell in order, in metres from its own answer: six, five of a pentagon, more
-        where a cell lies across an edge of the icosahedron.
+        """The corners (k, 2) of every cell in order, in metres from its own answer.
+
+        Six, five of a pentagon, more where a cell lies across an edge of the icosahedron.
 
         None without the h3 package, and for a file whose cells are not those of its answers.
         """

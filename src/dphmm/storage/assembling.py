@@ -197,8 +197,9 @@ def places_of(table: pa.Table, lat: str, lon: str) -> tuple[FloatArray, FloatArr
 
 
 def _trip_numbers(user: IntArray, codes: IntArray, labels: tuple[str, ...]) -> NDArray[np.int32]:
-    """Trips of a user that are all numbers keep them; another user's are numbered as they first appear among that
-    user's rows. Rows without one share trip -1.
+    """Trips of a user that are all numbers keep them; another user's are numbered by first appearance.
+
+    Only that user's rows count. Rows without one share trip -1.
     """
     plain = [_TRIP_NUMBER.fullmatch(label) is not None for label in labels]
     numbers = np.array([*(int(label) if fine else -1 for label, fine in zip(labels, plain, strict=True)), -1])

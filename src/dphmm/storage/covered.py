@@ -24,8 +24,9 @@ _KILOMETRES = 10_000.0
 
 
 def covered_facts(policy: PolicyGraph, space: StateSpace) -> dict[str, Any] | None:
-    """``metres``, as `covered_distance` has it, and ``ground_metres``, never more; both "any" where every two cells are
-    joined. None where the states are no cells of a map.
+    """The covered distance as ``metres`` and as ``ground_metres``, which is never more.
+
+    Both are "any" where every two cells are joined. None where the states are no cells of a map.
     """
     metres = covered_distance(policy, space)
     return None if metres is None else facts_of(ANY if metres == math.inf else metres, space)

@@ -42,8 +42,9 @@ def csv_header(path: Path, delimiter: str = ",") -> list[str]:
 
 
 def first_row(path: Path, delimiter: str = ",") -> list[str]:
-    """The cells of the first row, whatever they are and what follows. Raises InvalidInput for an empty file and an
-    encoding.
+    """The cells of the first row, whatever they are and what follows.
+
+    Raises InvalidInput for an empty file and an encoding.
     """
     with open_bytes(path) as file:
         head = file.read(_LONGEST_HEADER)

@@ -103,8 +103,9 @@ def trajectories_from_table(
     space: StateSpace | None = None,
     **columns: str | None,
 ) -> Loaded:
-    """The same from a pandas, polars or Arrow table; ``space`` and ``columns`` as in load_trajectories. The table
-    stays as it is.
+    """The same from a pandas, polars or Arrow table, which stays as it is.
+
+    ``space`` and ``columns`` as in load_trajectories.
     """
     from dphmm.storage.frames import column_list, to_arrow
 

@@ -58,8 +58,10 @@ MEASURES = ("expected_error", "guess_error", "success", "probability", "entropy"
 
 
 class Target(NamedTuple):
-    """What an adversary looks for at one step: the true answer (d,), its distance (N,) from every state's answer (on a
-    map metres on the ground), the true state, -1 where it is in none, and how many states hide it.
+    """What an adversary looks for at one step.
+
+    The true answer (d,), its distance (N,) from every state's answer (on a map metres on the ground), the true state,
+    -1 where it is in none, and how many states hide it.
     """
 
     answer: FloatArray

@@ -1,5 +1,7 @@
-"""Rows of headerless delimited text, all cells as text; rows with another number of cells are counted and
-left out, and a byte that is not UTF-8 makes its cell unreadable: no row decides about another one.
+"""Rows of headerless delimited text, all cells as text.
+
+Rows with another number of cells are counted and left out, and a byte that is not UTF-8 makes its cell unreadable: no
+row decides about another one.
 """
 
 from __future__ import annotations

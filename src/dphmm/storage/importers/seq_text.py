@@ -18,8 +18,9 @@ from dphmm.storage.unpacking import open_bytes
 
 
 def read_seq(path: Path, named: bool = True) -> Imported:
-    """Sequences of a .seq or .seq.gz file; a sequence with anything but category numbers is set aside
-    whole. ``named``: the first line has the names of the categories; else it is a sequence like all others.
+    """Sequences of a .seq or .seq.gz file; a sequence with anything but category numbers is set aside whole.
+
+    ``named``: the first line has the names of the categories; else it is a sequence like all others.
     """
     import pyarrow as pa
 
