@@ -404,3 +404,30 @@ def test_a_search_that_is_cut_short_understates(monkeypatch):
     whole = policy.covered_distance(graph, grid)
     monkeypatch.setattr(_covered, "_MOST_PAIRS", 1000)
     assert 0 < policy.covered_distance(graph, grid) < whole
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("cells", ["grid", "hexagons"])
+def test_covers_where_cells_are_merged(cells, seed):
+    """A merged cell stays where it is and is answered from elsewhere: the radius has to reach from there."""
+    random = np.random.default_rng(seed)
+    space = GRIDS["square"] if cells == "grid" else hexagons()
+    states = random.permutation(space.n_states)[:6].tolist()
+    merged = space.merged({states[0]: states[3], states[1]: states[4], states[2]: states[4]})
+    covers = float(random.choice([100, 340, 680]))
+    graph = policy.radius(merged, covers=covers)
+    assert policy.covered_distance(graph, merged) >= covers
+    edges = set(map(tuple, graph.edges().tolist()))
+    if cells == "grid":
+        gaps = [(a, b) for a, b in itertools.combinations(range(space.n_states), 2) if brute_gap(space, a, b) < covers]
+        assert set(gaps) <= edges
+        lengths = np.linalg.norm(merged.answers[:, None] - merged.answers[None], axis=2)
+        longest = max(lengths[a, b] for a, b in gaps)
+        shorter = float(lengths[lengths < longest - 1].max())
+        assert policy.covered_distance(policy.radius(merged, shorter + 0.01), merged) < covers
+
+
+def brute_gap(grid, a, b):
+    """The gap of two cells in metres of the map."""
+    apart = np.abs(grid.lattice[a] - grid.lattice[b])
+    return float(np.linalg.norm(np.maximum(apart - 1, 0)) * grid.pitch[0])

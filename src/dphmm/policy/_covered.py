@@ -78,9 +78,9 @@ def least_radius(space: Any, covers: float) -> Fraction:
     Raises InvalidInput where the states are no cells of a map, and for a distance that reaches round the earth.
     """
     if isinstance(space, Grid):
-        return _of_cells(space.unmerged, covers)
+        return _of_cells(space, covers)
     if isinstance(space, H3) and space.polygons is not None:
-        return _of_polygons(space.unmerged, covers)
+        return _of_polygons(space, covers)
     came = "H3 cells without the h3 package" if isinstance(space, H3) else "states that are no cells of a map"
     raise InvalidInput("covers", f"a distance for {came}", "cells of a map; r, in answer units, elsewhere")
 
@@ -121,15 +121,33 @@ def _of_cells(grid: Grid, covers: float) -> Fraction:
         came = f"{covers:g} m on a map whose sides are {grid.around_the_earth:.0f} m apart round the earth"
         raise InvalidInput("covers", came, "no more than that, or the complete policy")
     near = [offset for gap, offset in _nearer(grid, covers)]
-    by_length = sorted(near, key=lambda offset: _square(offset), reverse=True)
-    farthest = next((_square(offset) for offset in by_length if len(grid.pairs_at(offset)[0])), 0)
+    farthest = _farthest_answers(grid, near) if len(grid.merges) else _farthest_cells(grid, near)
     longer = next(square for square in range(farthest + 1, 2 * farthest + 3) if _is_two_squares(square))
     pitch = grid.frame.exact_pitch[0] ** 2
     return _shortest_root((farthest or Fraction(1, 4)) * pitch, longer * pitch)
 
 
+def _farthest_cells(grid: Grid, offsets: list[tuple[int, int]]) -> int:
+    """The square of the longest of these offsets that two cells have, in cells."""
+    by_length = sorted(offsets, key=_square, reverse=True)
+    return next((_square(offset) for offset in by_length if len(grid.pairs_at(offset)[0])), 0)
+
+
+def _farthest_answers(grid: Grid, offsets: list[tuple[int, int]]) -> int:
+    """The square of the longest difference between answers of cells with these offsets, in cells.
+
+    A merged cell stays where it is and is answered from elsewhere.
+    """
+    farthest = 0
+    for offset in offsets:
+        a, b = grid.unmerged.pairs_at(offset)
+        squares = ((grid.lattice[a] - grid.lattice[b]) ** 2).sum(axis=1)
+        farthest = max(farthest, int(squares.max(initial=0)))
+    return farthest
+
+
 def _nearer(grid: Grid, covers: float) -> Iterator[tuple[float, tuple[int, int]]]:
-    for gap, offset in grid.offsets_by_gap():
+    for gap, offset in grid.unmerged.offsets_by_gap():
         if gap >= covers:
             return
         yield gap, offset
