@@ -67,7 +67,7 @@ class _Rows:
 
     @classmethod
     def of(cls, truth: Any, model: MarkovModel) -> _Rows:
-        stepped, _ = in_steps(_loaded(truth), model.step)
+        stepped, _ = in_steps(_loaded(truth, model.step), model.step)
         times, steps = _published(stepped, model.step), stepped.steps()
         visits, _ = stepped.visits()
         ranked = stepped.step is None
@@ -134,10 +134,12 @@ def _check_begins(rows: _Rows, begins: Mapping[str, str]) -> None:
         raise InvalidInput("truth", f"another first row than the ledger says of {other} subjects", _EXPECTED)
 
 
-def _loaded(truth: Any) -> Trajectories:
+def _loaded(truth: Any, step: int | None) -> Trajectories:
+    """The rows that a release takes: of a file, without those whose steps are no time bins."""
     from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
 
     if isinstance(truth, Trajectories):
         return truth
-    loaded = load_trajectories(truth) if isinstance(truth, (str, os.PathLike)) else trajectories_from_table(truth)
-    return loaded.trajectories
+    if isinstance(truth, (str, os.PathLike)):
+        return load_trajectories(truth, bins=step).trajectories
+    return trajectories_from_table(truth).trajectories
