@@ -177,6 +177,29 @@ def test_steps_that_are_time_bins_are_released_as_times(town, tmp_path, run, rel
     assert [(row["t"][:16], row["step"]) for row in rows] == [("2024-05-05 08:00", "1"), ("2024-05-05 08:10", "3")]
 
 
+def test_a_step_that_is_no_time_bin_is_set_aside_and_holds_up_nobody(town, tmp_path, run, release_of, rows_of):
+    """Steps as they are counted by hand, in a table of bins or beside times, once refused the release of all."""
+    place = "50.01,10.01"
+    bins = f"user,step,lat,lon\na,5716320,{place}\nx,0,{place}\na,5716322,{place}\nx,9007199254740992,{place}\n"
+    times = (
+        f"user,t,step,lat,lon\na,2024-05-05T08:00:00Z,5716320,{place}\nx,2024-05-05T08:00:00Z,7,{place}\n"
+        f"a,2024-05-05T08:10:00Z,5716322,{place}\nx,2024-05-05T08:00:00Z,,{place}\n"
+    )
+    for name, table in (("bins", bins), ("times", times)):
+        out = tmp_path / name
+        out.mkdir()
+        (out / "walks.csv").write_text(table)
+        arguments = release_of(town, out)
+        arguments[1] = str(out / "walks.csv")
+        run(*arguments, code=3)
+        rows = rows_of(out / "released.csv")
+        assert [(row["user"], row["t"][:16]) for row in rows] == [("a", "2024-05-05 08:00"), ("a", "2024-05-05 08:10")]
+        listed = rows_of(out / "released.csv.rejected.csv")
+        assert listed == [{"line": line, "reason": "invalid_step"} for line in ("3", "5")]
+        model = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1")
+        run("audit", *model, "--released", out / "released.csv", "--truth", out / "walks.csv")
+
+
 def test_two_rows_of_a_step_are_one_release_and_gaps_are_skipped(town, tmp_path, run, release_of, one_json):
     folder = tmp_path / "in"
     shutil.copytree(town, folder)

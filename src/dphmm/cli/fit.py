@@ -71,7 +71,7 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
 
 def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     from dphmm.cli.fit_spaces import check_states, space_of
-    from dphmm.cli.fit_times import check_times, speed_limit, times, warn_of_order
+    from dphmm.cli.fit_times import bins_of, check_times, speed_limit, times, warn_of_order
     from dphmm.cli.lonely import fit_lines
     from dphmm.cli.portrait import by_name
     from dphmm.cli.set_aside import by_reason, in_words
@@ -84,7 +84,8 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     check_states(given)
     choices = {**times(given), **_counting(given)}
     with console.progress("fit") as progress, steady(path) as sha256:
-        loaded = load_trajectories(path, state_column=given["state_column"], bins=choices["step"])
+        bins = bins_of(choices["step"], column_names(path))
+        loaded = load_trajectories(path, state_column=given["state_column"], bins=bins)
         rows = loaded.trajectories
         check_times(given["step"], rows.time is not None, column_names(path))
         if progress is not None:

@@ -47,7 +47,7 @@ def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.fit import people_row
-    from dphmm.cli.fit_times import check_times, times, warn_of_order
+    from dphmm.cli.fit_times import bins_of, check_times, times, warn_of_order
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.storage.hidden_models import save_hidden_model
     from dphmm.storage.inputs import steady
@@ -57,7 +57,8 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
     timing = times(given)
     with console.progress("fit") as progress, steady(path) as sha256:
-        loaded = load_trajectories(path, state_column=given["symbols"], bins=timing["step"])
+        bins = bins_of(timing["step"], column_names(path))
+        loaded = load_trajectories(path, state_column=given["symbols"], bins=bins)
         rows = loaded.trajectories
         check_times(given["step"], rows.time is not None, column_names(path))
         if progress is not None:

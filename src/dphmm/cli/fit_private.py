@@ -103,7 +103,7 @@ def records_of(
     Rows are read, left out, cut and numbered by themselves or within one owner: nothing here looks across owners, and
     no row raises. No row at all is data too.
     """
-    from dphmm.cli.fit_times import check_times, speed_limit
+    from dphmm.cli.fit_times import bins_of, check_times, speed_limit
     from dphmm.cli.wording import named
     from dphmm.markov.trajectories import state_sequences
     from dphmm.storage.inputs import steady
@@ -112,7 +112,8 @@ def records_of(
 
     names = column_names(path)
     with steady(path):
-        rows, rejected = load_trajectories(path, state_column=column, bins=timing["step"], may_be_empty=True)
+        bins = bins_of(timing["step"], names)
+        rows, rejected = load_trajectories(path, state_column=column, bins=bins, may_be_empty=True)
     timed = rows.time is not None
     check_times(given["step"], timed, names)
     limit = speed_limit(given, timed, rows.lat is not None)

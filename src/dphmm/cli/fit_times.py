@@ -37,6 +37,11 @@ def check_times(step: str | None, timed: bool, columns: Sequence[str]) -> None:
         raise InvalidInput("--step", f"{step}, and columns {listed(list(columns))}", expected)
 
 
+def bins_of(step: int | None, columns: Sequence[str]) -> int | None:
+    """The time step of which the column step has the numbers, if it stands beside times; alone it is refused later."""
+    return step if "t" in columns else None
+
+
 def warn_of_order(path: Path, console: Console) -> None:
     """Say so where no column tells in which order the rows of a user are."""
     from dphmm.storage.tables import column_names

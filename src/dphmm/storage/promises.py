@@ -278,7 +278,8 @@ _NEVER_PROTECTED = (
     "States that no edge of the policy joins: they can be told apart up to the cost of a release, which may "
     "be larger than epsilon. Where a subject is, seen more coarsely than the policy, is not hidden.",
     "What many releases show together: a place that a subject returns to becomes clearer every time. "
-    "Epsilon bounds each release given the past; over time only the sum of the costs is a bound.",
+    "Epsilon bounds each release given the past. Over time the sum of the epsilons bounds the loss of two paths whose "
+    "states are equal or joined by the policy at every step, and only the sum of the costs that of any two paths.",
     "A true state outside the support, where the model calls the subject's move impossible: it is only "
     "indistinguishable from its surrogate, the nearest planned state, and not from its own policy "
     "neighbours.",

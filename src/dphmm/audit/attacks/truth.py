@@ -97,7 +97,7 @@ class _Rows:
 
     @classmethod
     def of(cls, truth: Any, model: MarkovModel, space: StateSpace) -> _Rows:
-        stepped, _ = in_steps(_loaded(truth, space), model.step)
+        stepped, _ = in_steps(_loaded(truth, space, model.step), model.step)
         times, steps = _published(stepped, model.step), stepped.steps()
         visits, _ = stepped.visits()
         ranked = stepped.step is None
@@ -164,11 +164,12 @@ def _check_begins(rows: _Rows, begins: Mapping[str, str]) -> None:
         raise InvalidInput("truth", f"another first row than the ledger says of {other} subjects", _EXPECTED)
 
 
-def _loaded(truth: Any, space: StateSpace) -> Trajectories:
+def _loaded(truth: Any, space: StateSpace, step: int | None) -> Trajectories:
+    """The rows that a release takes: of a file, without those whose steps are no time bins."""
     from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
 
     if isinstance(truth, Trajectories):
         return truth
     if isinstance(truth, (str, os.PathLike)):
-        return load_trajectories(truth, space=space).trajectories
+        return load_trajectories(truth, bins=step, space=space).trajectories
     return trajectories_from_table(truth, space=space).trajectories
