@@ -423,11 +423,11 @@ def test_lines_of_edges_are_those_of_an_editor(place, ask, noiseless):
     (place / "edges.csv").write_text('a,b\n\n0,1\n\n1,9\n"0\n",3\n3,3\n2\n4,1\n')
     ask(DEGREE, "--dependence", "independent", "--raw")
     assert table()["count"].tolist() == [2, 2, 1, 0]
-    assert listed() == [(5, "unknown_person"), (6, "unknown_person"), (8, "loop"), (9, "odd_row")]
+    assert listed() == [(5, "unknown_person"), (6, "unknown_person"), (8, "loop"), (9, "ragged_row")]
     (place / "edges.txt").write_text("# a b\n0 1\n1\t4\n1 2 3\n\n# c\n1,9\n2,2\nno\n")
     ask(DEGREE.replace("edges.csv", "edges.txt"), "--dependence", "independent", "--raw", "--force")
     assert table()["count"].tolist() == [2, 2, 1, 0]
-    assert listed() == [(4, "odd_row"), (7, "unknown_person"), (8, "loop"), (9, "odd_row")]
+    assert listed() == [(4, "ragged_row"), (7, "unknown_person"), (8, "loop"), (9, "ragged_row")]
 
 
 @pytest.mark.parametrize("name", ["correlated", "wasserstein", "optimum", "foo"])

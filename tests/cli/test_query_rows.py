@@ -143,7 +143,7 @@ class TestEveryWayOfOnePerson:
     def points(self):
         others = ["bob,1,1,no", "bob,8,9,yes", "cid,3,4,no"]
         rows = ["ann,0,0,no", "ann,10,10,yes", "ann,10,0,no", "ann,0,10,yes"]
-        families = [[], rows[:1], rows[:2], rows, rows[::-1], rows[1:3]]
+        families = [[], rows[:1] * 5, rows[1:2] * 5, rows[:2], rows[:1], rows, rows[::-1], rows[1:3]]
         families += [[f"ann,{cell},{cell},{cell}", f"ann,1,{cell},no"] for cell in ODD_CELLS if cell != LONG]
         families += [[f"{user},1,1,no"] * 3 for user in NOBODY]
         return "user,x,y,c", others, [*families, ODD_LINES]

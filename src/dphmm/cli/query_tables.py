@@ -37,7 +37,7 @@ class Aside:
     def of(cls, rows: PrivateRows) -> Aside:
         """Begun with the rows of another number of fields than the header."""
         found = cls(rows.word)
-        found.add(rows.odd, "odd_row")
+        found.add(rows.odd, "ragged_row")
         return found
 
 
