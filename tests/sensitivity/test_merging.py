@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphmm.accounting.memory import MemoryLedger
+from dphmm.accounting.ledger import MemoryLedger
 from dphmm.audit import verify
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.markov.model import MarkovModel
