@@ -146,6 +146,17 @@ def test_a_release_of_merged_states_through_every_command(farm, tmp_path, run, o
         farm / "merged.json", "--json")  # fmt: skip
 
 
+@pytest.mark.parametrize("choice", [("--constraint", "delta=0.05"), ("--scope", "component")])
+def test_delta_sets_and_components_of_merged_states_pass_the_audit(farm, tmp_path, run, one_json, rows_of, choice):
+    public = ("--model", farm / "model.npz", "--policy", farm / "merged.json")
+    told = ("--epsilon", "1", "--ledger", tmp_path / "ledger.db")
+    run("release", farm / "walks.csv", *public, *told, "-o", tmp_path / "released.csv", *choice)
+    audited = run("audit", *public, *told, "--released", tmp_path / "released.csv", *choice, "--json")
+    assert not one_json(audited)["convicted"]
+    run("smooth", tmp_path / "released.csv", *public, "-o", tmp_path / "smoothed.csv")
+    assert len(rows_of(tmp_path / "smoothed.csv")) == 44
+
+
 def test_a_ledger_refuses_the_other_space(farm, tmp_path, run):
     shared = ("release", farm / "walks.csv", "--model", farm / "model.npz", "--epsilon", "1")
     ledger = ("--ledger", tmp_path / "ledger.db")

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dphmm.accounting.ledger import MemoryLedger
 from dphmm.audit import verify
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.markov.model import MarkovModel
@@ -284,3 +285,19 @@ def test_sessions_estimate_where_a_state_is_and_not_where_it_is_answered():
     assert released.constant and released.z.tolist() == [1.0] and released.estimate.tolist() == [100.0]
     constraint = Constraint.surrogated(np.array([True, True, True]), np.array([True, False, True]), merged.space)
     assert constraint.surrogate.tolist() == [0, 2, 2]
+
+
+def test_a_history_goes_on_with_the_same_merges_alone():
+    """The same policy and model, only the merges differ: the space's hash tells, and nothing is drawn."""
+    space = StateSpace(np.array([0, 1, 2, 40]))
+    merged = merge_lonely(from_edges([(0, 1), (1, 2)], 4), space)
+    model = MarkovModel(np.full(4, 0.25), np.full((4, 4), 0.25))
+    ledger = MemoryLedger()
+    choices = {"epsilon": 1, "ledger": ledger, "subject": "a", "bits": ReplayBits(1)}
+    session = ReleaseSession(model, merged.policy, merged.space, **choices)
+    first = session.release(3)
+    for other in (space, space.merged({3: 0})):
+        with pytest.raises(InvalidInput, match="the space of the history"):
+            ReleaseSession.resume(ledger, "a", model, merged.policy, other)
+    again = ReleaseSession.resume(ledger, "a", model, merged.policy, space.merged(merged.pairs))
+    assert again.t == 2 and again.release(0, t=1).z.tolist() == first.z.tolist()

@@ -110,8 +110,8 @@ def loaded_policy(path: str, model: MarkovModel) -> tuple[PolicyGraph, StateSpac
         space = load_policy_space(path, model.space)
         return load_policy(path, space, model), space
     except InvalidInput as error:
-        if error.field not in ("space", "model"):
+        if error.field not in ("space", "model", "merges"):
             raise
-        what = "another model's states" if error.field == "space" else "another model"
+        what = "another model" if error.field == "model" else "another model's states"
         expected = f"one that dphmm policy has made for this one ({error})"
         raise InvalidInput("policy", f"{Path(path).name}, made for {what}", expected) from None
