@@ -35,6 +35,7 @@ REASONS = (
     "invalid_state",
 )
 
+_NAMES = "; columns lat and lon, or names such as the model's cells have: dphmm inspect --states lists them"
 _TRIP_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
@@ -142,7 +143,10 @@ class Assembler:
         if len(aside) == len(why):
             counted = {reason: int((why == code).sum()) for code, reason in enumerate(REASONS) if code}
             by_reason = ", ".join(f"{rows} {reason}" for reason, rows in counted.items() if rows)
-            raise InvalidInput(source, f"0 rows that can be read of {len(why)}", f"rows ({by_reason or 'none'})")
+            remedy = _NAMES if counted["invalid_state"] else ""
+            raise InvalidInput(
+                source, f"0 rows that can be read of {len(why)}", f"rows ({by_reason or 'none'}){remedy}"
+            )
         joined = {name: np.concatenate([p.pop(name) for p in self._parts]) for name in list(self._parts[0])}
         return Loaded(self._trajectories(joined), rejected)
 
