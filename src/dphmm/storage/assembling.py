@@ -143,10 +143,8 @@ class Assembler:
         if len(aside) == len(why):
             counted = {reason: int((why == code).sum()) for code, reason in enumerate(REASONS) if code}
             by_reason = ", ".join(f"{rows} {reason}" for reason, rows in counted.items() if rows)
-            remedy = _NAMES if counted["invalid_state"] else ""
-            raise InvalidInput(
-                source, f"0 rows that can be read of {len(why)}", f"rows ({by_reason or 'none'}){remedy}"
-            )
+            expected = f"rows ({by_reason or 'none'}){_NAMES if counted['invalid_state'] else ''}"
+            raise InvalidInput(source, f"0 rows that can be read of {len(why)}", expected)
         joined = {name: np.concatenate([p.pop(name) for p in self._parts]) for name in list(self._parts[0])}
         return Loaded(self._trajectories(joined), rejected)
 
