@@ -136,7 +136,7 @@ CASES = {
     "release without a ledger": (RELEASE.replace("--ledger l.db", ""), 2, "--ledger"),
     "release without an output": (RELEASE.replace("-o out.csv", ""), 2, "-o"),
     "release no file": (RELEASE.replace("walks.csv", "none.csv"), 2, "exists"),
-    "release pages on a map": (RELEASE.replace("walks.csv", "pages.csv"), 2, "t: got"),
+    "release pages on a map": (RELEASE.replace("walks.csv", "pages.csv"), 2, "90 invalid_state"),
     "release places of pages": (
         "release walks.csv --model pages.npz --policy pages.json --epsilon 1 -o out.csv --ledger l.db",
         2,

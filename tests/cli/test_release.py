@@ -11,7 +11,7 @@ import pytest
 
 from dphmm.storage.ledger import open_ledger
 
-COUNTS = "counts for you alone, never to be published (rows in no state, drift)"
+COUNTS = "counts for you alone, never to be published"
 
 
 def test_one_row_per_subject_and_step(town, tmp_path, run, release_of, rows_of, one_json):

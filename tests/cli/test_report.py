@@ -237,7 +237,11 @@ def test_what_lies_beside_it_must_belong_to_it(made, town, site, of, tmp_path, r
         ("--smoothed", tmp_path / "part.csv", "--smoothed: got no row for 1 of 36 released rows"),
         ("--smoothed", tmp_path / "words.csv", "smoothed_1: got 36 cells"),
         ("--truth", tmp_path / "fewer.csv", "--truth: got no row for 12 of 36 released rows"),
-        ("--truth", site / "visits.csv", "--truth: got no row for 36 of 36 released rows"),
+        (
+            "--truth",
+            site / "visits.csv",
+            "visits.csv: got 0 rows that can be read of 90; expected rows (90 invalid_state)",
+        ),
         ("--policy", town / "complete.json", "--policy: got another policy than"),
         ("--policy", site / "complete.json", "policy: got complete.json, made for another model's states"),
         ("--user", "nobody", "--user: got 'nobody'; expected a user of the released file, such as 'u1'"),

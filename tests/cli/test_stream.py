@@ -254,7 +254,7 @@ def test_the_counts_of_a_stream_are_beside_its_ledger(site, tmp_path, run, strea
     assert (counts["rows"], counts["rows_in_no_state"], counts["new_releases"]) == (2, 1, 2)
     assert counts["set_aside"] == {"invalid_json": 1}
     told = result.stderr.splitlines()
-    assert told[-1] == "counts for you alone, never to be published (rows in no state, drift): ledger.db.owner.json"
+    assert told[-1] == "counts for you alone, never to be published: ledger.db.owner.json"
     assert "1 of 2" not in result.stderr and "drifted" not in result.stderr
 
 

@@ -138,6 +138,11 @@ def elsewhere(place):
     return RELEASE
 
 
+def words_as_cells(place):
+    place.write("walks.csv", f"user,t,state\na,2024-05-06T08:00:00Z,{STATE}\n")
+    return RELEASE
+
+
 def unknown_name(place):
     place.append("visits.csv", f"v0,{STATE}", "v1,alpha", f"v1,{STATE}")
     return PAGES
@@ -354,7 +359,7 @@ FAULTS = [
         command(beyond_all_time, refused("step", "numbers that steps of 300 s", "time bins since 1970")),
     ),
     fault(
-        87, "numbers as text, booleans as users, words as degrees",
+        87, "numbers as text, booleans as users, words as degrees, names that no cell has as cells",
         "a whole number is one label however it is stored; a column of a wrong type is refused, a cell set aside",
         library(labels, Same(3)),
         library(
@@ -368,6 +373,7 @@ FAULTS = [
             PLACES, f"a,2024-05-06T08:00:00Z,{STATE},1", GOOD_ROW, "a,2024-05-06T08:00:00Z,9_0,1",
             f"a,2024-05-06T08:00:00Z,9{DIGITS},1",
         ),
+        command(words_as_cells, refused("walks.csv", "1 invalid_state", "names such as the model's cells have")),
         library(lambda place: session().release(True), refused("state", "a value that is no state")),
         library(lambda place: session().release(1.0), refused("state", "a value that is no state")),
     ),

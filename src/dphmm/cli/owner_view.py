@@ -51,7 +51,7 @@ def write_counts(path: Path, counts: Mapping[str, Any]) -> None:
 
 def name_counts(path: Path, given: Mapping[str, Any], console: Console) -> None:
     """The same line whatever the counts are; with --owner-view also where --quiet silences the rest."""
-    words = f"counts for you alone, never to be published (rows in no state, drift): {path.name}"
+    words = f"counts for you alone, never to be published: {path.name}"
     if given["owner_view"]:
         console.tell(words)
     else:

@@ -37,8 +37,8 @@ _HEADS = (
 
 #: What the errors of walks of the model leave out.
 _ON_A_MAP = (
-    "of people who move as the model says, from the middle of their cells; real ones are elsewhere in them, or in "
-    "none: report --truth measures from their places"
+    ", from the middle of the cells of people who move as the model says (report --truth measures from the places of "
+    "real ones, and tells the share of rows in no cell)"
 )
 
 
@@ -54,11 +54,10 @@ def told(table: pd.DataFrame, best: int | None, space: StateSpace) -> list[str]:
     widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADS) - 1)]
     lines = ["  ".join([*map(_padded, row, widths, range(len(widths))), row[-1]]).rstrip() for row in rows]
     unit = space.unit
-    whose = [_ON_A_MAP] if space.on_map else []
+    whose = _ON_A_MAP if space.on_map else ""
     return [
         *lines,
-        f"errors: root mean squares, {unit}; *: no other setting tried is better in every way",
-        *whose,
+        f"errors: root mean squares, {unit}{whose}; *: no other setting tried is better in every way",
         "at most: the upper end of the 95 % interval of the estimate's error, which is what must reach a target error",
     ]
 
