@@ -82,12 +82,7 @@ def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str,
         "rows_step_by_step": sum(len(rows) for rows in made.explored),
         "plans": None if made.timeline is None else len(made.timeline.plans),
         "owner_only": made.owner_only,
-<<<<<<< HEAD
         "private": False if made.owner_only else made.statement["private"],
-        "rows_in_no_state": None if made.truth is None else int(made.elsewhere.sum()),
-=======
-        "private": made.statement["private"] is True and not made.owner_only,
->>>>>>> truth
         "figures": [str(figure) for figure in figures],
     } | ({} if made.truth is None else {"rows_in_no_state": int(made.elsewhere.sum())})
 

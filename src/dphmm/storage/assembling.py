@@ -40,13 +40,9 @@ REASONS = (
     "invalid_state",
 )
 
-<<<<<<< HEAD
 # -1 is what import writes for no trip.
 _TRIP_NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,8}")
-=======
 _NAMES = "; columns lat and lon, or names such as the model's cells have: dphmm inspect --states lists them"
-_TRIP_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
->>>>>>> truth
 
 
 class Loaded(NamedTuple):
@@ -157,14 +153,6 @@ class Assembler:
             raise self._nothing_left(source, why)
         reasons = pa.array([REASONS[code] for code in why[aside].tolist()], pa.string())
         rejected = pa.table({"row": pa.array(aside + 1, pa.int64()), "reason": reasons})
-<<<<<<< HEAD
-=======
-        if len(aside) == len(why):
-            counted = {reason: int((why == code).sum()) for code, reason in enumerate(REASONS) if code}
-            by_reason = ", ".join(f"{rows} {reason}" for reason, rows in counted.items() if rows)
-            expected = f"rows ({by_reason or 'none'}){_NAMES if counted['invalid_state'] else ''}"
-            raise InvalidInput(source, f"0 rows that can be read of {len(why)}", expected)
->>>>>>> truth
         joined = {name: np.concatenate([p.pop(name) for p in self._parts]) for name in list(self._parts[0])}
         return Loaded(self._trajectories(joined), rejected)
 
@@ -175,7 +163,8 @@ class Assembler:
         if counted["invalid_step"] and self._bins is not None:
             return no_time_bins(self._bins, self._roles.time is not None)
         by_reason = ", ".join(f"{rows} {reason}" for reason, rows in counted.items() if rows)
-        return InvalidInput(source, f"0 rows that can be read of {len(why)}", f"rows ({by_reason or 'none'})")
+        expected = f"rows ({by_reason or 'none'}){_NAMES if counted['invalid_state'] else ''}"
+        return InvalidInput(source, f"0 rows that can be read of {len(why)}", expected)
 
     def _trajectories(self, joined: dict[str, NDArray[Any]]) -> Trajectories:
         # A label seen only in rows that were set aside is no user.
