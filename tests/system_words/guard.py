@@ -25,8 +25,8 @@ TESTS = Path(__file__).parents[1]
 _OURS = tuple(f"{TESTS.parent / part}{os.sep}" for part in ("tests", "benchmarks", "examples"))
 #: What leads from a question to ``os.urandom``.
 _WAYS = {"random", "secrets", "uuid", __name__}
-#: Whose words no outcome depends on: names of temporary and of cached files, numbers of callbacks and jobs, keys between
-#: the processes of one program.
+#: Whose words no outcome depends on: names of temporary and of cached files, numbers of callbacks and of jobs, keys
+#: between the processes of one program.
 _HARMLESS = ("dphmm.storage.inputs", "tempfile", "numba.", "sklearn.callback.", "joblib.", "multiprocessing.")
 #: A number that the process has yet to take.
 _ANY = "+"
