@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long lint bench verify crashes fuzz mutants coverage docs clean help
+.PHONY: demo test test-long words lint bench verify crashes fuzz mutants coverage docs clean help
 
 help:
 	@echo "make demo       set up, then run dphmm demo (writes demo-out/report.html)"
 	@echo "make test       set up, then run the tests"
 	@echo "make test-long  the long statistical and real-data tests too"
+	@echo "make words      the tests that draw the system's own random words, 200 times each, alone"
 	@echo "make lint       style, types and the import contract"
 	@echo "make docs       the reference from docstrings, into docs-out/"
 	@echo "make bench      every speed figure as a ratio against the papers' algorithms written plainly (a quarter of an hour)"
@@ -34,6 +35,9 @@ test: $(READY)
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=searching
+
+words: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m system_words
 
 lint: $(READY)
 	$(BIN)/ruff check .

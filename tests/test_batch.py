@@ -176,6 +176,7 @@ def test_drift_has_a_row_like_any_other(parts):
     assert work.report.drifted == work.report.outside == 2
 
 
+@pytest.mark.replayed_words
 def test_places_outside_the_grid_are_released_from_the_nearest_cell():
     grid = dphmm.Grid.from_bounds(116.30, 39.90, 116.32, 39.91, cell=340.0)
     n = grid.n_states
@@ -186,6 +187,7 @@ def test_places_outside_the_grid_are_released_from_the_nearest_cell():
     assert work.report.outside == 1
 
 
+@pytest.mark.replayed_words
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
 def test_tables_come_back_in_kind_and_are_not_changed(parts, kind):
     frame = pd.DataFrame({"user": ["u", "v", "u"], "state": ["a", "b", "c"]}, index=[7, 8, 9])
@@ -205,6 +207,7 @@ def test_tables_come_back_in_kind_and_are_not_changed(parts, kind):
     pd.testing.assert_frame_equal(frame, before)
 
 
+@pytest.mark.replayed_words
 def test_map_columns():
     grid = dphmm.Grid.from_bounds(116.30, 39.90, 116.32, 39.91, cell=340.0)
     n = grid.n_states
@@ -225,6 +228,7 @@ def test_map_columns():
     assert out["estimate_1"].between(0, north).all()
 
 
+@pytest.mark.replayed_words
 def test_progress_is_told(parts):
     seen = []
     frame = pd.DataFrame({"user": ["u", "v", "u"], "state": ["a", "b", "c"]})
@@ -278,6 +282,7 @@ def test_whatever_the_choices_a_batch_is_its_sessions(parts, choices, chunk, mon
     assert work.report.drifted >= drifted == work.report.outside
 
 
+@pytest.mark.replayed_words
 def test_another_query_of_a_user_is_asked_for_its_partners(parts, monkeypatch):
     """One that was there before, and one that comes between two transactions of the batch."""
     ledger = MemoryLedger()

@@ -29,6 +29,8 @@ from independence.commands import GRID, NAMES, PAGES, places, release_arguments,
 from independence.ledger_files import rows_of, without_answers
 from independence.observing import around_draws, attributes_of, replaced_draws
 
+pytestmark = pytest.mark.replayed_words
+
 KINDS = {"town": ([town_rows(place) for place in places()], 2), "site": ([site_rows(name) for name in NAMES], 1)}
 #: A lock's address and folder are not the same twice.
 _ADDRESS = re.compile(r"\d{9,}|/\S*/")

@@ -28,6 +28,8 @@ from dphmm.storage.ledger import open_ledger
 from independence.commands import release_arguments, write_public_files
 from independence.secrets import FORMS, GARBAGE, MOMENTS, NAME, PLACES, secrets_below, secrets_in
 
+pytestmark = pytest.mark.replayed_words
+
 TESTS, SOURCE = Path(__file__).parents[1], Path(dphmm.__file__).parents[1]
 BOX = "10.0,50.0,10.042,50.027"
 

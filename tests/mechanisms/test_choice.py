@@ -95,6 +95,7 @@ def test_no_mechanism_is_left_out_of_the_registry():
     assert all(cls in exported for cls in found)
 
 
+@pytest.mark.replayed_words
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
 def test_every_mechanism_keeps_the_protocol(name):
     hull = hull_of_points([(0, 0)]) if name == "constant" else shape("disc")

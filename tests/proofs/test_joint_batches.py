@@ -14,6 +14,8 @@ import pytest
 
 import dphmm
 
+pytestmark = pytest.mark.replayed_words
+
 FIRST = np.array([[0], [1], [10], [11], [2]])  # a, k, l, m, n
 SECOND = np.array([[0], [10], [1], [2], [11]])
 EDGES = [(1, 4), (2, 3)]

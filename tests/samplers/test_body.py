@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crafted_bits import CountedBits, CraftedBits
 from dphmm.samplers.body import NOISE_BOUND, LatticeBody, LatticeSampler, add_noise
-from dphmm.samplers.entropy import ReplayBits, SystemBits
+from dphmm.samplers.entropy import ReplayBits
 from dphmm.samplers.exponential import exp_bracket
 from dphmm.samplers.uniform import WordReader
 
@@ -182,7 +182,7 @@ def test_words_are_never_fetched_without_being_read():
 
 def test_an_embedding_carries_noise_to_the_span():
     flat = body(*SEGMENT, basis=np.array([[2], [-3]]))
-    noise = LatticeSampler.staircase(flat, Fraction(1), Fraction(0)).draw(500, SystemBits())
+    noise = LatticeSampler.staircase(flat, Fraction(1), Fraction(0)).draw(500, ReplayBits(1))
     assert (noise[:, 0] * 3 + noise[:, 1] * 2 == 0).all() and (noise[:, 0] % 2 == 0).all()
 
 

@@ -18,6 +18,8 @@ from dphmm.errors import InvalidInput
 from dphmm.samplers import entropy
 from dphmm.samplers.entropy import ReplayBits, SystemBits, default_bits, is_secure
 
+pytestmark = pytest.mark.system_words(error="2e-11", because="that its words are never the same is tested here")
+
 
 def documented_stream(material: bytes, n: int) -> np.ndarray:
     key = hashlib.sha256(material).digest()

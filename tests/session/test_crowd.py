@@ -274,6 +274,7 @@ def test_rows_are_found_however_far_their_steps_are():
     assert np.array_equal(steps.find(late), np.where(t == 1, -1, np.arange(n)))
 
 
+@pytest.mark.replayed_words
 def test_every_shown_row_is_the_one_that_the_ledger_holds():
     """Many subjects, some far ahead of the others: what is shown is read off the ledger's own rows."""
     model = dphmm.MarkovModel(np.full(9, 1 / 9), np.full((9, 9), 1 / 9))

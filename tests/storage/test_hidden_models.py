@@ -108,6 +108,7 @@ def test_sparse_moves_stay_sparse(tmp_path):
         assert "transmat.npy" not in archive.namelist()
 
 
+@pytest.mark.replayed_words
 def test_a_private_fit_keeps_its_event_and_a_plain_one_says_that_it_has_none(tmp_path):
     hmm = learned_privately()
     dphmm.save_hidden_model(hmm, tmp_path / "p.npz")
@@ -133,6 +134,7 @@ def test_parameters_changed_by_hand_lose_the_event(tmp_path):
     assert isinstance(event, NotPrivateEvent) and "by hand" in event.reason
 
 
+@pytest.mark.replayed_words
 def test_what_was_learned_is_no_public_start_after_loading(tmp_path):
     dphmm.save_hidden_model(learned_privately(), tmp_path / "p.npz")
     loaded = dphmm.load_hidden_model(tmp_path / "p.npz").set_params(init_params="")

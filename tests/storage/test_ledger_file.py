@@ -32,7 +32,7 @@ def release(t: int, plan: PlanRecord = PLAN) -> Request:
 
 def big_plan(t: int) -> PlanRecord:
     """A plan set that does not compress: about one page."""
-    return PlanRecord(f"p{t}", os.urandom(4000), 32_000, "{}")
+    return PlanRecord(f"p{t}", np.random.default_rng(t).bytes(4000), 32_000, "{}")
 
 
 def fill(path: Path, steps: int) -> None:

@@ -120,6 +120,7 @@ die()
 """
 
 
+@pytest.mark.replayed_words
 def test_killed_at_named_points_many_are_stored_all_or_none(path: Path) -> None:
     with open_ledger(path) as ledger, ledger.transaction() as transaction:
         transaction.open_session(SessionHeader("ann", "state", {}))
@@ -277,7 +278,7 @@ ledger.check()
 try:
     with ledger.transaction() as transaction:
         for t in range(33, 1233):
-            plan = PlanRecord(f"p{t}", os.urandom(4000), 32_000, "{}")
+            plan = PlanRecord(f"p{t}", random.Random(t).randbytes(4000), 32_000, "{}")
             request = Request("ann", "parent", t, "release", Fraction(1), Fraction(1), plan, True, False)
             transaction.store(request, lambda: (t,), Caps())
         pid = os.fork()
@@ -328,7 +329,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20_000, resource.RLIM_INFINITY
 def work():
     with ledger.transaction() as transaction:
         for t in range(1, 201):
-            plan = PlanRecord(f"p{t}", os.urandom(4000), 32_000, "{}")
+            plan = PlanRecord(f"p{t}", random.Random(t).randbytes(4000), 32_000, "{}")
             request = Request("ann", "state", t, "release", Fraction(1), Fraction(1), plan, True, False)
             transaction.store(request, lambda: (t,), Caps())
     print("shown")

@@ -24,6 +24,8 @@ from dphmm.storage.statement import (
     write_statement,
 )
 
+pytestmark = pytest.mark.replayed_words
+
 STEPS = 3
 #: Two lines of three places: neighbours along a line, two lines apart.
 SPACE = dphmm.StateSpace(np.array([[0, 0], [1, 0], [2, 0], [0, 9], [2, 9], [4, 9]]))

@@ -25,9 +25,9 @@ TESTS = Path(__file__).parents[1]
 _OURS = tuple(f"{TESTS.parent / part}{os.sep}" for part in ("tests", "benchmarks", "examples"))
 #: What leads from a question to ``os.urandom``.
 _WAYS = {"random", "secrets", "uuid", __name__}
-#: Whose words no outcome depends on: names of temporary and of cached files, numbers of callbacks, keys between a
-#: program's own processes.
-_HARMLESS = ("dphmm.storage.inputs", "tempfile", "numba.", "sklearn.callback.", "multiprocessing.")
+#: Whose words no outcome depends on: names of temporary and of cached files, numbers of callbacks and of jobs, keys
+#: between the processes of one program.
+_HARMLESS = ("dphmm.storage.inputs", "tempfile", "numba.", "sklearn.callback.", "joblib.", "multiprocessing.")
 #: A number that the process has yet to take.
 _ANY = "+"
 #: Options with which Python looks for no ``sitecustomize``.

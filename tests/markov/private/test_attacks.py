@@ -26,6 +26,8 @@ from dphmm.markov.private.release import grid_bits, noise_for, release
 from dphmm.samplers.discrete import DiscreteGaussian, DiscreteLaplace
 from dphmm.samplers.entropy import ReplayBits
 
+pytestmark = pytest.mark.replayed_words
+
 DATA = [[0, 1, 2, 1, 0], [2, 2, 1], [0, 0, 1, 2, 2]] * 5
 FLAT, LENGTHS = np.concatenate(DATA), [len(s) for s in DATA]
 LAST = "paper-last-iteration-not-private"

@@ -23,6 +23,8 @@ from dphmm.markov.private.release import NoisyTable
 from dphmm.samplers.discrete import DiscreteLaplace
 from dphmm.samplers.entropy import ReplayBits
 
+pytestmark = pytest.mark.replayed_words
+
 DATA = [[0, 1, 2, 2], [2, 2, 0], [1], [0, 1, 0, 1, 0, 1]]
 
 

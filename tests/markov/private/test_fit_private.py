@@ -22,6 +22,8 @@ from dphmm.markov.hidden import CategoricalHMM
 from dphmm.markov.private import METHODS, baselines, fit_private
 from dphmm.samplers.entropy import ReplayBits
 
+pytestmark = pytest.mark.replayed_words
+
 PAPER = "paper-every-iteration"
 NOT_PRIVATE = "paper-last-iteration-not-private"
 PRIVATE = [name for name in METHODS if name != NOT_PRIVATE]
