@@ -49,7 +49,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 #: Of session, the modules that decide what is released.
 _SESSION_MODULES = {"planner.py", "plan.py", "step.py", "session.py", "likelihood.py", "drawing.py"}
-#: In these folders of tests a module is tested first by the files that its own first word names, if there are any.
+#: In these folders of tests a module is tested first by the files that a word of its name begins, if there are any.
 _NAMED = {"storage": "tests/storage", "cli": "tests/cli"}
 #: Tests may take this many seconds, and three times as long as they take on unchanged code.
 LONGEST = 100.0
@@ -92,8 +92,9 @@ def tests_of(root: Path, planted: Planted) -> tuple[tuple[str, ...], ...]:
     folder = _NAMED.get(planted.part)
     if folder is None:
         return own, above
-    word = Path(planted.file).stem.strip("_").split("_")[0]
-    named = tuple(sorted(path.relative_to(root).as_posix() for path in (root / folder).glob(f"test_{word}*.py")))
+    words = Path(planted.file).stem.strip("_").split("_")
+    found = {path for word in words for path in (root / folder).glob(f"test_{word}*.py")}
+    named = tuple(sorted(path.relative_to(root).as_posix() for path in found))
     return (named, (*own, *above)) if named else (own, above)
 
 

@@ -114,14 +114,16 @@ def test_sums_beyond_64_bits_are_left_to_python_integers(monkeypatch):
 @pytest.mark.parametrize("reach", [2**27 - 1, 2**27, 2**27 + 1, 2**28])
 def test_sums_around_the_bound_are_exact(reach):
     """Weighted by 16 or so, squares pass 2**62 between these: the same states below it and above."""
-    points = np.array([[0, 0], [reach, 1], [1, reach], [reach, reach], [reach - 1, reach]])
+    points = np.array([[0, 0], [reach, 1], [1, reach], [reach, reach], [reach - 1, reach], [0, 2]])
     for pitch in (0.05, 0.06, 0.0625, 0.07):
         space = dphmm.StateSpace(points * np.array([1.0, pitch]), pitch=[1.0, pitch])
-        hull = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, 1), (3, 4), (0, 2)], 5), space)
-        expected = [plainly(hull, space.lattice, state, np.arange(5)) for state in range(5)]
-        targets = np.array([state for state in range(5) if expected[state] >= 0])
-        assert len(targets) == 5
-        assert nearest_covered(hull, space.lattice, targets, np.arange(5)).tolist() == expected
+        hull = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, 1), (3, 4)], 6), space)
+        targets = np.array([0, 1, 3, 4])
+        expected = [plainly(hull, space.lattice, state, np.arange(6)) for state in targets]
+        assert expected == [1, 0, 4, 3]
+        # The nearest of all to state 0 is not covered.
+        assert protection.nearest_other(space.lattice, hull.frame, 0, np.arange(1, 6)) == 5
+        assert nearest_covered(hull, space.lattice, targets, np.arange(6)).tolist() == expected
 
 
 def test_the_boundary_counts_and_ties_go_to_the_lowest_number():
