@@ -24,6 +24,7 @@ from typing import Any
 
 from crashes.death import Death, Points
 from crashes.syscalls import AVAILABLE, WATCHED
+from system_words import guard
 
 LONGEST = 60.0
 #: A statement that comes more often than this in one run comes in later ones too.
@@ -145,6 +146,7 @@ class Arena:
             "args": _plain(args),
             "death": asdict(death),
             "limits": limits or {},
+            "words": guard.for_child(),
         }
         try:
             pid = int(self.ask(request, (source, theirs, errors.fileno()))["pid"])

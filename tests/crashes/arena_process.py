@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from crashes import death, limits, syscalls, warm, work
+from system_words import guard
 
 
 def main() -> None:
@@ -62,6 +63,9 @@ def _be(request: dict[str, Any]) -> NoReturn:
     fate = death.Death(**{**request["death"], "calls": tuple(request["death"]["calls"])})
 
     def live() -> NoReturn:
+        # The words of the test that asks, not of the one that came first.
+        guard.adopt(request["words"])
+        guard.forget_streams()
         for name, value in request["limits"].items():
             limits.LIMITS[name](value)
         death.arm(fate)

@@ -27,6 +27,8 @@ from dphmm.evaluation.hmm_privacy_casino import Judge, aligned, casino, half_rig
 from dphmm.evaluation.hmm_privacy_methods import BETTER, DELTA, EVERY, LAST, NO_DATA, NOT_PRIVATE, normally
 from dphmm.markov.hidden import expected_counts, observations
 
+pytestmark = pytest.mark.replayed_words
+
 CELL = {
     "part": "casino", "states": 2, "length": 10, "sequences": 12, "data_set": 0, "draws": 2, "removals": 2
 }  # fmt: skip

@@ -166,6 +166,7 @@ def test_units_are_those_of_the_answers():
     assert shares @ vectors[:, 1] ** 2 < shares @ vectors[:, 0] ** 2
 
 
+@pytest.mark.replayed_words
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2**20), 13, 2**10])
 def test_the_ends_of_the_range_of_epsilon(epsilon):
     """Above 12 it is the staircase; a tiny ε needs too large a window and is refused, in words."""

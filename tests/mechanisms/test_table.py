@@ -150,6 +150,7 @@ def test_two_answers_are_randomised_response():
     assert made.expected_error == pytest.approx(9 / (e + 1), rel=1e-8)
 
 
+@pytest.mark.replayed_words
 def test_one_answer_is_told():
     made = OptimalTable([[4, 5]], [], 1)
     assert made.sample((4, 5)).tolist() == [4, 5] and made.largest_loss == 0

@@ -92,6 +92,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.replayed_words
 @pytest.mark.parametrize(("side", "radius2", "epsilon", "continuous", "discrete", "staircase"), TABLE)
 def test_the_measured_table_of_mechanisms(side, radius2, epsilon, continuous, discrete, staircase):
     """docs/theory.md 5: mean distances of the mechanisms for a radius policy on a grid, from samples."""

@@ -59,6 +59,7 @@ def test_the_map_has_every_answer(space, ax):
     assert words(ax) == ["truth", "released", "estimate", "smoothed"]
 
 
+@pytest.mark.replayed_words
 def test_answers_of_one_number_are_drawn_over_the_steps(ax):
     table, truth = released(LINE)
     dphmm.plot.release_map(table.sample(frac=1, random_state=1), LINE, ax=ax)
