@@ -21,6 +21,9 @@ from dphmm.states.projection import ground_distance
 from geodesic import metres
 from report.worlds import BBOX, grid, of_places, pages, report, run, table, walks
 
+#: Commands and files draw here: each test replays words of its own.
+pytestmark = pytest.mark.replayed_words
+
 #: What the formula of the package promises up to 5,000 km, and everywhere.
 NEAR, FAR = 2e-6, 5e-3
 

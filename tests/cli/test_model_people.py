@@ -274,7 +274,7 @@ def test_a_private_fit_writes_none_and_removes_what_was_there(kind, more, site, 
     assert people_path(model).exists()
     for _ in range(2):
         result = run("fit", site / "visits.csv", "-o", model, *FITS[kind], *listed, *PRIVATE, *more, "--force")
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["m.npz", "names.csv"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["m.npz", "m.npz.rejected.csv", "names.csv"]
         assert ".people" not in result.output
 
 

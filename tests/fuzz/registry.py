@@ -22,6 +22,7 @@ from dphmm.cli.answers import labels_by_state, space_of_answers
 from dphmm.cli.release_stream import BadLine, parse_line
 from dphmm.errors import DphmmError
 from dphmm.report.companions import smoothed_answers
+from dphmm.storage import people
 from dphmm.storage.edges import read_edges
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.journal import Journal
@@ -48,6 +49,15 @@ STATE, DIGITS, MOMENT = "CANARY_7f3a", "50.01937465", "2024-05-06T08:03:41.86753
 #: What no message may repeat of a private file.
 SECRETS = (STATE, "01937465", "867531")
 NAMES = ("alpha", "beta", "gamma", "delta")
+_PEOPLE = json.dumps(
+    {
+        "format": people.FORMAT,
+        "kind": people._KIND,
+        "model_sha256": "ab" * 32,
+        "key": "01" * 32,
+        "digests": ["23" * 16, "45" * 16],
+    }
+).encode()
 
 
 @dataclass(frozen=True)
@@ -266,6 +276,21 @@ READERS: dict[str, Reader] = {
         _policies,
         (json_text, json_text, bytes_anywhere),
         covers=("load_policy",),
+    ),
+    "policy and its space": Reader(
+        lambda path: dphmm.load_policy_space(path, chain().space),
+        ".json",
+        _policies,
+        (json_text, json_text, bytes_anywhere),
+        covers=("load_policy_space",),
+    ),
+    "people of a model": Reader(
+        people._read,
+        ".people",
+        lambda: [_PEOPLE],
+        (json_text, json_text, bytes_anywhere),
+        True,
+        covers=("load_people",),
     ),
     "policy without a model": Reader(
         dphmm.load_policy, ".json", lambda: [*_policies()[:2], *_policies()[4:]], (json_text, bytes_anywhere)

@@ -22,6 +22,9 @@ from independence import commands
 from independence.commands import GRID, HEXES, PAGES, TIMES, places, release_arguments, shown_by
 from independence.test_bytes import differing, given_answers
 
+#: Commands and files draw here: each test replays words of its own.
+pytestmark = pytest.mark.replayed_words
+
 ELSEWHERE = [h3.latlng_to_cell(lat, lon, 8) for lat, lon in ((0.0, 0.0), (-33.9, 151.2), (90.0, 0.0))]
 #: Of every kind of states: names that can be a state's, of states and of none, and texts that cannot.
 WELL = {

@@ -26,6 +26,9 @@ from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.trajectories import save_trajectories
 from neighbouring_files import placed, text
 
+#: Commands and files draw here: each test replays words of its own.
+pytestmark = pytest.mark.replayed_words
+
 NAMES = StateSpace.categories(["a", "b"])
 GRID = Grid.from_bounds(10.0, 50.0, 10.029, 50.009, cell=1000.0)
 GIVEN: dict[str, Any] = {"step": None, "gap": None, "max_speed": None, "state_column": None, "max_length": 100}
