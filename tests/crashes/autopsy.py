@@ -112,7 +112,8 @@ def escapes_of(lines: Iterable[str]) -> tuple[Escape, ...]:
 
 def escapes_in_files(folder: Path) -> dict[str, tuple[Escape, ...]]:
     """Every row that can be read in what killed writers left, and in the output file, which comes last."""
-    parts = [file for file in folder.glob(".released.csv.*.part") if ".privacy.json." not in file.name]
+    beside = (".privacy.json.", ".owner.json.")
+    parts = [file for file in folder.glob(".released.csv.*.part") if not any(name in file.name for name in beside)]
     return {file.name: _rows_of(file) for file in [*parts, *folder.glob("released.csv")]}
 
 
