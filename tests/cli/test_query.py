@@ -161,7 +161,7 @@ def test_a_chain_leaves_a_record_what_the_library_says(site, tmp_path, run, nois
     assert "recursion" in said["proved"]["by"]
     # The model was fitted to these very visits, without privacy: its noise scale is made of them.
     assert said["private"] is said["promise"]["holds"] is False and said["epsilon"] is None
-    assert said["promise"]["meaning"].startswith("nothing is promised under dependence: the model")
+    assert said["promise"]["meaning"].startswith("nothing is promised: the model")
     assert "warning: the model" in told.stderr
 
 
@@ -271,7 +271,7 @@ def test_the_statement_is_about_the_file_and_says_what_is_promised(ask, name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_independence_that_nobody_claimed_is_warned_of(ask, name):
-    assert "records are taken as independent, on your word" in ask(EVERY[name], "--quiet").stderr
+    assert "--dependence was not given, so records are taken as independent" in ask(EVERY[name], "--quiet").stderr
     assert statement()["dependence"]["given"] == "nothing; independent by default"
     said = ask(EVERY[name], "--quiet", "--dependence", "independent", "--force").stderr.splitlines()
     assert len([line for line in said if "warning" in line and "the noise is larger" not in line]) == 1

@@ -323,6 +323,33 @@ def test_what_is_said_of_a_model_that_was_fitted_without_privacy(ask, site):
         assert meaning.startswith("nothing is promised") == (holds is False)
 
 
+def test_what_is_said_of_states_of_a_model_that_was_fitted_without_privacy(ask, run, site):
+    """Which states a fitted model has can show what one person did, as its moves can."""
+    whole = (site / "visits.csv").read_text()
+    run("fit", site / "visits.csv", "-o", "own.npz", "--state-column", "state", "--quiet")
+    line = "histogram data.csv --states own.npz --times 20 --dependence group:20"
+    for data, people, holds in [
+        ("\n".join(whole.splitlines()[:31]) + "\n", None, "unknown"),
+        ("\n".join(whole.splitlines()[:31]) + "\n", "others", True),
+        (whole, None, False),
+        (whole, "others", False),
+    ]:
+        (_, told, _, _), _ = ask(line, data, *(() if people is None else ("--model-people", people)))
+        said = json.loads(Path("out.csv.privacy.json").read_text())
+        assert (said["private"], said["promise"]["holds"]) == (holds, holds)
+        assert ("model" in told) and bool(said["unknown_because"]) == (holds == "unknown")
+
+
+def test_a_long_cell_is_its_own_row_s(ask):
+    """A cell of more than 128 KiB, its quotes closed, takes no line of anybody else with it."""
+    others = [f"u{user},{step},{'a' if user % 3 else 'b'},x" for user in range(20) for step in range(3)]
+    line = "histogram data.csv --states a,b --times 3 --dependence group:3"
+    long = f'zed,0,a,"{"x" * 140_000}\n"'
+    header = "user,step,state,note"
+    files = ["\n".join([header, *others]) + "\n", *placed(header, others, [long])]
+    assert worst(ask, line, files) <= 1
+
+
 def test_what_is_hidden_is_said_in_each_statement(ask):
     header, rows = ROWS[POINTS]
     for how, words in {

@@ -38,6 +38,9 @@ from dphmm.dependent._recursion import tuple_losses
 from dphmm.errors import InvalidInput, Refused
 from dphmm.samplers.entropy import ReplayBits
 
+#: What draws by default replays words here, each test its own.
+pytestmark = pytest.mark.replayed_words
+
 DIGITS = Context(prec=50, Emin=-(10**8), Emax=10**8)
 
 

@@ -29,6 +29,9 @@ from dphmm.dependent._contributions import first_of_each, last_of_each, people
 from dphmm.errors import InvalidInput
 from noisy_numbers import loss, replaced
 
+#: What draws by default replays words here, each test its own.
+pytestmark = pytest.mark.replayed_words
+
 BAD = [None, float("nan"), float("inf"), float("-inf"), 1e308, -1, 7, 0.5, "x", "", "1e400", 2**70, True]
 
 

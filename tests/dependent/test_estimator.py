@@ -26,6 +26,9 @@ import dphmm
 from dphmm import InvalidInput, ReplayBits
 from dphmm.dependent import PrivateClassifier, _linear, classifier
 
+#: What draws by default replays words here, each test its own.
+pytestmark = pytest.mark.replayed_words
+
 #: Checks that scikit-learn leaves out, and why.
 SKIPPED = {
     "check_pipeline_consistency": "two fits are two answers, with noise of their own",

@@ -10,6 +10,9 @@ import pytest
 from dependent_models import binary
 from dphmm.dependent import MECHANISMS, Sum, compare
 
+#: What draws by default replays words here, each test its own.
+pytestmark = pytest.mark.replayed_words
+
 PAGE = (Path(__file__).parents[2] / "docs" / "dependent.md").read_text()
 
 

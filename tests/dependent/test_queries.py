@@ -36,6 +36,9 @@ from dphmm.dependent._degrees import histogram_of_degrees, simple_edges
 from dphmm.dependent._linear import lattice_sensitivity, minimiser
 from dphmm.errors import InvalidInput, Refused
 
+#: What draws by default replays words here, each test its own.
+pytestmark = pytest.mark.replayed_words
+
 MOVES = [[0.9, 0.1], [0.2, 0.8]]
 STATES = np.array([[0, 0, 1, 1, 0], [1, 1, 1, 0, 0]])
 

@@ -48,6 +48,9 @@ from dphmm.evaluation.experiment import Settings, seed_of
 from dphmm.evaluation.experiments import NAMES, experiment
 from dphmm.evaluation.running import run
 
+#: What draws by default replays words here, each test its own.
+pytestmark = pytest.mark.replayed_words
+
 
 def _seed(cell=None, number: int = 1) -> np.random.SeedSequence:
     return seed_of(Settings(seed=number), "dependence", cell or {"part": "test"})

@@ -128,7 +128,7 @@ def test_a_days_work_repeats_no_secret(scene):
         "cap": (release("town", "capped.db", "refused.csv", "--cap-epsilon", "2"), 1),
         "bad cap": (release("town", "cost.db", "refused.csv", "--cap-cost", "1/3"), 2),
         "only bad rows": (release("hopeless", "no.db", "refused.csv"), 2),
-        "ragged rows": (release("ragged", "no.db", "refused.csv"), 2),
+        "ragged rows": (release("ragged", "ragged.db", "ragged.csv"), 3),
         "no such column": (release("town", "no.db", "refused.csv", "--state-column", NAME[:6]), 2),
     }
     told = scene.run(*((name, arguments) for name, (arguments, _) in work.items()))

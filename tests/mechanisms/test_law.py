@@ -16,6 +16,9 @@ from dphmm.mechanisms import DiscreteKNorm, KNorm, Laplace, PlanarIsotropic, Sta
 from dphmm.samplers import ReplayBits, SystemBits
 from naive_mechanisms import SHAPES, exponents, hull_of_points, norm_table, shape
 
+#: What draws by default replays words here, each test its own.
+pytestmark = pytest.mark.replayed_words
+
 _ALPHA = 1e-6
 _LEAST_EXPECTED = 12.0
 

@@ -20,6 +20,9 @@ from dphmm.sensitivity import sensitivity_hull
 from dphmm.sensitivity.spatial import Body
 from naive_mechanisms import SHAPES, exponent, hull_of_points, norm, shape
 
+#: What draws by default replays words here, each test its own.
+pytestmark = pytest.mark.replayed_words
+
 
 @settings(max_examples=60, deadline=None)
 @given(

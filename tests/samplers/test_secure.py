@@ -27,6 +27,9 @@ from dphmm.storage.statement import Published, privacy_statement
 from dphmm.storage.trajectories import trajectories_from_table
 from running_example import ANSWERS, EDGES_3B, TRANSITION
 
+#: What draws by default replays words here, each test its own.
+pytestmark = pytest.mark.replayed_words
+
 PUBLIC = (
     dphmm.MarkovModel(np.full(6, 1 / 6), TRANSITION),
     dphmm.policy.from_edges(EDGES_3B, 6),

@@ -53,6 +53,8 @@ SAME = {
     "each edge twice": lambda: Path("two.csv").write_text(EDGES + "cid,bob\nbob,ann\n") and "two.csv",
     "other ends of lines": lambda: Path("crlf.csv").write_bytes(EDGES.replace("\n", "\r\n").encode()) and "crlf.csv",
     "quoted": lambda: Path("q.csv").write_text('"a","b"\n"ann","bob"\n"bob","cid"\n"cid","dan"\n') and "q.csv",
+    "a text with the header": lambda: Path("friends.txt").write_text(EDGES) and "friends.txt",
+    "packed as a text": lambda: Path("f.txt.gz").write_bytes(gzip.compress(EDGES.encode())) and "f.txt.gz",
     "a text": lambda: Path("snap.txt").write_text("# who whom\ncid dan\nann\tbob\ncid,bob\n") and "snap.txt",
 }  # fmt: skip
 OTHER = {

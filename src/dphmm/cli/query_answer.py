@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.options import new_output
+from dphmm.cli.query_records import states_of_a_model
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dphmm.cli.query_dependence import Dependence
     from dphmm.cli.query_tables import Aside
+    from dphmm.markov.model import MarkovModel
 
 #: Members of the statement that --json and the summary repeat.
 _SHOWN = (
@@ -24,8 +26,8 @@ _SHOWN = (
 )  # fmt: skip
 _LISTED = "{} lists the rows of DATA that do not count as they are written, if there are any, and why; not to be shared"
 _WITH_NOISE = (
-    "What the model of dependence itself loses about the people it was learned from, with noise: it adds to what this "
-    "answer loses about the same people."
+    "What the model of dependence or of the states itself loses about the people it was learned from, with noise: it "
+    "adds to what this answer loses about the same people."
 )
 
 
@@ -75,7 +77,7 @@ def write_answer(
         domain=domain,
         unit=unit,
         by_person=by_person,
-        not_protected=[*_learned(dependence), *not_protected],
+        not_protected=[*_learned(dependence, given), *not_protected],
         model_people=_model_people(dependence, given, console),
     )
     listed = rejected_path(given["output"])
@@ -97,16 +99,17 @@ def write_answer(
 
 
 def _model_people(dependence: Dependence, given: Mapping[str, Any], console: Console) -> str | None:
-    """On whom the chain was fitted without privacy; says what it means.
+    """On whom the model of the chain, or of the states, was fitted without privacy; says what it means.
 
-    As the data owner says, or on this very file; None where no such model is named.
+    As the data owner says, or on this very file; None where no such model is named. Which states a model has can show
+    what one person did, as its moves can.
     """
     from dphmm.cli.public_warnings import model_warning
     from dphmm.storage.inputs import file_digest
 
-    if dependence.kind != "markov":
+    model = _model_of(dependence, given)
+    if model is None:
         return None
-    model, _ = dependence.model
     known = model.provenance.get("source_sha256")
     same = known is not None and known == file_digest(given["data"])
     people: str = "same" if same else given["model_people"] or "unknown"
@@ -114,10 +117,19 @@ def _model_people(dependence: Dependence, given: Mapping[str, Any], console: Con
     return people if model.provenance.get("private") is False else None
 
 
-def _learned(dependence: Dependence) -> list[str]:
-    if dependence.kind != "markov" or dependence.model[0].provenance.get("private") is not True:
-        return []
-    return [_WITH_NOISE]
+def _model_of(dependence: Dependence, given: Mapping[str, Any]) -> MarkovModel | None:
+    """The model that is named, if any: of dependence or of the states, never of both."""
+    from dphmm.cli.options import loaded_model
+
+    if dependence.kind == "markov":
+        return dependence.model[0]
+    states: str | None = given.get("states")
+    return loaded_model(states)[0] if states is not None and states_of_a_model(states) else None
+
+
+def _learned(dependence: Dependence, given: Mapping[str, Any]) -> list[str]:
+    model = _model_of(dependence, given)
+    return [] if model is None or model.provenance.get("private") is not True else [_WITH_NOISE]
 
 
 def _summary(document: Mapping[str, Any], event: Any) -> list[Row]:

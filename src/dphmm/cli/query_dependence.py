@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FORMS = "independent, group, group:K, friends:EDGES or markov:MODEL"
 _ON_YOUR_WORD = (
-    "records are taken as independent, on your word: where they are not, more is lost than epsilon; "
+    "--dependence was not given, so records are taken as independent: where they are not, more is lost than epsilon; "
     "--dependence says which depend on which (and --dependence independent that none do)"
 )
 

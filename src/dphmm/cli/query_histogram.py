@@ -25,7 +25,14 @@ def histogram_of(given: Mapping[str, Any]) -> int:
     from dphmm.cli.query_answer import check_output, write_answer
     from dphmm.cli.query_dependence import Dependence, asked
     from dphmm.cli.query_options import epsilon, windows
-    from dphmm.cli.query_records import MOST_TIMES, Clock, data_roles, public_states, records_of
+    from dphmm.cli.query_records import (
+        MOST_TIMES,
+        Clock,
+        data_roles,
+        public_states,
+        records_of,
+        states_of_a_model,
+    )
     from dphmm.cli.query_tables import Aside
     from dphmm.dependent._contributions import first_of_each
     from dphmm.storage.private_rows import read_private
@@ -35,7 +42,7 @@ def histogram_of(given: Mapping[str, Any]) -> int:
     dependence = Dependence.of(given, console, _KINDS)
     chained = dependence.kind == "markov"
     _check_mechanism(given["mechanism"], chained)
-    _check_people(given["model_people"], chained)
+    _check_people(given["model_people"], chained or states_of_a_model(given["states"]))
     dependence.refuse_data(given["data"])
     inputs = [given["data"], *dependence.inputs]
     check_output(given, inputs)
@@ -91,14 +98,14 @@ def histogram_of(given: Mapping[str, Any]) -> int:
     return 0
 
 
-def _check_people(people: str | None, chained: bool) -> None:
-    """On whom the model of a chain was fitted, which only the data owner knows."""
+def _check_people(people: str | None, modelled: bool) -> None:
+    """On whom the model that is named was fitted, which only the data owner knows."""
     from dphmm.storage.people import MODEL_PEOPLE
 
     if people is None:
         return
-    if not chained:
-        raise InvalidInput("--model-people", people, "--dependence markov:MODEL with it")
+    if not modelled:
+        raise InvalidInput("--model-people", people, "--dependence markov:MODEL or --states MODEL with it")
     if people not in MODEL_PEOPLE:
         raise InvalidInput("--model-people", people, "unknown, others or same")
 

@@ -199,7 +199,7 @@ def public_states(text: str | None, model: tuple[Any, StateSpace] | None, data: 
         return model[1], model[0].step
     if text is None:
         raise InvalidInput("--states", "nothing", "the public states: a,b,c or a table of names, or a model (.npz)")
-    if text.lower().endswith(".npz"):
+    if states_of_a_model(text):
         loaded, space = asked(lambda: loaded_model(text), {"model": "--states"})
         return space, loaded.step
     if text.lower().endswith((".csv", ".csv.gz", ".parquet")):
@@ -213,6 +213,11 @@ def public_states(text: str | None, model: tuple[Any, StateSpace] | None, data: 
         expected = "names a,b,c, a table of them (.parquet, .csv, .csv.gz) or a model (.npz)"
         raise InvalidInput("--states", f"{text}, a file or a folder", expected)
     return StateSpace.categories(names(text, "--states", "different names of states: a,b,c")), None
+
+
+def states_of_a_model(text: str | None) -> bool:
+    """Whether the states are those of a model."""
+    return text is not None and text.lower().endswith(".npz")
 
 
 def _listed(path: str) -> list[str]:

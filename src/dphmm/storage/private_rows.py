@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 #: What stands for bytes that are not UTF-8.
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}"
+
+#: What csv takes for the length of a cell at most: as much as fits into a C long everywhere.
+_LONGEST_CELL = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,20 +104,10 @@ def _of_csv(file: Path, names: list[str], kept: list[str]) -> PrivateRows:
     places: list[int] = []
     odd: list[int] = []
     width, header, line = len(names), True, 0
-    with _records(file) as text:
+    with _records(file) as text, _cells_of_any_length():
         reader = csv.reader(text)
-        while True:
-            begun = line + 1
-            try:
-                record: list[str] | None = next(reader, None)
-            except csv.Error:
-                # A cell of more than 128 KiB.
-                odd.append(begun)
-                line = reader.line_num
-                continue
-            line = reader.line_num
-            if record is None:
-                break
+        for record in reader:
+            begun, line = line + 1, reader.line_num
             if header and record:
                 header = False
             elif len(record) == width:
@@ -124,6 +118,16 @@ def _of_csv(file: Path, names: list[str], kept: list[str]) -> PrivateRows:
                 odd.append(begun)
     found = text_rows(kept, columns, places, odd)
     return PrivateRows(_unescape_columns(found.table), found.places, found.odd, "line")
+
+
+@contextmanager
+def _cells_of_any_length() -> Iterator[None]:
+    """A reader that gives a long cell up goes on inside its quotes, and takes the lines of others for it."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _records(file: Path) -> io.TextIOWrapper:

@@ -1,20 +1,23 @@
 """Files of public side information: states, people, friendships, centroids, symbols. The private table is none.
 
-A file is refused where it is DATA: by its path (links followed), by its bytes, and by its rows, in any order, with
-their cells in any order, in any format that is read here. Not noticed, and the owner's to know: a part of the rows, one
-row more or less, names or times written in another way, and anything else that was computed from DATA.
+A file is refused where it is DATA: by its path (links followed), by its bytes, packed or not, and by its rows, in any
+order, with their cells in any order, in any format that is read here. Not noticed, and the owner's to know: a part
+of the rows, one row more or less, names or times written in another way, and anything else that was computed from DATA.
 """
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from dphmm.errors import InvalidInput
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.edges import TEXT, edge_rows
 from dphmm.storage.inputs import PathLike, file_digest
 from dphmm.storage.private_rows import PrivateRows, private_names, read_private
 from dphmm.storage.tables import SUFFIXES
+from dphmm.storage.unpacking import open_bytes
 
 
 def refuse_private(
@@ -32,7 +35,7 @@ def refuse_private(
         return
     if file.samefile(data):
         raise InvalidInput(field, f"{file.name}, which is {called}", expected)
-    if file_digest(file) == file_digest(data):
+    if file_digest(file) == file_digest(data) or _unpacked(file) == _unpacked(data):
         raise InvalidInput(field, f"{file.name}, a copy of {called}", expected)
     if any(_same_rows(file, data, chosen) for chosen in (None, columns)):
         raise InvalidInput(field, f"{file.name}, with the rows of {called}", expected)
@@ -44,8 +47,10 @@ def _same_rows(file: Path, data: Path, columns: Sequence[str] | None) -> bool:
         chosen = all_columns if columns is None else list(columns)
         if len(_columns(file)) != len(chosen):
             return False
-        rows = _rows(file, _columns(file))
-        return bool(rows) and rows == _rows(data, chosen)
+        # A text of edges has no header: that of the table it was made from is a row of it.
+        headers = _header(file) | _header(data)
+        rows = _rows(file, _columns(file)) - headers
+        return bool(rows) and rows == _rows(data, chosen) - headers
     except InvalidInput:
         return False
 
@@ -58,6 +63,20 @@ def _columns(file: Path) -> list[str]:
     if not name.endswith(SUFFIXES):
         raise InvalidInput("path", name, "a table or a text of edges")
     return private_names(file)
+
+
+def _header(file: Path) -> set[tuple[str, ...]]:
+    """The names of a table's columns as a row; none of a text of edges."""
+    return set() if file.name.lower().endswith(TEXT) else {tuple(sorted(map(_plain, _columns(file))))}
+
+
+def _unpacked(file: Path) -> str:
+    """Hex SHA-256 of what the file holds, unpacked where its name ends in .gz; of its bytes where that fails."""
+    try:
+        with open_bytes(file) as unpacked:
+            return hashlib.file_digest(unpacked, "sha256").hexdigest()
+    except (DphmmError, OSError, EOFError, zlib.error):
+        return file_digest(file)
 
 
 def _rows(file: Path, columns: Sequence[str]) -> set[tuple[str, ...]]:

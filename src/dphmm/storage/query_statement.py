@@ -18,10 +18,10 @@ PROOF = "docs/proofs/dependent-markov.md"
 ROWS = "docs/proofs/contributions.md"
 _REPLAYABLE = "replayable bits: whoever knows the seed can take the noise away"
 _UNPROVED = "nothing is proved for dependent records"
-_SAME_MODEL = "the model of dependence was fitted without privacy on the people of these very records"
+_SAME_MODEL = "the model of dependence or of the states was fitted without privacy on the people of these very records"
 _ANY_MODEL = (
-    "the model of dependence was fitted without privacy, and nobody has said on whom: if on the people of these "
-    "records, nothing is promised to them, because the model itself can show what one of them did"
+    "the model of dependence or of the states was fitted without privacy, and nobody has said on whom: if on the "
+    "people of these records, nothing is promised to them, because the model itself can show what one of them did"
 )
 
 _WHO = "Which records there are: who is in the data, when, and how many records there are."
@@ -55,8 +55,8 @@ def query_statement(
 
     ``dependence``: how it was given, with the hash of its model. ``domain``: the public options of the question.
     ``unit``: what is hidden, in a sentence. ``by_person``: whether that is all rows of somebody, there or not.
-    ``model_people``: on whom the model of dependence was fitted without privacy, "others", "same" or "unknown"; None
-    where no such model is named.
+    ``model_people``: on whom the model of dependence, or of the states, was fitted without privacy, "others", "same" or
+    "unknown"; None where no such model is named.
     """
     false = [_REPLAYABLE] * (not event.secure) + [_UNPROVED] * (event.claimed is None)
     false += [_SAME_MODEL] * (model_people == "same")
@@ -91,9 +91,9 @@ def query_statement(
 def _meaning(event: DependentEvent, model_people: str | None) -> str:
     """The promise as a sentence that says what it rests on."""
     if event.secure and model_people == "same":
-        return f"nothing is promised under dependence: {_SAME_MODEL}"
+        return f"nothing is promised: {_SAME_MODEL}"
     if event.secure and model_people == "unknown":
-        return f"if the model of dependence was fitted on other people than those of these records: {event.statement}"
+        return f"if the model was fitted on other people than those of these records: {event.statement}"
     if event.secure and model_people == "others":
         return f"{event.statement}; the model was fitted on other people, as the data owner says"
     return event.statement
