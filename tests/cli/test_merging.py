@@ -231,6 +231,10 @@ def test_fit_says_which_cells_have_no_neighbour_and_merges_rare_ones(farm, tmp_p
     rare = run("fit", farm / "people.csv", "-o", tmp_path / "b.npz", *FIT, *speed, "--merge-rare", "7")
     model, merged = load_model(tmp_path / "a.npz"), load_model(tmp_path / "b.npz")
     assert merged.digest == model.digest and len(merged.space.merges) == one_json(rare)["merged"]["states"] > 0
+    told = run("policy", "radius", tmp_path / "b.npz", "-o", tmp_path / "b.json", "--covers", "1km").stderr
+    assert "merged cells are answered from farther away; without merged cells " in told, told
+    told = run("policy", "radius", tmp_path / "a.npz", "-o", tmp_path / "a.json", "--covers", "1km").stderr
+    assert "between centres of cells, the least that covers 1km\n" in told
     everything = run("fit", farm / "people.csv", "-o", tmp_path / "c.npz", *FIT, *speed, "--all-cells")
     whole = load_model(tmp_path / "c.npz")
     assert (

@@ -151,7 +151,7 @@ def fit_lines(model: MarkovModel) -> tuple[list[str], dict[str, Any]]:
         lines.append(
             f"{_count(len(alone), space)}{_share(_share_of(model, alone))} without a neighbouring cell: a policy "
             f"whose radius reaches no further raises the noise for everyone because of them; remedy: {REMEDY}, or "
-            "--merge-rare N or --all-cells here"
+            f"{'a larger N in --merge-rare' if len(space.merges) else '--merge-rare N'} or --all-cells here"
         )
         facts["cells_without_neighbour"] = len(alone)
     return lines, facts
@@ -167,10 +167,10 @@ def cost_words(cost: LonelyCost, policy: PolicyGraph, space: StateSpace) -> str:
     if cost.joined is None or cost.merged is None:
         refused = "joined" if cost.joined is None else "merged"
         return f"{who}; with them {refused} to a nearest one, the first release is refused; remedy: {_other(refused)}"
-    raised = f"from {_length(cost.merged, space)} to {_length(cost.joined, space)}"
+    raised = f"from {length_words(cost.merged, space)} to {length_words(cost.joined, space)}"
     if cost.helps:
         return f"{who} raise the error {raised}; remedy: {REMEDY}"
-    less = f"{_length(cost.joined, space)} to {_length(cost.merged, space)}"
+    less = f"{length_words(cost.joined, space)} to {length_words(cost.merged, space)}"
     return f"{who} are joined to a nearest partner; merging them would raise the error from {less}"
 
 
@@ -182,7 +182,7 @@ def moved_words(moved: Moved, policy: PolicyGraph, space: StateSpace) -> str:
     """What became of lonely states that are merged."""
     from dphmm.policy._radius import Radius
 
-    nothing = f"nothing within {_length(float(policy.r), space)}" if isinstance(policy, Radius) else "no neighbour"
+    nothing = f"nothing within {length_words(float(policy.r), space)}" if isinstance(policy, Radius) else "no neighbour"
     have = "has" if moved.states == 1 else "have"
     return f"{_count(moved.states, space)}{_share(moved.share)} {have} {nothing}; {_released(moved, space)}"
 
@@ -194,7 +194,7 @@ def rare_words(moved: Moved, space: StateSpace) -> str:
 
 def _released(moved: Moved, space: StateSpace) -> str:
     one = "cell" if space.on_map else "state"
-    near, far = _length(moved.nearest, space), _length(moved.farthest, space)
+    near, far = length_words(moved.nearest, space), length_words(moved.farthest, space)
     away = near if near == far else f"{near} to {far}"
     return f"{'it is' if moved.states == 1 else 'they are'} released as {_their(moved)} nearest {one}, {away} away"
 
@@ -227,7 +227,8 @@ def _share(share: float | None) -> str:
     return "" if share is None else f" ({100 * share:.2g} % of visits)"
 
 
-def _length(value: float, space: StateSpace) -> str:
+def length_words(value: float, space: StateSpace) -> str:
+    """A distance between answers, in metres or kilometres on a map."""
     if not space.on_map:
         return f"{value:.3g}"
     return f"{value / 1000:.3g} km" if value >= 1000 else f"{value:.3g} m"

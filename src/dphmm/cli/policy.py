@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dphmm.cli.console import Console, print_json
-from dphmm.cli.lonely import considered, merging, unmerged_policy
+from dphmm.cli.lonely import considered, length_words, merging, unmerged_policy
 from dphmm.cli.options import CONTEXT, F, force, loaded_model, messages, new_output, output
 from dphmm.errors import InvalidInput
 
@@ -78,7 +79,24 @@ def radius(model: str, covers: str | None, radius: str | None, is_open: bool, **
             graph = build(space, covers=_covers(str(covers), space))
     except InvalidInput as error:
         raise named(error, {"r": "--radius", "covers": "--covers"}) from None
-    _save(graph, states, given, [model])
+    _save(graph, states, given, [model], [] if covers is None else _radius_words(graph, space, covers))
+
+
+def _radius_words(graph: PolicyGraph, space: StateSpace, covers: str) -> list[str]:
+    """The radius that a distance takes, and what it would be if no cell were answered as another one."""
+    from dphmm.policy import radius as build
+
+    r = graph.describe().get("r")
+    if r is None:
+        return []
+    words = f"radius {length_words(float(Fraction(r)), space)} between centres of cells, the least that covers {covers}"
+    if not len(space.merges):
+        return [words]
+    apart = build(space.unmerged, covers=_covers(covers, space)).describe().get("r", r)
+    if Fraction(apart) == Fraction(r):
+        return [words]
+    less = f"without merged cells {length_words(float(Fraction(apart)), space)} would do, with less noise"
+    return [f"{words}: {len(space.merges)} merged cells are answered from farther away; {less}"]
 
 
 @policy.command("transition", context_settings=CONTEXT)
@@ -157,7 +175,9 @@ def _distance(text: str, space: StateSpace) -> object:
         raise InvalidInput("--radius", text, "a number of answer units: these states are no places") from None
 
 
-def _save(graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inputs: Sequence[str]) -> None:
+def _save(
+    graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inputs: Sequence[str], said: Sequence[str] = ()
+) -> None:
     from dphmm.cli.covered import covered_rows
     from dphmm.storage.covered import covered_facts
     from dphmm.storage.policies import save_policy
@@ -176,6 +196,6 @@ def _save(graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inp
     console = Console(given["quiet"])
     summary = f"{graph.kind} policy on {graph.n_states} states, {alone} of them without a neighbour"
     reach = [f"hides {words} from each other" for _, words in covered_rows(covered)]
-    console.say([("", line) for line in (summary, *reach, *notes, f"written to {path}")])
+    console.say([("", line) for line in (summary, *said, *reach, *notes, f"written to {path}")])
     for warning in lonely.warnings:
         console.warn(warning)
