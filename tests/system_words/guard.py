@@ -29,7 +29,7 @@ _WAYS = {"random", "secrets", "uuid", __name__}
 #: between the processes of one program.
 _HARMLESS = ("dphmm.storage.inputs", "tempfile", "numba.", "sklearn.callback.", "joblib.", "multiprocessing.")
 #: They make NumPy's old RandomState from a seed, which asks the system first and then forgets the answer; without one
-#: they take the generator that all share, which the tests watch.
+#: they take the generator that all share, which is seeded for every test.
 _SEEDED = ("sklearn.utils.validation", "pandas.core.common")
 #: A number that the process has yet to take.
 _ANY = "+"
@@ -112,11 +112,6 @@ def forget_streams() -> None:
     entropy: Any = sys.modules.get("dphmm.samplers.entropy")
     for bits in list(getattr(entropy, "_ALL_SYSTEM_BITS", ())):
         bits._start_afresh()
-
-
-def refuses() -> bool:
-    """Whether nobody may draw now."""
-    return _now.how == REFUSED
 
 
 def refusals() -> list[str]:

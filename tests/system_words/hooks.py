@@ -73,7 +73,9 @@ def no_words(key: str) -> AbstractContextManager[None]:
 
 
 def words_of(item: pytest.Item) -> AbstractContextManager[None]:
-    """The words of a test, from before its fixtures are made."""
+    """The words of a test, from before its fixtures are made; generators that all libraries share are seeded."""
+    random.seed(item.nodeid)
+    np.random.seed(random.getrandbits(32))  # noqa: NPY002
     return guard.drawing(how_of(item), item.nodeid)
 
 
@@ -86,18 +88,14 @@ def words_of_fixture(fixture: Any, request: Any) -> AbstractContextManager[None]
 
 
 def checked() -> Iterator[None]:
-    """Fail where somebody asked for words in vain, though the error went nowhere, or took them from elsewhere."""
+    """Fail where somebody asked for words in vain, though the error went nowhere."""
     guard.refusals()
-    before = _shared_generators()
     try:
         yield
     except BaseException:
         _fail_for(guard.refusals())
         raise
-    asked = guard.refusals()
-    if _shared_generators() != before and guard.refuses():
-        asked.append("a generator that all libraries share (random, numpy.random) was drawn from, or seeded")
-    _fail_for(asked)
+    _fail_for(guard.refusals())
 
 
 def _fail_for(asked: list[str]) -> None:
@@ -127,8 +125,3 @@ def _watch_generators() -> None:
         seed(self, int.from_bytes(os.urandom(32)) if a is None and guard.is_ours(frame) else a, version)
 
     random.Random.seed = seeded  # type: ignore[method-assign]
-
-
-def _shared_generators() -> tuple[Any, ...]:
-    name, keys, *rest = np.random.get_state()  # noqa: NPY002
-    return random.getstate(), name, keys.tobytes(), *rest
