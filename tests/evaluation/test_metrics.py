@@ -328,7 +328,7 @@ def test_other_names_are_not():
 def test_the_page_s_example_runs(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "measures.md").read_text(), re.DOTALL)
     exec(compile(code, "measures.md", "exec"), {})
-    errors = [float(number) for number in re.findall(r": (\d+) m", capsys.readouterr().out)]
+    errors = [float(number) for number in re.findall(r"^\w+: ([\d.]+) k?m", capsys.readouterr().out, re.MULTILINE)]
     assert len(errors) == 2 and 0 < errors[1] < errors[0]
 
 
