@@ -14,6 +14,9 @@ from scipy import sparse
 import naive_hmm
 from dphmm import CategoricalHMM
 
+#: Plain fits make a generator of their own, also where all parameters are given.
+pytestmark = pytest.mark.replayed_words
+
 # It has no wheels for the newest Pythons; everywhere else `make test` installs it.
 hmmlearn = pytest.importorskip("hmmlearn.hmm")
 
