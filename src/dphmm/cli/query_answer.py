@@ -71,14 +71,15 @@ def write_answer(
         console.warn(
             "a new answer was drawn: whoever has seen the one that it replaces knows both, and both are paid for"
         )
+    model = _model_of(dependence, given)
     statement = query_statement(
         answered.event,
         dependence=dependence.statement(),
         domain=domain,
         unit=unit,
         by_person=by_person,
-        not_protected=[*_learned(dependence, given), *not_protected],
-        model_people=_model_people(dependence, given, console),
+        not_protected=[*_learned(model), *not_protected],
+        model_people=_model_people(model, given, console),
     )
     listed = rejected_path(given["output"])
     write_list(listed, aside.word, sorted(aside.reasons.items()))
@@ -98,7 +99,7 @@ def write_answer(
     console.say([*_summary(document, answered.event), ("for the owner", _LISTED.format(listed.name))])
 
 
-def _model_people(dependence: Dependence, given: Mapping[str, Any], console: Console) -> str | None:
+def _model_people(model: MarkovModel | None, given: Mapping[str, Any], console: Console) -> str | None:
     """On whom the model of the chain, or of the states, was fitted without privacy; says what it means.
 
     As the data owner says, or on this very file; None where no such model is named. Which states a model has can show
@@ -107,7 +108,6 @@ def _model_people(dependence: Dependence, given: Mapping[str, Any], console: Con
     from dphmm.cli.public_warnings import model_warning
     from dphmm.storage.inputs import file_digest
 
-    model = _model_of(dependence, given)
     if model is None:
         return None
     known = model.provenance.get("source_sha256")
@@ -127,8 +127,7 @@ def _model_of(dependence: Dependence, given: Mapping[str, Any]) -> MarkovModel |
     return loaded_model(states)[0] if states is not None and states_of_a_model(states) else None
 
 
-def _learned(dependence: Dependence, given: Mapping[str, Any]) -> list[str]:
-    model = _model_of(dependence, given)
+def _learned(model: MarkovModel | None) -> list[str]:
     return [] if model is None or model.provenance.get("private") is not True else [_WITH_NOISE]
 
 
