@@ -1,0 +1,1 @@
+"""What an earlier commit computed, against what this tree computes, on random worlds and under the same words."""
