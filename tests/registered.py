@@ -19,8 +19,7 @@ def policy_kinds() -> list[str]:
 
 def release_mechanisms() -> list[str]:
     """Every mechanism that a release may draw from."""
-    every = registry.MECHANISMS | registry.ANSWER_MECHANISMS
-    return [name for name, mechanism in every.items() if mechanism.exact]
+    return list(registry.RELEASE_KINDS)
 
 
 def left_out(registered: Collection[str], covered: Collection[str], what_to_add: str) -> list[str]:

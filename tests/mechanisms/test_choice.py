@@ -28,7 +28,7 @@ from dphmm.mechanisms import (
 from dphmm.mechanisms import choice as module
 from dphmm.mechanisms.expected import Breakpoints
 from dphmm.mechanisms.lattice import lattice_body
-from dphmm.mechanisms.registry import ANSWER_MECHANISMS
+from dphmm.mechanisms.registry import KINDS, RELEASE_KINDS
 from naive_mechanisms import SHAPES, hull_of_points, shape
 
 
@@ -88,9 +88,8 @@ def test_no_mechanism_is_left_out_of_the_registry():
         for _, cls in inspect.getmembers(importlib.import_module(info.name), inspect.isclass):
             if issubclass(cls, Mechanism) and not inspect.isabstract(cls):
                 found.add(cls)
-    known = MECHANISMS | ANSWER_MECHANISMS
-    assert found == set(known.values())
-    assert all(cls.name == name for name, cls in known.items())
+    assert found == set(KINDS) and len({cls.name for cls in KINDS}) == len(KINDS)
+    assert all(cls.name == name for name, cls in (MECHANISMS | RELEASE_KINDS).items())
     exported = [getattr(dphmm.mechanisms, name) for name in dphmm.mechanisms.__all__]
     assert all(cls in exported for cls in found)
 
@@ -133,7 +132,7 @@ def test_descriptions_that_are_not_of_a_release_mechanism_are_refused():
 def test_a_plan_gets_the_mechanism_it_names():
     hull = shape("disc")
     assert mechanism_for(hull, Fraction(1), "auto") is choose(hull, 1)
-    with pytest.raises(InvalidInput, match="made for answers and edges"):
+    with pytest.raises(InvalidInput, match="mechanism: got optimal-table; expected one of discrete-knorm, staircase"):
         mechanism_for(hull, Fraction(1), "optimal-table")
     for name in MECHANISM_CHOICES[1:-1]:
         assert mechanism_for(hull, Fraction(1), name).name == name

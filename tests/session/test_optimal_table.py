@@ -25,7 +25,6 @@ from dphmm.audit.required import Clique, required_pairs
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.mechanisms import OptimalTable
-from dphmm.session.degrees import plan_degrees
 from dphmm.session.drawing import draw_many
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
@@ -115,7 +114,7 @@ def test_the_audit_acquits_random_plans_and_finds_their_degrees():
         assert found.findings == () and found.loss <= plan.epsilon and found.cost <= plan.cost
         most, support = exp_below(plan.epsilon), np.flatnonzero(plan.constraint.support).tolist()
         degrees = [sum(ratio(plan, a, b) <= most for b in support) for a in support]
-        assert found.degrees[support].tolist() == degrees == plan_degrees(plan)[support].tolist()
+        assert found.degrees[support].tolist() == degrees == plan.degrees()[support].tolist()
         assert min(degrees) >= 2 and plan.narrows_support is False
 
 

@@ -95,11 +95,9 @@ def _warnings(step: Mapping[str, Any], options: Options) -> list[str]:
 
 def _release(plan: Plan, space: StateSpace, options: Options, model: MarkovModel) -> dict[str, Any]:
     from dphmm.evaluation.lonely import shown_error
-    from dphmm.mechanisms import OptimalTable
-    from dphmm.session.degrees import plan_degrees
 
     hulls = {hull.digest: hull for hull in plan.hulls}
-    degrees = plan_degrees(plan)[plan.constraint.support]
+    degrees = plan.degrees()[plan.constraint.support]
     facts: dict[str, Any] = {"bodies": len(plan.hulls), "joined": len(plan.joins)}
     if len(hulls) == 1:
         facts |= _hull(plan.hulls[0])
@@ -113,8 +111,8 @@ def _release(plan: Plan, space: StateSpace, options: Options, model: MarkovModel
     if len(hulls) == 1 and not plan.constant:
         bias = facts["expected_error"] ** 2 - plan.expected_error
         facts["expected_errors"] = _errors(plan.hulls[0], options, max(0.0, bias))
-        if options.mechanism == OptimalTable.name:
-            facts["expected_errors"][OptimalTable.name] = facts["expected_error"]
+        if options.made_from == "answers":
+            facts["expected_errors"][options.mechanism] = facts["expected_error"]
     facts |= {"epsilon": str(plan.epsilon), "cost": None if plan.cost == math.inf else float(plan.cost)}
     facts |= {"constant": plan.constant, "plan": plan.hash}
     return facts
@@ -135,13 +133,13 @@ def _errors(hull: SensitivityHull, options: Options, bias: float) -> dict[str, A
     """Root mean square error of every mechanism on this hull, answer units; null where it cannot be used.
 
     ``bias`` is the mean square distance of merged states to their partners, which comes to each.
-    The optimal additive one only where it was asked for: its program takes seconds.
+    One that takes seconds to make only where it was asked for.
     """
-    from dphmm.mechanisms import MECHANISMS, Constant, OptimalAdditive, mechanism
+    from dphmm.mechanisms import MECHANISMS, LatticeMechanism, mechanism
 
     errors: dict[str, Any] = {}
     for name, kind in MECHANISMS.items():
-        if kind is Constant or (kind is OptimalAdditive and options.mechanism != name):
+        if issubclass(kind, LatticeMechanism) and not (kind.choosable and (kind.quick or options.mechanism == name)):
             continue
         try:
             error = math.sqrt(mechanism(name, hull, options.epsilon).expected_error + bias)

@@ -21,7 +21,7 @@ def plan_warnings(plan: Plan, options: Options) -> list[str]:
     """Sentences about the states that had to be joined, and about a cost far above epsilon."""
     said = []
     if len(plan.joins):
-        table = plan.mechanism == "optimal-table"
+        table = options.made_from == "answers"
         cost = (
             "and the table keeps these pairs too" if table else "which widens the hull, and so the noise, for everyone"
         )

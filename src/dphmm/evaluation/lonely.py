@@ -12,7 +12,6 @@ import numpy as np
 
 from dphmm.errors import Refused, Unprotectable
 from dphmm.markov.model import MarkovModel
-from dphmm.mechanisms import OptimalTable
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.merging import Merged, merge_lonely
 from dphmm.session.options import Options
@@ -88,7 +87,7 @@ def moved_states(space: StateSpace, pairs: IntArray, model: MarkovModel) -> Move
 
 def scope_of(options: Options) -> str:
     """Which states are lonely under these options: a table hides by its edges alone, as a component does."""
-    return "component" if options.mechanism == OptimalTable.name else options.scope
+    return "component" if options.made_from == "answers" else options.scope
 
 
 def lonely_cost(model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options) -> LonelyCost | None:
@@ -109,13 +108,12 @@ def lonely_cost(model: MarkovModel, policy: PolicyGraph, space: StateSpace, opti
 
 def only_merged(plan: Plan, space: StateSpace) -> int:
     """How many possible states of a plan hide with nothing but states of their own merged answer."""
-    from dphmm.session.degrees import plan_degrees
 
     support = plan.constraint.support
     answered_as = np.arange(space.n_states)
     answered_as[space.merges[:, 0]] = space.merges[:, 1]
     together = np.bincount(answered_as[support], minlength=space.n_states)[answered_as]
-    return int((support & (together > 1) & (plan_degrees(plan) <= together)).sum())
+    return int((support & (together > 1) & (plan.degrees() <= together)).sum())
 
 
 def cells_alone(space: StateSpace) -> IntArray:

@@ -20,7 +20,6 @@ from dphmm.evaluation.model_walks import walks
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.session.degrees import plan_degrees
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner, check_same_states
@@ -145,7 +144,7 @@ class _Seen:
 
     def step(self, plan: Plan, prior: FloatArray, posterior: FloatArray, estimate: FloatArray, state: int) -> None:
         if plan not in self._degrees:
-            self._degrees[plan] = plan_degrees(plan)
+            self._degrees[plan] = plan.degrees()
         degrees = self._degrees[plan]
         possible = plan.constraint.support
         self._steps += 1

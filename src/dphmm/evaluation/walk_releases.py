@@ -14,7 +14,6 @@ from dphmm.markov.retrospect import Rows, likeliest_path, marginals
 from dphmm.policy import complete, radius, transition
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.degrees import degrees_among
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
@@ -204,4 +203,4 @@ def degree(plan: Plan, state: int, among: BoolArray) -> int:
     """
     body = int(plan.body_of[state])
     others = np.flatnonzero(among & (plan.body_of == body))
-    return int(degrees_among(plan, body, np.array([state]), others)[0])
+    return int(plan.mechanisms[body].degrees(plan.image, np.array([state]), others)[0])

@@ -7,7 +7,7 @@
 - by name: `MECHANISMS`, `mechanism`, `from_description`
 """
 
-from dphmm.mechanisms.base import LatticeMechanism, Mechanism, NoiseMechanism
+from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism
 from dphmm.mechanisms.choice import choose
 from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.knorm import KNorm
@@ -15,8 +15,16 @@ from dphmm.mechanisms.laplace import Laplace
 from dphmm.mechanisms.lattice import DiscreteKNorm
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.planar import PlanarIsotropic
-from dphmm.mechanisms.registry import MECHANISMS, RELEASE_MECHANISMS, from_description, mechanism
-from dphmm.mechanisms.selection import MECHANISM_CHOICES, mechanism_for
+from dphmm.mechanisms.registry import (
+    MECHANISM_CHOICES,
+    MECHANISMS,
+    RELEASE_MECHANISMS,
+    answer_mechanism,
+    chosen_kind,
+    from_description,
+    mechanism,
+    mechanism_for,
+)
 from dphmm.mechanisms.staircase import Staircase
 from dphmm.mechanisms.table import OptimalTable
 
@@ -24,6 +32,7 @@ __all__ = [
     "MECHANISMS",
     "MECHANISM_CHOICES",
     "RELEASE_MECHANISMS",
+    "AnswerMechanism",
     "Constant",
     "DiscreteKNorm",
     "KNorm",
@@ -35,7 +44,9 @@ __all__ = [
     "OptimalTable",
     "PlanarIsotropic",
     "Staircase",
+    "answer_mechanism",
     "choose",
+    "chosen_kind",
     "from_description",
     "mechanism",
     "mechanism_for",

@@ -8,17 +8,50 @@ Proof: docs/proofs/promise.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._checks import exact_epsilon
+from dphmm._checks import exact_epsilon, written_fraction
 from dphmm.errors import InvalidInput
+from dphmm.policy.constraint import Constraint
+from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.body import add_noise
+from dphmm.sensitivity.degree import degree_among
 from dphmm.sensitivity.hull import SensitivityHull
-from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss
+from dphmm.sensitivity.spread import largest_norm
+from dphmm.states.space import StateSpace
+from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray, Loss
+
+
+class FloatLaw(NamedTuple):
+    """The likelihood of one noise as the compiled filter reads it: facets |normals·v| <= offsets, and how it falls.
+
+    ``allowances`` (m,) say how far beyond each facet the first step reaches. ``kind`` is one of `_kernels.belief`,
+    ``rate`` is ε, ``table`` is what a kind with a table reads.
+    """
+
+    normals: IntArray
+    offsets: IntArray
+    allowances: IntArray
+    kind: int
+    rate: float
+    table: FloatArray
+
+
+class Words(NamedTuple):
+    """What statements say of releases by one kind of mechanism.
+
+    ``scope``: which states share their noise. ``flat``: instead of what the option does where a hull is flat.
+    ``not_protected``: what is told besides.
+    """
+
+    scope: str = "One noise distribution for all states of a step."
+    flat: str | None = None
+    not_protected: tuple[str, ...] = ()
 
 
 class Mechanism(ABC):
@@ -66,9 +99,18 @@ class Mechanism(ABC):
 
 
 class LatticeMechanism(Mechanism):
-    """A mechanism that answers with lattice points: what a release uses."""
+    """A mechanism that answers with lattice points: what a release uses.
+
+    A new one is one file that says all of this, a line in `dphmm.mechanisms.registry`, and a proof page.
+    """
 
     exact: ClassVar[bool] = True
+    #: What it is made from: the hull of what must be hidden, or a plan's answers and the edges between them.
+    made_from: ClassVar[Literal["hull", "answers"]] = "hull"
+    #: Whether a release may ask for it by name, and whether it is made fast enough to be tried beside others.
+    choosable: ClassVar[bool] = True
+    quick: ClassVar[bool] = True
+    words: ClassVar[Words] = Words()
 
     @abstractmethod
     def answer(self, images: IntArray, bits: Bits | None = None) -> IntArray:
@@ -93,9 +135,72 @@ class LatticeMechanism(Mechanism):
     def loss_lattice(self, v: ArrayLike) -> Loss:
         """`loss` of a lattice vector (d,), exactly; ``math.inf`` where the two answers share no output."""
 
+    @abstractmethod
+    def largest_loss_among(self, points: IntArray) -> Loss:
+        """A bound on the loss of any two lattice answers (n, d) that it was made for."""
+
+    @property
+    @abstractmethod
+    def excludes(self) -> bool:
+        """Whether what comes out can exclude some of the answers for certain."""
+
+    @abstractmethod
+    def possible(self, z: IntArray, images: IntArray) -> BoolArray:
+        """Which of the lattice answers (N, d) the lattice point z (d,) does not exclude, decided in integers."""
+
+    @abstractmethod
+    def degrees(self, image: IntArray, targets: IntArray, among: IntArray) -> IntArray:
+        """With how many of the states ``among`` (k,) each of ``targets`` (m,) loses at most ε.
+
+        ``image`` (N, d) is the lattice answer of every state.
+        """
+
+    @property
+    def float_law(self) -> FloatLaw | None:
+        """The law as the compiled filter reads it; None where floats do not serve it."""
+        return None
+
 
 class NoiseMechanism(LatticeMechanism):
     """A lattice mechanism that adds noise, a lattice vector, whose law does not depend on the answer."""
+
+    def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
+        super().__init__(epsilon)
+        self._hull: SensitivityHull = hull_field(K)
+
+    @classmethod
+    def for_hull(cls, K: SensitivityHull, epsilon: Exact) -> Self:
+        """The mechanism that hides the differences in K."""
+        return cls(K, epsilon)
+
+    @classmethod
+    def described(cls, K: SensitivityHull, description: Mapping[str, str]) -> Self:
+        """The mechanism that described itself so, on the same hull. Raises KeyError for a missing part."""
+        return cls.for_hull(K, written_epsilon(description))
+
+    @property
+    def hull(self) -> SensitivityHull:
+        """The body that shapes the noise: answers whose difference is in it lose at most ε."""
+        return self._hull
+
+    def largest_loss_among(self, points: IntArray) -> Loss:
+        """The largest loss between two of the lattice answers (n, d) (Theorem 6.3 with the mechanism's own loss)."""
+        return self.loss_of_norm(largest_norm(self.hull, points))
+
+    @property
+    def excludes(self) -> bool:
+        """Whether the body is flat: noise never leaves the line or plane of an answer."""
+        return bool(len(self.hull.equations))
+
+    def possible(self, z: IntArray, images: IntArray) -> BoolArray:
+        """Which of the lattice answers (N, d) lie on the line or plane of z."""
+        if not self.excludes:
+            return np.ones(len(images), dtype=np.bool_)
+        return np.asarray(~np.any(((z - images) @ self.hull.equations.T) != 0, axis=1))
+
+    def degrees(self, image: IntArray, targets: IntArray, among: IntArray) -> IntArray:
+        """For each target how many states differ from it by a vector of the body."""
+        return degree_among(self.hull, image, targets, among)
 
     @abstractmethod
     def noise(self, m: int, bits: Bits | None = None) -> IntArray:
@@ -108,6 +213,32 @@ class NoiseMechanism(LatticeMechanism):
     @abstractmethod
     def loss_of_norm(self, norm: Loss) -> Loss:
         """`loss` of any two answers whose difference has this norm; ``math.inf`` where the norm is."""
+
+
+class AnswerMechanism(LatticeMechanism):
+    """A lattice mechanism over the answers of a plan: each has a law of its own over the same set."""
+
+    made_from: ClassVar[Literal["hull", "answers"]] = "answers"
+
+    @classmethod
+    @abstractmethod
+    def for_policy(
+        cls, policy: PolicyGraph, space: StateSpace, epsilon: Exact, *, constraint: Constraint
+    ) -> AnswerMechanism:
+        """The mechanism for the answers of the plan states and the policy's contracted edges between them."""
+
+
+def written_epsilon(description: Mapping[str, str]) -> Fraction:
+    """The epsilon of a description. Raises InvalidInput for what is no fraction."""
+    return described_fraction(description["epsilon"])
+
+
+def described_fraction(text: str) -> Fraction:
+    """A fraction of a description. Raises InvalidInput for another text."""
+    try:
+        return written_fraction(text)
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise InvalidInput("mechanism", text, "a fraction such as 1/2") from None
 
 
 def vector(v: ArrayLike, d: int, field: str = "v") -> FloatArray:

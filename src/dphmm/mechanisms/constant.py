@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import NoiseMechanism, hull_field, rows, vector
+from dphmm.mechanisms.base import NoiseMechanism, rows, vector
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss
 
@@ -27,16 +27,12 @@ class Constant(NoiseMechanism):
     """
 
     name: ClassVar[str] = "constant"
+    choosable: ClassVar[bool] = False
 
     def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
-        super().__init__(epsilon)
-        self._hull: SensitivityHull = hull_field(K)
+        super().__init__(K, epsilon)
         if K.rank != 0:
             raise InvalidInput("K", f"a hull of rank {K.rank}", "a hull of rank 0, without different answers")
-
-    @property
-    def hull(self) -> SensitivityHull:
-        return self._hull
 
     @property
     def expected_error(self) -> float:

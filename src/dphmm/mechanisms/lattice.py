@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike
 from dphmm import _kernels
 from dphmm._kept import kept
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import NoiseMechanism, hull_field, rows, vector
+from dphmm.mechanisms.base import FloatLaw, NoiseMechanism, rows, vector
 from dphmm.mechanisms.expected import LawSums, law_sums
 from dphmm.samplers.body import LatticeBody, LatticeSampler, add_noise
 from dphmm.samplers.entropy import default_bits
@@ -27,6 +28,11 @@ from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss
 
 _INT64_ROOM = 2.0**62
+#: exp(-x) is far too small to be trusted from here on.
+_NOTHING = 700.0
+_LONGEST_TABLE = 4096
+_NO_TABLE: FloatArray = np.zeros(1)
+_NO_TABLE.setflags(write=False)
 
 
 class Sampler(Protocol):
@@ -41,14 +47,9 @@ class BodyMechanism(NoiseMechanism):
     """A lattice mechanism on a hull of rank 1 or more, whose noise is on the lattice of its span."""
 
     def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
-        super().__init__(epsilon)
-        self._hull: SensitivityHull = hull_field(K)
+        super().__init__(K, epsilon)
         if K.rank == 0:
             raise InvalidInput("K", "a hull of rank 0", "a hull with an edge; mechanisms.Constant for one answer")
-
-    @property
-    def hull(self) -> SensitivityHull:
-        return self._hull
 
     @kept
     def _body(self) -> LatticeBody:
@@ -166,6 +167,28 @@ class DiscreteKNorm(BodyMechanism):
     def loss_of_norm(self, norm: Loss) -> Loss:
         """ε times the norm."""
         return self.epsilon * norm
+
+    @property
+    def float_law(self) -> FloatLaw | None:
+        """Graded by the norm; None on a flat body."""
+        hull = self._hull
+        if hull.rank < hull.dimension:
+            return None
+        # A shift of (o - 1 - allowance)/o is none with an allowance of o - 1.
+        graded = _kernels.belief.GRADED, float(self.epsilon), _NO_TABLE
+        return FloatLaw(hull.normals, hull.offsets, hull.offsets - 1, *graded)
+
+
+@lru_cache(maxsize=64)
+def falling_steps(rate: float) -> tuple[int, float, FloatArray]:
+    """How the likelihood of a staircase falls step by step: the kind, the rate, and the table where it is short."""
+    if _NOTHING / rate > _LONGEST_TABLE:
+        return _kernels.belief.STEPS, rate, _NO_TABLE
+    # exp(-rate·i) for i = 0, 1, .. until it is next to nothing, and 0 for all later ones.
+    falls = np.zeros(int(_NOTHING / rate) + 3)
+    np.exp(-rate * np.arange(len(falls) - 1), out=falls[:-1])
+    falls.setflags(write=False)
+    return _kernels.belief.TABLE, rate, falls
 
 
 def lattice_body(hull: SensitivityHull) -> LatticeBody:

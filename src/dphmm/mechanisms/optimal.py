@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dphmm.errors import InvalidInput
 from dphmm.mechanisms.additive_certificate import falling_ratio, require_certified, rounded
 from dphmm.mechanisms.additive_law import AdditiveLaw, summed
 from dphmm.mechanisms.additive_program import Window, best_offset, proposed, symmetries
+from dphmm.mechanisms.base import written_epsilon
 from dphmm.mechanisms.expected import LawSums
 from dphmm.mechanisms.lattice import BodyMechanism
 from dphmm.samplers.rows import Facets
@@ -69,6 +70,7 @@ class OptimalAdditive(BodyMechanism):
     """
 
     name: ClassVar[str] = "optimal-additive"
+    quick: ClassVar[bool] = False
 
     def __init__(self, K: SensitivityHull, epsilon: Exact, loss: str = "squared", *, costs: Costs | None = None):
         super().__init__(K, epsilon)
@@ -76,6 +78,19 @@ class OptimalAdditive(BodyMechanism):
             raise InvalidInput("K", f"a hull of rank {K.rank}", "rank 1 or 2 for the optimal additive mechanism")
         self._loss = one_of(loss, LOSSES, "loss") if costs is None else "custom"
         self._law = self._certified_law(costs)
+
+    @classmethod
+    def described(cls, K: SensitivityHull, description: Mapping[str, str]) -> Self:
+        """As described, if its program has the solution here that it had there.
+
+        Raises InvalidInput for optimal weights that another machine found and this one does not.
+        """
+        made = cls(K, written_epsilon(description), description["loss"])
+        weights = description["weights"]
+        if made.law.digest != weights:
+            came = f"weights {weights[:12]}"
+            raise InvalidInput("mechanism", came, f"{made.law.digest[:12]}, as the linear program is solved here")
+        return made
 
     @property
     def law(self) -> AdditiveLaw:

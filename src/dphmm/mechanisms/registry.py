@@ -1,4 +1,7 @@
-"""Every mechanism by name: the one place to register a new one."""
+"""Every mechanism, registered in one place: by name, as a release asks for it, and as it described itself.
+
+Proof: docs/proofs/promise.md.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from typing import Any
 
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import Mechanism, NoiseMechanism
+from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism
+from dphmm.mechanisms.choice import choose
 from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.knorm import KNorm
 from dphmm.mechanisms.laplace import Laplace
@@ -17,24 +21,69 @@ from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.planar import PlanarIsotropic
 from dphmm.mechanisms.staircase import Staircase
 from dphmm.mechanisms.table import OptimalTable
+from dphmm.policy.constraint import Constraint
+from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.states.space import StateSpace
 from dphmm.types import Exact
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    cls.name: cls for cls in (DiscreteKNorm, Staircase, OptimalAdditive, Constant, KNorm, PlanarIsotropic, Laplace)
+#: The order is that of help texts.
+KINDS: tuple[type[Mechanism], ...] = (
+    DiscreteKNorm,
+    Staircase,
+    OptimalAdditive,
+    OptimalTable,
+    Constant,
+    KNorm,
+    PlanarIsotropic,
+    Laplace,
+)
+#: The exact ones, fit for release: all others leak through the low digits of floats.
+RELEASE_KINDS: dict[str, type[LatticeMechanism]] = {
+    kind.name: kind for kind in KINDS if issubclass(kind, LatticeMechanism)
 }
-#: Those that are made from answers and edges, not from a hull.
-ANSWER_MECHANISMS: dict[str, type[Mechanism]] = {OptimalTable.name: OptimalTable}
-#: The exact ones, fit for release; and those of them that are made for a hull.
-RELEASE_MECHANISMS: tuple[str, ...] = tuple(n for n, cls in (MECHANISMS | ANSWER_MECHANISMS).items() if cls.exact)
-_ON_HULLS = tuple(name for name in RELEASE_MECHANISMS if name in MECHANISMS)
+#: Those that are made for a sensitivity hull.
+MECHANISMS: dict[str, type[Mechanism]] = {
+    kind.name: kind for kind in KINDS if RELEASE_KINDS.get(kind.name, NoiseMechanism).made_from == "hull"
+}
+RELEASE_MECHANISMS: tuple[str, ...] = tuple(RELEASE_KINDS)
+AUTO = "auto"
+#: What a release may ask for.
+MECHANISM_CHOICES: tuple[str, ...] = (AUTO, *(name for name, kind in RELEASE_KINDS.items() if kind.choosable))
+
+
+def chosen_kind(chosen: str) -> type[LatticeMechanism]:
+    """The kind that a choice stands for; "auto" adds noise of one kind or another."""
+    return NoiseMechanism if chosen == AUTO else RELEASE_KINDS[chosen]
 
 
 def mechanism(name: str, K: SensitivityHull, epsilon: Exact) -> Mechanism:
     """The mechanism of that name for a hull. Raises InvalidInput with the names there are."""
-    build: Any = MECHANISMS[one_of(name, tuple(MECHANISMS), "mechanism")]
-    built: Mechanism = build(K, epsilon)
+    kind: Any = MECHANISMS[one_of(name, tuple(MECHANISMS), "mechanism")]
+    built: Mechanism = kind.for_hull(K, epsilon) if issubclass(kind, NoiseMechanism) else kind(K, epsilon)
     return built
+
+
+def mechanism_for(hull: SensitivityHull, epsilon: Fraction, chosen: str) -> NoiseMechanism:
+    """The mechanism ``chosen`` for a hull; "auto" takes the one of least expected error.
+
+    A hull of rank 0 (no edge between different answers) leaves nothing to choose: answers are released as they are.
+    Raises InvalidInput for a kind that is not made for a hull.
+    """
+    if hull.rank == 0:
+        return Constant(hull, epsilon)
+    if chosen == AUTO:
+        return choose(hull, epsilon)
+    return _on_hulls(chosen).for_hull(hull, epsilon)
+
+
+def answer_mechanism(
+    name: str, policy: PolicyGraph, space: StateSpace, epsilon: Fraction, constraint: Constraint
+) -> AnswerMechanism:
+    """The mechanism of that name for the answers of the plan states and the policy's edges between them."""
+    kind = RELEASE_KINDS[name]
+    assert issubclass(kind, AnswerMechanism)
+    return kind.for_policy(policy, space, epsilon, constraint=constraint)
 
 
 def from_description(K: SensitivityHull, description: Mapping[str, str]) -> NoiseMechanism:
@@ -43,31 +92,13 @@ def from_description(K: SensitivityHull, description: Mapping[str, str]) -> Nois
     Raises InvalidInput for a description that is not of a release mechanism on hulls, or of optimal weights that
     another machine found and this one does not.
     """
-    name = one_of(description.get("name"), _ON_HULLS, "mechanism")
+    kind = _on_hulls(description.get("name"))
     try:
-        epsilon = description["epsilon"]
-        if name == Staircase.name:
-            return Staircase(K, _fraction(epsilon), _fraction(description["offset"]))
-        if name == OptimalAdditive.name:
-            return _solved_again(K, epsilon, description["loss"], description["weights"])
+        return kind.described(K, description)
     except KeyError as missing:
         raise InvalidInput("mechanism", description, f"a description with {missing.args[0]}") from None
-    built = mechanism(name, K, _fraction(epsilon))
-    assert isinstance(built, NoiseMechanism)
-    return built
 
 
-def _solved_again(K: SensitivityHull, epsilon: str, loss: str, weights: str) -> OptimalAdditive:
-    """The optimal additive mechanism, if its program has the solution here that it had where it was described."""
-    made = OptimalAdditive(K, _fraction(epsilon), loss)
-    if made.law.digest != weights:
-        came = f"weights {weights[:12]}"
-        raise InvalidInput("mechanism", came, f"{made.law.digest[:12]}, as the linear program is solved here")
-    return made
-
-
-def _fraction(text: str) -> Exact:
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise InvalidInput("mechanism", text, "a fraction such as 1/2") from None
+def _on_hulls(name: Any) -> type[NoiseMechanism]:
+    kinds = {name: kind for name, kind in RELEASE_KINDS.items() if issubclass(kind, NoiseMechanism)}
+    return kinds[one_of(name, tuple(kinds), "mechanism")]

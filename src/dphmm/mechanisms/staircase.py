@@ -9,17 +9,19 @@ Proof: docs/proofs/staircase.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from dphmm import _kernels
 from dphmm._checks import exact_number
 from dphmm.errors import InvalidInput
+from dphmm.mechanisms.base import FloatLaw, described_fraction, written_epsilon
 from dphmm.mechanisms.expected import LawSums, law_sums
-from dphmm.mechanisms.lattice import BodyMechanism, exact_product, fits_int64
+from dphmm.mechanisms.lattice import BodyMechanism, exact_product, falling_steps, fits_int64
 from dphmm.samplers.body import LatticeSampler
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Exact, FloatArray, IntArray, Loss
@@ -48,9 +50,22 @@ class Staircase(BodyMechanism):
         super().__init__(K, epsilon)
         self._offset = self._best_offset() if offset is None else _checked_offset(offset)
 
+    @classmethod
+    def described(cls, K: SensitivityHull, description: Mapping[str, str]) -> Self:
+        """The staircase of that epsilon and offset."""
+        return cls(K, written_epsilon(description), described_fraction(description["offset"]))
+
     @property
     def offset(self) -> Fraction:
         return self._offset
+
+    @property
+    def float_law(self) -> FloatLaw | None:
+        """Steps beyond each facet; None on a flat body."""
+        hull = self._hull
+        if hull.rank < hull.dimension:
+            return None
+        return FloatLaw(hull.normals, hull.offsets, self._allowances, *falling_steps(float(self.epsilon)))
 
     def _make_sums(self) -> LawSums:
         return law_sums(self._hull, self._body, self.epsilon).staircase(self._offset)

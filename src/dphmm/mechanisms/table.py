@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from dphmm._checks import one_of
 from dphmm.accounting.rounding import float_above
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import LatticeMechanism, rows, vector
+from dphmm.mechanisms.base import AnswerMechanism, Words, rows, vector
 from dphmm.mechanisms.table_certificate import digits_for, margin_of, require_certified, rounded, truthful
 from dphmm.mechanisms.table_inputs import (
     checked_costs,
@@ -36,7 +36,7 @@ from dphmm.samplers.entropy import default_bits
 from dphmm.samplers.table import TableSampler
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace
-from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss, States
+from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray, Loss, States
 
 #: What a cost may be, by name: |named - true|² or |named - true|, in answer units.
 LOSSES = ("squared", "euclidean")
@@ -49,7 +49,7 @@ _cache: OrderedDict[bytes, tuple[TableLaw, Optimum | None]] = OrderedDict()
 _lock = threading.Lock()
 
 
-class OptimalTable(LatticeMechanism):
+class OptimalTable(AnswerMechanism):
     """P(z | answer) for answers and outputs of one set, the solution of a linear program made integers and certified.
 
     Every pair of answers that an edge joins loses at most ε. Of all mechanisms that keep ε on those edges and name
@@ -77,6 +77,16 @@ class OptimalTable(LatticeMechanism):
     """
 
     name: ClassVar[str] = "optimal-table"
+    quick: ClassVar[bool] = False
+    words: ClassVar[Words] = Words(
+        scope="A table: every planned answer has a law of its own over the planned answers. A state is hidden among "
+        "those that an edge joins it to, and less well among those that more edges lead to; a release can tell "
+        "nearly for certain in which connected part of the policy it is.",
+        flat="A table of answers has no direction: no release excludes a possible state for certain.",
+        not_protected=(
+            "The component of the policy that a subject is in: one release can tell it nearly for certain.",
+        ),
+    )
 
     def __init__(
         self,
@@ -208,14 +218,23 @@ class OptimalTable(LatticeMechanism):
         numbers = self._rows(images)
         return np.full(len(numbers), -np.inf) if named < 0 else np.asarray(self._law.logs[numbers, named])
 
-    def can_name(self, z: IntArray) -> bool:
-        """Whether the lattice point z (d,) is one of the table's, which all are possible whatever is true."""
-        return bool(self._law.numbers(np.asarray(z)[None])[0] >= 0)
+    @property
+    def excludes(self) -> bool:
+        """Never: a table names any of its answers whatever is true."""
+        return False
 
-    def hidden(self, images: IntArray, among: IntArray) -> IntArray:
-        """With how many of the lattice answers ``among`` (k, d) each of ``images`` (m, d) loses at most ε."""
-        weights = np.bincount(self._rows(among), minlength=len(self._law.points))
-        return np.asarray((self._law.within(self.epsilon) @ weights)[self._rows(images)])
+    def possible(self, z: IntArray, images: IntArray) -> BoolArray:
+        """All of the answers (N, d) where the lattice point z (d,) is one of the table's, else none."""
+        return np.full(len(images), bool(self._law.numbers(np.asarray(z)[None])[0] >= 0))
+
+    def degrees(self, image: IntArray, targets: IntArray, among: IntArray) -> IntArray:
+        """With how many of the states ``among`` each of ``targets`` loses at most ε."""
+        weights = np.bincount(self._rows(image[among]), minlength=len(self._law.points))
+        return np.asarray((self._law.within(self.epsilon) @ weights)[self._rows(image[targets])])
+
+    def largest_loss_among(self, points: IntArray) -> Fraction:
+        """`largest_loss`: the answers (n, d) are those of the table."""
+        return self.largest_loss
 
     def losses_between(self, first: IntArray, second: IntArray) -> FloatArray:
         """The losses (m,) of pairs of lattice answers (m, d), rounded up; no more than ε for edges."""

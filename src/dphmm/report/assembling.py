@@ -14,7 +14,6 @@ from dphmm.audit.replay import Answer
 from dphmm.batch import Progress
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.mechanisms import OptimalTable
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.content import ReleaseReport
 from dphmm.report.timeline import Timeline, Told, remade
@@ -63,7 +62,7 @@ def release_report(
     than these public data make, and a ledger that does not hold it.
     """
     chosen, note = _chosen(file, users)
-    tables = made.options is not None and made.options.mechanism == OptimalTable.name
+    tables = made.options is not None and made.options.made_from == "answers"
     told = [_told(user, rows, file, ledger, made) for user, rows in chosen]
     timeline, plans = None, list[Plan]()
     if made.policy is not None and made.options is not None and not tables:

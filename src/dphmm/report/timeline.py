@@ -18,7 +18,6 @@ from dphmm.audit.replay import Answer, Replay
 from dphmm.batch import Progress
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.mechanisms import OptimalTable
 from dphmm.report.encoding import Shelf, repeated, runs
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.plan import Plan
@@ -75,7 +74,7 @@ class Timeline:
 
     def _facts(self, plan: Plan) -> PlanFacts:
         inside, bodies = plan.constraint, bodies_of(plan)
-        if any(isinstance(mechanism, OptimalTable) for mechanism in plan.mechanisms):
+        if any(mechanism.made_from == "answers" for mechanism in plan.mechanisms):
             expected = (
                 "releases that add noise: the page draws whom a state hides among as a hull, and a table has none"
             )

@@ -11,27 +11,20 @@ Proof: docs/proofs/support.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property, lru_cache
-from typing import NamedTuple
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dphmm import _kernels
 from dphmm.markov.filtering import Belief
-from dphmm.mechanisms import DiscreteKNorm, Staircase
+from dphmm.mechanisms.base import FloatLaw
 from dphmm.policy.constraint import Constraint
 from dphmm.session.plan import Plan
 from dphmm.types import FloatArray, IntArray
 
 _ROOM = 2.0**44
-#: exp(-x) is far too small to be trusted from here on.
-_NOTHING = 700.0
-_LONGEST_TABLE = 4096
 _LARGEST_KEPT = 2**21
-_NO_TABLE: FloatArray = np.zeros(1)
-_NO_TABLE.setflags(write=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +48,10 @@ class Likelihood:
     @classmethod
     def of(cls, plan: Plan) -> Likelihood | None:
         """The likelihood of a plan, or None where it is not of the kind that floats serve exactly."""
-        law = _Law.of(plan)
+        law = _law_of(plan)
         if law is None:
             return None
-        normals, inverses, shifts, longest, largest = _kernels.belief.facets_of(*law.facets)
+        normals, inverses, shifts, longest, largest = _kernels.belief.facets_of(*law[:3])
         contracted = plan.constraint if plan.constraint.contracted else None
         numbers = np.arange(len(plan.image)) if contracted is None else contracted.plan_states
         columns, farthest = _kernels.belief.columns_of(plan.image, numbers)
@@ -109,62 +102,18 @@ def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
 
     Nothing is kept for a second answer: with a plan of its own at every step there is none.
     """
-    law = _Law.of(plan)
+    law = _law_of(plan)
     if law is None or prior.row is None:
         return None
     seen = plan.constraint
     n = prior.n_states
     posterior, remaining = np.empty(n), np.empty(n, dtype=np.bool_)
     released = plan.lattice, seen.support, seen.plan_states, seen.surrogate
-    fits = _kernels.belief.update(
-        prior.row, prior.support, z, *released, *law.facets, law.kind, law.rate, law.table, _ROOM, posterior, remaining
-    )
+    facets, falls = law[:3], law[3:]
+    fits = _kernels.belief.update(prior.row, prior.support, z, *released, *facets, *falls, _ROOM, posterior, remaining)
     return Belief.of_row(posterior, remaining) if fits else None
 
 
-class _Law(NamedTuple):
-    """What decides the likelihood of a plan besides its states, exactly: facets (m, d), (m,), (m,) and the fall."""
-
-    facets: tuple[IntArray, IntArray, IntArray]
-    kind: int
-    rate: float
-    table: FloatArray
-
-    @classmethod
-    def of(cls, plan: Plan) -> _Law | None:
-        """The law of one staircase or K-norm mechanism of full dimension."""
-        mechanism = plan.mechanisms[0]
-        if len(plan.mechanisms) > 1:
-            return None
-        if isinstance(mechanism, Staircase):
-            graded, hull = False, mechanism.hull
-            allowances = _allowances(mechanism.offset, hull.offsets)
-        elif isinstance(mechanism, DiscreteKNorm):
-            graded, hull = True, mechanism.hull
-            # A shift of (o - 1 - allowance)/o is none with an allowance of o - 1.
-            allowances = hull.offsets - 1
-        else:
-            return None
-        if hull.rank < hull.dimension:
-            return None
-        return cls((hull.normals, hull.offsets, allowances), *_fall(graded, float(mechanism.epsilon)))
-
-
-def _allowances(offset: Fraction, offsets: IntArray) -> IntArray:
-    """How far beyond each facet (m,) a staircase's first step reaches."""
-    numerator, denominator = offset.as_integer_ratio()
-    return np.array([numerator * b // denominator for b in offsets.tolist()], dtype=np.int64)
-
-
-@lru_cache(maxsize=64)
-def _fall(graded: bool, rate: float) -> tuple[int, float, FloatArray]:
-    """How the likelihood falls with the norm: its kind, its rate, and the table of one that has a table."""
-    if graded:
-        return _kernels.belief.GRADED, rate, _NO_TABLE
-    if _NOTHING / rate > _LONGEST_TABLE:
-        return _kernels.belief.STEPS, rate, _NO_TABLE
-    # exp(-rate·i) for i = 0, 1, .. until it is next to nothing, and 0 for all later ones.
-    falls = np.zeros(int(_NOTHING / rate) + 3)
-    np.exp(-rate * np.arange(len(falls) - 1), out=falls[:-1])
-    falls.setflags(write=False)
-    return _kernels.belief.TABLE, rate, falls
+def _law_of(plan: Plan) -> FloatLaw | None:
+    """The law of a plan of one body, where floats serve it."""
+    return plan.mechanisms[0].float_law if len(plan.mechanisms) == 1 else None

@@ -10,7 +10,7 @@ from fractions import Fraction
 from dphmm._checks import exact_epsilon, exact_number, one_of, written_fraction
 from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms import MECHANISM_CHOICES, OptimalTable
+from dphmm.mechanisms import MECHANISM_CHOICES, chosen_kind
 from dphmm.policy.constraint import DeltaSet, Support, parse_constraint
 from dphmm.sensitivity.protection import METHODS
 from dphmm.types import Exact
@@ -52,7 +52,7 @@ class Options:
     ) -> Options:
         """Options from what a user passes. Raises InvalidInput naming the field."""
         chosen = one_of(mechanism, MECHANISM_CHOICES, "mechanism")
-        if one_of(scope, SCOPES, "scope") == "component" and chosen == OptimalTable.name:
+        if one_of(scope, SCOPES, "scope") == "component" and chosen_kind(chosen).made_from == "answers":
             expected = f"global with mechanism {chosen}: one table keeps the edges of all components"
             raise InvalidInput("scope", scope, expected)
         return cls(
@@ -65,6 +65,11 @@ class Options:
             protection=one_of(protection, METHODS, "protection"),
             start=one_of(start, STARTS, "start"),
         )
+
+    @property
+    def made_from(self) -> str:
+        """What the mechanism is made from: a "hull", or the plan's "answers" and the edges between them."""
+        return chosen_kind(self.mechanism).made_from
 
     def written(self) -> dict[str, str]:
         """The options as strings: what a ledger records and compares."""

@@ -19,7 +19,7 @@ import numpy as np
 from dphmm._kept import kept
 from dphmm.accounting.ledger import PlanRecord
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms import LatticeMechanism, OptimalTable
+from dphmm.mechanisms import LatticeMechanism
 from dphmm.policy.constraint import Constraint
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray, Loss
@@ -79,24 +79,29 @@ class Plan:
         return values
 
     def still_possible(self, z: IntArray) -> BoolArray:
-        """The states (N,) of the support that z does not exclude: decided by cosets, in integers.
-
-        A table names any of its answers whatever is true: it excludes nobody.
-        """
+        """The states (N,) of the support that z does not exclude: decided in integers."""
         possible = self.constraint.support.copy()
-        for number, (hull, mechanism) in enumerate(zip(self.hulls, self.mechanisms, strict=True)):
-            if isinstance(mechanism, OptimalTable):
-                possible &= mechanism.can_name(z)
-            elif len(hull.equations):
-                off = np.any(((z - self.image) @ hull.equations.T) != 0, axis=1)
-                possible &= ~(off & (self.body_of == number))
+        for number, mechanism in enumerate(self.mechanisms):
+            possible &= mechanism.possible(z, self.image) | (self.body_of != number)
         return possible
 
     @property
     def narrows_support(self) -> bool:
         """Whether a release can exclude states for certain (a flat hull that was allowed)."""
-        noises = zip(self.hulls, self.mechanisms, strict=True)
-        return any(len(hull.equations) and not isinstance(mechanism, OptimalTable) for hull, mechanism in noises)
+        return any(mechanism.excludes for mechanism in self.mechanisms)
+
+    def degrees(self) -> IntArray:
+        """Degrees of protection (N,), the state itself counted, in the body that answers it; 0 for impossible states.
+
+        Proof: docs/proofs/degree.md.
+        """
+        support = self.constraint.support
+        found = np.zeros(len(support), dtype=np.int64)
+        for number, mechanism in enumerate(self.mechanisms):
+            own = np.flatnonzero(support & (self.body_of == number))
+            if len(own):
+                found[own] = mechanism.degrees(self.image, own, own)
+        return found
 
     @property
     def hash(self) -> str:

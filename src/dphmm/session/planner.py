@@ -16,14 +16,13 @@ import numpy as np
 from dphmm import _kernels
 from dphmm.errors import DegenerateHull, InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.mechanisms import Constant, LatticeMechanism, NoiseMechanism, OptimalTable, mechanism_for
+from dphmm.mechanisms import Constant, LatticeMechanism, answer_mechanism, mechanism_for
 from dphmm.policy import from_edges
 from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.differences import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, check_sizes, hull_of
 from dphmm.sensitivity.protection import Protection, nearest_covered, protect
-from dphmm.sensitivity.spread import largest_norm
 from dphmm.sensitivity.thicken import thicken
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
@@ -135,8 +134,8 @@ class _Step(NamedTuple):
     def bodies(self) -> _Bodies:
         if _kernels.points.all_equal(self.lattice, self.constraint.plan_states):
             return self._public_constant()
-        if self.options.mechanism == OptimalTable.name:
-            return self._table()
+        if self.options.made_from == "answers":
+            return self._of_answers()
         return self._by_component() if self.options.scope == "component" else self._global()
 
     def _public_constant(self) -> _Bodies:
@@ -147,16 +146,15 @@ class _Step(NamedTuple):
 
     def _global(self) -> _Bodies:
         protection = self._protection()
-        hull = self._full(protection.hull, protection.source)
-        mechanism = mechanism_for(hull, self.options.epsilon, self.options.mechanism)
+        hull, mechanism = self._mechanism(self._full(protection.hull, protection.source))
         return _Bodies((hull,), (mechanism,), self.one_body, protection.joins)
 
-    def _table(self) -> _Bodies:
-        """A table over the plan's answers. It hides by its edges alone, so every plan state has one."""
+    def _of_answers(self) -> _Bodies:
+        """A mechanism over the plan's answers. It hides by its edges alone, so every plan state has one."""
         protection = self._protection(isolated=True)
         joined = self._joined(protection.joins)
-        table = OptimalTable.for_policy(joined, self.space, self.options.epsilon, constraint=self.constraint)
-        return _Bodies((protection.hull,), (table,), self.one_body, protection.joins)
+        made = answer_mechanism(self.options.mechanism, joined, self.space, self.options.epsilon, self.constraint)
+        return _Bodies((protection.hull,), (made,), self.one_body, protection.joins)
 
     def _by_component(self) -> _Bodies:
         """One body per connected component; each may use the body of all components where that errs less."""
@@ -187,7 +185,8 @@ class _Step(NamedTuple):
         return protect(self.policy, *where, method=self.options.protection, isolated=isolated)
 
     def _mechanism(self, hull: SensitivityHull) -> tuple[SensitivityHull, LatticeMechanism]:
-        return hull, mechanism_for(hull, self.options.epsilon, self.options.mechanism)
+        made = mechanism_for(hull, self.options.epsilon, self.options.mechanism)
+        return made.hull, made
 
     def _full(self, hull: SensitivityHull, source: PolicyDifferences) -> SensitivityHull:
         if hull.rank == hull.dimension or self.options.flat == "allow":
@@ -229,15 +228,9 @@ class _Step(NamedTuple):
         """The largest loss of any two plan states (Theorem 6.3 with the mechanism's own loss)."""
         if bodies.constant:
             return self.options.epsilon * 0
-        first = bodies.mechanisms[0]
-        if self.options.mechanism == OptimalTable.name:
-            assert isinstance(first, OptimalTable)
-            return first.largest_loss
         if len(bodies.hulls) > 1 and len({hull.digest for hull in bodies.hulls}) > 1:
             return math.inf
-        assert isinstance(first, NoiseMechanism)
-        norm = largest_norm(bodies.hulls[0], self.lattice.take(self.constraint.plan_states, axis=0))
-        return first.loss_of_norm(norm)
+        return bodies.mechanisms[0].largest_loss_among(self.lattice.take(self.constraint.plan_states, axis=0))
 
 
 def _narrowest(n_states: int) -> np.dtype[Any]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
 from dphmm.accounting.summary import COMPONENT_REASON, COST_STATEMENT, FLAT_REASON
-from dphmm.mechanisms import OptimalTable
+from dphmm.mechanisms import chosen_kind
 from dphmm.policy.constraint import Support
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
@@ -126,19 +126,14 @@ def scope_words(options: Options) -> str:
             "One noise distribution per connected component of the policy: a release can disclose the "
             "component, and over time releases do. Between components nothing is promised."
         )
-    if options.mechanism == OptimalTable.name:
-        return (
-            "A table: every planned answer has a law of its own over the planned answers. A state is hidden among "
-            "those that an edge joins it to, and less well among those that more edges lead to; a release can tell "
-            "nearly for certain in which connected part of the policy it is."
-        )
-    return "One noise distribution for all states of a step."
+    return chosen_kind(options.mechanism).words.scope
 
 
 def flat_words(options: Options) -> str:
     """What happens where the policy's differences do not span all directions."""
-    if options.mechanism == OptimalTable.name:
-        return "A table of answers has no direction: no release excludes a possible state for certain."
+    words = chosen_kind(options.mechanism).words.flat
+    if words is not None:
+        return words
     flat = "Where the answers of policy neighbours differ along one line or plane only, "
     return (
         flat
@@ -251,8 +246,7 @@ def not_protected(options: Options, provenance: Mapping[str, Any], whom: Whom) -
     told = list(_NEVER_PROTECTED)
     if options.scope == "component":
         told.append("The component of the policy that a subject is in: releases disclose it over time.")
-    if options.mechanism == OptimalTable.name:
-        told.append("The component of the policy that a subject is in: one release can tell it nearly for certain.")
+    told += chosen_kind(options.mechanism).words.not_protected
     if options.flat == "allow":
         told.append("Where a hull is flat, the line or plane that the state is on: a release can disclose it for sure.")
     if provenance.get("private") is True:

@@ -11,7 +11,7 @@ import numpy as np
 from dphmm._checks import exact_epsilon
 from dphmm.audit.attacks.guessing import Guesses, Laws
 from dphmm.audit.law import Law
-from dphmm.mechanisms.selection import mechanism_for
+from dphmm.mechanisms import mechanism_for
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.hull import sensitivity_hull

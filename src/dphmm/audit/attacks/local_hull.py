@@ -17,7 +17,7 @@ import numpy as np
 from dphmm._checks import exact_epsilon
 from dphmm.audit.attacks.guessing import Guesses, Laws
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.selection import mechanism_for
+from dphmm.mechanisms import mechanism_for
 from dphmm.policy import from_edges
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
