@@ -12,8 +12,7 @@ import dphmm
 from benchmarks.speed.plain import naive_release as plain
 from benchmarks.speed.worlds import POLICIES, GridWorld, moves
 from dphmm.policy.constraint import Constraint, delta_states
-from dphmm.session.options import Options
-from dphmm.session.planner import Planner
+from dphmm.session.setting import Setting
 
 #: Of a world: what a repeat is given (made outside the timer, from the repeat's number), and what is timed.
 Operation = Callable[[GridWorld], tuple[Callable[[int], Any], Callable[[Any], Any]]]
@@ -43,11 +42,10 @@ def _kept_plan(in_floats: bool) -> Operation:
     def operation(world: GridWorld) -> Any:
         state = world.n_states // 2
         model = world.model if in_floats else _sharp_model(world)
-        options = Options.checked(1, dimension=2, start=model.start)
-        planner = Planner(world.policy("radius"), world.space, options)
+        setting = Setting.of(model, world.policy("radius"), world.space, 1)
 
         def session(number: int) -> dphmm.ReleaseSession:
-            new = dphmm.ReleaseSession.planned(model, planner)
+            new = dphmm.ReleaseSession.of(setting)
             new.release(state)
             if (new.prior.row is not None) != in_floats:
                 raise SystemExit("the belief is not kept as this operation says")

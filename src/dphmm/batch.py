@@ -9,9 +9,9 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from dphmm._checks import one_of
@@ -20,13 +20,12 @@ from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
-from dphmm.session.course import Course
 from dphmm.session.crowd import Crowd
-from dphmm.session.options import Options, checked_caps, checked_ledger
-from dphmm.session.planner import Planner, check_same_states
+from dphmm.session.options import checked_caps, checked_ledger
 from dphmm.session.releases import Released, Releases
 from dphmm.session.roster import Done, Roster, Truth, slices
 from dphmm.session.session import ReleaseSession
+from dphmm.session.setting import Setting
 from dphmm.session.step import ESTIMATE_LOSSES
 from dphmm.states.observed import in_steps, public_times, true_states
 from dphmm.states.sequences import Visit
@@ -88,14 +87,8 @@ class Batch:
         start: str | None = None,
         **choices: Any,
     ) -> None:
-        check_same_states(model, policy, space)
-        _refuse_unknown(choices)
-        start = model.start if start is None else start
-        self.options = Options.checked(epsilon, dimension=space.dimension, start=start, **choices)
-        self.model, self.policy, self.space = model, policy, space
-        self.planner = Planner(policy, space, self.options)
+        self.setting = Setting.of(model, policy, space, epsilon, query=query, start=start, **choices)
         self.ledger = checked_ledger(ledger)
-        self.query = query
         self.caps = checked_caps(cap_epsilon, cap_cost)
         self._kept: dict[str, Any] = {
             "caps": self.caps,
@@ -106,21 +99,13 @@ class Batch:
 
     def session(self, subject: str, origin: str) -> ReleaseSession:
         """A subject's session from its first step."""
-        return ReleaseSession.planned(
-            self.model,
-            self.planner,
-            subject=subject,
-            query=self.query,
-            ledger=self.ledger,
-            origin=origin,
-            **self._kept,
-        )
+        return ReleaseSession.of(self.setting, subject=subject, ledger=self.ledger, origin=origin, **self._kept)
 
     def resumed(self, subject: str) -> ReleaseSession:
         """A subject's session from where its history in the ledger ends."""
-        header = self.ledger.header(subject, self.query)
+        header = self.ledger.header(subject, self.setting.query)
         assert header is not None
-        return ReleaseSession.resumed(self.ledger, header, self.model, self.planner, **self._kept)
+        return ReleaseSession.resumed(self.ledger, header, self.setting, **self._kept)
 
     def run(
         self, trajectories: Trajectories, *, resume: bool = False, progress: Progress | None = None
@@ -132,13 +117,13 @@ class Batch:
         InvalidInput : without ``resume``, when the ledger already holds one of the users.
         BudgetExceeded : before anything is drawn where the promise of all rows together would pass a cap.
         """
-        stepped, repeated = in_steps(trajectories, self.model.step)
-        states, outside = true_states(stepped, self.space)
+        stepped, repeated = in_steps(trajectories, self.setting.model.step)
+        states, outside = true_states(stepped, self.setting.space)
         self.report.outside = int(outside.sum())
         visits, twice = stepped.visits()
         self.report.rows, self.report.subjects = len(trajectories), len(visits)
         self.report.same_step = repeated + sum(dict(twice).values())
-        times = public_times(stepped, self.model.step)
+        times = public_times(stepped, self.setting.model.step)
         _check_steps(stepped.steps())
         roster = self._roster(Truth(stepped.steps(), times, states, stepped.step is None))
         if not resume:
@@ -157,18 +142,18 @@ class Batch:
 
     @property
     def _chunk(self) -> int:
-        fewer = max(1, _CHUNK_STATES // self.model.n_states)
+        fewer = max(1, _CHUNK_STATES // self.setting.model.n_states)
         return min(CHUNK, fewer, CHUNK if self._has_crowd else _CHUNK_ONE_BY_ONE)
 
     @property
     def _has_crowd(self) -> bool:
-        return Course.is_public(self.options) and self.model.n_states <= _MOST_CROWD_STATES
+        return self.setting.has_public_plans and self.setting.model.n_states <= _MOST_CROWD_STATES
 
     def _roster(self, truth: Truth) -> Roster:
         caps, bits, loss = self._kept["caps"], self._kept["bits"], self._kept["estimate_loss"]
-        crowd = Crowd(self.model, self.planner, self.query, caps, bits, loss) if self._has_crowd else None
+        crowd = Crowd(self.setting, caps, bits, loss) if self._has_crowd else None
         known = self.ledger.sessions()
-        return Roster(self.ledger, self.query, truth, crowd, self.session, self.resumed, known)
+        return Roster(self.ledger, self.setting.query, truth, crowd, self.session, self.resumed, known)
 
     def _published(self, done: Done) -> Sequence[Released]:
         report, together = self.report, Releases.joined(done.parts)
@@ -182,7 +167,7 @@ class Batch:
         return published
 
     def _refuse_known(self, roster: Roster, users: list[str]) -> None:
-        known = {subject for subject, query in roster.known if query == self.query}
+        known = {subject for subject, query in roster.known if query == self.setting.query}
         again = sorted(known.intersection(users))
         if again:
             came = f"releases of {len(again)} of these users already, {again[0]!r} among them"
@@ -194,7 +179,7 @@ class Batch:
         if cap is None:
             return
         for visit in visits:
-            needs = self.options.epsilon * max(0, len(visit.rows) - roster.releases_of(visit.user))
+            needs = self.setting.options.epsilon * max(0, len(visit.rows) - roster.releases_of(visit.user))
             spent = self.ledger.spent(visit.user).epsilon
             if needs + spent > cap:
                 raise BudgetExceeded(
@@ -207,13 +192,6 @@ def _check_steps(steps: IntArray) -> None:
     # Differences of step numbers, and what is counted from 1, must stay far from the ends of 64 bits.
     if len(steps) and not -_LARGEST_STEP <= int(steps.min()) <= int(steps.max()) <= _LARGEST_STEP:
         raise InvalidInput("step", f"a number beyond {_LARGEST_STEP}", f"step numbers up to {_LARGEST_STEP}")
-
-
-def _refuse_unknown(choices: Mapping[str, Any]) -> None:
-    known = {field.name for field in fields(Options)} - {"epsilon", "start"}
-    for name in choices:
-        if name not in known:
-            raise InvalidInput(name, "an unknown choice", f"one of {', '.join(sorted(known))}")
 
 
 def _require_times(table: Any, model: MarkovModel) -> None:

@@ -17,9 +17,8 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.options import Options
-from dphmm.session.planner import Planner, check_same_states
 from dphmm.session.retrospect import Hindsight, Published, Smoothed
+from dphmm.session.setting import Setting, check_same_states
 from dphmm.states.space import StateSpace
 from dphmm.storage.smoothed import ReleasedRows, released_rows, smoothed_table
 from dphmm.types import Exact, FloatArray
@@ -74,39 +73,36 @@ def decode(
 
     check_same_states(model, policy, space)
     rows = released_rows(released, space)
-    options = Options.checked(
+    setting = Setting.of(
+        *(model, policy, space),
         epsilon_of(rows) if epsilon is None else epsilon,
-        dimension=space.dimension,
         constraint=constraint,
         mechanism=mechanism,
         scope=scope,
         flat=flat,
         thickness=thickness,
         protection=protection,
-        start=model.start if start is None else start,
+        start=start,
     )
     with shown(progress, "smooth") as report:
-        smoothed = smooth_rows(rows, model, policy, space, options, marginals=marginals, progress=report)
+        smoothed = smooth_rows(rows, setting, marginals=marginals, progress=report)
     return to_kind(smoothed_table(rows, smoothed, space), released)
 
 
 def smooth_rows(
     rows: ReleasedRows,
-    model: MarkovModel,
-    policy: PolicyGraph,
-    space: StateSpace,
-    options: Options,
+    setting: Setting,
     *,
     marginals: bool = False,
     progress: Progress | None = None,
 ) -> Smoothed:
     """The rows smoothed user by user, in their own order. Raises as `decode` does."""
-    n, whole = len(rows.users), None
+    n, whole, space = len(rows.users), None, setting.space
     if marginals:
         whole = _room(n, space.n_states)
     mean, probability = np.empty((n, space.dimension)), np.empty(n)
     state, path = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    hindsight, done = Hindsight(model, Planner(policy, space, options)), 0
+    hindsight, done = Hindsight(setting), 0
     for user, own in rows.by_user():
         published = Published(user, rows.step[own], rows.z[own], [rows.plans[row] for row in own.tolist()])
         part = hindsight.smooth(published, marginals=marginals)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from decimal import Context, Decimal, localcontext
 
 import numpy as np
@@ -24,7 +23,7 @@ from dphmm.accounting import policy_leakage, temporal_allocation, temporal_leaka
 from dphmm.accounting.increase import largest_increase
 from dphmm.cli.horizon import Horizon, coming_plans
 from dphmm.errors import DphmmError
-from dphmm.session.options import Options
+from dphmm.session.setting import Setting
 
 DIGITS = Context(prec=60, Emin=-(10**8), Emax=10**8)
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -282,13 +281,13 @@ def test_a_total_for_a_number_of_steps_is_kept():
         policy = dphmm.policy.radius(space, float(rng.choice([1, 2, 10])))
         choices = {"scope": "component"} if trial % 5 == 2 else {"mechanism": "staircase"} if trial % 3 == 1 else {}
         target = str(rng.choice([0.5, 1, 2, 4]))
-        options = Options.checked("1", dimension=1, start=start, **choices)
+        setting = Setting.of(model, policy, space, "1", start=start, **choices)
         try:
-            found = Horizon.allocated(model, policy, space, options, target, steps)
+            found = Horizon.allocated(setting, target, steps)
         except DphmmError:
             # A support that one answer cannot hide.
             continue
-        plans = coming_plans(model, policy, space, replace(options, epsilon=found.epsilon), steps)
+        plans = coming_plans(setting.with_epsilon(found.epsilon), steps)
         logs, possible = posteriors(model, [_channel(plan, k) for plan in plans])
         edges = np.asarray(policy.edges())
         for t in range(steps):

@@ -71,7 +71,7 @@ class Finished:
         rows = [row for chunk in batch.run(loaded) for row in chunk]
         self.table = released_table(rows, space)
         write_table(self.path, self.table)
-        parts = {"model": model, "policy": policy, "space": space, "options": batch.options}
+        parts = {"model": model, "policy": policy, "space": space, "options": batch.setting.options}
         write_statement(self.path, privacy_statement(Published(rows), **parts, model_people="others"))
 
     def check(self, released=None, ledger=True, **changed):

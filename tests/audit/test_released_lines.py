@@ -55,7 +55,7 @@ class Streamed:
             self.lines.append(_line(told, stream) + "\n")
         # The first step of b is asked for again.
         self.lines.append(self.lines[1])
-        parts = {"model": self.public[0], "policy": self.public[1], "space": space, "options": batch.options}
+        parts = {"model": self.public[0], "policy": self.public[1], "space": space, "options": batch.setting.options}
         self.statement = privacy_statement(published, **parts, model_people="others")
         self.state()
 

@@ -130,8 +130,8 @@ def test_a_wrong_plan_is_convicted_for_what_is_wrong(wrong, words):
     assert len(right.joins) and verify(right, POLICY, SPACE, support=support).findings == ()
     bad = wrong(right, POLICY, SPACE)
     if wrong is planted.another_epsilon:
-        one._planner._plans.clear()
-        one._planner._make = lambda *parts: bad
+        one.setting.planner._plans.clear()
+        one.setting.planner._make = lambda *parts: bad
         verdict = verify(one)
     else:
         verdict = verify(bad, POLICY, SPACE, support=support)

@@ -329,7 +329,7 @@ def test_statements_of_python_callers_are_unknown_unless_they_say(models):
         batch = Batch(fitted, policy, fitted.space, 1, bits=dphmm.ReplayBits(1) if replayed else None)
         rows = Trajectories.from_labels(["w"], step=np.array([0]), state=np.array(["alpha"], dtype=object))
         published = Published(row for chunk in batch.run(rows) for row in chunk)
-        parts = {"model": fitted, "policy": policy, "space": fitted.space, "options": batch.options}
+        parts = {"model": fitted, "policy": policy, "space": fitted.space, "options": batch.setting.options}
         whom = {} if said is None else {"model_people": said}
         statement = privacy_statement(published, **parts, **whom)
         found[replayed, said] = statement["private"]

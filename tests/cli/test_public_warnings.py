@@ -21,7 +21,7 @@ def test_a_delta_set_beside_absorbing_states_is_warned_of(absorbing, constraint,
     model = dphmm.MarkovModel(np.full(3, 1 / 3), moves)
     space = dphmm.StateSpace(np.arange(3)[:, None])
     batch = Batch(model, dphmm.policy.complete(3), space, 1, constraint=constraint)
-    found = trapped_belief(model, batch.options)
+    found = trapped_belief(model, batch.setting.options)
     assert len(found) == said
     assert all("1 absorbing state:" in sentence for sentence in found)
 

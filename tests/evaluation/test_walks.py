@@ -23,7 +23,6 @@ from dphmm.evaluation.walk_laws import PlanarLaplace
 from dphmm.evaluation.walk_releases import Choices, degree, release, release_walk
 from dphmm.session.retrospect import Hindsight, Published
 from dphmm.session.session import ReleaseSession
-from dphmm.session.step import Position
 
 UTIL, TRANS, DPLS = policies(walk_sources.CITY, "auto")
 
@@ -53,10 +52,10 @@ def with_(choices: Choices, **others) -> Choices:
 )
 def test_exact_mechanisms_are_a_session_s(city, choices):
     fold, walk = city.fold(0), city.walks[1]
-    planner, cells = choices.planner(fold), walk.cells
-    found = release_walk(city, fold, planner, choices.mechanism, 1, dphmm.ReplayBits(5))
-    model = fold.known_start(int(cells[0]))
-    session = ReleaseSession.planned(model, planner, bits=dphmm.ReplayBits(5))
+    setting, cells = choices.setting(fold), walk.cells
+    found = release_walk(city, fold, setting, choices.mechanism, 1, dphmm.ReplayBits(5))
+    begun = setting.with_model(fold.known_start(int(cells[0])))
+    session = ReleaseSession.of(begun, bits=dphmm.ReplayBits(5))
     for t, state in enumerate(fold.state_of[cells[1:]].tolist()):
         plan = session.plan
         made = session.release(state)
@@ -68,7 +67,7 @@ def test_exact_mechanisms_are_a_session_s(city, choices):
         assert found.drift.any() and not found.drift.all()
     made = session.releases
     z, plans = np.array([one.z_lattice for one in made]), [one.plan_hash for one in made]
-    smoothed = Hindsight(model, planner).smooth(Published("", np.arange(1, 9), z, plans))
+    smoothed = Hindsight(begun).smooth(Published("", np.arange(1, 9), z, plans))
     np.testing.assert_allclose(found.smoothed, smoothed.mean, rtol=1e-9)
     assert found.smoothed_cell.tolist() == fold.cell_of[smoothed.state].tolist()
     assert found.path_cell.tolist() == fold.cell_of[smoothed.path].tolist()
@@ -78,8 +77,8 @@ def test_exact_mechanisms_are_a_session_s(city, choices):
 @pytest.mark.parametrize("choices", [UTIL, DPLS], ids=name_of)
 def test_continuous_mechanisms_are_bayes_rule(city, choices, mechanism):
     fold, walk = city.fold(0), city.walks[0]
-    planner = with_(choices, mechanism=mechanism).planner(fold)
-    found = release_walk(city, fold, planner, mechanism, 0, dphmm.ReplayBits(3))
+    setting = with_(choices, mechanism=mechanism).setting(fold)
+    found = release_walk(city, fold, setting, mechanism, 0, dphmm.ReplayBits(3))
     M, answers = fold.model.transition.toarray(), fold.space.answers
     states, bits = fold.state_of[walk.cells], dphmm.ReplayBits(3)
     belief, likelihoods = np.eye(fold.model.n_states)[states[0]], []
@@ -93,7 +92,7 @@ def test_continuous_mechanisms_are_bayes_rule(city, choices, mechanism):
             chosen = np.zeros(len(belief), dtype=bool)
             chosen[order[: int(np.searchsorted(np.cumsum(belief[order]), 0.99 - 1e-12)) + 1]] = True
         assert found.plan_size[t] == chosen.sum() and found.support_size[t] == (belief > 0).sum()
-        plan = planner.plan(belief > 0, chosen)
+        plan = setting.planner.plan(belief > 0, chosen)
         images = plan.hulls[0].frame.to_answers(plan.image)
         law = walk_laws.CONTINUOUS[mechanism](plan.hulls[0], 1)
         z = law.sample(images[state], bits)
@@ -115,9 +114,7 @@ def test_continuous_mechanisms_are_bayes_rule(city, choices, mechanism):
 def test_degrees_are_those_of_definition_5_2(city):
     fold, walk = city.fold(0), city.walks[0]
     for choices in (UTIL, DPLS, with_(UTIL, delta="0.1")):
-        planner = choices.planner(fold)
-        position = Position.first(fold.known_start(int(walk.cells[0])), planner.options)
-        plan = planner.plan(position.prior.support, position.plan_set(planner.options))
+        plan = choices.setting(fold).with_model(fold.known_start(int(walk.cells[0]))).first_plan()
         among = plan.constraint.support
         expected = dphmm.degree_of_protection(plan.hulls[0], fold.space, plan.constraint)
         found = [degree(plan, state, among) for state in np.flatnonzero(among).tolist()]
@@ -136,7 +133,7 @@ def test_other_components_hide_nobody():
 def test_noise_hangs_on_the_walk_alone(city):
     bits = [dphmm.ReplayBits(k) for k in (7, 8)]
     both = release(city, UTIL, bits)
-    alone = release_walk(city, city.fold(0), UTIL.planner(city.fold(0)), "auto", 1, dphmm.ReplayBits(8))
+    alone = release_walk(city, city.fold(0), UTIL.setting(city.fold(0)), "auto", 1, dphmm.ReplayBits(8))
     assert both.z[both.walk == 1].tolist() == alone.z.tolist()
 
 
@@ -226,7 +223,7 @@ def test_several_bodies_have_no_continuous_mechanism(city):
     chosen = with_(UTIL, scope="component", mechanism="knorm")
     several = with_(TRANS, policy="Gutil", radius=400.0, scope="component", mechanism="knorm")
     for choices in (chosen, several):
-        plan = choices.planner(city.fold(0)).plan(*[np.ones(city.fold(0).model.n_states, dtype=bool)] * 2)
+        plan = choices.setting(city.fold(0)).planner.plan(*[np.ones(city.fold(0).model.n_states, dtype=bool)] * 2)
         if len(plan.hulls) > 1:
             with pytest.raises(InvalidInput, match="mechanism: got knorm; expected an exact one"):
                 walk_laws.law_of("knorm", plan, city.fold(0).space.frame)

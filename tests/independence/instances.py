@@ -17,8 +17,8 @@ import dphmm
 from dphmm.accounting.ledger import Ledger
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.session.planner import Planner
 from dphmm.session.session import ReleaseSession
+from dphmm.session.setting import Setting
 from dphmm.types import Bits
 
 SCOPES = ("global", "component")
@@ -50,17 +50,17 @@ class Instance:
         """Everything that may be true at a step: each state, inside the constraint or not, and no state at all."""
         return [*range(self.space.n_states), self.space.names[-1], *NOWHERE]
 
-    def session(self, bits: Bits, ledger: Ledger | None = None, planner: Planner | None = None) -> ReleaseSession:
-        """A new session of subject "ann"; a ``planner`` brings the plans that other sessions have made with it."""
+    def session(self, bits: Bits, ledger: Ledger | None = None, setting: Setting | None = None) -> ReleaseSession:
+        """A new session of subject "ann"; a ``setting`` brings the plans that other sessions have made with it."""
         session = ReleaseSession(
             self.model, self.policy, self.space, subject="ann", ledger=ledger, bits=bits, **self.choices
         )
-        session._planner = planner or session._planner
+        session._setting = setting or session.setting
         return session
 
-    def planner(self) -> Planner:
-        """A planner for sessions to share."""
-        return self.session(ReplayBits(0))._planner
+    def setting(self) -> Setting:
+        """A setting for sessions to share."""
+        return self.session(ReplayBits(0)).setting
 
     def __repr__(self) -> str:
         return f"instance({self.seed})"

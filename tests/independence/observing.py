@@ -24,9 +24,9 @@ from dphmm.errors import DphmmError
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session import crowd
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner
 from dphmm.session.release import Release
 from dphmm.session.session import ReleaseSession
+from dphmm.session.setting import Setting
 from dphmm.types import IntArray, WordArray
 from independence.instances import TABLE, Instance
 
@@ -58,13 +58,13 @@ def observe(
     *,
     given: Sequence[Answer] = (),
     ledger: Ledger | None = None,
-    planner: Planner | None = None,
+    setting: Setting | None = None,
 ) -> Observation:
-    """Everything that a history of truths shows; every plan is made anew, or by a shared ``planner``."""
+    """Everything that a history of truths shows; every plan is made anew, or by a shared ``setting``."""
     bits = CountedBits(7)
     seen: Observation = {name: [] for name in _SEEN}
     with replaced_draws(given), overheard() as heard:
-        session = case.session(bits, ledger, planner)
+        session = case.session(bits, ledger, setting)
         for truth, steps in zip(truths, case.skipped, strict=False):
             try:
                 _one_step(session, truth, steps, seen)
@@ -95,7 +95,7 @@ def _one_step(session: ReleaseSession, truth: int | str, steps: int, seen: Obser
 
 def surrogate_of(plan: Plan, session: ReleaseSession, truth: int | str) -> int:
     """The state that a truth is answered as: of drift that is no state, the lowest-numbered plan state."""
-    number = session._space.index_of(truth) if isinstance(truth, str) else truth
+    number = session.setting.space.index_of(truth) if isinstance(truth, str) else truth
     return int(plan.constraint.surrogate[number]) if number >= 0 else int(np.flatnonzero(plan.constraint.plan)[0])
 
 

@@ -46,9 +46,9 @@ def some_history(case: Instance) -> Observation:
 
 def found_by_any_truth(case: Instance, past: Observation, step: int, free: bool) -> set[str]:
     """The fields that depend on the truth at a step whose answer is drawn freely, or is given too."""
-    end, planner = (step + 1, case.planner()) if free else (STEPS, None)
+    end, setting = (step + 1, case.setting()) if free else (STEPS, None)
     given = past["answers"][: step if free else end]
-    runs = [observe(case, truths[:end], given=given, planner=planner) for truths in truths_at(case, step)]
+    runs = [observe(case, truths[:end], given=given, setting=setting) for truths in truths_at(case, step)]
     # Each run is compared with the first one of all, and with the first one of its own law.
     own = [next(run for run in runs if run["laws"] == mine["laws"]) for mine in runs]
     pairs = [*zip(runs, own, strict=True), *((run, runs[0]) for run in runs)]

@@ -43,10 +43,10 @@ def file_of(tmp_path: Path):
     count, empty = iter(range(10**6)), tmp_path / "empty.db"
     open_ledger(empty).close()
 
-    def run(case: Instance, truths, given=(), planner=None) -> Observation:
+    def run(case: Instance, truths, given=(), setting=None) -> Observation:
         path = shutil.copy(empty, tmp_path / f"{next(count)}.db")
         with traced(path) as (ledger, statements):
-            seen = observe(case, truths, given=given, ledger=ledger, planner=planner)
+            seen = observe(case, truths, given=given, ledger=ledger, setting=setting)
             seen["log"] = path.with_name(path.name + "-wal").stat().st_size
         return seen | {"statements": statements, "rows": rows_of(path), "bytes": path.read_bytes()}
 
@@ -58,8 +58,8 @@ def found_in_files(file_of, case: Instance) -> set[str]:
     found: set[str] = set()
     for step in (0, 1):
         past = observe(case, next(truths_at(case, step)))["answers"]
-        planner = case.planner()
-        runs = [file_of(case, truths, past, planner) for truths in truths_at(case, step)]
+        setting = case.setting()
+        runs = [file_of(case, truths, past, setting) for truths in truths_at(case, step)]
         found |= {name for run in runs for name in differing(runs[0], run, but=("noise",))}
     return found
 
@@ -71,8 +71,8 @@ def test_with_the_same_answers_the_file_is_the_same_byte_by_byte(file_of, seed):
 
 @pytest.mark.parametrize("seed", ALL)
 def test_with_fresh_answers_it_is_the_same_but_for_them(file_of, seed):
-    case, planner = instance(seed), instance(seed).planner()
-    runs = [file_of(case, truths[:1], (), planner) for truths in truths_at(case, 0)]
+    case, setting = instance(seed), instance(seed).setting()
+    runs = [file_of(case, truths[:1], (), setting) for truths in truths_at(case, 0)]
     for run in runs:
         for name in ("statements", "rows"):
             run[name] = without_answers(run[name])

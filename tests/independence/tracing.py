@@ -94,7 +94,7 @@ def compared(case: Instance, steps: Sequence[int]) -> dict[str, Any]:
 
 
 def _traces(case: Instance, step: int, past: Any, instructions: bool) -> list[tuple[str, Any, Trace]]:
-    planner = case.planner() if instructions else None
+    setting = case.setting() if instructions else None
     runs: list[tuple[str, Any, Trace]] = []
     # What the space remembers of itself is made before, whoever would come first.
     case.space.index_of("")
@@ -102,7 +102,7 @@ def _traces(case: Instance, step: int, past: Any, instructions: bool) -> list[tu
         truth = truths[step]
         if instructions and (isinstance(truth, str) or truth < 0):
             continue
-        play = partial(observe, case, truths, given=past, planner=planner)
+        play = partial(observe, case, truths, given=past, setting=setting)
         if instructions:
             play()
         trace, seen = traced(play, instructions)

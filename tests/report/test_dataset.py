@@ -20,9 +20,8 @@ import pytest
 
 import dphmm
 from dphmm.report.encoding import Shelf, adjacency, repeated, runs, scaled, script_json
-from dphmm.session.options import Options
-from dphmm.session.planner import Planner
 from dphmm.session.retrospect import Hindsight, Published
+from dphmm.session.setting import Setting
 from report.worlds import EVIL, TRAP, WORLDS, report, run
 
 PARTS = 1000
@@ -170,8 +169,8 @@ def test_plans_are_those_of_the_release(name, made):
     space, policy = model.space, dphmm.load_policy(folder / "policy.json", model=model)
     statement = json.loads((folder / "released.parquet.privacy.json").read_text())
     choices = {part: statement[part]["name"] for part in ("constraint", "scope", "flat")}
-    options = Options.checked(1, dimension=space.dimension, start=statement["mechanism"]["start"], **choices)
-    hindsight = Hindsight(model, Planner(policy, space, options))
+    setting = Setting.of(model, policy, space, 1, start=statement["mechanism"]["start"], **choices)
+    hindsight = Hindsight(setting)
     table = pq.read_table(folder / "released.parquet").to_pandas()
     for subject in data["subjects"]:
         own = table[table.user == subject["name"]]

@@ -21,9 +21,8 @@ import pytest
 
 import dphmm
 from browser import MISSING, find_browser, running
-from dphmm.session.options import Options
-from dphmm.session.planner import Planner
 from dphmm.session.retrospect import Hindsight, Published
+from dphmm.session.setting import Setting
 from report.looks import FAINT_TEXTS
 from report.worlds import EVIL, WORLDS, report, wide
 
@@ -182,8 +181,8 @@ def library(folder):
     space, policy = model.space, dphmm.load_policy(folder / "policy.json", model=model)
     statement = json.loads((folder / "released.parquet.privacy.json").read_text())
     choices = {part: statement[part]["name"] for part in ("constraint", "scope", "flat")}
-    options = Options.checked(1, dimension=space.dimension, start=statement["mechanism"]["start"], **choices)
-    hindsight, subjects = Hindsight(model, Planner(policy, space, options)), []
+    setting = Setting.of(model, policy, space, 1, start=statement["mechanism"]["start"], **choices)
+    hindsight, subjects = Hindsight(setting), []
     table = pq.read_table(folder / "released.parquet").to_pandas()
     for user in table.user.drop_duplicates():
         own = table[table.user == user]

@@ -291,7 +291,7 @@ def _stated(bits):
     batch = Batch(*PUBLIC, 1, bits=bits)
     rows = [row for chunk in batch.run(trajectories_from_table(ROWS).trajectories) for row in chunk]
     parts = dict(zip(("model", "policy", "space"), PUBLIC, strict=True))
-    return privacy_statement(Published(rows), options=batch.options, **parts)
+    return privacy_statement(Published(rows), options=batch.setting.options, **parts)
 
 
 def test_bits_without_words_are_refused():

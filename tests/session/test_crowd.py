@@ -23,8 +23,7 @@ from dphmm.session.course import Course
 from dphmm.session.crowd import Part
 from dphmm.session.drawing import draw_many
 from dphmm.session.following import Script
-from dphmm.session.options import Options
-from dphmm.session.planner import Planner
+from dphmm.session.setting import Setting
 from dphmm.states.trajectory import Trajectories
 
 
@@ -212,7 +211,7 @@ def test_words_are_read_plan_by_plan_and_row_by_row():
     model, policy, space, epsilon, _ = world(name)
     rows = rows_of(space.n_states)
     published = run(batch_of(name, MemoryLedger()), rows)
-    course = Course(model, Planner(policy, space, Options.checked(epsilon, dimension=2)))
+    course = Course(Setting.of(model, policy, space, epsilon))
     legs = course.numbers(np.array([row.release.t for row in published]))
     states = np.array([int(state) for state in rows.state])
     bits, z = dphmm.ReplayBits(5), {}
@@ -229,7 +228,7 @@ def test_a_course_has_the_supports_and_plans_of_a_session(name):
     model, policy, space, epsilon, choices = world(name)
     session = dphmm.ReleaseSession(model, policy, space, epsilon, bits=dphmm.ReplayBits(1), **choices)
     start = choices.get("start", model.start)
-    course = Course(model, Planner(policy, space, Options.checked(epsilon, dimension=space.dimension, start=start)))
+    course = Course(Setting.of(model, policy, space, epsilon, start=start))
     for t in range(1, 25):
         (number,) = course.numbers(np.array([t])).tolist()
         assert np.array_equal(course.support(t), session.support)

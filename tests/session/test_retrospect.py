@@ -22,8 +22,8 @@ from dphmm import decoding
 from dphmm.errors import InvalidInput
 from dphmm.session import retrospect
 from dphmm.session.options import Options
-from dphmm.session.planner import Planner
 from dphmm.session.retrospect import Hindsight, Published
+from dphmm.session.setting import Setting
 
 N = 5
 #: Skips before some steps; the first release of "late" is at step 2.
@@ -89,7 +89,7 @@ def played(name, gaps, seed=1, steps=4):
 
 def hindsight_of(options, parts):
     model, policy, space = parts
-    return Hindsight(model, Planner(policy, space, options))
+    return Hindsight(Setting(model, policy, space, options))
 
 
 def published_of(session, count=None):

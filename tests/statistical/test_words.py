@@ -94,6 +94,11 @@ def session(ledger=None, subject="ann", bits=None):
     )
 
 
+def public_of(session):
+    setting = session.setting
+    return setting.model, setting.policy, setting.space
+
+
 def test_sessions_threads_and_new_bits_of_one_process_never_share_a_word():
     """Two sessions of one subject's ledger, sessions in threads, a resumed one, and bits of all kinds beside them."""
     with logged_words() as log:
@@ -105,7 +110,7 @@ def test_sessions_threads_and_new_bits_of_one_process_never_share_a_word():
             thread.start()
         for thread in threads:
             thread.join()
-        model, policy, space = sessions[0]._model, sessions[0]._planner.policy, sessions[0]._space
+        model, policy, space = public_of(sessions[0])
         again = dphmm.ReleaseSession.resume(ledger, "ann", model, policy, space)
         for _ in range(20):
             again.release(3)
@@ -118,7 +123,7 @@ def test_a_resumed_session_whose_words_begin_again_is_found_out():
     with logged_words() as log:
         begun = session(ledger, bits=ReplayBits(1))
         first = [begun.release(3).z_lattice for _ in range(5)]
-        model, policy, space = begun._model, begun._planner.policy, begun._space
+        model, policy, space = public_of(begun)
         again = dphmm.ReleaseSession.resume(ledger, "ann", model, policy, space, bits=ReplayBits(1))
         assert np.array_equal(first, [again.release(3).z_lattice for _ in range(5)])
     assert repeats(log.words) == len(log.words) // 2

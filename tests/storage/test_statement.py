@@ -61,7 +61,7 @@ def stated(
     for chunk in batch.run(rows):
         published.add(chunk)
     return privacy_statement(
-        published, model=model, policy=policy, space=SPACE, options=batch.options, model_people=people
+        published, model=model, policy=policy, space=SPACE, options=batch.setting.options, model_people=people
     )
 
 
@@ -215,7 +215,7 @@ def _first_step(truth: tuple[str, ...]) -> dict[str, Any]:
     batch = Batch(model, POLICY, SPACE, 1, constraint="delta=0.2")
     rows = Trajectories.from_labels(["ann"], step=np.array([0]), state=np.array(truth[:1], dtype=object))
     published = Published(row for chunk in batch.run(rows) for row in chunk)
-    return privacy_statement(published, model=model, policy=POLICY, space=SPACE, options=batch.options)
+    return privacy_statement(published, model=model, policy=POLICY, space=SPACE, options=batch.setting.options)
 
 
 def test_parameters_of_a_policy_are_given_unless_they_are_long() -> None:

@@ -69,13 +69,14 @@ def left_possible(plan: Plan, z: IntArray) -> BoolArray:
 
 def support_of(session: ReleaseSession) -> BoolArray:
     """The states (N,) possible at the coming step, from the model and what the session has published."""
-    model, options = session._model, session._options
+    setting = session.setting
+    model, options = setting.model, setting.options
     support = first_support(model, options.start)
     for t in range(1, session.t):
         if options.flat == "allow" and session.has_released(t):
             published = session.released(t)
             record = session._ledger.plan(published.plan_hash)
-            plan = session._planner.plan(support, plan_states(record), given_partners(record))
+            plan = setting.planner.plan(support, plan_states(record), given_partners(record))
             support = support & left_possible(plan, published.z_lattice)
         following = moved(model, support, t + 1)
         if options.flat != "allow" and model.time_homogeneous and np.array_equal(following, support):

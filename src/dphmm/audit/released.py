@@ -24,8 +24,7 @@ from dphmm.audit.verdict import Verdict
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.options import Options
-from dphmm.session.planner import Planner, check_same_states
+from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
 from dphmm.storage.statement import statement_path
 from dphmm.types import Exact
@@ -109,16 +108,12 @@ def check_released(
 
     Raises InvalidInput for a table that is no released table of this space.
     """
-    check_same_states(model, policy, space)
-    options = Options.checked(
-        epsilon, dimension=space.dimension, start=model.start if start is None else start, **choices
-    )
+    setting = Setting.of(model, policy, space, epsilon, query=query, start=start, **choices)
     findings, notes = Findings(), []
     file = ReleasedFile.read(released, space, findings)
-    planner = Planner(policy, space, options)
     ledger = _own(ledger, query, file, findings)
-    replay = Replay(model, planner, ledger, findings, most_plans)
-    audit = RowsAudit(file, model, planner, ledger, query, replay, findings)
+    replay = Replay(setting, ledger, findings, most_plans)
+    audit = RowsAudit(file, setting, ledger, replay, findings)
     for user, rows in file.by_user().items():
         audit.user(user, rows)
     notes += audit.notes()
@@ -126,7 +121,7 @@ def check_released(
         notes.append("the order of the lines, and which steps were asked for again: a stream has those of its input")
     if isinstance(released, (str, os.PathLike)):
         beside = statement_path(released) if statement is None else Path(statement)
-        notes += check_statement(Path(released), beside, audit.counted, model, planner, query, findings)
+        notes += check_statement(Path(released), beside, audit.counted, setting, findings)
     else:
         notes.append("the privacy statement, which lies beside a file")
     if len(replay.met) > len(replay.verdicts):

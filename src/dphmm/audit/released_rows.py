@@ -17,9 +17,7 @@ from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import Answer, Followed, Replay
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel
-from dphmm.session.header import session_header
-from dphmm.session.planner import Planner
+from dphmm.session.setting import Setting
 
 #: Estimates are sums of floats in an order that a kernel chooses.
 _RELATIVE = 1e-7
@@ -72,10 +70,8 @@ class RowsAudit:
     """Looks at one user after another; ``counted`` is what their rows add up to."""
 
     file: ReleasedFile
-    model: MarkovModel
-    planner: Planner
+    setting: Setting
     ledger: Ledger | None
-    query: str
     replay: Replay
     findings: Findings
 
@@ -120,7 +116,7 @@ class RowsAudit:
         if self.ledger is None:
             return [Answer(int(self.file.step[row]), self.file.lattice[row], self.file.plans[row]) for row in rows]
         try:
-            return [Answer.of(entry, self.planner.space.dimension) for entry in stored]
+            return [Answer.of(entry, self.setting.space.dimension) for entry in stored]
         except InvalidInput:
             self.findings.add("a release in the ledger whose answer this space does not have", f"user {user!r}")
             return None
@@ -129,16 +125,16 @@ class RowsAudit:
         """The ledger's releases of a user, each row compared with its own."""
         if self.ledger is None:
             return []
-        header = self.ledger.header(user, self.query)
+        header = self.ledger.header(user, self.setting.query)
         if not self.findings.require(header is not None, "a user whom the ledger does not know", f"user {user!r}"):
             return []
         assert header is not None
-        own = session_header(self.model, self.planner, user, self.query, header.options.get("origin", ""))
+        own = self.setting.header(user, header.options.get("origin", ""))
         for name, value in own.options.items():
             kept = header.options.get(name)
             shown = f"the {name} of the ledger is {str(kept)[:_LONGEST]}, not {value}"
             self.findings.require(kept == value, shown, f"user {user!r}")
-        entries = {entry.t: entry for entry in self.ledger.entries(user, self.query) if entry.kind == "release"}
+        entries = {entry.t: entry for entry in self.ledger.entries(user, self.setting.query) if entry.kind == "release"}
         for row in rows:
             entry = entries.get(int(self.file.step[row]))
             where = self.file.where(row)
@@ -184,15 +180,15 @@ class RowsAudit:
         cost = cost if exact else math.nextafter(cost, math.inf)
         self.findings.require(told == (float(plan.promised), cost), "epsilon or cost other than the plan's", where)
         guess = np.array(found.guess.answer)
-        scale = np.abs(self.planner.space.own_answers).max() + 1
+        scale = np.abs(self.setting.space.own_answers).max() + 1
         near = np.abs(file.estimate[row] - guess).max() <= _RELATIVE * scale
         self.findings.require(bool(near), "an estimate that does not follow from the answers", where)
-        name = self.planner.space.names[found.guess.state]
+        name = self.setting.space.names[found.guess.state]
         self.findings.require(file.estimate_name[row] == name, "a likeliest state that does not follow", where)
 
     def _times(self, user: str, rows: list[int]) -> None:
         """Where the model has a time step, a row's time is that of its step and of nothing else."""
-        step, times = self.model.step, self.file.times
+        step, times = self.setting.model.step, self.file.times
         if step is None:
             return
         partly = self.file.timed and times is None
@@ -200,7 +196,7 @@ class RowsAudit:
         if times is None:
             return
         begins = times[rows] - (self.file.step[rows] - 1) * step * _MICROS
-        header = None if self.ledger is None else self.ledger.header(user, self.query)
+        header = None if self.ledger is None else self.ledger.header(user, self.setting.query)
         origin = "" if header is None else header.options.get("origin", "")
         first = int(origin) * step * _MICROS if _WHOLE.fullmatch(origin) else int(begins[0])
         right = bool((begins == first).all())

@@ -12,7 +12,7 @@ from dphmm.accounting.records import shown
 from dphmm.audit.findings import Findings
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.session.planner import Planner
+from dphmm.session.setting import Setting
 from dphmm.storage.covered import covered_facts
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
@@ -28,9 +28,7 @@ _OTHERS = {"owner": "as the data owner says", "names": "as user names tell"}
 _NO_TOTALS = "the totals of the privacy statement: not every row could be followed, so their sums are not known"
 
 
-def check_statement(
-    path: Path, beside: Path, counted: Counted, model: MarkovModel, planner: Planner, query: str, findings: Findings
-) -> list[str]:
+def check_statement(path: Path, beside: Path, counted: Counted, setting: Setting, findings: Findings) -> list[str]:
     """Findings where the statement ``beside`` says what is not so of ``path``; notes on what was not compared."""
     if not beside.exists():
         return [_NOTHING]
@@ -39,11 +37,11 @@ def check_statement(
     except InvalidInput:
         findings.add("a privacy statement that cannot be read")
         return []
-    for name, due in _due(path, counted, model, planner, query).items():
+    for name, due in _due(path, counted, setting).items():
         told = _member(statement, name)
         findings.require(told == due, f"the privacy statement says {name} {_short(told)}, and it is {_short(due)}")
-    notes = _private(statement, counted, model, findings)
-    covered = covered_facts(planner.policy, planner.space)
+    notes = _private(statement, counted, setting.model, findings)
+    covered = covered_facts(setting.policy, setting.space)
     if covered is not None and "covered_distance" in statement:
         told = _member(statement, "covered_distance.metres")
         wrong = f"covered_distance.metres {_short(told)}, and it is {_short(covered['metres'])}"
@@ -81,22 +79,22 @@ def _private(statement: dict[str, Any], counted: Counted, model: MarkovModel, fi
     return notes
 
 
-def _due(path: Path, counted: Counted, model: MarkovModel, planner: Planner, query: str) -> dict[str, Any]:
-    due = _choices(path, counted, model, planner, query)
+def _due(path: Path, counted: Counted, setting: Setting) -> dict[str, Any]:
+    due = _choices(path, counted, setting)
     return due | _sums(counted) if counted.complete else due
 
 
-def _choices(path: Path, counted: Counted, model: MarkovModel, planner: Planner, query: str) -> dict[str, Any]:
-    options, hashes = planner.options, sorted(counted.plans)
+def _choices(path: Path, counted: Counted, setting: Setting) -> dict[str, Any]:
+    options, hashes = setting.options, sorted(counted.plans)
     return {
         # A stream has no name of its own.
         "file.name": "-" if is_json_lines(path) else path.name,
         "file.sha256": file_digest(path),
-        "query": query,
+        "query": setting.query,
         "epsilon": str(options.epsilon),
-        "policy.sha256": planner.policy.digest,
-        "space.sha256": planner.space.digest,
-        "model.sha256": model.digest,
+        "policy.sha256": setting.policy.digest,
+        "space.sha256": setting.space.digest,
+        "model.sha256": setting.model.digest,
         "constraint.name": str(options.constraint),
         "mechanism.asked": options.mechanism,
         "mechanism.protection": options.protection,

@@ -19,12 +19,10 @@ from dphmm.audit.history import first_support, left_possible, moved_through
 from dphmm.audit.verdict import Verdict
 from dphmm.audit.verify import verify
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet
 from dphmm.session.asking import check_gap
-from dphmm.session.course import Course
 from dphmm.session.plan import Plan, given_partners, plan_states
-from dphmm.session.planner import Planner
+from dphmm.session.setting import Setting
 from dphmm.session.step import Estimate, Position, estimate
 from dphmm.types import BoolArray, IntArray
 
@@ -61,10 +59,9 @@ class Followed:
 
 @dataclass(eq=False)
 class Replay:
-    """Follows subjects under one model and planner; every plan that it meets is verified once, ``most`` at most."""
+    """Follows subjects under one setting; every plan that it meets is verified once, ``most`` at most."""
 
-    model: MarkovModel
-    planner: Planner
+    setting: Setting
     ledger: Ledger | None
     findings: Findings
     most: int
@@ -77,15 +74,15 @@ class Replay:
 
     def follow(self, user: str, history: Sequence[Answer]) -> list[Followed] | None:
         """What each answer was released under; None, with a finding, from where public data do not lead to its plan."""
-        position = Position.first(self.model, self.planner.options)
-        support = first_support(self.model, self.planner.options.start)
+        position = self.setting.first()
+        support = first_support(self.setting.model, self.setting.options.start)
         found: list[Followed] = []
         for answer in history:
             where = f"user {user!r}, step {answer.t}"
             check_gap(answer.t - position.t)
             if answer.t > position.t:
                 support = self._moved(support, position.t, answer.t)
-                position = position.skipping(self.model, answer.t - position.t)
+                position = position.skipping(self.setting.model, answer.t - position.t)
             plan = self._plan(position, answer, where)
             if plan is None:
                 return None
@@ -94,20 +91,20 @@ class Replay:
             if not self.findings.require(bool((possible & support).any()), _IMPOSSIBLE, where):
                 return None
             posterior = position.posterior(plan, answer.z)
-            found.append(Followed(plan, estimate(posterior, self.planner.space.own_answers)))
-            position = position.following(self.model, posterior)
+            found.append(Followed(plan, estimate(posterior, self.setting.space.own_answers)))
+            position = position.following(self.setting.model, posterior)
             support = self._moved(support & possible if self._narrows else support, answer.t, answer.t + 1)
         return found
 
     def plans(self, user: str, history: Sequence[Answer]) -> list[Plan] | None:
         """The plans of `follow` alone: where they hang on no answer, no belief is needed for them."""
-        if not Course.is_public(self.planner.options) or self.ledger is not None:
+        if not self.setting.has_public_plans or self.ledger is not None:
             followed = self.follow(user, history)
             return None if followed is None else [found.plan for found in followed]
-        support, t, found = first_support(self.model, self.planner.options.start), 1, []
+        support, t, found = first_support(self.setting.model, self.setting.options.start), 1, []
         for answer in history:
             support, t = self._moved(support, t, answer.t), answer.t
-            plan = self.planner.plan(support, support)
+            plan = self.setting.planner.plan(support, support)
             if not self.findings.require(plan.hash == answer.plan, _ANOTHER_PLAN, f"user {user!r}, step {t}"):
                 return None
             found.append(plan)
@@ -115,19 +112,19 @@ class Replay:
 
     @property
     def _narrows(self) -> bool:
-        return self.planner.options.flat == "allow"
+        return self.setting.options.flat == "allow"
 
     def _moved(self, support: BoolArray, t: int, until: int) -> BoolArray:
         """The support at a later step; without flat bodies it is a function of the step and known for all subjects."""
         if self._narrows:
-            return moved_through(self.model, support, t, until)
+            return moved_through(self.setting.model, support, t, until)
         before = support.tobytes()
         if before in self._still:
             return support
         if until not in self._supports:
-            after = moved_through(self.model, support, t, until)
+            after = moved_through(self.setting.model, support, t, until)
             key = after.tobytes()
-            if key == before and until == t + 1 and self.model.time_homogeneous:
+            if key == before and until == t + 1 and self.setting.model.time_homogeneous:
                 self._still.add(key)
             self._supports[until] = self._distinct.setdefault(key, after)
         return self._supports[until]
@@ -141,11 +138,11 @@ class Replay:
             except (InvalidInput, RecursionError):
                 self.findings.add("a plan that the ledger does not hold, or holds damaged", where)
                 return None
-        chosen = position.plan_set(self.planner.options)
+        chosen = position.plan_set(self.setting.options)
         try:
-            plan = self.planner.plan(position.prior.support, chosen, partners)
+            plan = self.setting.planner.plan(position.prior.support, chosen, partners)
             if plan.hash != answer.plan and recorded is not None and self._as_good(position, recorded):
-                plan = self.planner.plan(position.prior.support, recorded, partners)
+                plan = self.setting.planner.plan(position.prior.support, recorded, partners)
         except DphmmError as error:
             self.findings.add(f"a step that cannot be planned ({error})", where)
             return None
@@ -155,17 +152,17 @@ class Replay:
 
     def _as_good(self, position: Position, plan_set: BoolArray) -> bool:
         """Whether a recorded δ-set is one but for the rounding of another machine."""
-        constraint, p = self.planner.options.constraint, position.prior.probability
+        constraint, p = self.setting.options.constraint, position.prior.probability
         if not isinstance(constraint, DeltaSet) or len(plan_set) != len(p):
             return False
-        own = position.plan_set(self.planner.options)
+        own = position.plan_set(self.setting.options)
         mass = math.fsum(p[plan_set])
         return bool(mass >= 1 - constraint.delta - _MASS) and abs(int(own.sum()) - int(plan_set.sum())) <= 1
 
     def _verify(self, plan: Plan, support: BoolArray) -> None:
         self.met.add(plan.hash)
         if plan.hash not in self.verdicts and len(self.verdicts) < self.most:
-            self.verdicts[plan.hash] = verify(plan, self.planner.policy, self.planner.space, support=support)
+            self.verdicts[plan.hash] = verify(plan, self.setting.policy, self.setting.space, support=support)
 
 
 _IMPOSSIBLE = "an answer that no possible state gives"

@@ -20,11 +20,9 @@ from dphmm.audit.reach import Bodies
 from dphmm.audit.table import Table
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner, check_same_states
+from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, Exact, IntArray, Loss
 
@@ -87,17 +85,15 @@ def sequence_loss(
     Choices are those of `ReleaseSession`. Raises InvalidInput for plans that hang on answers (δ-sets, flat bodies
     allowed), and for a model too large to look at every pair of moves.
     """
-    check_same_states(model, policy, space)
-    start = model.start if start is None else start
-    options = Options.checked(epsilon, dimension=space.dimension, start=start, **choices)
-    if not isinstance(options.constraint, Support) or options.flat == "allow":
+    setting = Setting.of(model, policy, space, epsilon, start=start, **choices)
+    options = setting.options
+    if not setting.has_public_plans:
         expected = "the support, and no flat bodies: plans that are known beforehand"
         raise InvalidInput("constraint, flat", f"{options.constraint}, {options.flat}", expected)
     moves = int(model.transition.nnz) if model.time_homogeneous else model.n_states**2
     if steps < 1 or moves**2 * steps > _MOST_WORK:
         raise InvalidInput("steps", steps, f"1 or more, and at most {_MOST_WORK} pairs of moves in all")
-    planner = Planner(policy, space, options)
-    plans, supports = _plans(model, planner, steps)
+    plans, supports = _plans(setting, steps)
     tables = [losses(plan) for plan in plans]
     worst, first, second = _worst_histories(model, tables, supports)
     charged: Loss = Fraction(0)
@@ -126,11 +122,12 @@ def losses(plan: Plan) -> list[list[Loss]]:
     return [[loss(a, b) for b in range(n)] for a in range(n)]
 
 
-def _plans(model: MarkovModel, planner: Planner, steps: int) -> tuple[list[Plan], list[BoolArray]]:
-    support = first_support(model, planner.options.start)
+def _plans(setting: Setting, steps: int) -> tuple[list[Plan], list[BoolArray]]:
+    model = setting.model
+    support = first_support(model, setting.options.start)
     plans, supports = [], []
     for t in range(1, steps + 1):
-        plans.append(planner.plan(support, support))
+        plans.append(setting.planner.plan(support, support))
         supports.append(support)
         support = moved(model, support, t + 1)
     return plans, supports

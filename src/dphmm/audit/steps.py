@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dphmm.audit.history import first_support, moved
@@ -11,10 +13,8 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner, check_same_states
-from dphmm.session.step import Position
+from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
 from dphmm.types import Exact
 
@@ -27,7 +27,7 @@ def verify_steps(
     steps: int = 1,
     *,
     start: str | None = None,
-    **choices: object,
+    **choices: Any,
 ) -> list[tuple[int, Plan, Verdict]]:
     """Verify the distinct plans of the first steps: (the first step of each, the plan, its verdict).
 
@@ -36,13 +36,10 @@ def verify_steps(
     """
     if steps < 1:
         raise InvalidInput("steps", steps, "a number of steps, 1 or more")
-    check_same_states(model, policy, space)
-    start = model.start if start is None else start
-    options = Options.checked(epsilon, dimension=space.dimension, start=start, **choices)  # type: ignore[arg-type]
-    planner = Planner(policy, space, options)
-    position = Position.first(model, options)
+    setting = Setting.of(model, policy, space, epsilon, start=start, **choices)
+    options, planner = setting.options, setting.planner
     support = first_support(model, options.start)
-    plan = planner.plan(position.prior.support, position.plan_set(options))
+    plan = setting.first_plan()
     found = [(1, plan, verify(plan, policy, space, support=support))]
     if not isinstance(options.constraint, Support) or options.flat == "allow":
         return found

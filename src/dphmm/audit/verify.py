@@ -60,8 +60,8 @@ def verify(
     if isinstance(session_or_plan, ReleaseSession):
         session = session_or_plan
         own = support_of(session) if support is None else support
-        planner = session._planner
-        return _Audit(session.plan, planner.policy, planner.space, own, planner.options.epsilon).verdict()
+        setting = session.setting
+        return _Audit(session.plan, setting.policy, setting.space, own, setting.options.epsilon).verdict()
     plan = session_or_plan
     if not isinstance(plan, Plan):
         raise InvalidInput("session_or_plan", type(plan).__name__, "a ReleaseSession or one of its plans")

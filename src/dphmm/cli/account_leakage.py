@@ -140,15 +140,13 @@ class Lookup:
         """The plans of the stored releases, made again from public data, by step."""
         from dphmm.audit.findings import Findings
         from dphmm.audit.replay import Answer, Replay
-        from dphmm.session.options import Options
-        from dphmm.session.planner import Planner
+        from dphmm.session.setting import Setting
 
         assert self._policy is not None
-        options = Options.read(header.options, self._space.dimension)
-        planner = Planner(self._policy, self._space, options)
+        setting = Setting.read(header.options, self._model, self._policy, self._space, header.query)
         released = [entry for entry in entries if entry.z is not None]
         answers = [Answer(e.t, np.array(e.z, dtype=np.int64), str(e.plan_hash)) for e in released]
-        replay = Replay(self._model, planner, self._ledger, Findings(), most=0)
+        replay = Replay(setting, self._ledger, Findings(), most=0)
         followed = replay.follow(header.subject, answers)
         if followed is None:
             came = f"releases of {header.subject!r} whose plans cannot be made again"

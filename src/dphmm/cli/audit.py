@@ -83,8 +83,7 @@ def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
 
     from dphmm.audit import sample_plan, verify_steps
     from dphmm.audit.released import opened
-    from dphmm.session.course import Course
-    from dphmm.session.options import Options
+    from dphmm.session.setting import Setting
 
     for name in ("model", "policy"):
         if given[name] is None:
@@ -99,8 +98,8 @@ def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
     verified = verify_steps(*public, given["steps"], **choices)
     parts: list[tuple[str, Any]] = [(f"step {t}", verdict) for t, _, verdict in verified]
     if given["steps"] > 1:
-        options = Options.checked(given["epsilon"], dimension=space.dimension, **{"start": model.start, **choices})
-        parts.append(("steps", _Steps(given["steps"], len(parts), Course.is_public(options))))
+        setting = Setting.of(*public, **choices)
+        parts.append(("steps", _Steps(given["steps"], len(parts), setting.has_public_plans)))
     if given["draws"] is not None:
         plan = verified[0][1]
         sampled = sample_plan(plan, policy, space, draws=given["draws"], alpha=given["alpha"])

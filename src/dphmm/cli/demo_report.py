@@ -29,7 +29,7 @@ def demo_report(path: Path, city: City, batch: Batch, statement: dict[str, Any],
 
     file = ReleasedFile.read(path, city.grid, Findings())
     truth = _truth(city, file)
-    made = Made(batch.model, city.grid, statement, batch.policy, batch.options)
+    made = Made(batch.setting.model, city.grid, statement, batch.setting.policy, batch.setting.options)
     with console.progress("report") as progress:
         report, _ = release_report(
             f"{city.name}: a simulated city, released",
@@ -47,7 +47,7 @@ def demo_report(path: Path, city: City, batch: Batch, statement: dict[str, Any],
             ],
         )
     everywhere = np.ones(city.grid.n_states, dtype=np.bool_)
-    hull = batch.planner.plan(everywhere, everywhere).hulls[0]
+    hull = batch.setting.planner.plan(everywhere, everywhere).hulls[0]
     return replace(report, hull=hull, pictured=_widest_day(file, truth))
 
 
@@ -66,7 +66,7 @@ def _smoothed(file: ReleasedFile, batch: Batch) -> FloatArray:
     from dphmm.storage.smoothed import ReleasedRows
 
     rows = ReleasedRows(file.users, None, file.step, file.lattice, file.epsilon, file.plans)
-    return smooth_rows(rows, batch.model, batch.policy, batch.space, batch.options).mean
+    return smooth_rows(rows, batch.setting).mean
 
 
 def _widest_day(file: ReleasedFile, truth: FloatArray) -> IntArray:

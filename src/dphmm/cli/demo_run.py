@@ -113,11 +113,11 @@ def _written(folder: Path, city: City, batch: Batch, rows: list[Released], conso
 
     statement = privacy_statement(
         Published(rows),
-        model=batch.model,
-        policy=batch.policy,
-        space=batch.space,
-        options=batch.options,
-        query=batch.query,
+        model=batch.setting.model,
+        policy=batch.setting.policy,
+        space=batch.setting.space,
+        options=batch.setting.options,
+        query=batch.setting.query,
         model_people="others",
     )
     write_statement(folder / "released.parquet", statement)

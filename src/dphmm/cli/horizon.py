@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from dphmm.accounting.policy_leakage import PolicyLeakage
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
-    from dphmm.session.options import Options
     from dphmm.session.plan import Plan
+    from dphmm.session.setting import Setting
     from dphmm.states.space import StateSpace
 
 #: Steps that are looked at, at most, and numbers kept: steps times edges.
@@ -43,26 +43,21 @@ def checked_steps(steps: int) -> int:
     return steps
 
 
-def check_public(options: Options) -> None:
-    """Refuse options with which plans hang on what is released."""
-    from dphmm.session.course import Course
-
-    if not Course.is_public(options):
-        came = f"--constraint {options.constraint}, --flat {options.flat}"
+def check_public(setting: Setting) -> None:
+    """Refuse a setting in which plans hang on what is released."""
+    if not setting.has_public_plans:
+        came = f"--constraint {setting.options.constraint}, --flat {setting.options.flat}"
         raise InvalidInput(
             "--steps", came, "--constraint support, and not --flat allow: plans must not hang on answers"
         )
 
 
-def coming_plans(
-    model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, steps: int
-) -> list[Plan]:
+def coming_plans(setting: Setting, steps: int) -> list[Plan]:
     """The plans of the first steps; InvalidInput where they hang on what is released."""
     from dphmm.session.course import Course
-    from dphmm.session.planner import Planner
 
-    check_public(options)
-    course = Course(model, Planner(policy, space, options))
+    check_public(setting)
+    course = Course(setting)
     return [course.leg(number).plan for number in course.numbers(np.arange(1, steps + 1)).tolist()]
 
 
@@ -89,11 +84,11 @@ def horizon_facts(
 ) -> dict[str, Any]:
     """What a release at every one of these steps loses, in three ways."""
     from dphmm.accounting.records import shown
-    from dphmm.session.options import Options
+    from dphmm.session.setting import Setting
 
-    options = Options.checked(epsilon, dimension=space.dimension, **{"start": model.start, **choices})
-    plans = coming_plans(model, policy, space, options, checked_steps(steps))
-    found = leakage_of(model, options.start, plans, policy)
+    setting = Setting.of(model, policy, space, epsilon, **choices)
+    plans = coming_plans(setting, checked_steps(steps))
+    found = leakage_of(model, setting.options.start, plans, policy)
     costs = [plan.cost for plan in plans]
     return {
         "steps": steps,
@@ -118,15 +113,12 @@ class Horizon:
     @classmethod
     def allocated(
         cls,
-        model: MarkovModel,
-        policy: PolicyGraph,
-        space: StateSpace,
-        options: Options,
+        setting: Setting,
         total: str,
         steps: int,
         progress: Callable[[int, int], None] | None = None,
     ) -> Horizon:
-        """The largest epsilon of three digits; Refused where there is none. ``options.epsilon`` does not matter.
+        """The largest epsilon of three digits; Refused where there is none. `its own epsilon` does not matter.
 
         ``progress``: told how many epsilons have been begun, and how many there will be.
         """
@@ -140,16 +132,17 @@ class Horizon:
             begun = next(tried)
             if progress is not None:
                 progress(begun, max(begun + 1, _TRIED))
-            return coming_plans(model, policy, space, replace(options, epsilon=epsilon), count)
+            return coming_plans(setting.with_epsilon(epsilon), count)
 
         limit = math.nextafter(float(target), 0.0) if Fraction(float(target)) > target else float(target)
-        chain, edges = started(model, options.start), np.asarray(policy.edges())
+        start, edges = setting.options.start, np.asarray(setting.policy.edges())
+        chain = started(setting.model, start)
         if len(edges) * count > _MOST_NUMBERS:
             raise InvalidInput("--steps", f"{len(edges)} edges over {count} steps", f"{_MOST_NUMBERS} numbers at most")
         epsilon = policy_allocation(chain, plans_of, edges, limit)
         if epsilon is None:
             raise Refused(f"--total-epsilon: no epsilon of 2**-20 or more keeps {count} steps at {total}")
-        worst = leakage_of(model, options.start, plans_of(epsilon), policy).worst
+        worst = leakage_of(setting.model, start, plans_of(epsilon), setting.policy).worst
         return cls(target, count, epsilon, worst)
 
     def document(self) -> dict[str, Any]:

@@ -31,20 +31,18 @@ def protection_facts(
     from dphmm.cli.public_warnings import plan_warnings, trapped_belief
     from dphmm.cli.wording import reworded
     from dphmm.policy.constraint import Constraint
-    from dphmm.session.options import Options
-    from dphmm.session.planner import Planner
-    from dphmm.session.step import Position
+    from dphmm.session.setting import Setting
 
     chosen = {"start": model.start, **choices}
-    options = Options.checked(epsilon, dimension=space.dimension, **chosen)
-    position = Position.first(model, options)
+    setting = Setting.of(model, policy, space, epsilon, **chosen)
+    options, position = setting.options, setting.first()
     plan_set = position.plan_set(options)
     within = Constraint.surrogated(position.prior.support, plan_set, space)
     document = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
     warnings = _warnings(document["first_step"], options)
     plan: Plan | None = None
     try:
-        plan = Planner(policy, space, options).plan(position.prior.support, plan_set)
+        plan = setting.plan(position)
     except Refused as refusal:
         exposed = document["first_step"]["exposed_states"]
         warnings += [f"{exposed} states are exposed by the policy at the first step"] if exposed else []

@@ -82,11 +82,9 @@ def trapped_belief(model: MarkovModel, options: Options) -> list[str]:
 def first_step_warnings(batch: Batch) -> list[str]:
     """The same for a release, whose first plan is made now and kept; nothing where it will be refused."""
     from dphmm.errors import Refused
-    from dphmm.session.step import Position
 
-    position = Position.first(batch.model, batch.options)
     try:
-        plan = batch.planner.plan(position.prior.support, position.plan_set(batch.options))
+        plan = batch.setting.first_plan()
     except Refused:
         return []
-    return [*plan_warnings(plan, batch.options), *trapped_belief(batch.model, batch.options)]
+    return [*plan_warnings(plan, batch.setting.options), *trapped_belief(batch.setting.model, batch.setting.options)]

@@ -36,8 +36,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     owners = people(job, rows, sha256, given, console)
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         batch = job.batch(ledger)
-        check_resumed(given["output"], ledger, batch.query)
-        check_horizon(job, rows, batch.query, ledger)
+        check_resumed(given["output"], ledger, batch.setting.query)
+        check_horizon(job, rows, batch.setting.query, ledger)
         whom_warning(job.model, owners, console)
         for warning in first_step_warnings(batch):
             console.warn(warning)
@@ -48,8 +48,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         model=job.model,
         policy=job.policy,
         space=job.space,
-        options=batch.options,
-        query=batch.query,
+        options=batch.setting.options,
+        query=batch.setting.query,
         model_people=owners.people,
         known_by=owners.known_by,
         horizon=None if job.horizon is None else job.horizon.document(),
@@ -94,7 +94,7 @@ def _write(batch: Batch, rows: Trajectories, given: Mapping[str, Any], published
             if not chunk:
                 continue
             published.add(chunk)
-            table = released_table(chunk, batch.space)
+            table = released_table(chunk, batch.setting.space)
             if write is None:
                 write = stack.enter_context(table_writer(given["output"], table.schema))
             write(table)

@@ -45,9 +45,8 @@ def with_horizon(job: Job, console: Console) -> Job:
 
     if job.steps is None:
         return job
-    parts = (job.model, job.policy, job.space, job.batch(None).options)
     with console.progress("search for epsilon") as progress:
-        horizon = Horizon.allocated(*parts, job.epsilon, job.steps, progress)
+        horizon = Horizon.allocated(job.batch(None).setting, job.epsilon, job.steps, progress)
     return replace(job, epsilon=shown(horizon.epsilon), horizon=horizon)
 
 

@@ -52,11 +52,11 @@ class Job:
         policy, space = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
         job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices, given["steps"])
-        options = job.batch(None).options
+        setting = job.batch(None).setting
         # A record of learning that contradicts itself is refused now, not when the statement is written.
         learning_event(model.provenance, given["model"])
         if job.steps is not None:
-            check_public(options)
+            check_public(setting)
         return job
 
     def batch(self, ledger: Ledger | None) -> Batch:

@@ -49,8 +49,8 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         "subjects": len(visits),
         "answer_unit": job.space.unit,
         "plans": [plan_document(step, plan, job) for step, plan in enumerate(plans, start=1)],
-        "covered_distance": covered_document(covered_facts(job.policy, job.space), batch.options.epsilon),
-        "largest_epsilon_sum": str(longest * batch.options.epsilon),
+        "covered_distance": covered_document(covered_facts(job.policy, job.space), batch.setting.options.epsilon),
+        "largest_epsilon_sum": str(longest * batch.setting.options.epsilon),
         "learning": learning_of(job.model),
         "horizon": None if job.horizon is None else job.horizon.document(),
     }
@@ -64,12 +64,12 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         ]
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
-        lines += covered_rows(document["covered_distance"], batch.options.epsilon)
+        lines += covered_rows(document["covered_distance"], batch.setting.options.epsilon)
         lines.append(("epsilon sum", f"{in_short(document['largest_epsilon_sum'])} for the subject with most rows"))
         lines += [*coming_rows(job.model, owners.people), *horizon_rows(job)]
         click.echo("\n".join(aligned(lines)))
     whom_warning(job.model, owners, console)
-    for warning in (*plan_warnings(plans[0], batch.options), *trapped_belief(job.model, batch.options)):
+    for warning in (*plan_warnings(plans[0], batch.setting.options), *trapped_belief(job.model, batch.setting.options)):
         console.warn(warning)
     if given["owner_view"]:
         console.tell(
@@ -82,17 +82,16 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
 def first_plans(batch: Batch) -> list[Plan]:
     """The plans of the first steps, as far as they do not depend on what is released."""
     from dphmm.policy.constraint import Support
-    from dphmm.session.step import Position
 
-    position = Position.first(batch.model, batch.options)
+    position = batch.setting.first()
     plans: list[Plan] = []
     for _ in range(_STEPS):
-        plan = batch.planner.plan(position.prior.support, position.plan_set(batch.options))
+        plan = batch.setting.plan(position)
         plans.append(plan)
-        if plan.narrows_support or not isinstance(batch.options.constraint, Support):
+        if plan.narrows_support or not isinstance(batch.setting.options.constraint, Support):
             break
         # With bodies of full rank the support does not depend on the answers.
-        position = position.following(batch.model, position.prior)
+        position = position.following(batch.setting.model, position.prior)
     return plans
 
 

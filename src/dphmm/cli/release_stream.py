@@ -89,12 +89,12 @@ class _Stream:
 
     def _number(self, line: Line) -> int | None:
         """The time bin of a line; None where every line is a step."""
-        step = self.batch.model.step
+        step = self.batch.setting.model.step
         return None if step is None or line.time is None else line.time // (step * 1_000_000)
 
     def _public_time(self, line: Line) -> int | None:
         number = self._number(line)
-        return line.time if number is None else number * int(self.batch.model.step or 0) * 1_000_000
+        return line.time if number is None else number * int(self.batch.setting.model.step or 0) * 1_000_000
 
     def _session(self, user: str, number: int | None) -> ReleaseSession:
         if user not in self.sessions:
@@ -102,7 +102,7 @@ class _Stream:
         return self.sessions[user]
 
     def _opened(self, user: str, number: int | None) -> ReleaseSession:
-        if self.batch.ledger.header(user, self.batch.query) is None:
+        if self.batch.ledger.header(user, self.batch.setting.query) is None:
             return self.batch.session(user, origin=str(number or 0))
         if not self.resume:
             raise InvalidInput("--ledger", f"one with releases of user {user!r} already", "--resume to continue them")
@@ -119,7 +119,7 @@ class _Stream:
             lon=None if lon is None else [lon],
             state=None if line.state is None else [line.state],
         )
-        states, outside = true_states(row, self.batch.space)
+        states, outside = true_states(row, self.batch.setting.space)
         self.outside += int(outside.sum())
         return int(states[0])
 
@@ -173,7 +173,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         stream = _Stream(job.batch(ledger), given["resume"])
         names = Names(job, given, console)
-        console.say(covered_rows(covered_facts(job.policy, job.space), stream.batch.options.epsilon))
+        console.say(covered_rows(covered_facts(job.policy, job.space), stream.batch.setting.options.epsilon))
         if coming := coming_rows(job.model, given["model_people"] or "unknown"):
             console.say(coming)
         for warning in first_step_warnings(stream.batch):
@@ -299,7 +299,7 @@ def _line(released: Released, stream: _Stream) -> str:
     """The answer as a line."""
     from dphmm.storage.released import released_table
 
-    (row,) = released_table([released], stream.batch.space).to_pylist()
+    (row,) = released_table([released], stream.batch.setting.space).to_pylist()
     return json.dumps({name: _plain(value) for name, value in row.items()}, allow_nan=False, ensure_ascii=True)
 
 

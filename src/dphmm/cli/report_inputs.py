@@ -174,11 +174,11 @@ def _policy(
 
 
 def _options(path: Path, sha256: str, file: ReleasedFile, public: Any, console: Console) -> Options:
-    from dphmm.cli.smooth_options import release_options
+    from dphmm.cli.smooth_options import release_setting
     from dphmm.storage.smoothed import ReleasedRows
 
     rows = ReleasedRows(file.users, None, file.step, file.lattice, file.epsilon, file.plans)
-    return release_options(path, sha256, rows, public, _NOTHING_ELSE, console)[0]
+    return release_setting(path, sha256, rows, public, _NOTHING_ELSE, console)[0].options
 
 
 def _beside(

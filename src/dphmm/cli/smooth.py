@@ -41,7 +41,7 @@ def smooth(**given: Any) -> int:
     without one they are named here (epsilon is also in the file). The plan of every row is made again: where it is
     not the one that the row was released under, nothing is written.
     """
-    from dphmm.cli.smooth_options import release_options
+    from dphmm.cli.smooth_options import release_setting
     from dphmm.decoding import smooth_rows
     from dphmm.storage.inputs import checked_input, steady
     from dphmm.storage.smoothed import smoothed_table
@@ -57,11 +57,11 @@ def smooth(**given: Any) -> int:
     policy, space = loaded_policy(given["policy"], model)
     with steady(path) as sha256:
         rows = _rows(path, space)
-    options, source = release_options(path, sha256, rows, (model, policy, space), given, console)
+    setting, source = release_setting(path, sha256, rows, (model, policy, space), given, console)
     with console.progress("smooth") as progress:
-        smoothed = smooth_rows(rows, model, policy, space, options, marginals=given["marginals"], progress=progress)
+        smoothed = smooth_rows(rows, setting, marginals=given["marginals"], progress=progress)
     write_table(given["output"], smoothed_table(rows, smoothed, space), inputs=inputs)
-    document = _document(rows, smoothed, options, source)
+    document = _document(rows, smoothed, setting.options, source)
     if given["as_json"]:
         print_json({**document, "output": given["output"]})
     console.say(_summary(document, given["output"]))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dphmm.cli.console import Console
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
-    from dphmm.session.options import Options
+    from dphmm.session.setting import Setting
     from dphmm.states.space import StateSpace
     from dphmm.storage.smoothed import ReleasedRows
 
@@ -29,13 +29,13 @@ _DEFAULTS = {
 _ASKED = ("constraint", "mechanism", "scope", "flat", "start")
 
 
-def release_options(
+def release_setting(
     path: Path, sha256: str, rows: ReleasedRows, public: Public, given: Mapping[str, Any], console: Console
-) -> tuple[Options, str]:
-    """The options of a released file with this SHA-256, and what they were read from."""
+) -> tuple[Setting, str]:
+    """The setting of a released file with this SHA-256, and what they were read from."""
     from dphmm._checks import exact_epsilon
     from dphmm.decoding import epsilon_of
-    from dphmm.session.options import Options
+    from dphmm.session.setting import Setting
     from dphmm.storage.statement import load_statement, statement_path
 
     beside = statement_path(path)
@@ -52,7 +52,7 @@ def release_options(
         written["epsilon"] = str(exact_epsilon(given["epsilon"]))
     if "epsilon" not in written:
         written["epsilon"] = str(epsilon_of(rows))
-    return Options.read(written, public[2].dimension), source
+    return Setting.read(written, *public), source
 
 
 def _stated(statement: Mapping[str, Any], name: str, public: Public) -> dict[str, str]:

@@ -92,11 +92,11 @@ def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Cal
     finally:
         statement = privacy_statement(
             published,
-            model=batch.model,
-            policy=batch.policy,
-            space=batch.space,
-            options=batch.options,
-            query=batch.query,
+            model=batch.setting.model,
+            policy=batch.setting.policy,
+            space=batch.setting.space,
+            options=batch.setting.options,
+            query=batch.setting.query,
             model_people=names.whom.people,
             known_by=names.whom.known_by,
         )

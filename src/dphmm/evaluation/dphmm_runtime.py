@@ -48,12 +48,13 @@ def measure(settings: Settings, cell: Cell) -> list[Row]:
 
 def _seconds(fold: Fold, choices: Choices, start: int, states: list[int]) -> list[list[float]]:
     """Seconds (T,) to plan every step anew, seconds (T,) to release it, and how many states the plans have (T,)."""
-    planner, knorm = choices.planner(fold), replace(choices, mechanism="discrete-knorm").planner(fold)
-    session = ReleaseSession.planned(fold.known_start(start), planner, ledger=MemoryLedger(), bits=ReplayBits(1))
+    setting, knorm = choices.setting(fold), replace(choices, mechanism="discrete-knorm").setting(fold)
+    begun = setting.with_model(fold.known_start(start))
+    session = ReleaseSession.of(begun, ledger=MemoryLedger(), bits=ReplayBits(1))
     found: list[list[float]] = [[], [], []]
     for state in states:
         position = Position(session.t, session.prior)
-        support, plan_set = session.support, position.plan_set(planner.options)
+        support, plan_set = session.support, position.plan_set(setting.options)
         began = time.perf_counter()
         session.release(state)
         released = time.perf_counter()

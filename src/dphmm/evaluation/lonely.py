@@ -16,8 +16,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.merging import Merged, merge_lonely
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner
-from dphmm.session.step import Position
+from dphmm.session.setting import Setting
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
@@ -132,9 +131,8 @@ def cells_alone(space: StateSpace) -> IntArray:
 
 
 def _first_error(model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options) -> float | None:
-    position = Position.first(model, options)
     try:
-        plan = Planner(policy, space, options).plan(position.prior.support, position.plan_set(options))
+        plan = Setting(model, policy, space, options).first_plan()
         return expected_error(plan, space, model)
     except Refused:
         return None

@@ -20,10 +20,9 @@ from dphmm.evaluation.model_walks import walks
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner, check_same_states
 from dphmm.session.session import ReleaseSession
+from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
 from dphmm.types import Exact, FloatArray, IntArray
 
@@ -98,22 +97,19 @@ def sweep(
     rows = []
     for done, (name, kind, epsilon) in enumerate(settings):
         within = (spaces or {}).get(name, space)
-        check_same_states(model, policies[name], within)
-        chosen = Options.checked(
-            epsilon, dimension=space.dimension, mechanism=kind, **{"start": model.start, **options}
-        )
-        facts = _tried(model, Planner(policies[name], within, chosen), paths, tried.seed)
-        rows.append({"policy": name, "mechanism": kind, "epsilon": float(chosen.epsilon), **facts})
+        setting = Setting.of(model, policies[name], within, epsilon, mechanism=kind, **options)
+        facts = _tried(setting, paths, tried.seed)
+        rows.append({"policy": name, "mechanism": kind, "epsilon": float(setting.options.epsilon), **facts})
         if progress is not None:
             progress(done + 1, len(settings))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _tried(model: MarkovModel, planner: Planner, paths: IntArray, seed: int) -> dict[str, Any]:
-    seen = _Seen(planner.space.answers, planner.space.own_answers)
+def _tried(setting: Setting, paths: IntArray, seed: int) -> dict[str, Any]:
+    seen = _Seen(setting.space.answers, setting.space.own_answers)
     try:
         for number, path in enumerate(paths):
-            session = ReleaseSession.planned(model, planner, bits=ReplayBits(seed * 1_000_003 + number))
+            session = ReleaseSession.of(setting, bits=ReplayBits(seed * 1_000_003 + number))
             seen.begin()
             for state in path.tolist():
                 plan, prior = session.plan, session.prior.probability

@@ -14,9 +14,8 @@ from dphmm.markov.retrospect import Rows, likeliest_path, marginals
 from dphmm.policy import complete, radius, transition
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner
+from dphmm.session.setting import Setting
 from dphmm.session.step import Position, estimate
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray
 
@@ -42,14 +41,17 @@ class Choices:
             return radius(fold.space, self.radius)
         return transition(fold.model) if self.policy == TRANS else complete(fold.model.n_states)
 
-    def planner(self, fold: Fold) -> Planner:
-        """What makes the plans of a fold."""
+    def setting(self, fold: Fold) -> Setting:
+        """The setting of a fold."""
         constraint = Support() if self.delta is None else DeltaSet(float(self.delta))
         mechanism = planned_with(self.mechanism)
-        options = Options.checked(
-            self.epsilon, dimension=2, constraint=constraint, mechanism=mechanism, scope=self.scope
+        return Setting.of(
+            *(fold.model, self.graph(fold), fold.space, self.epsilon),
+            start="before",
+            constraint=constraint,
+            mechanism=mechanism,
+            scope=self.scope,
         )
-        return Planner(self.graph(fold), fold.space, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,26 +94,27 @@ class Released:
 
 def release(study: Study, choices: Choices, bits: Sequence[Bits]) -> Released:
     """Release every walk of a study, each with bits of its own."""
-    planners: dict[int, Planner] = {}
+    settings: dict[int, Setting] = {}
     parts = []
     for number in range(len(study.walks)):
         place = study.fold_of(number, choices.fit)
         fold = study.fold(place, choices.fit)
-        planner = planners.setdefault(place, choices.planner(fold))
-        parts.append(release_walk(study, fold, planner, choices.mechanism, number, bits[number]))
+        if place not in settings:
+            settings[place] = choices.setting(fold)
+        parts.append(release_walk(study, fold, settings[place], choices.mechanism, number, bits[number]))
     return Released.joined(parts)
 
 
-def release_walk(study: Study, fold: Fold, planner: Planner, mechanism: str, number: int, bits: Bits) -> Released:
+def release_walk(study: Study, fold: Fold, setting: Setting, mechanism: str, number: int, bits: Bits) -> Released:
     """Release one walk, its first cell known to everybody."""
     walk = study.walks[number]
     model = fold.known_start(int(walk.cells[0]))
     states = fold.state_of[walk.cells[1:]]
-    position = start = Position.first(model, planner.options)
+    setting = setting.with_model(model)
+    position = start = setting.first()
     seen = _Seen(fold, len(states), mechanism)
     for at, state in enumerate(states.tolist()):
-        plan = planner.plan(position.prior.support, position.plan_set(planner.options))
-        position = seen.step(at, model, plan, position, state, bits)
+        position = seen.step(at, model, setting.plan(position), position, state, bits)
     return seen.released(number, study.truth(walk), walk.cells[1:], model, start)
 
 

@@ -19,7 +19,7 @@ from dphmm.report.content import ReleaseReport
 from dphmm.report.timeline import Timeline, Told, remade
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner
+from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
 
 #: Rows that a page carries step by step, all subjects together: a few megabytes.
@@ -66,8 +66,8 @@ def release_report(
     told = [_told(user, rows, file, ledger, made) for user, rows in chosen]
     timeline, plans = None, list[Plan]()
     if made.policy is not None and made.options is not None and not tables:
-        planner = Planner(made.policy, made.space, made.options)
-        timeline, plans = remade(told, made.model, planner, ledger, progress)
+        setting = Setting(made.model, made.policy, made.space, made.options)
+        timeline, plans = remade(told, setting, ledger, progress)
         _require_spent(file, timeline)
     report = ReleaseReport(
         title,

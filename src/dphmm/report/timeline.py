@@ -17,11 +17,10 @@ from dphmm.audit.history import bodies_of
 from dphmm.audit.replay import Answer, Replay
 from dphmm.batch import Progress
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel
 from dphmm.report.encoding import Shelf, repeated, runs
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner
+from dphmm.session.setting import Setting
 from dphmm.types import IntArray, Loss
 
 
@@ -114,8 +113,7 @@ class Told:
 
 def remade(
     subjects: Sequence[Told],
-    model: MarkovModel,
-    planner: Planner,
+    setting: Setting,
     ledger: Ledger | None = None,
     progress: Progress | None = None,
 ) -> tuple[Timeline, list[Plan]]:
@@ -124,7 +122,7 @@ def remade(
     Raises InvalidInput where an answer was drawn under another plan than these public data make.
     """
     findings = Findings()
-    replay = Replay(model, planner, ledger, findings, 0)
+    replay = Replay(setting, ledger, findings, 0)
     timeline, done = Timeline(), 0
     first: list[Plan] = []
     total = sum(len(subject.history) for subject in subjects)

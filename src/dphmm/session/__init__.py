@@ -2,9 +2,10 @@
 
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner, check_same_states
+from dphmm.session.planner import Planner
 from dphmm.session.release import Release
 from dphmm.session.session import Outcome, ReleaseSession
+from dphmm.session.setting import Setting, check_same_states
 from dphmm.session.step import Position, estimate
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Position",
     "Release",
     "ReleaseSession",
+    "Setting",
     "check_same_states",
     "estimate",
 ]

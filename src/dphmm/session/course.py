@@ -14,13 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dphmm.accounting.ledger import Request
-from dphmm.markov.model import MarkovModel
-from dphmm.policy.constraint import Support
 from dphmm.session.likelihood import Likelihood, likelihood_of
-from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner
-from dphmm.session.step import Position
+from dphmm.session.setting import Setting
 from dphmm.types import BoolArray, IntArray
 
 #: Legs are kept at hand for so many states together.
@@ -41,23 +37,18 @@ class Leg:
 
 
 class Course:
-    """The legs of a model under one planner; ``supports`` by number. `is_public` says whether there can be one."""
+    """The legs of a setting with public plans; ``supports`` by number."""
 
-    def __init__(self, model: MarkovModel, planner: Planner) -> None:
-        self._model = model
-        self._planner = planner
-        self.start = Position.first(model, planner.options)
+    def __init__(self, setting: Setting) -> None:
+        self._model = setting.model
+        self._planner = setting.planner
+        self.start = setting.first()
         self._numbers: dict[bytes, int] = {}
         self.supports: list[BoolArray] = []
         self._steps: list[int] = []
         self._period = 0
         self._legs: OrderedDict[int, Leg] = OrderedDict()
         self._append(self.start.prior.support)
-
-    @staticmethod
-    def is_public(options: Options) -> bool:
-        """Whether these options let no answer change what is planned."""
-        return isinstance(options.constraint, Support) and options.flat != "allow"
 
     def numbers(self, t: IntArray) -> IntArray:
         """The number of the leg of each step (n,)."""

@@ -17,15 +17,14 @@ import numpy as np
 
 from dphmm.accounting.ledger import Caps, SessionHeader, StoredMany, Transaction
 from dphmm.errors import DphmmError
-from dphmm.markov.model import MarkovModel
 from dphmm.samplers.entropy import is_secure
 from dphmm.session.asking import Asked, Rows, Steps
 from dphmm.session.course import Course
 from dphmm.session.drawing import count_drifted, draw_many
 from dphmm.session.following import Followed, Follower
 from dphmm.session.history import History
-from dphmm.session.planner import Planner
 from dphmm.session.releases import Terms, terms_of
+from dphmm.session.setting import Setting
 from dphmm.session.step import Position
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray
 
@@ -73,11 +72,9 @@ class Answered(NamedTuple):
 
 @dataclass(eq=False)
 class Crowd:
-    """Members of one model, planner and query."""
+    """Members of one setting."""
 
-    model: MarkovModel
-    planner: Planner
-    query: str
+    setting: Setting
     caps: Caps
     bits: Bits
     loss: str
@@ -85,8 +82,8 @@ class Crowd:
     _follower: Follower = field(init=False)
 
     def __post_init__(self) -> None:
-        self.course = Course(self.model, self.planner)
-        self._follower = Follower(self.model, self.course, self.planner.space, self.loss)
+        self.course = Course(self.setting)
+        self._follower = Follower(self.setting.model, self.course, self.setting.space, self.loss)
 
     def continues(self, history: History) -> bool:
         """Whether a history is one that this course would have written."""
@@ -107,10 +104,10 @@ class Crowd:
         members = [part.member for part in parts]
         rows = Rows.of([p.t for p in parts], [p.states for p in parts], [member.through for member in members])
         names = [member.header.subject for member in members]
-        asked = Asked.of(rows, names, self.query, self.course, is_secure(self.bits))
+        asked = Asked.of(rows, names, self.setting.query, self.course, is_secure(self.bits))
         stored = transaction.store_many(asked.requests, lambda wanted: self._draw(asked, rows, wanted), self.caps)
         before = [_before(part) for part in parts]
-        steps = Steps.of(asked, stored, before, self.planner.space.dimension)
+        steps = Steps.of(asked, stored, before, self.setting.space.dimension)
         followed = self._follower.follow(steps.script, members[0].position)
         _move_on(parts, steps, followed)
         skipped = int(asked.requests.steps[asked.skips].sum())
@@ -119,7 +116,7 @@ class Crowd:
     def _draw(self, asked: Asked, rows: Rows, wanted: IntArray) -> IntArray:
         """Answers for the requests ``wanted`` (k,)."""
         states, numbers = rows.states[asked.row[wanted]], asked.legs[wanted]
-        z = np.empty((len(wanted), self.planner.space.dimension), dtype=np.int64)
+        z = np.empty((len(wanted), self.setting.space.dimension), dtype=np.int64)
         for number in dict.fromkeys(numbers.tolist()):
             own = numbers == number
             z[own] = draw_many(self.course.leg(number).plan, states[own], self.bits)

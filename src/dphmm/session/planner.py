@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from dphmm import _kernels
-from dphmm.errors import DegenerateHull, InvalidInput
-from dphmm.markov.model import MarkovModel
+from dphmm.errors import DegenerateHull
 from dphmm.mechanisms import Constant, LatticeMechanism, answer_mechanism, mechanism_for
 from dphmm.policy import from_edges
 from dphmm.policy.constraint import Constraint, Support
@@ -26,7 +25,6 @@ from dphmm.sensitivity.protection import Protection, nearest_covered, protect
 from dphmm.sensitivity.thicken import thicken
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
-from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, IntArray, Loss
 
@@ -236,23 +234,3 @@ class _Step(NamedTuple):
 def _narrowest(n_states: int) -> np.dtype[Any]:
     """The type in which the numbers of so many states, or -1, are written."""
     return np.dtype(next(f"<i{size}" for size in (2, 4, 8) if n_states <= 2 ** (8 * size - 1)))
-
-
-def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> None:
-    """Model, policy and space must be what they are called, and speak of the same number of states."""
-    kinds = (("model", model, MarkovModel), ("policy", policy, PolicyGraph), ("space", space, StateSpace))
-    for name, given, kind in kinds:
-        if not isinstance(given, kind):
-            raise InvalidInput(name, type(given).__name__, f"a {kind.__name__}")
-    if not model.n_states == policy.n_states == space.n_states:
-        came = f"{model.n_states} states in the model, {policy.n_states} in the policy, {space.n_states} in the space"
-        raise InvalidInput("space", came, "the same number in all three")
-    maps = isinstance(space, MapSpace) and isinstance(model.space, MapSpace)
-    if maps and model.space is not None and model.space.unmerged.digest != space.unmerged.digest:
-        raise InvalidInput("space", "another map than the model's", "the model's own: model.space")
-    # Another query has other answers, but the same states in the same order.
-    own, others = space.given_names, model.space.given_names if model.space is not None else None
-    if own is not None and others is not None and own != others:
-        state = next(i for i, (a, b) in enumerate(zip(own, others, strict=True)) if a != b)
-        expected = f"{others[state]!r}, as the model calls it: the same states in the same order"
-        raise InvalidInput("space", f"state {state} called {own[state]!r}", expected)

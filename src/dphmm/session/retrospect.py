@@ -22,6 +22,7 @@ from dphmm.session.course import Course
 from dphmm.session.likelihood import likelihood_of
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
+from dphmm.session.setting import Setting
 from dphmm.session.step import Position
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -60,12 +61,12 @@ class Smoothed:
 
 
 class Hindsight:
-    """Smooths the releases of many subjects that were made under one model and planner."""
+    """Smooths the releases of many subjects that were made under one setting."""
 
-    def __init__(self, model: MarkovModel, planner: Planner) -> None:
-        self._model = model
-        self._planner = planner
-        self._course = Course(model, planner) if Course.is_public(planner.options) else None
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._model = setting.model
+        self._course = Course(setting) if setting.has_public_plans else None
 
     def smooth(self, published: Published, *, marginals: bool = False) -> Smoothed:
         """What the answers of one subject say together.
@@ -75,7 +76,7 @@ class Hindsight:
         """
         steps = self._steps(published)
         prior = steps.prior
-        n, space = len(published.t), self._planner.space
+        n, space = len(published.t), self._setting.space
         mean, state = np.empty((n, space.dimension)), np.empty(n, dtype=np.int64)
         probability = np.empty(n)
         whole = np.empty((n, self._model.n_states)) if marginals else None
@@ -96,7 +97,7 @@ class Hindsight:
     def _steps(self, published: Published) -> Steps:
         _check_steps(published)
         plans = self._shared(published) if self._course is not None else self._own(published)
-        first = _skipped_to(Position.first(self._model, self._planner.options), int(published.t[0]), self._model)
+        first = _skipped_to(self._setting.first(), int(published.t[0]), self._model)
         return Steps(first.prior, published, plans)
 
     def _shared(self, published: Published) -> SharedPlans:
@@ -110,18 +111,18 @@ class Hindsight:
 
     def _own(self, published: Published) -> OwnPlans:
         """Follow the belief as the session did: each plan hangs on the answers before it."""
-        options, model = self._planner.options, self._model
-        position, sets = Position.first(model, options), []
+        options, model, planner = self._setting.options, self._model, self._setting.planner
+        position, sets = self._setting.first(), []
         for t, z, hash_ in zip(published.t.tolist(), published.z, published.plans, strict=True):
             position = _skipped_to(position, t, model)
             support, plan_set = position.prior.support, position.plan_set(options)
-            plan = self._planner.plan(support, plan_set)
+            plan = planner.plan(support, plan_set)
             if plan.hash != hash_:
                 raise _another_plan(published.at(t), hash_, plan.hash)
             sets.append((np.packbits(support), np.packbits(plan_set)))
             _check_possible(plan, z, support, published.at(t))
             position = position.following(model, position.posterior(plan, z))
-        return OwnPlans(self._planner, model.n_states, sets)
+        return OwnPlans(planner, model.n_states, sets)
 
 
 @dataclass(frozen=True, eq=False)

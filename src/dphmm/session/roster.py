@@ -17,7 +17,6 @@ import numpy as np
 from dphmm.accounting.ledger import Ledger, SessionHeader, Transaction
 from dphmm.errors import InvalidInput
 from dphmm.session.crowd import Answered, Crowd, Member, Part
-from dphmm.session.header import session_header
 from dphmm.session.history import History
 from dphmm.session.releases import Released, Releases
 from dphmm.session.session import ReleaseSession
@@ -182,10 +181,10 @@ class Roster:
     def _history(self, user: str) -> History | None:
         if self.crowd is None:
             return None
-        return History.of(self.ledger.entries(user, self.query), self.crowd.planner.space.dimension)
+        return History.of(self.ledger.entries(user, self.query), self.crowd.setting.space.dimension)
 
     def _header(self, crowd: Crowd, user: str, origin: str) -> SessionHeader:
-        return session_header(crowd.model, crowd.planner, user, self.query, origin)
+        return crowd.setting.header(user, origin)
 
     def _together(self, transaction: Transaction, chosen: Sequence[tuple[Slice, Part]], done: Done) -> None:
         if not chosen or self.crowd is None:
@@ -208,7 +207,7 @@ class Roster:
             users=users,
             times=None if self.truth.times is None else self.truth.times[rows],
             t=t,
-            z=crowd.planner.space.frame.to_answers(answered.z),
+            z=crowd.setting.space.frame.to_answers(answered.z),
             z_lattice=answered.z,
             estimate=answered.estimates,
             estimate_state=answered.states,

@@ -28,12 +28,11 @@ from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.session.asking import check_gap
-from dphmm.session.header import check_header, session_header
 from dphmm.session.joint import check_joint
-from dphmm.session.options import Options, checked_caps, checked_ledger
+from dphmm.session.options import checked_caps, checked_ledger
 from dphmm.session.plan import ALGORITHM_VERSION, Plan, all_partners, given_partners, plan_states
-from dphmm.session.planner import Planner, check_same_states
 from dphmm.session.release import Release
+from dphmm.session.setting import Setting, check_header
 from dphmm.session.step import ESTIMATE_LOSSES, Position, estimate
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact
@@ -87,71 +86,67 @@ class ReleaseSession:
         estimate_loss: str = "squared",
         origin: str = "",
     ) -> None:
-        check_same_states(model, policy, space)
-        options = Options.checked(
-            epsilon,
-            dimension=space.dimension,
+        setting = Setting.of(
+            *(model, policy, space, epsilon),
+            query=query,
             constraint=constraint,
             mechanism=mechanism,
             scope=scope,
             flat=flat,
             thickness=thickness,
             protection=protection,
-            start=model.start if start is None else start,
+            start=start,
         )
         caps = checked_caps(cap_epsilon, cap_cost)
-        planner = Planner(policy, space, options)
-        self._begin(model, planner, subject, query, ledger, caps, bits, estimate_loss, origin)
+        self._begin(setting, subject, ledger, caps, bits, estimate_loss, origin)
 
     @classmethod
-    def planned(
+    def of(
         cls,
-        model: MarkovModel,
-        planner: Planner,
+        setting: Setting,
         *,
         subject: str = "",
-        query: str = "state",
         ledger: Ledger | None = None,
         caps: Caps | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
         origin: str = "",
     ) -> ReleaseSession:
-        """A session that shares its plans with every other session of the same planner."""
+        """A session that shares its plans with all others of the same setting."""
         session = cls.__new__(cls)
-        session._begin(model, planner, subject, query, ledger, caps or Caps(), bits, estimate_loss, origin)
+        session._begin(setting, subject, ledger, caps or Caps(), bits, estimate_loss, origin)
         return session
 
     def _begin(
         self,
-        model: MarkovModel,
-        planner: Planner,
+        setting: Setting,
         subject: str,
-        query: str,
         ledger: Ledger | None,
         caps: Caps,
         bits: Bits | None,
         estimate_loss: str,
         origin: str,
     ) -> None:
-        self._model = model
-        self._planner = planner
-        self._space = planner.space
-        self._options = planner.options
+        self._setting = setting
         self._ledger = checked_ledger(ledger)
         self._subject = subject
-        self._query = query
+        self._query = setting.query
         self._origin = origin
         self._caps = caps
         self._bits = default_bits(bits)
         self._loss = one_of(estimate_loss, ESTIMATE_LOSSES, "estimate_loss")
-        self._position = Position.first(model, planner.options)
+        self._position = setting.first()
         self._posterior: Belief | None = None
         self._past: dict[int, Release] = {}
         self._drifted = 0
         self._opened = False
 
     # -- what anybody may know ------------------------------------------------------------------------------------
+
+    @property
+    def setting(self) -> Setting:
+        """What all steps are released under."""
+        return self._setting
 
     @property
     def t(self) -> int:
@@ -319,29 +314,25 @@ class ReleaseSession:
         header = ledger.header(subject, query)
         if header is None:
             raise InvalidInput("subject", f"no history of query {query!r} in the ledger", "one that was released")
-        check_same_states(model, policy, space)
-        planner = Planner(policy, space, Options.read(header.options, space.dimension))
+        setting = Setting.read(header.options, model, policy, space, query)
         caps = checked_caps(cap_epsilon, cap_cost)
-        return cls.resumed(ledger, header, model, planner, caps=caps, bits=bits, estimate_loss=estimate_loss)
+        return cls.resumed(ledger, header, setting, caps=caps, bits=bits, estimate_loss=estimate_loss)
 
     @classmethod
     def resumed(
         cls,
         ledger: Ledger,
         header: SessionHeader,
-        model: MarkovModel,
-        planner: Planner,
+        setting: Setting,
         *,
         caps: Caps | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
     ) -> ReleaseSession:
-        """As `resume`, for a planner that other sessions share; its options must be those of the history."""
-        session = cls.planned(
-            model,
-            planner,
+        """As `resume`, for a setting that other sessions share; its options must be those of the history."""
+        session = cls.of(
+            setting,
             subject=header.subject,
-            query=header.query,
             ledger=ledger,
             caps=caps,
             bits=bits,
@@ -361,7 +352,7 @@ class ReleaseSession:
     def _replayed(self, entry: Entry) -> Outcome:
         """The outcome of a recorded release, under the plan set that was recorded (float arithmetic may differ)."""
         recorded = self._ledger.plan(str(entry.plan_hash))
-        plan = self._planner.plan(self.support, plan_states(recorded), given_partners(recorded))
+        plan = self._setting.planner.plan(self.support, plan_states(recorded), given_partners(recorded))
         if plan.hash != entry.plan_hash:
             made = f"{plan.hash}, made from the record by version {ALGORITHM_VERSION} of the algorithm"
             raise InvalidInput("ledger", f"plan {entry.plan_hash} at t={entry.t}", made)
@@ -379,7 +370,7 @@ class ReleaseSession:
 
     @property
     def _header(self) -> SessionHeader:
-        return session_header(self._model, self._planner, self._subject, self._query, self._origin)
+        return self._setting.header(self._subject, self._origin)
 
     def _stored_entry(self, transaction: Transaction) -> Entry | None:
         if transaction.last_step(self._subject, self._query) < self.t:
@@ -387,16 +378,16 @@ class ReleaseSession:
         return transaction.entry(self._subject, self._query, self.t)
 
     def _plan(self, others: list[PlanRecord]) -> Plan:
-        return self._planner.plan(self.support, self._position.plan_set(self._options), all_partners(others))
+        return self._setting.plan(self._position, all_partners(others))
 
     def _after(self, entry: Entry, plan: Plan) -> Outcome:
         assert entry.z is not None
         z = np.array(entry.z, dtype=np.int64)
         posterior = self._position.posterior(plan, z)
-        guess = estimate(posterior, self._space.own_answers, self._loss)
+        guess = estimate(posterior, self._setting.space.own_answers, self._loss)
         release = Release(
             t=entry.t,
-            z=self._space.frame.to_answers(z),
+            z=self._setting.space.frame.to_answers(z),
             z_lattice=z,
             estimate=guess.answer,
             estimate_state=guess.state,
@@ -407,11 +398,11 @@ class ReleaseSession:
             constant=entry.constant,
             secure=entry.secure,
         )
-        return Outcome(release, self._position.following(self._model, posterior), posterior)
+        return Outcome(release, self._position.following(self._setting.model, posterior), posterior)
 
     def _after_skip(self, entry: Entry) -> Outcome:
-        last = self._position.passing(self._model, entry.through)
-        return Outcome(None, last.following(self._model, last.prior), last.prior)
+        last = self._position.passing(self._setting.model, entry.through)
+        return Outcome(None, last.following(self._setting.model, last.prior), last.prior)
 
     def _stored(self, t: int) -> Release:
         if isinstance(t, (int, np.integer)) and 1 <= t < self.t:
@@ -421,10 +412,10 @@ class ReleaseSession:
     def _state_number(self, state: int | str) -> int:
         """The number of a true state, -1 for a name or a place that no state has. Errors never repeat it."""
         if isinstance(state, str):
-            return self._space.index_of(state)
+            return self._setting.space.index_of(state)
         number = int(state) if isinstance(state, (int, np.integer)) and not isinstance(state, bool) else -2
-        if not -1 <= number < self._space.n_states:
-            expected = f"a number 0 to {self._space.n_states - 1}, a name, or -1 for elsewhere"
+        if not -1 <= number < self._setting.space.n_states:
+            expected = f"a number 0 to {self._setting.space.n_states - 1}, a name, or -1 for elsewhere"
             raise InvalidInput("state", "a value that is no state", expected)
         return number
 

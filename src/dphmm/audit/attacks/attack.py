@@ -20,9 +20,8 @@ from dphmm.audit.replay import Answer, Replay
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner, check_same_states
+from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
 from dphmm.types import Exact, IntArray
 
@@ -123,10 +122,9 @@ def attack(
 
     Raises InvalidInput where the truth is not that of the released rows, or a row was drawn under another plan.
     """
-    check_same_states(model, policy, space)
-    start = model.start if start is None else start
-    options = Options.checked(epsilon, dimension=space.dimension, start=start, **choices)
-    who = [one if isinstance(one, Adversary) else Adversary(one, one, model, start=start) for one in adversaries]
+    setting = Setting.of(model, policy, space, epsilon, query=query, start=start, **choices)
+    begins = setting.options.start
+    who = [one if isinstance(one, Adversary) else Adversary(one, one, model, start=begins) for one in adversaries]
     findings = Findings()
     file = ReleasedFile.read(released, space, findings)
     if len(set(zip(file.users, file.step.tolist(), strict=True))) < len(file):
@@ -134,7 +132,7 @@ def attack(
     true = truth_of(file, truth, model, space, begins_of(ledger, query, file))
     if true.outside.all():
         raise InvalidInput("truth", "no row in a state that the model has", "the trajectories that were released")
-    replay = Replay(model, Planner(policy, space, options), None, findings, 0)
+    replay = Replay(setting, None, findings, 0)
     inside, elsewhere = ([Scores(space) for _ in who] for _ in range(2))
     hidden, known = _Degrees(), true.known
     for user, rows in file.by_user().items():

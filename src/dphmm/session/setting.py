@@ -1,0 +1,142 @@
+"""All that decides a release but the true state and the words: checked once, and taken by everything that releases.
+
+Proof: docs/proofs/promise.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from dphmm.accounting.ledger import SessionHeader
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.constraint import Support
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.options import Options
+from dphmm.session.plan import NO_PARTNERS, Plan
+from dphmm.session.planner import Planner
+from dphmm.session.step import Position
+from dphmm.states.maps import MapSpace
+from dphmm.states.space import StateSpace
+from dphmm.types import Exact, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Model, policy, space, options, and the name of the query that is answered. All of it is public.
+
+    Everything made from one setting shares its plans.
+    """
+
+    model: MarkovModel
+    policy: PolicyGraph
+    space: StateSpace
+    options: Options
+    query: str = "state"
+
+    @classmethod
+    def of(
+        cls,
+        model: MarkovModel,
+        policy: PolicyGraph,
+        space: StateSpace,
+        epsilon: Exact,
+        *,
+        query: str = "state",
+        start: str | None = None,
+        **choices: Any,
+    ) -> Setting:
+        """A setting from what a user passes; ``start`` is the model's own when None. Choices: see `ReleaseSession`.
+
+        Raises InvalidInput naming the field, also for a choice that there is not.
+        """
+        check_same_states(model, policy, space)
+        known = {field.name for field in fields(Options)} - {"epsilon", "start"}
+        for name in choices:
+            if name not in known:
+                raise InvalidInput(name, "an unknown choice", f"one of {', '.join(sorted(known))}")
+        start = model.start if start is None else start
+        return cls(
+            model, policy, space, Options.checked(epsilon, dimension=space.dimension, start=start, **choices), query
+        )
+
+    @classmethod
+    def read(
+        cls,
+        written: Mapping[str, str],
+        model: MarkovModel,
+        policy: PolicyGraph,
+        space: StateSpace,
+        query: str = "state",
+    ) -> Setting:
+        """The setting whose options a ledger or a statement recorded."""
+        check_same_states(model, policy, space)
+        return cls(model, policy, space, Options.read(written, space.dimension), query)
+
+    @cached_property
+    def planner(self) -> Planner:
+        """Makes and keeps the plans."""
+        return Planner(self.policy, self.space, self.options)
+
+    def with_model(self, model: MarkovModel) -> Setting:
+        """The same setting under another model of the same states, such as another start; plans are shared."""
+        other = replace(self, model=model)
+        other.__dict__["planner"] = self.planner
+        return other
+
+    def with_epsilon(self, epsilon: Fraction) -> Setting:
+        """The same setting at another epsilon."""
+        return replace(self, options=replace(self.options, epsilon=epsilon))
+
+    @property
+    def has_public_plans(self) -> bool:
+        """Whether no answer changes what is planned: on the support, without flat bodies that exclude states."""
+        return isinstance(self.options.constraint, Support) and self.options.flat != "allow"
+
+    def first(self) -> Position:
+        """Before step 1."""
+        return Position.first(self.model, self.options)
+
+    def plan(self, position: Position, partners: IntArray = NO_PARTNERS) -> Plan:
+        """The plan of the step that a subject stands before; ``partners`` (p, 2) are fixed by its other queries."""
+        return self.planner.plan(position.prior.support, position.plan_set(self.options), partners)
+
+    def first_plan(self) -> Plan:
+        """The plan of step 1, which is everybody's."""
+        return self.plan(self.first())
+
+    def header(self, subject: str, origin: str) -> SessionHeader:
+        """What all steps of one subject are released under, as a ledger keeps and compares it."""
+        digests = {"model": self.model.digest, "space": self.space.digest, "policy": self.policy.digest}
+        return SessionHeader(subject, self.query, {**digests, "origin": origin, **self.options.written()})
+
+
+def check_header(own: SessionHeader, kept: SessionHeader) -> None:
+    """Raises InvalidInput naming the first parameter in which a history differs."""
+    for name, value in own.options.items():
+        if kept.options.get(name) != value:
+            raise InvalidInput(name, value, f"the {name} of the history, {kept.options.get(name)}")
+
+
+def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> None:
+    """Model, policy and space must be what they are called, and speak of the same number of states."""
+    kinds = (("model", model, MarkovModel), ("policy", policy, PolicyGraph), ("space", space, StateSpace))
+    for name, given, kind in kinds:
+        if not isinstance(given, kind):
+            raise InvalidInput(name, type(given).__name__, f"a {kind.__name__}")
+    if not model.n_states == policy.n_states == space.n_states:
+        came = f"{model.n_states} states in the model, {policy.n_states} in the policy, {space.n_states} in the space"
+        raise InvalidInput("space", came, "the same number in all three")
+    maps = isinstance(space, MapSpace) and isinstance(model.space, MapSpace)
+    if maps and model.space is not None and model.space.unmerged.digest != space.unmerged.digest:
+        raise InvalidInput("space", "another map than the model's", "the model's own: model.space")
+    # Another query has other answers, but the same states in the same order.
+    own, others = space.given_names, model.space.given_names if model.space is not None else None
+    if own is not None and others is not None and own != others:
+        state = next(i for i, (a, b) in enumerate(zip(own, others, strict=True)) if a != b)
+        expected = f"{others[state]!r}, as the model calls it: the same states in the same order"
+        raise InvalidInput("space", f"state {state} called {own[state]!r}", expected)
