@@ -18,7 +18,7 @@ from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import Answer, Followed, Replay
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.session.header import session_header
+from dphmm.session.header import option_words, session_header
 from dphmm.session.planner import Planner
 
 #: Estimates are sums of floats in an order that a kernel chooses.
@@ -136,7 +136,9 @@ class RowsAudit:
         own = session_header(self.model, self.planner, user, self.query, header.options.get("origin", ""))
         for name, value in own.options.items():
             kept = header.options.get(name)
-            shown = f"the {name} of the ledger is {str(kept)[:_LONGEST]}, not {value}"
+            told = option_words(name, kept)[:_LONGEST]
+            shown = f"the {name} of the ledger is {told}, not {option_words(name, value)}: the audit must be given the "
+            shown += f"{name} that was released with"
             self.findings.require(kept == value, shown, f"user {user!r}")
         entries = {entry.t: entry for entry in self.ledger.entries(user, self.query) if entry.kind == "release"}
         for row in rows:
