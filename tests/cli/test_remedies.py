@@ -1,4 +1,4 @@
-"""What a stranger stumbled over: messages name both sides, their ranges, and a remedy that works."""
+"""Messages name both sides, ranges of what may be given, and a remedy that works."""
 
 from __future__ import annotations
 
