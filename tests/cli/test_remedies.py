@@ -28,7 +28,7 @@ def test_a_table_without_rows_is_called_so(town, tmp_path, run, release_of, comm
     }[command]
     told = run(*words, code=2).stderr
     assert told.endswith(
-        "empty.csv: got a table without rows; expected at least one row below the names of the columns\n"
+        "empty.csv: got 0 rows; expected at least one row with its columns, below the header if there is one\n"
     )
 
 

@@ -166,7 +166,7 @@ class Assembler:
     def _nothing_left(self, source: str, why: NDArray[np.int8]) -> InvalidInput:
         counted = {reason: int((why == code).sum()) for code, reason in enumerate(REASONS) if code}
         if not len(why):
-            return InvalidInput(source, "a table without rows", "at least one row below the names of the columns")
+            return InvalidInput(source, "0 rows", "at least one row with its columns, below the header if there is one")
         if counted["time_without_zone"]:
             return self._times.zone_missing()
         if counted["invalid_step"] and self._bins is not None:
