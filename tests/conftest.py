@@ -29,6 +29,14 @@ def data_folder() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_lines_of_progress() -> None:
+    """What commands print must not hang on how busy the machine is; its own test sets another time."""
+    from dphmm.cli import console
+
+    console.SECONDS_BETWEEN_LINES = 1e6
+
+
 def pytest_configure() -> None:
     hooks.start()
 

@@ -172,7 +172,7 @@ def test_the_audit_s_errors_are_those_of_a_plain_computation(world, joined):
     assert prior["outside"]["success"] == prior["outside"]["probability"] == prior["outside"]["degree"] == 0
     said = run("audit", *arguments, *more).stdout
     assert f"{(~inside).sum()} of 36 rows ({100 * (~inside).mean():.1f} %) are in no state of the model" in said
-    error = f"{prior['outside']['expected_error']:.6g}"
+    error = f"{prior['outside']['expected_error']:,.0f}"
     assert f"prior, of these: expected error {error} m from the true place" in said
 
 

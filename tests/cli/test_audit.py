@@ -90,7 +90,7 @@ def test_errors_of_attacks_have_a_unit(run, public, released, town, site, tmp_pa
     arguments = (*public, "--released", released / "released.csv", "--truth", town / "walks.csv")
     lines = run(*arguments).stdout.splitlines()
     attacks = [line for line in lines if "expected error" in line]
-    assert len(attacks) == 5 and all(re.search(r"expected error [0-9.]+ m[ ,]", line) for line in attacks)
+    assert len(attacks) == 5 and all(re.search(r"expected error [0-9,.]+ m[ ,]", line) for line in attacks)
     assert one_json(run(*arguments, "--json"))["attacks"]["prior"]["unit"] == "m"
     run(*release_of(site, tmp_path, rows="visits.csv", policy="complete.json"))
     made = ("--model", site / "model.npz", "--policy", site / "complete.json", "--epsilon", "1")

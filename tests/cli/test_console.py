@@ -56,10 +56,12 @@ def test_quiet_leaves_warnings(monkeypatch):
     assert terminal.getvalue() == "warning: not private\n"
 
 
-def test_nobody_watches_a_pipe(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
+def test_short_work_says_nothing_to_a_pipe(monkeypatch):
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
     with Console().progress("release") as report:
-        assert report is None
+        report(1, 2)
+    assert pipe.getvalue() == ""
 
 
 def test_labels_are_one_column():

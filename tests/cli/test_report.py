@@ -193,7 +193,7 @@ REFUSED = {
         lambda t, s: s["plans"].update(count=1, sha256=sha256(b"ab" * 32).hexdigest()) or t.assign(plan="ab" * 32),
         "RELEASED: got an answer whose plan is not the one",
     ),
-    "another model": (lambda t, s: s["model"].update(sha256="0" * 64), "--model: got another model than"),
+    "another model": (lambda t, s: s["model"].update(sha256="0" * 64), "--model: got model.npz (sha256 "),
     "another space": (lambda t, s: s["space"].update(sha256="0" * 64), "--model: got another space than"),
     "another epsilon": (lambda t, s: s.update(epsilon="2"), "with another epsilon than the file's"),
     "another epsilon, in every row": (

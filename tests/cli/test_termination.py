@@ -26,7 +26,7 @@ def test_a_command_that_is_terminated(monkeypatch):
     before = signal.getsignal(signal.SIGTERM)
     result = CliRunner().invoke(app, ["account"])
     assert result.exit_code == 143
-    assert result.stderr == "interrupted: a file is written whole or not at all; what a ledger holds stays\n"
+    assert result.stderr == "interrupted: dphmm account writes no file, so there is nothing to tidy up\n"
     assert signal.getsignal(signal.SIGTERM) is before
 
 

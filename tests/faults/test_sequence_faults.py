@@ -480,8 +480,8 @@ FAULTS = [
             command(geolife("x.tar", spoiled.tar_with(kind, spoiled.PLT, "/etc")), refused("SRC", "a link or device"))
             for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE)
         ),
-        command("import csv /dev/zero -o t.csv", refused("path", "/dev/zero", "not a device or a pipe")),
-        command("import csv . -o t.csv", refused("path", "not a folder")),
+        command("import csv /dev/zero -o t.csv", refused("SRC", "/dev/zero", "not a device or a pipe")),
+        command("import csv . -o t.csv", refused("SRC", "not a folder")),
         library(lambda place: read_table(spoiled.fifo(place, "x.csv")), refused("path", "not a device or a pipe")),
         library(lambda place: read_table(f"{place.folder}/a\0.csv"), refused("path", "without NUL")),
     ),
@@ -511,7 +511,7 @@ FAULTS = [
         library(pickled_metadata("pandas"), Accepted(lambda table: table.num_rows == 2 and not table.schema.metadata)),
         library(pickled_metadata("ARROW:schema"), refused("bad.parquet", "a damaged Parquet file")),
         command(
-            written("x.pkl", spoiled.pickled, "import csv x.pkl -o t.csv"), refused("path", "pickles are never loaded")
+            written("x.pkl", spoiled.pickled, "import csv x.pkl -o t.csv"), refused("SRC", "pickles are never loaded")
         ),
         command(written("x.npz", spoiled.pickled, "inspect x.npz"), refused("x.npz", "cannot be read as a model")),
     ),
@@ -521,7 +521,7 @@ FAULTS = [
             written("x.parquet", spoiled.with_extension(), "import csv x.parquet -o t.csv"),
             refused("extra", "an extension type", "a plain column"),
         ),
-        command(two_files, refused("path", "not a folder")),
+        command(two_files, refused("SRC", "not a folder")),
     ),
     fault(
         101, "a file that changes while it is read", "refused: what was read is of neither version",

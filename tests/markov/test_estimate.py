@@ -95,7 +95,10 @@ def test_a_state_seen_only_last_is_said_not_divided_by_zero():
     assert report.lines() == (
         "4 transitions in 1 sequence",
         "1 of 4 states never visited",
-        "2 states never left (2, 3), 2 given a self-loop",
+        "2 states never left (2, 3): no move from there to anywhere was counted; "
+        "each was given a self-loop (absorbing), so "
+        "that the model says that whoever is there stays for ever; remedy: smoothing=1, which makes other moves "
+        "possible",
     )
     assert any("2 absorbing states (2, 3)" in note for note in model.notes)
     assert any("fitted without privacy" in note for note in model.notes)

@@ -214,7 +214,7 @@ def test_a_place_that_exists_is_kept_wherever_it_is(tmp_path):
 
 
 def test_files_without_a_usable_row_are_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="0 rows that can be read of 0"):
+    with pytest.raises(InvalidInput, match="got 0 rows; expected at least one row with its columns"):
         csv(tmp_path, "user,t,lat,lon\n")
     with pytest.raises(InvalidInput, match="1 invalid_time") as refused:
         csv(tmp_path, f"user,t,lat,lon\na,{CANARY},1,1\n")

@@ -17,7 +17,7 @@ from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import Answer, Followed, Replay
 from dphmm.errors import InvalidInput
-from dphmm.session.setting import Setting
+from dphmm.session.setting import Setting, option_words
 
 #: Estimates are sums of floats in an order that a kernel chooses.
 _RELATIVE = 1e-7
@@ -132,7 +132,9 @@ class RowsAudit:
         own = self.setting.header(user, header.options.get("origin", ""))
         for name, value in own.options.items():
             kept = header.options.get(name)
-            shown = f"the {name} of the ledger is {str(kept)[:_LONGEST]}, not {value}"
+            told = option_words(name, kept)[:_LONGEST]
+            shown = f"the {name} of the ledger is {told}, not {option_words(name, value)}: the audit must be given the "
+            shown += f"{name} that was released with"
             self.findings.require(kept == value, shown, f"user {user!r}")
         entries = {entry.t: entry for entry in self.ledger.entries(user, self.setting.query) if entry.kind == "release"}
         for row in rows:

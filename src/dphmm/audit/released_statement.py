@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphmm.accounting.records import shown
+from dphmm.accounting.records import in_short, shown
 from dphmm.audit.findings import Findings
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 _NOTHING = "the privacy statement: there is none beside the file"
 _OTHERS = {"owner": "as the data owner says", "names": "as user names tell"}
+#: Members that are compared with what the audit was asked about, not with the file.
+_GIVEN = frozenset(
+    {"query", "epsilon", "policy.sha256", "space.sha256", "model.sha256", "constraint.name", "mechanism.asked"}
+    | {"mechanism.protection", "mechanism.start", "scope.name", "flat.name"}
+)
 _NO_TOTALS = "the totals of the privacy statement: not every row could be followed, so their sums are not known"
 
 
@@ -39,7 +44,7 @@ def check_statement(path: Path, beside: Path, counted: Counted, setting: Setting
         return []
     for name, due in _due(path, counted, setting).items():
         told = _member(statement, name)
-        findings.require(told == due, f"the privacy statement says {name} {_short(told)}, and it is {_short(due)}")
+        findings.require(told == due, f"the privacy statement says {name} {_short(told)}, and {_instead(name, due)}")
     notes = _private(statement, counted, setting.model, findings)
     covered = covered_facts(setting.policy, setting.space)
     if covered is not None and "covered_distance" in statement:
@@ -125,6 +130,14 @@ def _member(statement: dict[str, Any], name: str) -> Any:
     for part in name.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return value
+
+
+def _instead(name: str, due: Any) -> str:
+    """What it should be; of a choice that the audit was given, which of the two is wrong is not known."""
+    if name not in _GIVEN:
+        return f"it is {_short(due)}"
+    value = in_short(due) if name == "epsilon" else _short(due)
+    return f"{value} was given: give the audit what was released with, or the statement is of another release"
 
 
 def _short(value: Any) -> str:

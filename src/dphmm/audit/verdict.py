@@ -96,7 +96,8 @@ class Verdict:
         said += [f"  {body}" for body in self.bodies]
         if len(possible):
             least, most = int(possible.min()), int(possible.max())
-            said.append(f"  degree of protection {least} to {most}; {len(self.exposed)} states are exposed")
+            after = f"{len(self.exposed)} states are exposed after those without an edge were joined"
+            said.append(f"  degree of protection {least} to {most}; {after}")
         said.append(f"  {_cost(self)}")
         if self.enumerated:
             said.append(f"  {self.enumerated} losses found again by looking at every answer of a window")

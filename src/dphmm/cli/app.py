@@ -36,6 +36,11 @@ COMMANDS = {
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
 }
 
+_WRITES_NOTHING = ("inspect", "audit", "account")
+_KEEPS_A_LEDGER = ("release", "demo")
+#: Errors with a line of their own, whether or not somebody asked to stop.
+_ANSWERED = (click.ClickException, click.Abort, click.exceptions.Exit, DphmmError, Interrupted, OutputClosed, OSError)
+
 
 class App(click.Group):
     """All commands. Deliberate errors become one line and an exit code, all others a traceback."""
@@ -71,11 +76,15 @@ class App(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            raise Interrupted(
-                "interrupted: a file is written whole or not at all; what a ledger holds stays", stop
-            ) from None
+            raise Interrupted(_what_stays(ctx.invoked_subcommand), stop) from None
         except BrokenPipeError:
             raise OutputClosed from None
+        except Exception as error:
+            # A library may turn an interrupt inside it into an error of its own.
+            stopped_by = asked_to_stop()
+            if stopped_by is None or isinstance(error, _ANSWERED):
+                raise
+            raise Interrupted(_what_stays(ctx.invoked_subcommand), stopped_by) from None
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run the command line and exit; a command returns its exit code, or None for 0."""
@@ -107,14 +116,14 @@ def _code(run: Any) -> int:
         full = "; what a ledger holds stays: make room, and go on with --resume, or ask again with --force"
         remedy = full if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         return _told(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}{remedy}", FAILED)
-    except Exception:
-        # A library may turn an interrupt inside it into an error of its own.
-        stopped_by = asked_to_stop()
-        if stopped_by is None:
-            raise
-        return _line(
-            "interrupted: a file is written whole or not at all; what a ledger holds stays", stopped_code(stopped_by)
-        )
+
+
+def _what_stays(command: str | None) -> str:
+    """What an interrupt leaves of a command that has no words of its own for it."""
+    if command in _WRITES_NOTHING:
+        return f"interrupted: dphmm {command} writes no file, so there is nothing to tidy up"
+    ledger = "; what the ledger holds stays" if command in _KEEPS_A_LEDGER else ""
+    return f"interrupted: a file is written whole or not at all{ledger}"
 
 
 def _silently() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,8 @@ import click
 from dphmm._kernels import announced
 from dphmm.cli.outcomes import one_line
 
+#: Where standard error is no terminal, progress is a line this often.
+SECONDS_BETWEEN_LINES = 10.0
 #: (label, text); a row with an empty label is a sentence of its own.
 Row = tuple[str, str]
 
@@ -52,9 +54,16 @@ class Console:
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Callable[[int, int], None] | None]:
-        """A callback (done, total) that moves a bar on a terminal; None where there is nobody to see it."""
-        if self.quiet or not sys.stderr.isatty():
+        """A callback (done, total) that moves a bar on a terminal, or says a line now and then elsewhere.
+
+        None where nothing is to be said.
+        """
+        if self.quiet:
             yield None
+            return
+        if not sys.stderr.isatty():
+            with _lines_of_progress(label) as report:
+                yield report
             return
         from dphmm.batch import terminal_bar
 
@@ -70,6 +79,33 @@ def compilation_told() -> Iterator[None]:
         yield
     finally:
         announced.tell = None
+
+
+@contextmanager
+def _lines_of_progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """How far the work is, one line every ten seconds: from a thread, because one call may take minutes."""
+    from threading import Event, Thread
+    from time import monotonic
+
+    begun, ended, share = monotonic(), Event(), 0
+
+    def report(done: int, total: int) -> None:
+        nonlocal share
+        share = 100 * done // total if total else 0
+
+    def tell() -> None:
+        # Nobody may read any more: the command itself finds that out.
+        with suppress(OSError, ValueError):
+            while not ended.wait(SECONDS_BETWEEN_LINES):
+                click.echo(f"{label}: {share} % after {monotonic() - begun:.0f} s", err=True)
+
+    teller = Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield report
+    finally:
+        ended.set()
+        teller.join()
 
 
 def aligned(rows: Iterable[Row]) -> list[str]:

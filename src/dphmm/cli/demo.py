@@ -11,6 +11,7 @@ from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.demo_run import FILES, MARKER, Results, run
 from dphmm.cli.options import messages
 from dphmm.cli.outcomes import Interrupted
+from dphmm.cli.wording import named
 from dphmm.errors import InvalidInput
 
 
@@ -33,7 +34,10 @@ def demo(out: str, seed: int | None, people: int, days: int, force: bool, quiet:
 
     console = Console(quiet=quiet or as_json)
     folder = Path(out)
-    city = simulate_city(people=people, days=days)
+    try:
+        city = simulate_city(people=people, days=days)
+    except InvalidInput as error:
+        raise named(error, {"people": "--people", "days": "--days"}) from None
     bits = None if seed is None else ReplayBits(seed)
     _prepare(folder, force)
     try:

@@ -75,6 +75,7 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     from dphmm.cli.lonely import fit_lines
     from dphmm.cli.portrait import by_name
     from dphmm.cli.set_aside import by_reason, in_words
+    from dphmm.cli.wording import reworded
     from dphmm.storage.inputs import steady
     from dphmm.storage.models import save_model
     from dphmm.storage.people import save_people
@@ -98,7 +99,8 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     lonely, lonely_facts = fit_lines(model)
     if given["as_json"]:
         print_json({**_document(summary, set_aside, given["output"]), **lonely_facts})
-    console.say([("", line) for line in (*summary.lines(), *lonely)])
+    console.say([("", by_name(reworded(line), model.space)) for line in summary.lines()])
+    console.say([("", line) for line in lonely])
     console.say([("", by_name(note, model.space)) for note in model.notes if "without privacy" not in note])
     if given["state_column"] is not None and given["answers"] in (None, "ordinal"):
         console.say([("", order_words(model))])

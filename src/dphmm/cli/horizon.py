@@ -145,6 +145,35 @@ class Horizon:
         worst = leakage_of(setting.model, start, plans_of(epsilon), setting.policy).worst
         return cls(target, count, epsilon, worst)
 
+    @classmethod
+    def total_of(
+        cls,
+        model: MarkovModel,
+        policy: PolicyGraph,
+        space: StateSpace,
+        options: Options,
+        epsilon: Fraction,
+        steps: int,
+    ) -> str | None:
+        """A total, as it would be typed, for which `allocated` finds this epsilon; None where it finds another."""
+        from dphmm.accounting.records import in_short
+
+        def lost(each: Fraction) -> float:
+            plans = coming_plans(model, policy, space, replace(options, epsilon=each), checked_steps(steps))
+            return leakage_of(model, options.start, plans, policy).worst
+
+        # The search looks at epsilons of three digits.
+        digit = Fraction(10) ** (math.floor(math.log10(epsilon)) - 2)
+        try:
+            worst = lost(epsilon)
+        except InvalidInput:
+            # More steps, or edges, than are looked at.
+            return None
+        if (epsilon / digit).denominator != 1 or not math.isfinite(worst):
+            return None
+        total = in_short(Fraction(worst))
+        return total if lost(epsilon + digit) > Fraction(total) else None
+
     def document(self) -> dict[str, Any]:
         """For the privacy statement."""
         from dphmm.accounting.records import shown

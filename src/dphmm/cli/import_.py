@@ -119,7 +119,7 @@ def _run(name: str, given: dict[str, Any]) -> int:
         try:
             imported = IMPORTERS[name](source, progress=progress, **given)
         except InvalidInput as error:
-            raise named(error, {"columns": "--columns", "names": "--no-names"}) from None
+            raise named(error, {"columns": "--columns", "names": "--no-names", "path": "SRC"}) from None
     save_trajectories(out, imported.trajectories, inputs=inputs)
     write_rejected(rejected_path(out), imported.rejected, source, _layout(name, given))
     report = imported.report

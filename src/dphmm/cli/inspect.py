@@ -62,7 +62,11 @@ _DEFAULTS = {
 }
 
 
-_LABELS = {"expected_error": "root mean square error", "expected_errors": "root mean square error of each"}
+_LABELS = {
+    "expected_error": "root mean square error",
+    "expected_errors": "root mean square error of each",
+    "exposed_states": "exposed states, before any is joined",
+}
 
 
 def _text(document: Mapping[str, Any]) -> list[str]:

@@ -151,7 +151,8 @@ def fit_lines(model: MarkovModel) -> tuple[list[str], dict[str, Any]]:
         lines.append(
             f"{_count(len(alone), space)}{_share(_share_of(model, alone))} without a neighbouring cell: a policy "
             f"whose radius reaches no further raises the noise for everyone because of them; remedy: {REMEDY}, or "
-            f"{'a larger N in --merge-rare' if len(space.merges) else '--merge-rare N'} or --all-cells here"
+            f"{'a larger N in --merge-rare' if len(space.merges) else '--merge-rare N'} or --all-cells with "
+            "--smoothing 1 here"
         )
         facts["cells_without_neighbour"] = len(alone)
     return lines, facts

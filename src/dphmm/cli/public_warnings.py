@@ -25,10 +25,12 @@ def plan_warnings(plan: Plan, options: Options) -> list[str]:
         cost = (
             "and the table keeps these pairs too" if table else "which widens the hull, and so the noise, for everyone"
         )
+        component = " --scope component" if table or options.scope == "component" else ""
         found = "without an edge in" if table else "exposed by"
         said.append(
             f"{len(plan.joins)} of {int(plan.constraint.plan.sum())} planned states are {found} the policy at the "
-            f"first step: each is joined to a nearest partner, {cost}"
+            f"first step: each is joined to a nearest partner, {cost}; remedy where it lowers the error, as "
+            f"dphmm inspect says: dphmm policy ... --merge-lonely{component}"
         )
     if plan.cost == math.inf:
         from dphmm.storage.promises import cost_unbounded_because
@@ -61,7 +63,9 @@ def whom_warning(model: MarkovModel, whom: Whom, console: Console) -> None:
         model_warning(model, whom.people, console, whom.known_by)
         return
     words = provenance_words(model.provenance, whom)
-    console.warn(f"the model: {words} The privacy statement says private: unknown; --model-people is where to say more")
+    console.warn(
+        f"the model: {words} The privacy statement says private: unknown; --model-people others|same says more"
+    )
 
 
 def trapped_belief(model: MarkovModel, options: Options) -> list[str]:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from dphmm.storage.assembling import Loaded
     from dphmm.storage.statement import Published
 
+#: From so many steps on a release can take longer than a few seconds.
+_LONG = 100_000
+
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
@@ -41,6 +44,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         whom_warning(job.model, owners, console)
         for warning in first_step_warnings(batch):
             console.warn(warning)
+        console.say(work_ahead(rows, job.model.step))
         with _kept(batch, given), console.progress("release") as progress:
             _write(batch, rows, given, published, progress)
     statement = privacy_statement(
@@ -82,6 +86,24 @@ def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[Loaded, Trajectories,
     with steady(path) as sha256:
         loaded = load_trajectories(path, state_column=given["state_column"], bins=job.model.step, space=job.space)
         return loaded, job.rows(loaded.trajectories, column_names(path)), sha256
+
+
+def work_ahead(rows: Trajectories, step: int | None) -> list[Row]:
+    """How much there is to do, where that takes long: from who has rows at which steps, which is public.
+
+    With --resume some of it is done already.
+    """
+    from dphmm.states.observed import in_steps
+
+    stepped, _ = in_steps(rows, step)
+    steps, (visits, _) = stepped.steps(), stepped.visits()
+    releases = sum(len(visit.rows) for visit in visits)
+    # Rows of a visit are by step, and of different ones.
+    through = sum(int(steps[visit.rows[-1]]) - int(steps[visit.rows[0]]) + 1 for visit in visits)
+    if through < _LONG:
+        return []
+    skipped = f", and {through - releases:,} steps without a row to predict through" if through > releases else ""
+    return [("", f"ahead: {releases:,} rows of {len(visits):,} subjects{skipped}; this can take minutes")]
 
 
 def _write(batch: Batch, rows: Trajectories, given: Mapping[str, Any], published: Published, progress: Any) -> None:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphmm._checks import exact_epsilon
+from dphmm._checks import exact_epsilon, written_fraction
+from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Row
 from dphmm.cli.horizon import Horizon, checked_steps
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from dphmm.accounting.ledger import Ledger
+    from dphmm.accounting.ledger import Ledger, SessionHeader
     from dphmm.cli.release_job import Job
     from dphmm.states.trajectory import Trajectories
 
@@ -63,18 +65,44 @@ def check_horizon(job: Job, rows: Trajectories, query: str, ledger: Ledger | Non
     stepped, _ = in_steps(rows, job.model.step)
     steps, (visits, _) = stepped.steps(), stepped.visits()
     last = 0
+    drawn: Fraction | None = None
     for visit in visits:
         begun = ledger is not None and (visit.user, query) in known
         header = ledger.header(visit.user, query) if begun and ledger is not None else None
+        if header is not None:
+            drawn = _epsilon_of(header)
         origin = steps[visit.rows[0]] if header is None else int(header.options["origin"].partition("@")[0])
         last = max(last, int(steps[visit.rows].max()) - int(origin) + 1)
     if last > job.steps:
-        raise InvalidInput("--steps", job.steps, f"at least {last}, the last step of some subject")
+        due = f"at least {last}, the last step of some subject"
+        if drawn is not None:
+            due += f"; {_going_on(job, drawn, last)}; or rows up to step {job.steps} only"
+        raise InvalidInput("--steps", job.steps, due)
+    if job.horizon is not None and drawn is not None and drawn != job.horizon.epsilon:
+        came = f"{in_short(job.horizon.total)}, which is {in_short(job.horizon.epsilon)} a step over {job.steps} steps"
+        raise InvalidInput("--total-epsilon", came, _going_on(job, drawn, job.steps))
     users = {visit.user for visit in visits}
     others = sorted({other for user, other in known if other != query and user in users})
     if others:
         came = f"a ledger in which these people have answers to {others[0]!r}"
         raise InvalidInput("--total-epsilon", came, "one query: the losses of several add up")
+
+
+def _epsilon_of(header: SessionHeader) -> Fraction | None:
+    """What a subject in the ledger was released with; None where that cannot be read, which resuming refuses."""
+    try:
+        return written_fraction(header.options.get("epsilon", ""))
+    except ValueError:
+        return None
+
+
+def _going_on(job: Job, epsilon: Fraction, steps: int) -> str:
+    """What a release can be resumed with to the last of these steps: its epsilon stays, so its total grows."""
+    total = Horizon.total_of(job.model, job.policy, job.space, job.batch(None).options, epsilon, steps)
+    stays = f"what is stored was released with {in_short(epsilon)} a step, which stays:"
+    if total is None:
+        return f"{stays} no total is found for {steps} such steps, and rows of earlier steps alone can be released"
+    return f"{stays} {steps} such steps need --total-epsilon {total} --steps {steps}"
 
 
 def check_before_search(job: Job, rows: Trajectories, given: Mapping[str, Any]) -> None:
@@ -91,8 +119,6 @@ def check_before_search(job: Job, rows: Trajectories, given: Mapping[str, Any]) 
 
 def horizon_rows(job: Job) -> list[Row]:
     """What was found, for people."""
-    from dphmm.accounting.records import in_short
-
     found = job.horizon
     if found is None:
         return []

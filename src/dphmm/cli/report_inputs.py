@@ -45,6 +45,7 @@ def gathered(given: Mapping[str, Any], console: Console, progress: Progress | No
     model, space = loaded_model(given["model"])
     try:
         with steady(path) as sha256:
+            _check_model(path, given["model"], model)
             file = _released(path, space)
         return _report(given, path, sha256, file, (model, space), console, progress)
     except InvalidInput as error:
@@ -97,6 +98,24 @@ def _pictured(report: ReleaseReport) -> IntArray:
 _PICTURED = 1440
 
 
+def _check_model(path: Path, given: str, model: MarkovModel) -> None:
+    """Refuse another model than the statement names, before the rows are read as answers of its states.
+
+    Where there is no statement, the rows say more of what the file is.
+    """
+    from dphmm.report.stated import checked_statement
+    from dphmm.storage.statement import load_statement, statement_path
+
+    beside = statement_path(path)
+    if not beside.exists():
+        return
+    named_there = checked_statement(load_statement(path), one_line(beside.name))["model"]["sha256"]
+    if named_there != model.digest:
+        came = f"{one_line(Path(given).name)} (sha256 {model.digest[:12]})"
+        made_with = f"sha256 {one_line(named_there[:12])} in {one_line(beside.name)}"
+        raise InvalidInput("--model", came, f"the model that {one_line(path.name)} was made with ({made_with})")
+
+
 def _released(path: Path, space: StateSpace) -> ReleasedFile:
     """The released file; what an audit would convict it for is refused here."""
     from dphmm.audit.findings import Findings
@@ -126,8 +145,6 @@ def _made(
     model, space = public
     name = one_line(statement_path(path).name)
     statement = checked_statement(load_statement(path), name)
-    if statement["model"]["sha256"] != model.digest:
-        raise InvalidInput("--model", f"another model than {name} names", "the model of the release")
     space = _as_merged(given, statement, model, space)
     if statement["space"]["sha256"] != space.digest:
         raise InvalidInput("--model", f"another space than {name} names", "the model of the release")

@@ -68,4 +68,6 @@ def by_reason(rejected: Any) -> dict[str, int]:
 
 def in_words(counts: dict[str, int]) -> str:
     """Counts as a line says them: 2 invalid_time, 1 missing_user."""
-    return ", ".join(f"{rows} {reason}" for reason, rows in counts.items())
+    from dphmm.storage.assembling import explained
+
+    return ", ".join(f"{rows} {explained(reason)}" for reason, rows in counts.items())

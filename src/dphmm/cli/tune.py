@@ -53,7 +53,7 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     chain, space = loaded_model(model)
     targets = _targets(given["target_error"], given["target_dop"], space)
     _check_outputs(model, given, targets)
-    policies, spaces = _policies(chain, space, given)
+    policies, spaces, twins = _policies(chain, space, given)
     console = Console(quiet=quiet or as_json)
     mechanisms = _MECHANISMS if given["mechanism"] == "auto" else (given["mechanism"],)
     options = {name: given[name] for name in ("constraint", "scope", "flat", "start") if given[name] is not None}
@@ -75,6 +75,7 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
         print_json(document(table, targets, best, space, given))
     else:
         click.echo("\n".join(told(table, best, space)))
+        console.say([("", line) for line in twins])
         console.say([("", line) for line in headline(table, targets, best, space, given)])
     if targets is not None and best is None:
         raise DphmmError(_out_of_reach(table, targets, space))
@@ -86,6 +87,8 @@ def _targets(error: str | None, dop: int | None, space: StateSpace) -> Targets |
 
     if error is None and dop is None:
         return None
+    if dop is not None and dop > space.n_states:
+        raise InvalidInput("--target-dop", dop, f"at most {space.n_states}, all states of the model")
     try:
         return Targets(None if error is None else float(_length(error, "--target-error", space)), dop)
     except InvalidInput as wrong:
@@ -109,21 +112,33 @@ def _different(epsilons: Sequence[str]) -> tuple[str, ...]:
 
 def _policies(
     model: MarkovModel, space: StateSpace, given: Mapping[str, Any]
-) -> tuple[dict[str, PolicyGraph], dict[str, StateSpace]]:
-    """The policies to try, and the spaces of those that come from files: their lonely states may be merged."""
+) -> tuple[dict[str, PolicyGraph], dict[str, StateSpace], list[str]]:
+    """The policies to try, the spaces of those that come from files, and what is tried under one name only.
+
+    Lonely states of those from files may be merged. A policy that is there twice has the name of the file.
+    """
     from dphmm.evaluation.candidates import candidate_policies
 
     radii = tuple(_length(text, "--radius", space) for text in given["radius"]) or None
     if radii is not None and min(radii) <= 0:
         raise InvalidInput("--radius", given["radius"][radii.index(min(radii))], "a length greater than 0")
     unit = " m" if space.on_map else ""
-    found, spaces = candidate_policies(model, space, radii, unit), {}
+    found = candidate_policies(model, space, radii, unit)
+    spaces: dict[str, StateSpace] = {}
+    names = {(policy.digest, space.digest): name for name, policy in found.items()}
+    twins = []
     for path in given["policy"]:
         name = Path(path).name
         if name in found:
             raise InvalidInput("--policy", f"another policy of the name {name!r}", "files of different names")
-        found[name], spaces[name] = loaded_policy(path, model)
-    return found, spaces
+        policy, own = loaded_policy(path, model)
+        twin = names.get((policy.digest, own.digest))
+        if twin is not None:
+            twins.append(f"{twin} is the same policy as {name}: tried once")
+            del found[twin]
+            spaces.pop(twin, None)
+        found[name], spaces[name], names[policy.digest, own.digest] = policy, own, name
+    return found, spaces, twins
 
 
 def _check_outputs(model: str, given: Mapping[str, Any], targets: Targets | None) -> None:

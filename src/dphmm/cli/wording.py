@@ -31,6 +31,7 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"a number, a Fraction or a decimal string", "a number"),
     (r"(.*) or a DeltaSet", lambda found: found[1].replace('", "', '" or "').replace('"', "")),
     (r'flat="(\w+)", or "(\w+)"', r"--flat \1, or --flat \2"),
+    (r"remedy: smoothing=1,", "remedy: --smoothing 1,"),
     (r"\ba larger cell\b", "a larger --grid"),
     (r"\b(?:give )?a larger pitch=", "answers with larger gaps"),
     (r"; give pitch=, such as \S+", ": answers with larger gaps, or a smaller span"),

@@ -71,7 +71,10 @@ def _without_a_model(dependence: Any, promised: Fraction, mechanism: str | None)
         size = dependence[1]
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InvalidInput("dependence", size, 'how many records may depend on each other: ("group", 3)')
-        why = f"at most {size} records depend on each other, and all of them together change the answer by {size} Δ"
+        why = (
+            f"at most {size} records depend on each other, and all of them together change the answer by at most "
+            f"{size} Δ, where Δ is the most that one record alone changes it by"
+        )
         return Budget(promised / int(size), promised, "group", f"groups of {size}", why)
     raise InvalidInput("dependence", dependence, 'a model, "independent" or ("group", size)')
 

@@ -55,11 +55,23 @@ class FitReport:
             said.append(f"{many(self.dropped_transitions, 'rare transition')} dropped ({pairs} of states)")
         if self.never_left:
             states = f"{many(len(self.never_left), 'state')} never left ({some(self.never_left)})"
-            said.append(f"{states}, {self.n_self_loops} given a self-loop")
+            said.append(f"{states}: no move from there to anywhere was counted; {self._instead}")
         if self.possible != self.possible_before_smoothing + self.n_self_loops:
             before = many(self.possible_before_smoothing, "possible transition")
             said.append(f"{before}, {self.possible} after smoothing")
         return tuple(said)
+
+    @property
+    def _instead(self) -> str:
+        """What the states that no counted move leaves got instead."""
+        if not self.n_self_loops:
+            return "all their moves are from smoothing"
+        every = "it was" if self.n_self_loops == 1 else "each was"
+        looped = every if self.n_self_loops == len(self.never_left) else f"{self.n_self_loops} of them were"
+        return (
+            f"{looped} given a self-loop (absorbing), so that the model says that whoever is there stays for ever; "
+            "remedy: smoothing=1, which makes other moves possible"
+        )
 
 
 def fit(

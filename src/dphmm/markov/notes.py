@@ -13,6 +13,8 @@ from dphmm.types import BoolArray, IntArray
 #: Row sums further than this from 1 are worth a remark; closer is the rounding of an ordinary division.
 _REMARKABLE = 1e-13
 
+_STAYS = "since the model has no move out of them: who is known to be there is known to stay"
+
 
 def remarks(
     transition: Any, start: BoolArray, rescaled: tuple[int, float], provenance: dict[str, Any]
@@ -65,7 +67,7 @@ def _absorbing(transition: Any) -> str:
         return ""
     if len(states) == transition.shape[0]:
         return "every state is absorbing: no move is possible, a known start stays known"
-    return f"{many(len(states), 'absorbing state')} ({some(states)}): a support inside them never grows again"
+    return f"{many(len(states), 'absorbing state')} ({some(states)}): a support inside them never grows again, {_STAYS}"
 
 
 def _closed(transition: Any) -> str:

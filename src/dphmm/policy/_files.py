@@ -125,8 +125,11 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         return json.loads(text, object_pairs_hook=_distinct_keys, parse_constant=_no_constant)
     except InvalidInput:
         raise
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(str(path), str(error), "a JSON document") from None
+    except json.JSONDecodeError as error:
+        came = f"text that is not valid JSON at line {error.lineno} column {error.colno}"
+        raise InvalidInput(str(path), came, "a JSON document") from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(str(path), "JSON nested too deeply, or a number too long", "a JSON document") from None
 
 
 def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from dphmm._checks import written_fraction
 from dphmm.accounting.ledger import SessionHeader
+from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support
@@ -119,7 +121,16 @@ def check_header(own: SessionHeader, kept: SessionHeader) -> None:
     """Raises InvalidInput naming the first parameter in which a history differs."""
     for name, value in own.options.items():
         if kept.options.get(name) != value:
-            raise InvalidInput(name, value, f"the {name} of the history, {kept.options.get(name)}")
+            came, stored = option_words(name, value), option_words(name, kept.options.get(name))
+            raise InvalidInput(name, came, f"the {name} of the history, {stored}")
+
+
+def option_words(name: str, value: str | None) -> str:
+    """An option of a header for people: an epsilon as a decimal."""
+    try:
+        return in_short(written_fraction(str(value))) if name == "epsilon" else str(value)
+    except ValueError:
+        return str(value)
 
 
 def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> None:

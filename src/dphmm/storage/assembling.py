@@ -40,9 +40,16 @@ REASONS = (
     "invalid_state",
 )
 
+#: What a reason does not say by its name.
+_MEANINGS = {"invalid_place": "lat -90..90, lon -180..180 or 0..360"}
 # -1 is what import writes for no trip.
 _TRIP_NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,8}")
 _NAMES = "; columns lat and lon, or names such as the model's cells have: dphmm inspect --states lists them"
+
+
+def explained(reason: str) -> str:
+    """A reason for people: with the ranges of places, which its name does not tell."""
+    return f"{reason} (not {_MEANINGS[reason]})" if reason in _MEANINGS else reason
 
 
 class Loaded(NamedTuple):
@@ -158,12 +165,14 @@ class Assembler:
 
     def _nothing_left(self, source: str, why: NDArray[np.int8]) -> InvalidInput:
         counted = {reason: int((why == code).sum()) for code, reason in enumerate(REASONS) if code}
+        if not len(why):
+            return InvalidInput(source, "0 rows", "at least one row with its columns, below the header if there is one")
         if counted["time_without_zone"]:
             return self._times.zone_missing()
         if counted["invalid_step"] and self._bins is not None:
             return no_time_bins(self._bins, self._roles.time is not None)
-        by_reason = ", ".join(f"{rows} {reason}" for reason, rows in counted.items() if rows)
-        expected = f"rows ({by_reason or 'none'}){_NAMES if counted['invalid_state'] else ''}"
+        by_reason = ", ".join(f"{rows} {explained(reason)}" for reason, rows in counted.items() if rows)
+        expected = f"rows ({by_reason}){_NAMES if counted['invalid_state'] else ''}"
         return InvalidInput(source, f"0 rows that can be read of {len(why)}", expected)
 
     def _trajectories(self, joined: dict[str, NDArray[Any]]) -> Trajectories:

@@ -26,6 +26,11 @@ from dphmm.states.space import StateSpace
 from dphmm.types import Exact, IntArray
 
 
+def _figure(value: float) -> str:
+    """Four digits, and never a power of ten: 15,490 rather than 1.549e+04."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 @dataclass(frozen=True, eq=False)
 class AttackReport:
     """What each adversary's belief was worth, over the rows whose truth is in a state.
@@ -54,12 +59,12 @@ class AttackReport:
         said = ["attacks on the true states (for the data owner alone, never to be published):"]
         for one in self.measured:
             mean, error = one.overall(), one.intervals()["expected_error"]
-            likely = f" ({error.low:.4g} to {error.high:.4g} {self.unit} for others like these)"
+            likely = f" ({_figure(error.low)} to {_figure(error.high)} {self.unit} for others like these)"
             others = "" if np.isnan(error.low) else likely
             said.append(
-                f"  {one.name}: expected error {mean['expected_error']:.6g} {self.unit}{others}, "
+                f"  {one.name}: expected error {_figure(mean['expected_error'])} {self.unit}{others}, "
                 f"right {100 * mean['success']:.3g} % of the time, gives the truth {mean['probability']:.3g}, "
-                f"entropy {mean['entropy']:.3g} bits; degree of protection of the truth {mean['degree']:.4g}"
+                f"entropy {mean['entropy']:.3g} bits; degree of protection of the truth {_figure(mean['degree'])}"
             )
         return [*said, *self._outside_lines]
 
@@ -72,7 +77,8 @@ class AttackReport:
         for one in self.elsewhere:
             mean = one.overall()
             said.append(
-                f"    {one.name}, of these: expected error {mean['expected_error']:.6g} {self.unit} from the true place"
+                f"    {one.name}, of these: expected error {_figure(mean['expected_error'])} {self.unit} from the true "
+                "place"
             )
         return said
 

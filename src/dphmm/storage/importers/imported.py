@@ -13,7 +13,7 @@ import numpy as np
 
 from dphmm.states.counts import Counts
 from dphmm.states.trajectory import Trajectories
-from dphmm.storage.assembling import Loaded
+from dphmm.storage.assembling import Loaded, explained
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ class ImportReport:
     def lines(self) -> list[str]:
         """The report for people, one fact a line."""
         facts = [f"{self.rows} rows in {self.files} file(s), {self.kept} kept, {self.users} users"]
-        return facts + [f"dropped {rows}: {reason}" for reason, rows in self.dropped.items()]
+        return facts + [f"dropped {rows}: {explained(reason)}" for reason, rows in self.dropped.items()]
 
 
 class Imported(NamedTuple):

@@ -1,0 +1,194 @@
+"""Messages name both sides, ranges of what may be given, and a remedy that works."""
+
+from __future__ import annotations
+
+import json
+import re
+from time import sleep
+
+import pytest
+from click.testing import CliRunner
+
+from dphmm.cli import console as console_module
+from dphmm.cli.app import COMMANDS, app
+from dphmm.cli.console import Console
+from dphmm.storage.models import load_model
+
+HEADER = "user,t,lat,lon\n"
+GRID = ("--grid", "1km", "--bbox", "10.0,50.0,10.056,50.036", "--step", "5min")
+
+
+@pytest.mark.parametrize("command", ["fit", "release", "import"])
+def test_a_table_without_rows_is_called_so(town, tmp_path, run, release_of, command):
+    (tmp_path / "empty.csv").write_text(HEADER)
+    words = {
+        "fit": ("fit", tmp_path / "empty.csv", "-o", tmp_path / "m.npz", *GRID),
+        "import": ("import", "csv", tmp_path / "empty.csv", "-o", tmp_path / "t.csv"),
+        "release": [*release_of(town, tmp_path)[:1], str(tmp_path / "empty.csv"), *release_of(town, tmp_path)[2:]],
+    }[command]
+    told = run(*words, code=2).stderr
+    assert told.endswith(
+        "empty.csv: got 0 rows; expected at least one row with its columns, below the header if there is one\n"
+    )
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_the_ranges_of_places_are_said(tmp_path, run, kept):
+    rows = ["a,2024-05-06T08:00:00Z,50.01,10.01\n"] * kept + ["a,2024-05-06T08:05:00Z,95,10\n"]
+    (tmp_path / "t.csv").write_text(HEADER + "".join(rows))
+    told = run("import", "csv", tmp_path / "t.csv", "-o", tmp_path / "o.csv", code=3 if kept else 2).stderr
+    assert "invalid_place (not lat -90..90, lon -180..180 or 0..360)" in told
+
+
+@pytest.mark.parametrize("extra", [(), ("--all-cells",), ("--all-cells", "--smoothing", "1")])
+def test_states_without_a_counted_move_are_explained(tmp_path, run, extra):
+    rows = [f"a,2024-05-06T08:{5 * i:02d}:00Z,50.005,{10.005 + 0.014 * i}\n" for i in range(3)]
+    (tmp_path / "t.csv").write_text(HEADER + "".join(rows))
+    said = run("fit", tmp_path / "t.csv", "-o", tmp_path / "m.npz", *GRID, *extra).stderr
+    line = next(line for line in said.splitlines() if "never left" in line)
+    assert "no move from there to anywhere was counted" in line
+    smoothed = "--smoothing" in extra
+    assert ("whoever is there stays for ever; remedy: --smoothing 1" in line) is not smoothed
+    assert ("all their moves are from smoothing" in line) is smoothed
+    # The remedy removes what the line is about.
+    assert ("absorbing" in " ".join(load_model(tmp_path / "m.npz").notes)) is not smoothed
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [
+        (("demo", "--people", "1"), "error: --people: got 1;"),
+        (("demo", "--days", "0"), "error: --days: got 0;"),
+        (("import", "geolife", "/nope", "-o", "x.parquet"), "error: SRC: got /nope;"),
+        (("import", "csv", "/nope.csv", "-o", "x.parquet"), "error: SRC: got /nope.csv;"),
+    ],
+)
+def test_errors_name_what_was_typed(tmp_path, monkeypatch, run, words, begins):
+    monkeypatch.chdir(tmp_path)
+    assert run(*words, code=2).stderr.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"), [('{"a": ', "line 1 column 7"), ('{\n "a" 1\n}', "line 2 column 6"), ("", "line 1 column 1")]
+)
+def test_broken_json_is_placed(town, tmp_path, run, text, where):
+    (tmp_path / "p.json").write_text(text)
+    told = run("inspect", town / "model.npz", "--policy", tmp_path / "p.json", code=2).stderr
+    assert f"p.json: got text that is not valid JSON at {where}; expected a JSON document" in told
+
+
+@pytest.fixture(scope="module")
+def released(town, tmp_path_factory, run, release_of):
+    """A folder with released.csv and ledger.db of the town's walks."""
+    folder = tmp_path_factory.mktemp("released")
+    run(*release_of(town, folder))
+    return folder
+
+
+def test_report_of_another_model_blames_the_model(town, released, tmp_path, run):
+    other = tmp_path / "other.npz"
+    run("fit", town / "people.csv", "-o", other, "--grid", "2km", *GRID[2:])
+    told = run("report", released / "released.csv", "--model", other, "-o", tmp_path / "r.html", code=2).stderr
+    ours, theirs = (load_model(path).digest[:12] for path in (other, town / "model.npz"))
+    assert told.startswith(f"error: --model: got other.npz (sha256 {ours}); expected the model that released.csv was")
+    assert f"sha256 {theirs} in released.csv.privacy.json" in told
+
+
+def test_audit_says_both_epsilons_and_what_to_do(town, released, run):
+    files = ("--model", town / "model.npz", "--policy", town / "radius.json")
+    beside = ("--released", released / "released.csv", "--ledger", released / "ledger.db")
+    told = run("audit", *files, *beside, "--epsilon", "0.5", code=1).stdout
+    assert "the privacy statement says epsilon 1, and 0.5 was given: give the audit what was released with" in told
+    assert "the epsilon of the ledger is 1, not 0.5" in told
+    changed = json.loads((released / "released.csv.privacy.json").read_text())
+    changed["published"]["rows"] += 1
+    (released / "other.json").write_text(json.dumps(changed))
+    told = run("audit", *files, *beside, "--epsilon", 1, "--statement", released / "other.json", code=1).stdout
+    # Of what the file itself says there are no two sides.
+    assert "says published.rows 37, and it is 36" in told
+
+
+def test_exposed_states_say_whether_they_are_joined(tmp_path, run):
+    (tmp_path / "rows.csv").write_text("user,state\n" + "".join(f"a,{name}\n" for name in "abcabcacb"))
+    (tmp_path / "answers.csv").write_text("state,answer\na,0\nb,1\nc,9\n")
+    names = ("--state-column", "state", "--answers", tmp_path / "answers.csv")
+    run("fit", tmp_path / "rows.csv", "-o", tmp_path / "m.npz", *names)
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    run("policy", "edges", tmp_path / "m.npz", "--graph", tmp_path / "edges.csv", "-o", tmp_path / "p.json")
+    files = (tmp_path / "m.npz", "--policy", tmp_path / "p.json")
+    found = run("inspect", *files)
+    assert re.search(r"exposed states, before any is joined +1\n", found.stdout)
+    assert "remedy where it lowers the error, as dphmm inspect says: dphmm policy ... --merge-lonely\n" in found.stderr
+    told = run("audit", "--model", *files, "--epsilon", 1).stdout
+    assert "0 states are exposed after those without an edge were joined" in told
+
+
+def test_a_release_that_goes_on_is_told_what_works(town, tmp_path, run):
+    header, *rows = (town / "walks.csv").read_text().splitlines()
+    first = [row for name in ("u1", "u2", "u3") for row in [r for r in rows if r.startswith(name)][:4]]
+    (tmp_path / "first.csv").write_text("\n".join([header, *first]) + "\n")
+    files = ("--model", town / "model.npz", "--policy", town / "radius.json")
+    out = ("-o", tmp_path / "out.csv", "--ledger", tmp_path / "l.db", "--quiet")
+    run("release", tmp_path / "first.csv", *files, *out, "--total-epsilon", 2, "--steps", 4)
+    more = ("release", town / "walks.csv", *files, *out, "--resume")
+    remedies = []
+    for steps, option in ((4, "--steps"), (12, "--total-epsilon")):
+        told = run(*more, "--total-epsilon", 2, "--steps", steps, code=2).stderr
+        assert told.startswith(f"error: {option}: got ") and "/" not in told
+        remedies.append(re.search(r"need (--total-epsilon [0-9.]+ --steps 12)", told)[1])
+    assert remedies[0] == remedies[1]
+    run(*more, *remedies[0].split())
+    # Nothing was drawn with another epsilon.
+    assert len({row.split(",")[-3] for row in (tmp_path / "out.csv").read_text().splitlines()[1:]}) == 1
+
+
+def test_tune_tries_a_policy_once_and_knows_the_number_of_states(town, run):
+    quick = ("--runs", 2, "--steps", 2, "--epsilon", 1)
+    told = run("tune", town / "model.npz", *quick, "--policy", town / "radius.json", "--radius", "1.5km")
+    assert "radius 1500 m is the same policy as radius.json: tried once" in told.stderr
+    assert told.stdout.count("\nradius.json ") == 2 and "radius 1500 m" not in told.stdout
+    told = run("tune", town / "model.npz", *quick, "--target-dop", 17, code=2)
+    assert told.stderr == "error: --target-dop: got 17; expected at most 16, all states of the model\n"
+
+
+@pytest.mark.parametrize("command", ["release", "inspect", "smooth", "policy", "audit"])
+def test_an_interrupt_speaks_of_a_ledger_only_where_there_is_one(monkeypatch, command):
+    import click
+
+    @click.command(command)
+    def stopped():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dphmm.cli.stopped", stopped, raising=False)
+    monkeypatch.setitem(COMMANDS, command, ("dphmm.cli:stopped", ""))
+    result = CliRunner().invoke(app, [command])
+    assert result.exit_code == 130 and result.stderr.startswith("interrupted: ")
+    assert ("ledger" in result.stderr) is (command == "release")
+    assert ("writes no file" in result.stderr) is (command in ("inspect", "audit"))
+
+
+def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(console_module, "SECONDS_BETWEEN_LINES", 0.01)
+    with Console().progress("release") as report:
+        report(1, 4)
+        said = ""
+        while "release: 25 % after 0 s\n" not in said:
+            sleep(0.01)
+            said += capsys.readouterr().err
+    capsys.readouterr()
+    sleep(0.05)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("places", ["50.005,10.005", "50.030,10.050"])
+def test_work_that_takes_long_is_told_ahead_from_steps_alone(town, tmp_path, run, monkeypatch, release_of, places):
+    monkeypatch.setattr("dphmm.cli.release_batch._LONG", 250)
+    (tmp_path / "walks.csv").write_text(
+        HEADER + f"a,2024-05-06T08:00:00Z,{places}\na,2024-05-07T08:00:00Z,{places}\na,2024-05-07T08:01:00Z,1,1\n"
+    )
+    words = release_of(town, tmp_path)
+    words[1] = str(tmp_path / "walks.csv")
+    ahead = [line for line in run(*words).stderr.splitlines() if line.startswith("ahead: ")]
+    assert ahead == [
+        "ahead: 2 rows of 1 subjects, and 287 steps without a row to predict through; this can take minutes"
+    ]
