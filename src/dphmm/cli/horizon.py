@@ -146,21 +146,13 @@ class Horizon:
         return cls(target, count, epsilon, worst)
 
     @classmethod
-    def total_of(
-        cls,
-        model: MarkovModel,
-        policy: PolicyGraph,
-        space: StateSpace,
-        options: Options,
-        epsilon: Fraction,
-        steps: int,
-    ) -> str | None:
+    def total_of(cls, setting: Setting, epsilon: Fraction, steps: int) -> str | None:
         """A total, as it would be typed, for which `allocated` finds this epsilon; None where it finds another."""
         from dphmm.accounting.records import in_short
 
         def lost(each: Fraction) -> float:
-            plans = coming_plans(model, policy, space, replace(options, epsilon=each), checked_steps(steps))
-            return leakage_of(model, options.start, plans, policy).worst
+            plans = coming_plans(setting.with_epsilon(each), checked_steps(steps))
+            return leakage_of(setting.model, setting.options.start, plans, setting.policy).worst
 
         # The search looks at epsilons of three digits.
         digit = Fraction(10) ** (math.floor(math.log10(epsilon)) - 2)

@@ -98,7 +98,7 @@ def _epsilon_of(header: SessionHeader) -> Fraction | None:
 
 def _going_on(job: Job, epsilon: Fraction, steps: int) -> str:
     """What a release can be resumed with to the last of these steps: its epsilon stays, so its total grows."""
-    total = Horizon.total_of(job.model, job.policy, job.space, job.batch(None).options, epsilon, steps)
+    total = Horizon.total_of(job.batch(None).setting, epsilon, steps)
     stays = f"what is stored was released with {in_short(epsilon)} a step, which stays:"
     if total is None:
         return f"{stays} no total is found for {steps} such steps, and rows of earlier steps alone can be released"
