@@ -341,7 +341,12 @@ ADDED_FILES = {
     "not text": HEAD + b"\xff\xfe\r\n" + POINT % b"\xff" + b"\0\r\n",
     "odd cells": HEAD + b"1e999,nan,0,0,0,2008-02-30,25:00:00\r\n" + POINT % b"02:53:04.123456789" + b'"x\r\n',
     "binary": b"PAR1" + bytes(range(256)),
+    "a mark of UTF-8 alone": HEAD + b"\xef\xbb\xbf",
 }
+
+
+#: The last one as Python tells bytes that are not UTF-8.
+FOLDERS = ("x", "0", "00", "100", "=x", "caf\udce9")
 
 
 @pytest.mark.parametrize("archive", [False, True])
@@ -366,7 +371,7 @@ def test_folders_and_archives(archive, tmp_path):
     others = list(OTHERS_FILES.items())
     expected = read(others)
     assert len(expected[1]) == 5
-    for folder, data in itertools.product(("x", "0", "00", "100", "=x"), ADDED_FILES.values()):
+    for folder, data in itertools.product(FOLDERS, ADDED_FILES.values()):
         added = [(f"Data/{folder}/Trajectory/{stem}.plt", data) for stem in ("a", "b", "c")]
         for files in placed(others, added[:1]) if archive else [others + added]:
             assert read(files) == expected

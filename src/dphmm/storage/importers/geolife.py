@@ -37,7 +37,8 @@ def import_geolife(source: PathLike, *, progress: Progress | None = None) -> Imp
     """Trajectories of a Geolife folder, .tar, .tar.gz or .zip, read in place; each .plt file is a trip.
 
     A user's trips are numbered from 0 in the order of their files. Dropped rows: invalid_place (Geolife has a
-    latitude of 400), invalid_time, ragged_row. Raises InvalidInput where there is no .plt file.
+    latitude of 400), invalid_time, ragged_row, missing_user (a folder whose name is not UTF-8). Raises InvalidInput
+    where there is no .plt file.
     """
     reader = RowReader(_COLUMNS, ("lat", "lon", "date", "clock"), ",")
     assembler = Assembler(_ROLES)
@@ -73,8 +74,17 @@ def _body(data: bytes) -> bytes:
 def _with_owner(rows: pa.Table, user: str, trip: int) -> pa.Table:
     import pyarrow as pa
 
-    rows = rows.append_column("user", pa.repeat(pa.scalar(user), len(rows)))
+    rows = rows.append_column("user", pa.repeat(pa.scalar(_name_of(user), pa.string()), len(rows)))
     return rows.append_column("trip", pa.repeat(pa.scalar(trip, pa.int32()), len(rows)))
+
+
+def _name_of(folder: str) -> str | None:
+    """The name of a user's folder; none where its bytes are not UTF-8, which no table holds."""
+    try:
+        folder.encode()
+    except UnicodeEncodeError:
+        return None
+    return folder
 
 
 def _add(assembler: Assembler, waiting: list[pa.Table]) -> None:

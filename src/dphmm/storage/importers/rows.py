@@ -6,6 +6,7 @@ row decides about another one.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
@@ -42,7 +43,8 @@ class RowReader:
         import pyarrow as pa
         from pyarrow import csv
 
-        if not data.strip():
+        # A mark of UTF-8 with nothing behind it is an empty file to Arrow, which refuses those.
+        if not data.removeprefix(codecs.BOM_UTF8).strip():
             return pa.table({column: pa.array([], pa.string()) for column in self._keep})
         try:
             return csv.read_csv(pa.BufferReader(legible(data)), **self._options)
