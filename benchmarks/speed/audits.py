@@ -14,7 +14,7 @@ from benchmarks.speed.timing import timed
 from benchmarks.speed.worlds import GridWorld
 from dphmm.audit import Adversary, black_box, verify
 from dphmm.audit.attacks.adversary import Seen
-from dphmm.session.drawing import draw_many
+from dphmm.session.answer import answer_under
 
 VERIFIED, JUDGED, TRACKED = below(1.0), below(5.0), below(60.0)
 _SIDE = 60
@@ -38,7 +38,9 @@ def _judged(effort: Effort) -> Iterator[Figure]:
     plan = dphmm.ReleaseSession(world.model, world.policy("radius"), world.space, 1).plan
     draws = effort.pick(10**5, 10**6)
     answers = [np.full(draws // 2, state) for state in (0, 1)]
-    first, second = (world.space.frame.to_answers(draw_many(plan, given, dphmm.ReplayBits(1))) for given in answers)
+    first, second = (
+        world.space.frame.to_answers(answer_under(plan, given, dphmm.ReplayBits(1))[0]) for given in answers
+    )
     taken = timed(lambda: black_box([(first, second)], 1), effort.pick(1, 3))
     yield Figure("audit", f"{draws:,} draws of two answers judged", taken, "s", JUDGED)
 
@@ -50,7 +52,7 @@ def _tracked(world: GridWorld, people: int, steps: int) -> Iterator[Figure]:
     chance = np.random.default_rng(3)
     seen = []
     for state in chance.integers(0, world.n_states, people).tolist():
-        answers = draw_many(plan, np.full(steps, state), bits)
+        answers = answer_under(plan, np.full(steps, state), bits)[0]
         seen.append([Seen(t + 1, z, plan) for t, z in enumerate(answers)])
     tracker = Adversary("tracker", "tracker", world.model)
     taken = timed(lambda: [tracker.beliefs(one) for one in seen], 1, warmups=0)

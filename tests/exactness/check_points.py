@@ -12,7 +12,10 @@ import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+import numpy as np
+
 import dphmm
+from dphmm.session.answer import answer_under
 from exactness.case import Case, Vector
 from exactness.exact_linear import dot
 from exactness.findings import Findings
@@ -49,7 +52,7 @@ def _draws_are_the_samplers(case: Case, findings: Findings) -> None:
         if mechanism.name != CONSTANT:
             bits = case.instance.bits + s
             noise = mechanism._sampler.draw_plainly(1, dphmm.ReplayBits(bits))[0].tolist()
-            drawn = plan.draw(s, dphmm.ReplayBits(bits))
+            drawn = tuple(answer_under(plan, np.array([s]), dphmm.ReplayBits(bits))[0][0].tolist())
             expected = tuple(a + b for a, b in zip(image, noise, strict=True))
             findings.require(drawn == expected, case.where, f"state {s} is not answered by its sampler")
 

@@ -22,12 +22,12 @@ import pytest
 from dphmm.accounting.ledger import Ledger
 from dphmm.errors import DphmmError
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.session import crowd
+from dphmm.session import answer
 from dphmm.session.plan import Plan
 from dphmm.session.release import Release
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
-from dphmm.types import IntArray, WordArray
+from dphmm.types import BoolArray, IntArray, WordArray
 from independence.instances import TABLE, Instance
 
 Observation = dict[str, Any]
@@ -145,20 +145,17 @@ def surface(error: BaseException) -> list[Any]:
 def around_draws(after: Callable[[Plan, list[int], list[Answer]], list[Answer]]) -> Iterator[None]:
     """Let ``after`` see (plan, true states, answers) of every draw, of one or of many, and say what is drawn.
 
-    These are the two places where true states are used: `Plan.draw` and `draw_many`.
+    There is one place where true states are used.
     """
-    truly_one, truly_many = Plan.draw, crowd.draw_many
+    truly = answer.answer_under
 
-    def draw(self: Plan, state: int, bits: Any) -> Answer:
-        return after(self, [state], [truly_one(self, state, bits)])[0]
-
-    def draw_many(plan: Plan, states: IntArray, bits: Any) -> IntArray:
-        answers = [tuple(z) for z in truly_many(plan, states, bits).tolist()]
-        return np.array(after(plan, states.tolist(), answers), dtype=np.int64).reshape(len(states), -1)
+    def answer_under(plan: Plan, states: IntArray, bits: Any) -> tuple[IntArray, BoolArray]:
+        z, drifted = truly(plan, states, bits)
+        answers = after(plan, states.tolist(), [tuple(one) for one in z.tolist()])
+        return np.array(answers, dtype=np.int64).reshape(len(states), -1), drifted
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Plan, "draw", draw)
-        patch.setattr(crowd, "draw_many", draw_many)
+        patch.setattr(answer, "answer_under", answer_under)
         yield
 
 

@@ -19,6 +19,7 @@ import pytest
 
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import BudgetExceeded
+from dphmm.session import answer
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
 from dphmm.session.session import ReleaseSession
@@ -31,13 +32,14 @@ def _around_draw(before: Callable[[Plan, int, Any], None]) -> Plant:
     """Do something with the true state just before the draw."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        truly = Plan.draw
+        truly = answer.answer_under
 
-        def draw(self: Plan, state: int, bits: Any) -> tuple[int, ...]:
-            before(self, state, bits)
-            return truly(self, state, bits)
+        def answer_under(plan: Plan, states: Any, bits: Any) -> Any:
+            for state in states.tolist():
+                before(plan, state if state >= 0 else int(np.argmax(plan.constraint.plan)), bits)
+            return truly(plan, states, bits)
 
-        patch.setattr(Plan, "draw", draw)
+        patch.setattr(answer, "answer_under", answer_under)
 
     return plant
 
@@ -76,7 +78,7 @@ def _knowing_the_truth(patch: pytest.MonkeyPatch) -> list[int]:
     known, truly = [0], ReleaseSession.release_within
 
     def release_within(self: ReleaseSession, transaction: Any, state: int | str) -> Any:
-        known[0] = self._space.index_of(state) if isinstance(state, str) else state
+        known[0] = self.setting.space.index_of(state) if isinstance(state, str) else state
         return truly(self, transaction, state)
 
     patch.setattr(ReleaseSession, "release_within", release_within)
@@ -97,24 +99,24 @@ def _local_plan(patch: pytest.MonkeyPatch) -> None:
 
 
 def _cheaper_drift(patch: pytest.MonkeyPatch) -> None:
-    known, truly = _knowing_the_truth(patch), BaseTransaction.store
+    known, truly = _knowing_the_truth(patch), BaseTransaction.admit
 
-    def store(self: Any, request: Any, draw: Any, caps: Any) -> Any:
+    def admit(self: Any, request: Any, caps: Any) -> Any:
         free = request.kind == "release" and known[0] < 0
-        return truly(self, replace(request, cost=request.cost / 2) if free else request, draw, caps)
+        return truly(self, replace(request, cost=request.cost / 2) if free else request, caps)
 
     for kind in (BaseTransaction, SqliteTransaction):
-        patch.setattr(kind, "store", store)
+        patch.setattr(kind, "admit", admit)
 
 
 def _tighter_noise(patch: pytest.MonkeyPatch) -> None:
-    truly = Plan.draw
+    truly = answer.answer_under
 
-    def draw(self: Plan, state: int, bits: Any) -> tuple[int, ...]:
-        z = np.array(truly(self, state, bits))
-        return tuple((z - (z - self.image[state]) // (2 if state == 1 else 10**9)).tolist())
+    def answer_under(plan: Plan, states: Any, bits: Any) -> Any:
+        z, drifted = truly(plan, states, bits)
+        return z - (z - plan.image[states]) // np.where(states == 1, 2, 10**9)[:, None], drifted
 
-    patch.setattr(Plan, "draw", draw)
+    patch.setattr(answer, "answer_under", answer_under)
 
 
 def _telling_repr(patch: pytest.MonkeyPatch) -> None:

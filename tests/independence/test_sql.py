@@ -16,7 +16,7 @@ import pytest
 import dphmm
 from dphmm.batch import Batch
 from dphmm.errors import DphmmError
-from dphmm.session import crowd
+from dphmm.session import answer
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.ledger import open_ledger
 from independence.instances import TABLE, Instance, instance, truths_at
@@ -133,14 +133,14 @@ def test_a_batch_leaves_the_same_file_and_the_same_noise(batch_of, seed):
 def test_a_leak_planted_into_a_batch_is_found(batch_of, monkeypatch):
     """The check can fail: a place nowhere draws once more, so that whoever comes after gets other noise."""
     case = instance(6, scope="global", flat="thicken", constraint="support", cap_epsilon=None, cap_cost=None)
-    truly = crowd.draw_many
+    truly = answer.answer_under
 
-    def draw_many(plan, states, bits):
+    def answer_under(plan, states, bits):
         if (states < 0).any():
             plan.mechanisms[0].noise(1, bits)
         return truly(plan, states, bits)
 
-    monkeypatch.setattr(crowd, "draw_many", draw_many)
+    monkeypatch.setattr(answer, "answer_under", answer_under)
     runs = [batch_of(case, name)["drawn"] for name in ("place 0", "no such place")]
     assert any([noise for _, noise, _ in run] != [noise for _, noise, _ in runs[0]] for run in runs)
 

@@ -48,7 +48,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 #: Of session, the modules that decide what is released.
-_SESSION_MODULES = {"planner.py", "plan.py", "step.py", "session.py", "likelihood.py", "drawing.py"}
+_SESSION_MODULES = {"planner.py", "plan.py", "step.py", "session.py", "likelihood.py", "answer.py"}
 #: In these folders of tests a module is tested first by the files that a word of its name begins, if there are any.
 _NAMED = {"storage": "tests/storage", "cli": "tests/cli"}
 #: Tests may take this many seconds, and three times as long as they take on unchanged code.

@@ -15,6 +15,7 @@ import pytest
 import dphmm
 from dphmm.mechanisms import choose
 from dphmm.policy.constraint import Constraint
+from dphmm.session.answer import answer_under
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 
@@ -29,7 +30,7 @@ def test_the_same_samplers_are_made_whatever_state_is_released(scope):
         # An ε of its own, so that no sampler has been made for another plan.
         options = Options.checked(Fraction(last, 1000), dimension=2, scope=scope)
         plan = Planner(policy, dphmm.StateSpace(answers), options).plan(everywhere, everywhere)
-        plan.draw(state, dphmm.ReplayBits(1))
+        answer_under(plan, np.array([state]), dphmm.ReplayBits(1))
         made.append(["_sampler" in vars(mechanism) for mechanism in plan.mechanisms])
     assert made[0] == made[1]
 

@@ -18,10 +18,10 @@ from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.session import following
+from dphmm.session.answer import answer_under
 from dphmm.session.asking import Rows, Steps
 from dphmm.session.course import Course
 from dphmm.session.crowd import Part
-from dphmm.session.drawing import draw_many
 from dphmm.session.following import Script
 from dphmm.session.setting import Setting
 from dphmm.states.trajectory import Trajectories
@@ -217,7 +217,7 @@ def test_words_are_read_plan_by_plan_and_row_by_row():
     bits, z = dphmm.ReplayBits(5), {}
     for leg in dict.fromkeys(legs.tolist()):
         own = np.flatnonzero(legs == leg)
-        drawn = draw_many(course.leg(leg).plan, states[own], bits)
+        drawn, _ = answer_under(course.leg(leg).plan, states[own], bits)
         z |= dict(zip(own.tolist(), drawn.tolist(), strict=True))
     assert len(set(legs.tolist())) == 3
     assert [row.release.z_lattice.tolist() for row in published] == [z[row] for row in range(len(published))]

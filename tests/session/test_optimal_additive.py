@@ -22,6 +22,7 @@ from dphmm.errors import InvalidInput
 from dphmm.mechanisms import OptimalAdditive, from_description, mechanism_for
 from naive_mechanisms import shape
 from running_example import ANSWERS, EDGES_3B
+from single_answers import answered
 
 MODEL = dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6))
 POLICY = dphmm.policy.from_edges(EDGES_3B, 6)
@@ -59,13 +60,13 @@ def test_a_release_is_an_answer_with_cost_and_estimate():
 
 
 def test_many_draws_are_as_many_single_ones():
-    from dphmm.session.drawing import draw_many
+    from dphmm.session.answer import answer_under
 
     plan = session().plan
     states = np.arange(40) % 6
     one, many = dphmm.ReplayBits(4), dphmm.ReplayBits(4)
-    singly = [plan.draw(int(s), one) for s in states]
-    assert draw_many(plan, states, many).tolist() == [list(z) for z in singly]
+    singly = [answered(plan, int(s), one) for s in states]
+    assert answer_under(plan, states, many)[0].tolist() == [list(z) for z in singly]
     assert one.uint64(3).tolist() == many.uint64(3).tolist()
 
 

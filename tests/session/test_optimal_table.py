@@ -25,12 +25,13 @@ from dphmm.audit.required import Clique, required_pairs
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.mechanisms import OptimalTable
-from dphmm.session.drawing import draw_many
+from dphmm.session.answer import answer_under
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from dphmm.states.trajectory import Trajectories
 from naive_table import exp_below
 from running_example import ANSWERS, EDGES_3B
+from single_answers import answered
 
 UNIFORM = dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6))
 POLICY = dphmm.policy.from_edges(EDGES_3B, 6)
@@ -198,8 +199,8 @@ def test_many_draws_are_as_many_single_ones():
     states = np.array([0, 5, 2, -1, 3, 3, 1, -1, 4] * 5)
     one, many = dphmm.ReplayBits(4), dphmm.ReplayBits(4)
     lowest = int(np.argmax(plan.constraint.plan))
-    singly = [plan.draw(s if s >= 0 else lowest, one) for s in states.tolist()]
-    assert list(map(tuple, draw_many(plan, states, many).tolist())) == singly
+    singly = [answered(plan, s if s >= 0 else lowest, one) for s in states.tolist()]
+    assert list(map(tuple, answer_under(plan, states, many)[0].tolist())) == singly
     assert one.uint64(3).tolist() == many.uint64(3).tolist()
 
 

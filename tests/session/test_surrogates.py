@@ -2,8 +2,8 @@
 
 Claim. A possible state outside the plan set is answered from its surrogate, the nearest plan state, and only -1, a
 place that is no state, from the lowest-numbered plan state. State 0 is a state like any other: here its surrogate is
-the last plan state, so it would show if 0 were taken for "none". With the same words `draw_many` gives what
-`Plan.draw` gives.
+the last plan state, so it would show if 0 were taken for "none". With the same words a column of one gives what
+one answer by itself gives.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.session.drawing import count_drifted, draw_many
+from dphmm.session.answer import answer_under
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
+from single_answers import answered
 
 ANSWERS = np.array([[9, 9], [0, 0], [1, 0], [0, 1], [8, 8], [8, 9]])
 PLAN_SET = np.array([False, True, True, True, True, False])
@@ -28,22 +29,26 @@ def plan(scope="global", plan_set=PLAN_SET):
     return planner.plan(np.ones(6, dtype=np.bool_), plan_set)
 
 
+def drifted(plan, states):
+    return int(answer_under(plan, states, dphmm.ReplayBits(1))[1].sum())
+
+
 @pytest.mark.parametrize("scope", ["global", "component"])
 def test_every_state_is_answered_from_its_surrogate(scope):
     made = plan(scope)
     surrogates = [4, 1, 2, 3, 4, 4]
     assert made.constraint.surrogate.tolist() == surrogates
     for state, surrogate in [*enumerate(surrogates), (-1, 1)]:
-        drawn = draw_many(made, np.array([state]), dphmm.ReplayBits(3))[0]
-        assert drawn.tolist() == list(made.draw(surrogate, dphmm.ReplayBits(3)))
+        drawn = answer_under(made, np.array([state]), dphmm.ReplayBits(3))[0][0]
+        assert drawn.tolist() == list(answered(made, surrogate, dphmm.ReplayBits(3)))
         noise = made.mechanisms[made.body_of[surrogate]].noise(1, dphmm.ReplayBits(3))[0]
         np.testing.assert_array_equal(drawn - noise, ANSWERS[surrogate])
 
 
 def test_drift_is_all_that_is_outside_the_plan_set():
-    assert [count_drifted(plan(), np.array([state])) for state in (-1, 0, 1, 2, 3, 4, 5)] == [1, 1, 0, 0, 0, 0, 1]
+    assert [drifted(plan(), np.array([state])) for state in (-1, 0, 1, 2, 3, 4, 5)] == [1, 1, 0, 0, 0, 0, 1]
     everybody = plan(plan_set=np.ones(6, dtype=np.bool_))
-    assert count_drifted(everybody, np.array([0, 5, -1, 0])) == 1
+    assert drifted(everybody, np.array([0, 5, -1, 0])) == 1
 
 
 def test_a_planner_is_of_one_number_of_states():

@@ -217,6 +217,41 @@ def test_a_draw_must_leave_the_ledger_alone(ledger: Ledger) -> None:
     assert ledger.entries("ann", "state") == []
 
 
+def test_an_admission_is_recorded_once_and_only_where_it_was_admitted(ledger: Ledger) -> None:
+    """It would fail for an answer stored twice, or one stored on totals that have moved since it was admitted."""
+    open_all(ledger, ("ann", "state"), ("bob", "state"))
+    with ledger.transaction() as transaction:
+        first = transaction.admit(release(1), FREE)
+        entry = transaction.add(first, (3, 4))
+        late = transaction.admit(release(2), FREE)
+        many = transaction.admit_many(columns([(1, 0, 1, 1)]), FREE)
+        for used_up in (first, late, transaction.admit(release(1), FREE)):
+            with pytest.raises(InvalidInput, match=r"^admitted: .*each admission recorded once"):
+                transaction.add(used_up, (5, 6))
+        transaction.add_many(many, np.array([[7, 8]]))
+        with pytest.raises(InvalidInput, match="^admitted"):
+            transaction.add_many(many, np.array([[7, 8]]))
+        kept = transaction.admit(release(2), FREE)
+    with ledger.transaction() as transaction:
+        transaction.admit(release(2), FREE)
+        with pytest.raises(InvalidInput, match="^admitted"):
+            transaction.add(kept, (5, 6))
+    assert ledger.entries("ann", "state") == [entry] and entry.z == (3, 4)
+    assert [one.z for one in ledger.entries("bob", "state")] == [(7, 8)]
+    assert ledger.spent("ann").epsilon == Fraction(1, 2)
+
+
+def test_an_admission_without_an_answer_stores_nothing(ledger: Ledger) -> None:
+    open_all(ledger)
+    with ledger.transaction() as transaction:
+        assert transaction.admit(release(1), FREE).stored is None
+        assert transaction.admit_many(columns([(0, 0, 1, 1)], ("ann",)), FREE).wanted.tolist() == [0]
+    assert ledger.entries("ann", "state") == [] and ledger.spent("ann").epsilon == 0
+    for wrong in ((), (0.5,), None):
+        with pytest.raises(InvalidInput, match="^draw"), ledger.transaction() as transaction:
+            transaction.add(transaction.admit(release(1), FREE), wrong)  # type: ignore[arg-type]
+
+
 def test_reads_show_only_what_has_committed(ledger: Ledger) -> None:
     open_all(ledger)
     with ledger.transaction() as transaction:
@@ -235,6 +270,8 @@ def test_transactions_do_not_nest_and_end(ledger: Ledger) -> None:
     uses: list[Callable[[], object]] = [
         lambda: transaction.store(release(1), never, FREE),
         lambda: transaction.store_many(columns([(0, 0, 1, 1)]), never_many, FREE),
+        lambda: transaction.admit(release(1), FREE),
+        lambda: transaction.admit_many(columns([(0, 0, 1, 1)]), FREE),
         lambda: transaction.open_session(SessionHeader("bob", "state", OPTIONS)),
         lambda: transaction.entry("ann", "state", 1),
         lambda: transaction.spent("ann"),

@@ -13,13 +13,16 @@ from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from dphmm.accounting.budget import Account, Spent, recount
-from dphmm.accounting.many import DrawMany, Requests, StoredMany
+from dphmm.accounting.many import Admitted, AdmittedMany, DrawMany, Requests, StoredMany
 from dphmm.accounting.memory import MemoryLedger
 from dphmm.accounting.records import Caps, Entry, Kind, PlanRecord, Request, SessionHeader
 from dphmm.errors import InvalidInput
+from dphmm.types import IntArray
 
 __all__ = [
     "Account",
+    "Admitted",
+    "AdmittedMany",
     "Caps",
     "Entry",
     "Kind",
@@ -53,20 +56,32 @@ class Transaction(Protocol):
         """The parameters of all of a subject's queries, this transaction included."""
         ...
 
-    def store(self, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:
-        """The stored entry of a step; if there is none, one made by one call of ``draw``.
+    def admit(self, request: Request, caps: Caps) -> Admitted:
+        """Look for a step, and refuse it where it has to be refused, before anything is drawn.
 
-        Compares kind, epsilon and plan hash with a stored step (InvalidInput); requires ``t`` to be the next
-        step (InvalidInput); checks the caps against the subject's totals over all queries (BudgetExceeded)
-        before drawing.
+        Compares kind, epsilon and plan hash with a stored step (InvalidInput); requires ``t`` to be the next step
+        (InvalidInput); checks the caps against the subject's totals over all queries (BudgetExceeded).
         """
         ...
 
-    def store_many(self, requests: Requests, draw: DrawMany, caps: Caps) -> StoredMany:
-        """As ``store`` for every row, with one call of ``draw`` for all rows that are not stored yet.
+    def add(self, admitted: Admitted, z: tuple[int, ...] | None) -> Entry:
+        """Record what was admitted last, with its answer (None for a skip); once."""
+        ...
 
-        What refuses one row refuses all, before anything is drawn.
-        """
+    def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
+        """As ``admit`` for every row: what refuses one row refuses all."""
+        ...
+
+    def add_many(self, admitted: AdmittedMany, z: IntArray | None) -> StoredMany:
+        """As ``add`` for the rows ``admitted.wanted`` and the skips between them."""
+        ...
+
+    def store(self, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:
+        """``admit``, then ``add`` with one call of ``draw`` where the step is not stored yet."""
+        ...
+
+    def store_many(self, requests: Requests, draw: DrawMany, caps: Caps) -> StoredMany:
+        """As ``store`` for every row, with one call of ``draw`` for all rows that are not stored yet."""
         ...
 
     def entry(self, subject: str, query: str, t: int) -> Entry | None:

@@ -78,6 +78,28 @@ class Requests:
         return [(self.subjects[self.subject[a]], a, b) for a, b in zip(starts, ends, strict=True)]
 
 
+class Admitted(NamedTuple):
+    """A request that nothing refuses: the entry of its step where that is ``stored``, else the account after it."""
+
+    request: Request
+    stored: Entry | None
+    account: Account | None
+
+
+@dataclass(frozen=True, eq=False)
+class AdmittedMany:
+    """Requests that nothing refuses: which are not stored yet (m,), which rows of those need an answer (k,).
+
+    ``stored`` are the entries of all others, ``accounts`` those of the subjects after it.
+    """
+
+    requests: Requests
+    fresh: BoolArray
+    wanted: IntArray
+    stored: dict[int, Entry]
+    accounts: dict[str, Account]
+
+
 class StoredMany(NamedTuple):
     """``z`` (m, d) as the ledger holds them, zeros for skips; ``fresh`` and ``secure`` (m,): drawn now, and how."""
 
@@ -103,7 +125,7 @@ def admit_many(account: Account, requests: Requests, first: int, end: int, caps:
     return account
 
 
-def checked_answers(drawn: IntArray, rows: int) -> IntArray:
+def checked_answers(drawn: IntArray | None, rows: int) -> IntArray:
     """What a draw of many returned; a message about it never contains it."""
     answers = np.asarray(drawn)
     if answers.dtype != np.int64 or answers.ndim != 2 or len(answers) != rows or not answers.shape[1]:

@@ -1,8 +1,8 @@
 """The order of work of one ledger transaction, the same wherever its rows live.
 
-Look up, compare public parameters, check the caps, and only then draw and record. That order, in one
-transaction that commits before anything is shown, is what leaves no double release and no unspent one after a
-crash.
+Look up, compare public parameters, check the caps: that is ``admit``. Only then is something drawn, and recorded: that
+is ``add``. That order, in one transaction that commits before anything is shown, is what leaves no double release and
+no unspent one after a crash. Nothing random is read before ``admit`` has returned; what it returned serves once.
 
 Proof: docs/proofs/ledger.md.
 """
@@ -16,7 +16,16 @@ from typing import TypeVar
 import numpy as np
 
 from dphmm.accounting.budget import Account, Spent, admit, quoted
-from dphmm.accounting.many import DrawMany, Requests, StoredMany, admit_many, checked_answers, stored_many
+from dphmm.accounting.many import (
+    Admitted,
+    AdmittedMany,
+    DrawMany,
+    Requests,
+    StoredMany,
+    admit_many,
+    checked_answers,
+    stored_many,
+)
 from dphmm.accounting.records import (
     Caps,
     Entry,
@@ -38,6 +47,7 @@ class BaseTransaction(ABC):
     def __init__(self) -> None:
         self._ended = False
         self._drawing = False
+        self._admitted: Admitted | AdmittedMany | None = None
 
     def open_session(self, header: SessionHeader) -> None:
         """Record a session if it is new; InvalidInput names the first option in which a known one differs."""
@@ -60,21 +70,44 @@ class BaseTransaction(ABC):
         public parameter differs from the stored step's, or when ``t`` is not the next step; BudgetExceeded,
         before drawing, when a cap would be passed.
         """
+        admitted = self.admit(request, caps)
+        if admitted.stored is not None:
+            return admitted.stored
+        return self.add(admitted, None if request.kind == "skip" else self._drawn(draw))
+
+    def admit(self, request: Request, caps: Caps) -> Admitted:
+        """Look for this step, and refuse it where it has to be refused; nothing is drawn or recorded."""
         self._require_usable()
         last = self._last_step_of(request.subject, request.query)
         if request.t <= last:
-            return self._replay(request)
+            return Admitted(request, self._replay(request), None)
         self._require_next(request.t, last)
-        if request.kind == "skip":
-            return self._add(request, None, None)
-        account = admit(self._account(request.subject), request, caps)
-        return self._add(request, self._drawn(lambda: lattice_answer(draw())), account)
+        account = None if request.kind == "skip" else admit(self._account(request.subject), request, caps)
+        self._admitted = Admitted(request, None, account)
+        return self._admitted
+
+    def add(self, admitted: Admitted, z: tuple[int, ...] | None) -> Entry:
+        """Record an admitted step with its answer, None for a skip: the entry as it was recorded.
+
+        Raises InvalidInput for what is no answer, and for a step that was not the last one admitted here, that is
+        stored already, or that was recorded before.
+        """
+        self._require_admitted(admitted)
+        if admitted.request.kind == "skip":
+            return self._add(admitted.request, None, None)
+        return self._add(admitted.request, lattice_answer(() if z is None else z), admitted.account)
 
     def store_many(self, requests: Requests, draw: DrawMany, caps: Caps) -> StoredMany:
         """As ``store`` for every row, in the same order of work, with one draw for all that are not stored yet.
 
         All or nothing: what would refuse one row refuses all of them, before anything is drawn.
         """
+        admitted = self.admit_many(requests, caps)
+        wanted = admitted.wanted
+        return self.add_many(admitted, self._drawn(lambda: draw(wanted)) if len(wanted) else None)
+
+    def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
+        """As ``admit`` for every row."""
         self._require_usable()
         releases, fresh = requests.releases, np.zeros(len(requests), dtype=np.bool_)
         stored: dict[int, Entry] = {}
@@ -88,11 +121,18 @@ class BaseTransaction(ABC):
                 fresh[known:end] = True
             if releases[known:end].any():
                 accounts[subject] = admit_many(self._account(subject), requests, known, end, caps)
-        wanted = np.flatnonzero(fresh & releases)
-        drawn = self._drawn(lambda: checked_answers(draw(wanted), len(wanted))) if len(wanted) else None
-        together = stored_many(requests, fresh, wanted, drawn, stored)
+        admitted = AdmittedMany(requests, fresh, np.flatnonzero(fresh & releases), stored, accounts)
+        self._admitted = admitted
+        return admitted
+
+    def add_many(self, admitted: AdmittedMany, z: IntArray | None) -> StoredMany:
+        """As ``add`` for every row that is not stored yet; ``z`` (k, d) are the answers of the rows ``wanted``."""
+        self._require_admitted(admitted)
+        requests, wanted, fresh = admitted.requests, admitted.wanted, admitted.fresh
+        drawn = checked_answers(z, len(wanted)) if len(wanted) else None
+        together = stored_many(requests, fresh, wanted, drawn, admitted.stored)
         if fresh.any():
-            self._add_many(requests, np.flatnonzero(fresh), wanted, drawn, accounts)
+            self._add_many(requests, np.flatnonzero(fresh), wanted, drawn, admitted.accounts)
         return together
 
     def entry(self, subject: str, query: str, t: int) -> Entry | None:
@@ -141,6 +181,13 @@ class BaseTransaction(ABC):
             return draw()
         finally:
             self._drawing = False
+
+    def _require_admitted(self, admitted: Admitted | AdmittedMany) -> None:
+        self._require_usable()
+        if admitted is not self._admitted:
+            # Totals and the next step may have moved since, or the answer is in the ledger already.
+            raise InvalidInput("admitted", "not what this transaction admitted last", "each admission recorded once")
+        self._admitted = None
 
     def _require_usable(self) -> None:
         if self._ended:

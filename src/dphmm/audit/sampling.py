@@ -11,7 +11,7 @@ from dphmm.audit.reach import Bodies
 from dphmm.audit.required import required_pairs
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
-from dphmm.session.drawing import draw_many
+from dphmm.session.answer import answer_under
 from dphmm.session.plan import Plan
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, FloatArray
@@ -40,7 +40,7 @@ def sample_plan(
 
     def drawn(state: int) -> Callable[[int], FloatArray]:
         def draw(n: int) -> FloatArray:
-            z = draw_many(plan, np.full(n, state, dtype=np.int64), words)
+            z, _ = answer_under(plan, np.full(n, state, dtype=np.int64), words)
             return np.asarray(space.frame.to_answers(z))
 
         return draw

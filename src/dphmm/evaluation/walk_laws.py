@@ -18,6 +18,7 @@ from dphmm.mechanisms.base import hull_field, rows, vector
 from dphmm.samplers.continuous import exponentials, unit_floats
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.session.answer import answer_under
 from dphmm.session.plan import Plan
 from dphmm.session.retrospect import likelihood_row
 from dphmm.session.step import Position
@@ -96,7 +97,7 @@ class ExactLaw:
         self._plan, self._frame = plan, frame
 
     def answer(self, position: Position, state: int, bits: Bits) -> Answer:
-        z = np.array(self._plan.draw(state, bits), dtype=np.int64)
+        z = answer_under(self._plan, np.array([state]), bits)[0][0]
         row = np.empty(len(self._plan.image))
         logged = likelihood_row(self._plan, z, row, f"step {position.t}")
         return Answer(self._frame.to_answers(z), position.posterior(self._plan, z), row, logged)

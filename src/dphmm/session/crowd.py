@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.accounting.ledger import Caps, SessionHeader, StoredMany, Transaction
+from dphmm.accounting.ledger import Caps, SessionHeader, Transaction
 from dphmm.errors import DphmmError
 from dphmm.samplers.entropy import is_secure
+from dphmm.session.answer import answer
 from dphmm.session.asking import Asked, Rows, Steps
 from dphmm.session.course import Course
-from dphmm.session.drawing import count_drifted, draw_many
 from dphmm.session.following import Followed, Follower
 from dphmm.session.history import History
 from dphmm.session.releases import Terms, terms_of
@@ -105,29 +105,18 @@ class Crowd:
         rows = Rows.of([p.t for p in parts], [p.states for p in parts], [member.through for member in members])
         names = [member.header.subject for member in members]
         asked = Asked.of(rows, names, self.setting.query, self.course, is_secure(self.bits))
-        stored = transaction.store_many(asked.requests, lambda wanted: self._draw(asked, rows, wanted), self.caps)
+        admitted = transaction.admit_many(asked.requests, self.caps)
+        wanted = admitted.wanted
+        numbers, plan_of = np.unique(asked.legs[wanted], return_inverse=True)
+        plans = [self.course.leg(number).plan for number in numbers.tolist()]
+        z, drifted = answer(plans, plan_of.reshape(-1), rows.states[asked.row[wanted]], self.bits)
+        stored = transaction.add_many(admitted, z)
         before = [_before(part) for part in parts]
         steps = Steps.of(asked, stored, before, self.setting.space.dimension)
         followed = self._follower.follow(steps.script, members[0].position)
         _move_on(parts, steps, followed)
         skipped = int(asked.requests.steps[asked.skips].sum())
-        return self._answered(rows, steps, followed, skipped, self._drifted(asked, rows, stored))
-
-    def _draw(self, asked: Asked, rows: Rows, wanted: IntArray) -> IntArray:
-        """Answers for the requests ``wanted`` (k,)."""
-        states, numbers = rows.states[asked.row[wanted]], asked.legs[wanted]
-        z = np.empty((len(wanted), self.setting.space.dimension), dtype=np.int64)
-        for number in dict.fromkeys(numbers.tolist()):
-            own = numbers == number
-            z[own] = draw_many(self.course.leg(number).plan, states[own], self.bits)
-        return z
-
-    def _drifted(self, asked: Asked, rows: Rows, stored: StoredMany) -> int:
-        drawn = stored.fresh & ~asked.skips
-        return sum(
-            count_drifted(self.course.leg(number).plan, rows.states[asked.row[drawn & (asked.legs == number)]])
-            for number in np.unique(asked.legs[drawn]).tolist()
-        )
+        return self._answered(rows, steps, followed, skipped, int(drifted.sum()))
 
     def _answered(self, rows: Rows, steps: Steps, followed: Followed, skipped: int, drifted: int) -> Answered:
         at = steps.find(rows)

@@ -22,7 +22,7 @@ from dphmm.errors import InvalidInput
 from dphmm.mechanisms import LatticeMechanism
 from dphmm.policy.constraint import Constraint
 from dphmm.sensitivity.hull import SensitivityHull
-from dphmm.types import Bits, BoolArray, FloatArray, IntArray, Loss
+from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
 #: Part of every plan hash: raise it when the same inputs would make another plan.
 ALGORITHM_VERSION = 3
@@ -62,11 +62,6 @@ class Plan:
     def image(self) -> IntArray:
         """The lattice answer of every state's surrogate (N, d)."""
         return self.lattice.take(self.constraint.surrogate, axis=0)
-
-    def draw(self, state: int, bits: Bits) -> tuple[int, ...]:
-        """The one place where a true state is used: look up its answer, and let the mechanism answer that."""
-        answer = self.lattice[self.constraint.surrogate[state]]
-        return tuple(self.mechanisms[self.body_of[state]].answer(answer[None], bits)[0].tolist())
 
     def log_likelihood(self, z: IntArray) -> FloatArray:
         """log Pr(z | s) (N,) up to a constant common to all states."""

@@ -27,6 +27,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits, is_secure
+from dphmm.session.answer import answer
 from dphmm.session.asking import check_gap
 from dphmm.session.joint import check_joint
 from dphmm.session.options import checked_caps, checked_ledger
@@ -35,7 +36,11 @@ from dphmm.session.release import Release
 from dphmm.session.setting import Setting, check_header
 from dphmm.session.step import ESTIMATE_LOSSES, Position, estimate
 from dphmm.states.space import StateSpace
-from dphmm.types import Bits, BoolArray, Exact
+from dphmm.types import Bits, BoolArray, Exact, IntArray
+
+#: One row, under the one plan there is.
+_FIRST_PLAN: IntArray = np.zeros(1, dtype=np.int64)
+_FIRST_PLAN.setflags(write=False)
 
 
 class Outcome(NamedTuple):
@@ -243,13 +248,6 @@ class ReleaseSession:
         if stored is not None and stored.kind == "release":
             return self._replayed(stored)
         plan = self._plan(transaction.plans_at(self._subject, self.t, self._query))
-
-        def draw() -> tuple[int, ...]:
-            number = self._state_number(state)
-            in_plan = number >= 0 and bool(plan.constraint.plan[number])
-            self._drifted += not in_plan
-            return plan.draw(number if number >= 0 else int(np.argmax(plan.constraint.plan)), self._bits)
-
         request = Request(
             subject=self._subject,
             query=self._query,
@@ -261,7 +259,13 @@ class ReleaseSession:
             secure=is_secure(self._bits),
             constant=plan.constant,
         )
-        return self._after(transaction.store(request, draw, self._caps), plan)
+        admitted = transaction.admit(request, self._caps)
+        if admitted.stored is not None:
+            return self._after(admitted.stored, plan)
+        states = np.array([self._state_number(state)])
+        z, drifted = answer((plan,), _FIRST_PLAN, states, self._bits)
+        self._drifted += int(drifted[0])
+        return self._after(transaction.add(admitted, tuple(z[0].tolist())), plan)
 
     def skip_within(self, transaction: Transaction, steps: int = 1) -> Outcome:
         """Record that the coming steps are skipped, in a transaction of the caller's."""
@@ -279,7 +283,8 @@ class ReleaseSession:
             constant=False,
             steps=steps,
         )
-        return self._after_skip(transaction.store(request, _nothing, self._caps))
+        admitted = transaction.admit(request, self._caps)
+        return self._after_skip(admitted.stored or transaction.add(admitted, None))
 
     def accept(self, outcome: Outcome) -> None:
         """Move on by a step whose transaction has been committed."""
@@ -421,7 +426,3 @@ class ReleaseSession:
 
     def __repr__(self) -> str:
         return f"ReleaseSession(subject={self._subject!r}, query={self._query!r}, t={self.t})"
-
-
-def _nothing() -> tuple[int, ...]:
-    return ()

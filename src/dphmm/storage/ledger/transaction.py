@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.ledger import Caps, Entry, PlanRecord, Request, SessionHeader, Spent
-from dphmm.accounting.many import DrawMany, Requests, StoredMany
+from dphmm.accounting.many import Admitted, AdmittedMany, Requests, StoredMany
 from dphmm.accounting.memory import other_plan
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import DphmmError
@@ -95,17 +95,31 @@ class SqliteTransaction(BaseTransaction):
         except sqlite3.Error as error:
             raise self._broken(error) from error
 
-    def store(self, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:
-        """The stored entry of this step, or a new one made by one call of ``draw``."""
+    def admit(self, request: Request, caps: Caps) -> Admitted:
+        """Look for this step, and refuse it where it has to be refused; nothing is drawn or recorded."""
         try:
-            return super().store(request, draw, caps)
+            return super().admit(request, caps)
         except sqlite3.Error as error:
             raise self._broken(error) from error
 
-    def store_many(self, requests: Requests, draw: DrawMany, caps: Caps) -> StoredMany:
-        """As ``store`` for every row, with one call of ``draw`` for all rows that are not stored yet."""
+    def add(self, admitted: Admitted, z: tuple[int, ...] | None) -> Entry:
+        """Record an admitted step with its answer, None for a skip: the entry as it was recorded."""
         try:
-            return super().store_many(requests, draw, caps)
+            return super().add(admitted, z)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+
+    def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
+        """As ``admit`` for every row."""
+        try:
+            return super().admit_many(requests, caps)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+
+    def add_many(self, admitted: AdmittedMany, z: IntArray | None) -> StoredMany:
+        """As ``add`` for every row that is not stored yet."""
+        try:
+            return super().add_many(admitted, z)
         except sqlite3.Error as error:
             raise self._broken(error) from error
 

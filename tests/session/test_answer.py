@@ -1,4 +1,4 @@
-"""Many draws at once are the draws of `Plan.draw`: the same words, the same answers, the same rule for drift."""
+"""Answers to many states are the answers to each by itself: the same words, the same answers, one rule for drift."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.session.drawing import count_drifted, draw_many
+from dphmm.session.answer import answer_under
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
+from single_answers import answered
 
 POINTS = np.array([[0, 0], [1, 0], [1, 1], [30, 30], [31, 30], [31, 32]])
 
@@ -20,14 +21,18 @@ def plan_of(scope="global", plan_set=(True,) * 6):
     return planner.plan(support, np.array(plan_set, dtype=np.bool_))
 
 
+def drifted(plan, states):
+    return int(answer_under(plan, states, dphmm.ReplayBits(1))[1].sum())
+
+
 @pytest.mark.parametrize("plan_set", [(True,) * 6, (False, True, True, False, True, False)])
 def test_one_by_one_gives_the_same(plan_set):
     plan = plan_of(plan_set=plan_set)
     states = np.array([0, 5, 2, -1, 3, 3, 1, -1, 4])
     bits = dphmm.ReplayBits(4)
     lowest = int(np.argmax(plan.constraint.plan))
-    single = [plan.draw(state if state >= 0 else lowest, bits) for state in states.tolist()]
-    assert list(map(tuple, draw_many(plan, states, dphmm.ReplayBits(4)).tolist())) == single
+    single = [answered(plan, state if state >= 0 else lowest, bits) for state in states.tolist()]
+    assert list(map(tuple, answer_under(plan, states, dphmm.ReplayBits(4))[0].tolist())) == single
 
 
 def test_components_draw_one_after_another():
@@ -37,15 +42,15 @@ def test_components_draw_one_after_another():
     bits, expected = dphmm.ReplayBits(4), {}
     for number in range(len(plan.mechanisms)):
         for row in np.flatnonzero(plan.body_of[states] == number).tolist():
-            expected[row] = plan.draw(int(states[row]), bits)
-    drawn = draw_many(plan, states, dphmm.ReplayBits(4))
+            expected[row] = answered(plan, int(states[row]), bits)
+    drawn = answer_under(plan, states, dphmm.ReplayBits(4))[0]
     assert list(map(tuple, drawn.tolist())) == [expected[row] for row in range(len(states))]
 
 
 def test_drift_is_what_lies_outside_the_plan_set():
     plan = plan_of(plan_set=(False, True, True, False, True, False))
-    assert count_drifted(plan, np.array([0, 1, -1, 5, 2, 4])) == 3
-    assert count_drifted(plan, np.array([], dtype=np.int64)) == 0
+    assert drifted(plan, np.array([0, 1, -1, 5, 2, 4])) == 3
+    assert drifted(plan, np.array([], dtype=np.int64)) == 0
 
 
 def test_state_zero_is_a_state_and_not_a_place_without_one():
@@ -53,7 +58,7 @@ def test_state_zero_is_a_state_and_not_a_place_without_one():
     space = dphmm.StateSpace(np.array([[0, 0], [30, 30], [31, 30], [1, 0]]))
     planner = Planner(dphmm.policy.radius(space, 2), space, Options.checked(1, dimension=2))
     plan = planner.plan(np.ones(4, dtype=np.bool_), np.array([False, True, True, True]))
-    z = draw_many(plan, np.array([0, 3, -1, 1]), dphmm.ReplayBits(4)) - plan.image[[3, 3, 1, 1]]
-    again = draw_many(plan, np.array([3, 3, 3, 3]), dphmm.ReplayBits(4)) - plan.image[[3, 3, 3, 3]]
+    z = answer_under(plan, np.array([0, 3, -1, 1]), dphmm.ReplayBits(4))[0] - plan.image[[3, 3, 1, 1]]
+    again = answer_under(plan, np.array([3, 3, 3, 3]), dphmm.ReplayBits(4))[0] - plan.image[[3, 3, 3, 3]]
     assert z.tolist() == again.tolist()
-    assert count_drifted(plan, np.array([0, 1])) == 1 and count_drifted(plan, np.array([-1, 3])) == 1
+    assert drifted(plan, np.array([0, 1])) == 1 and drifted(plan, np.array([-1, 3])) == 1

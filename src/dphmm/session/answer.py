@@ -1,0 +1,49 @@
+"""Answers to true states: the one place where true states are used.
+
+Everything that may refuse has been asked before, and nothing is shown before what is drawn here has been stored and
+committed. Nothing else of the package is given true states but what reads them and what compares them for their owner.
+
+Proof: docs/proofs/promise.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dphmm.session.plan import Plan
+from dphmm.types import Bits, BoolArray, IntArray
+
+
+def answer(plans: Sequence[Plan], plan_of: IntArray, states: IntArray, bits: Bits) -> tuple[IntArray, BoolArray]:
+    """What is published (k, d) for true states (k,), row i under ``plans[plan_of[i]]``; and which had drifted (k,).
+
+    A state is -1 for a place that the space does not have. Words are read plan by plan, in the order in which the rows
+    first need each, and row by row within one. Which rows had drifted is for the data owner alone.
+    """
+    z = np.empty((len(states), plans[0].lattice.shape[1] if plans else 1), dtype=np.int64)
+    drifted = np.empty(len(states), dtype=np.bool_)
+    for number in dict.fromkeys(plan_of.tolist()):
+        own = plan_of == number
+        z[own], drifted[own] = answer_under(plans[number], states[own], bits)
+    return z, drifted
+
+
+def answer_under(plan: Plan, states: IntArray, bits: Bits) -> tuple[IntArray, BoolArray]:
+    """`answer` under one plan: look up the answer of each state's surrogate, and let the mechanism answer that.
+
+    A state outside the space is answered as the lowest-numbered plan state. Rows of several bodies are drawn body by
+    body.
+    """
+    known = states >= 0
+    number = np.where(known, states, int(np.argmax(plan.constraint.plan)))
+    drifted = ~(known & plan.constraint.plan[number])
+    if len(plan.mechanisms) == 1:
+        return plan.mechanisms[0].answer(plan.image[number], bits), drifted
+    z = np.empty((len(states), plan.image.shape[1]), dtype=np.int64)
+    body = plan.body_of[number]
+    for one in np.unique(body).tolist():
+        own = body == one
+        z[own] = plan.mechanisms[one].answer(plan.image[number[own]], bits)
+    return z, drifted
