@@ -53,7 +53,6 @@ MODULES += ("storage/assembling", "storage/delimited", "storage/times", "storage
 MODULES += ("audit/black_box", "audit/intervals", "audit/verify", "audit/released")
 #: Modules of those packages on which no statement of a page rests, and why.
 CARRY_NOTHING = {
-    "mechanisms/registry": "names for mechanisms that have pages",
     "policy/_files": "reads descriptions; what comes out is checked as a policy",
     "policy/_kinds": "names for kinds that hull.md has",
     "policy/_named": "reads edges; what comes out is a policy of edges",

@@ -132,7 +132,7 @@ def test_after_an_error_only_frames_of_the_traceback_hold_the_truth(monkeypatch)
 def test_a_batch_and_its_parts_print_nothing_of_the_rows():
     known, unknown = batch_of("home", "home", "news"), batch_of("help", NAME, "checkout")
     for printed in (str, repr):
-        assert printed(known.planner)[:30] == printed(unknown.planner)[:30]
+        assert printed(known.setting)[:30] == printed(unknown.setting)[:30]
         assert [printed(row) for row in known.released] == [printed(row) for row in unknown.released]
         assert printed(rows("home", NAME)) == printed(rows(NAME, "news"))
 
