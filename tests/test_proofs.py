@@ -48,7 +48,7 @@ MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/levels", "_kernels/
 MODULES += ("states/merging",)
 MODULES += ("_kernels/cells", "_kernels/columns", "_kernels/points", "batch")
 MODULES += ("_kernels/hmm_records", "_kernels/lanes", "_kernels/runs", "_kernels/polygon", "_kernels/masses")
-MODULES += ("cli/horizon", "cli/release_horizon", "cli/fit_private", "states/gaps", "storage/covered")
+MODULES += ("cli/release_total", "cli/fit_private", "states/gaps", "storage/covered")
 MODULES += ("storage/assembling", "storage/delimited", "storage/times", "storage/importers/imported")
 MODULES += ("audit/black_box", "audit/intervals", "audit/verify", "audit/released")
 #: Modules of those packages on which no statement of a page rests, and why.

@@ -21,8 +21,8 @@ from dphmm._kernels.programs import shorten
 from dphmm._kernels.quotients import largest_ratio
 from dphmm.accounting import policy_leakage, temporal_allocation, temporal_leakage
 from dphmm.accounting.increase import largest_increase
-from dphmm.cli.horizon import Horizon, coming_plans
 from dphmm.errors import DphmmError
+from dphmm.session.budget_plan import BudgetPlan, coming_plans
 from dphmm.session.setting import Setting
 
 DIGITS = Context(prec=60, Emin=-(10**8), Emax=10**8)
@@ -283,7 +283,7 @@ def test_a_total_for_a_number_of_steps_is_kept():
         target = str(rng.choice([0.5, 1, 2, 4]))
         setting = Setting.of(model, policy, space, "1", start=start, **choices)
         try:
-            found = Horizon.allocated(setting, target, steps)
+            found = BudgetPlan.allocated(setting, target, steps)
         except DphmmError:
             # A support that one answer cannot hide.
             continue

@@ -218,7 +218,7 @@ def test_rows_are_checked_before_an_epsilon_is_searched(
     (tmp_path / "walks.csv").write_bytes((town / "walks.csv").read_bytes())
     (tmp_path / "nameless.csv").write_text("t,lat,lon\n2024-05-06T08:00:00Z,50.01,10.01\n")
     (tmp_path / "timeless.csv").write_text("user,lat,lon\nu1,50.01,10.01\n")
-    monkeypatch.setattr("dphmm.cli.horizon.Horizon.allocated", lambda *given: pytest.fail("searched"))
+    monkeypatch.setattr("dphmm.session.budget_plan.BudgetPlan.allocated", lambda *given: pytest.fail("searched"))
     words = ["--dry-run"] if dry else []
     told = run(*total_release(town, written, *words, steps=steps, trajectories=tmp_path / trajectories), code=2)
     assert expected in told.stderr.splitlines()[-1]
@@ -228,7 +228,7 @@ def test_rows_are_checked_before_an_epsilon_is_searched(
 def test_a_ledger_is_looked_at_before_an_epsilon_is_searched(town, tmp_path, run, monkeypatch):
     run(*total_release(town, tmp_path))
     (tmp_path / "out.csv").unlink()
-    monkeypatch.setattr("dphmm.cli.horizon.Horizon.allocated", lambda *given: pytest.fail("searched"))
+    monkeypatch.setattr("dphmm.session.budget_plan.BudgetPlan.allocated", lambda *given: pytest.fail("searched"))
     told = run(*total_release(town, tmp_path, "--query", "again"), code=2)
     assert "the losses of several add up" in told.stderr
     (tmp_path / "l.db").write_text("no ledger")

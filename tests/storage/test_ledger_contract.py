@@ -229,12 +229,12 @@ def test_an_admission_is_recorded_once_and_only_where_it_was_admitted(ledger: Le
             with pytest.raises(InvalidInput, match=r"^admitted: .*each admission recorded once"):
                 transaction.add(used_up, (5, 6))
         transaction.add_many(many, np.array([[7, 8]]))
-        with pytest.raises(InvalidInput, match="^admitted"):
+        with pytest.raises(InvalidInput, match=r"^admitted"):
             transaction.add_many(many, np.array([[7, 8]]))
         kept = transaction.admit(release(2), FREE)
     with ledger.transaction() as transaction:
         transaction.admit(release(2), FREE)
-        with pytest.raises(InvalidInput, match="^admitted"):
+        with pytest.raises(InvalidInput, match=r"^admitted"):
             transaction.add(kept, (5, 6))
     assert ledger.entries("ann", "state") == [entry] and entry.z == (3, 4)
     assert [one.z for one in ledger.entries("bob", "state")] == [(7, 8)]
@@ -248,7 +248,7 @@ def test_an_admission_without_an_answer_stores_nothing(ledger: Ledger) -> None:
         assert transaction.admit_many(columns([(0, 0, 1, 1)], ("ann",)), FREE).wanted.tolist() == [0]
     assert ledger.entries("ann", "state") == [] and ledger.spent("ann").epsilon == 0
     for wrong in ((), (0.5,), None):
-        with pytest.raises(InvalidInput, match="^draw"), ledger.transaction() as transaction:
+        with pytest.raises(InvalidInput, match=r"^draw"), ledger.transaction() as transaction:
             transaction.add(transaction.admit(release(1), FREE), wrong)  # type: ignore[arg-type]
 
 

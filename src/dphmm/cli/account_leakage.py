@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.cli.console import Row, aligned
-from dphmm.cli.horizon import MEANING, PROOF, bounded, leakage_of, started
 from dphmm.cli.outcomes import one_line
 from dphmm.errors import InvalidInput
+from dphmm.session.budget_plan import MEANING, PROOF, bounded, leakage_of, started
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Entry, Ledger, SessionHeader

@@ -29,9 +29,10 @@ def inspect(
     Everything here is public: it depends on the model, the policy and the options alone. Errors are root mean
     squares in answer units (metres on a map); costs are largest losses between any two possible states.
     """
-    from dphmm.cli.horizon import horizon_facts
     from dphmm.cli.portrait import model_facts, space_facts, state_list
     from dphmm.cli.protection_facts import protection_facts
+    from dphmm.session.budget_plan import planned_losses
+    from dphmm.session.setting import Setting
 
     chain, space = loaded_model(model)
     document: dict[str, Any] = {"space": space_facts(space), "model": model_facts(chain, model)}
@@ -40,7 +41,7 @@ def inspect(
         graph, space = loaded_policy(policy, chain)
         document |= protection_facts(chain, graph, space, epsilon, given)
         if steps is not None:
-            document["over_time"] = horizon_facts(chain, graph, space, epsilon, steps, given)
+            document["over_time"] = planned_losses(Setting.of(chain, graph, space, epsilon, **given), steps)
     elif steps is not None or any(choices[name] != default for name, default in _DEFAULTS.items()):
         raise InvalidInput("--policy", "nothing", "a policy, which the other options are about")
     if states:

@@ -26,7 +26,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.learned_words import both_rows
     from dphmm.cli.owner_view import name_counts, owner_counts, owner_path, rows_to_answer, write_counts
     from dphmm.cli.public_warnings import first_step_warnings, whom_warning
-    from dphmm.cli.release_horizon import check_before_search, check_horizon, horizon_rows, with_horizon
+    from dphmm.cli.release_total import budget_plan_rows, check_before_search, check_total, with_budget_plan
     from dphmm.cli.set_aside import by_reason, rejected_path, write_rejected
     from dphmm.storage.ledger import open_ledger
     from dphmm.storage.statement import Published, privacy_statement, write_statement
@@ -34,13 +34,13 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     check_outputs(given)
     loaded, rows, sha256 = read_rows(job, given)
     check_before_search(job, rows, given)
-    job = with_horizon(job, console)
+    job = with_budget_plan(job, console)
     published = Published()
     owners = people(job, rows, sha256, given, console)
     with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
         batch = job.batch(ledger)
         check_resumed(given["output"], ledger, batch.setting.query)
-        check_horizon(job, rows, batch.setting.query, ledger)
+        check_total(job, rows, batch.setting.query, ledger)
         whom_warning(job.model, owners, console)
         for warning in first_step_warnings(batch):
             console.warn(warning)
@@ -56,7 +56,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         query=batch.setting.query,
         model_people=owners.people,
         known_by=owners.known_by,
-        horizon=None if job.horizon is None else job.horizon.document(),
+        horizon=None if job.budget_plan is None else job.budget_plan.document(),
     )
     with _kept(batch, given):
         write_statement(given["output"], statement)
@@ -68,7 +68,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     document = _document(batch, published, statement, set_aside, len(loaded.rejected))
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
-    console.say([*_summary(document, given["output"]), *both_rows(statement["learning"]), *horizon_rows(job)])
+    console.say([*_summary(document, given["output"]), *both_rows(statement["learning"]), *budget_plan_rows(job)])
     if statement["totals"]["cost_unbounded_because"]:
         # A later step may be the first whose cost has no bound.
         console.warn(f"the cost is unbounded: {statement['totals']['cost_unbounded_because']}")

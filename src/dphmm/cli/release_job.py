@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
     from dphmm.batch import Batch
     from dphmm.cli.console import Console
-    from dphmm.cli.horizon import Horizon
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
+    from dphmm.session.budget_plan import BudgetPlan
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.people import People, Whom
@@ -36,15 +36,15 @@ class Job:
     space: StateSpace
     epsilon: str
     choices: Mapping[str, Any]
-    #: With a total: for how many steps it is. ``epsilon`` is the total until the horizon is found.
+    #: With a total: for how many steps it is. ``epsilon`` is the total until the plan is found.
     steps: int | None = None
-    horizon: Horizon | None = None
+    budget_plan: BudgetPlan | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
-        from dphmm.cli.horizon import check_public
-        from dphmm.cli.release_horizon import check_asked
+        from dphmm.cli.release_total import check_asked
+        from dphmm.session.budget_plan import check_public
         from dphmm.storage.learned import learning_event
 
         check_asked(given)

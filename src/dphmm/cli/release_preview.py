@@ -26,7 +26,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.covered import covered_rows
     from dphmm.cli.learned_words import coming_rows, learning_of
     from dphmm.cli.public_warnings import plan_warnings, trapped_belief, whom_warning
-    from dphmm.cli.release_horizon import check_horizon, horizon_rows, with_horizon
+    from dphmm.cli.release_total import budget_plan_rows, check_total, with_budget_plan
     from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.states.observed import in_steps
     from dphmm.storage.covered import covered_document, covered_facts
@@ -36,8 +36,8 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     stepped, _ = in_steps(rows, job.model.step)
     visits, _ = stepped.visits()
     owners = people(job, rows, sha256, given, console)
-    check_horizon(job, rows, given["query"])
-    job = with_horizon(job, console)
+    check_total(job, rows, given["query"])
+    job = with_budget_plan(job, console)
     batch = job.batch(None)
     plans = first_plans(batch)
     set_aside = by_reason(loaded.rejected)
@@ -52,7 +52,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         "covered_distance": covered_document(covered_facts(job.policy, job.space), batch.setting.options.epsilon),
         "largest_epsilon_sum": str(longest * batch.setting.options.epsilon),
         "learning": learning_of(job.model),
-        "horizon": None if job.horizon is None else job.horizon.document(),
+        "horizon": None if job.budget_plan is None else job.budget_plan.document(),
     }
     if given["as_json"]:
         print_json(document)
@@ -66,7 +66,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         lines += covered_rows(document["covered_distance"], batch.setting.options.epsilon)
         lines.append(("epsilon sum", f"{in_short(document['largest_epsilon_sum'])} for the subject with most rows"))
-        lines += [*coming_rows(job.model, owners.people), *horizon_rows(job)]
+        lines += [*coming_rows(job.model, owners.people), *budget_plan_rows(job)]
         click.echo("\n".join(aligned(lines)))
     whom_warning(job.model, owners, console)
     for warning in (*plan_warnings(plans[0], batch.setting.options), *trapped_belief(job.model, batch.setting.options)):

@@ -46,7 +46,7 @@ def _leakage(user: str, report: ReleaseReport, made: Made, plans: list[Plan]) ->
     """Of answers at steps 1, 2, 3, …: a gap would need the plans of no release."""
     from dphmm.accounting import temporal_leakage
     from dphmm.cli.account_leakage import TEMPORAL
-    from dphmm.cli.horizon import MEANING, PROOF, leakage_of, started
+    from dphmm.session.budget_plan import MEANING, PROOF, leakage_of, started
 
     steps = report.released.column("step").to_numpy()[report.explored[0]]
     assert made.options is not None and made.policy is not None

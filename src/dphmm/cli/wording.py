@@ -13,11 +13,11 @@ _FIELDS = {
     "east": "--bbox east", "epsilon": "--epsilon", "flat": "--flat", "mechanism": "--mechanism",
     "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "query": "--query",
     "resolution": "--h3", "scope": "--scope",
-    "smoothing": "--smoothing", "source": "SRC", "south": "--bbox south", "start": "--start",
+    "smoothing": "--smoothing", "source": "SRC", "south": "--bbox south", "start": "--start", "steps": "--steps",
     "timezone": "--timezone", "west": "--bbox west",
 }  # fmt: skip
 _UNDERSCORED = re.compile(
-    r"\b(cap_epsilon|cap_cost|min_count|max_speed|assume_utc|(?:user|time|order|trip|state|lat|lon)_column)\b=?"
+    r"\b(cap_epsilon|cap_cost|total_epsilon|min_count|max_speed|assume_utc|(?:user|time|order|trip|state|lat|lon)_column)\b=?"
 )
 _COMMANDS = {"model": "fit", "policy": "policy"}
 #: What the library says, and what a user of the command line can do.

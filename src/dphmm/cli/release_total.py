@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from dphmm._checks import exact_epsilon, written_fraction
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Row
-from dphmm.cli.horizon import Horizon, checked_steps
 from dphmm.errors import InvalidInput
+from dphmm.session.budget_plan import BudgetPlan, checked_steps
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger, SessionHeader
@@ -41,18 +41,18 @@ def check_asked(given: Mapping[str, Any]) -> None:
         raise InvalidInput("--total-epsilon", total, "a file as TRAJ: a stream does not say where it ends")
 
 
-def with_horizon(job: Job, console: Console) -> Job:
+def with_budget_plan(job: Job, console: Console) -> Job:
     """The job with the largest epsilon that keeps the total, where a total was asked for: that can take minutes."""
     from dphmm.accounting.records import shown
 
     if job.steps is None:
         return job
     with console.progress("search for epsilon") as progress:
-        horizon = Horizon.allocated(job.batch(None).setting, job.epsilon, job.steps, progress)
-    return replace(job, epsilon=shown(horizon.epsilon), horizon=horizon)
+        found = BudgetPlan.allocated(job.batch(None).setting, job.epsilon, job.steps, progress)
+    return replace(job, epsilon=shown(found.epsilon), budget_plan=found)
 
 
-def check_horizon(job: Job, rows: Trajectories, query: str, ledger: Ledger | None = None) -> None:
+def check_total(job: Job, rows: Trajectories, query: str, ledger: Ledger | None = None) -> None:
     """Refuse rows past the last step, and people who have answers to another query: both would lose more.
 
     Without a ledger, by the rows alone: a ledger may know that people began before these rows do.
@@ -78,8 +78,9 @@ def check_horizon(job: Job, rows: Trajectories, query: str, ledger: Ledger | Non
         if drawn is not None:
             due += f"; {_going_on(job, drawn, last)}; or rows up to step {job.steps} only"
         raise InvalidInput("--steps", job.steps, due)
-    if job.horizon is not None and drawn is not None and drawn != job.horizon.epsilon:
-        came = f"{in_short(job.horizon.total)}, which is {in_short(job.horizon.epsilon)} a step over {job.steps} steps"
+    plan = job.budget_plan
+    if plan is not None and drawn is not None and drawn != plan.epsilon:
+        came = f"{in_short(plan.total)}, which is {in_short(plan.epsilon)} a step over {job.steps} steps"
         raise InvalidInput("--total-epsilon", came, _going_on(job, drawn, job.steps))
     users = {visit.user for visit in visits}
     others = sorted({other for user, other in known if other != query and user in users})
@@ -98,7 +99,7 @@ def _epsilon_of(header: SessionHeader) -> Fraction | None:
 
 def _going_on(job: Job, epsilon: Fraction, steps: int) -> str:
     """What a release can be resumed with to the last of these steps: its epsilon stays, so its total grows."""
-    total = Horizon.total_of(job.batch(None).setting, epsilon, steps)
+    total = BudgetPlan.total_of(job.batch(None).setting, epsilon, steps)
     stays = f"what is stored was released with {in_short(epsilon)} a step, which stays:"
     if total is None:
         return f"{stays} no total is found for {steps} such steps, and rows of earlier steps alone can be released"
@@ -111,15 +112,15 @@ def check_before_search(job: Job, rows: Trajectories, given: Mapping[str, Any]) 
 
     ledger = Path(given["ledger"])
     if job.steps is None or not ledger.exists() or not ledger.stat().st_size:
-        check_horizon(job, rows, given["query"])
+        check_total(job, rows, given["query"])
         return
     with open_ledger(ledger, read_only=True) as known:
-        check_horizon(job, rows, given["query"], known)
+        check_total(job, rows, given["query"], known)
 
 
-def horizon_rows(job: Job) -> list[Row]:
+def budget_plan_rows(job: Job) -> list[Row]:
     """What was found, for people."""
-    found = job.horizon
+    found = job.budget_plan
     if found is None:
         return []
     told = found.document()

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dphmm._checks import exact_epsilon
+from dphmm.accounting.policy_leakage import PolicyLeakage, policy_allocation, policy_leakage
+from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput, Refused
-
-if TYPE_CHECKING:
-    from dphmm.accounting.policy_leakage import PolicyLeakage
-    from dphmm.markov.model import MarkovModel
-    from dphmm.policy.graph import PolicyGraph
-    from dphmm.session.plan import Plan
-    from dphmm.session.setting import Setting
-    from dphmm.states.space import StateSpace
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.course import Course
+from dphmm.session.plan import Plan
+from dphmm.session.setting import Setting
 
 #: Steps that are looked at, at most, and numbers kept: steps times edges.
 MOST_STEPS = 10_000
@@ -39,23 +39,20 @@ _TRIED = 12
 def checked_steps(steps: int) -> int:
     """A number of steps that can be looked at."""
     if not 1 <= steps <= MOST_STEPS:
-        raise InvalidInput("--steps", steps, f"a number of steps from 1 to {MOST_STEPS}")
+        raise InvalidInput("steps", steps, f"a number of steps from 1 to {MOST_STEPS}")
     return steps
 
 
 def check_public(setting: Setting) -> None:
-    """Refuse a setting in which plans hang on what is released."""
+    """Refuse a setting in which plans depend on what is released."""
     if not setting.has_public_plans:
-        came = f"--constraint {setting.options.constraint}, --flat {setting.options.flat}"
-        raise InvalidInput(
-            "--steps", came, "--constraint support, and not --flat allow: plans must not hang on answers"
-        )
+        came = f"constraint {setting.options.constraint}, flat {setting.options.flat}"
+        expected = "constraint support, and flat not allow: plans that do not depend on answers"
+        raise InvalidInput("steps", came, expected)
 
 
 def coming_plans(setting: Setting, steps: int) -> list[Plan]:
-    """The plans of the first steps; InvalidInput where they hang on what is released."""
-    from dphmm.session.course import Course
-
+    """The plans of the first steps; InvalidInput where they depend on what is released."""
     check_public(setting)
     course = Course(setting)
     return [course.leg(number).plan for number in course.numbers(np.arange(1, steps + 1)).tolist()]
@@ -63,32 +60,22 @@ def coming_plans(setting: Setting, steps: int) -> list[Plan]:
 
 def leakage_of(model: MarkovModel, start: str, steps: Sequence[Any], policy: PolicyGraph) -> PolicyLeakage:
     """The policy leakage of steps under a model whose initial distribution is of before, or at, step 1."""
-    from dphmm.accounting import policy_leakage
-
     edges = np.asarray(policy.edges())
     if len(edges) * len(steps) > _MOST_NUMBERS:
         came = f"{len(edges)} edges over {len(steps)} steps"
-        raise InvalidInput("--policy", came, f"fewer: {_MOST_NUMBERS} numbers at most")
+        raise InvalidInput("policy", came, f"fewer: {_MOST_NUMBERS} numbers at most")
     return policy_leakage(started(model, start), steps, edges)
 
 
 def started(model: MarkovModel, start: str) -> MarkovModel:
     """The model, its initial distribution taken as of before, or at, step 1."""
-    from dphmm.markov.model import MarkovModel
-
     return model if model.start == start else MarkovModel(model.initial, model.transition, start=start)
 
 
-def horizon_facts(
-    model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: str, steps: int, choices: Mapping[str, Any]
-) -> dict[str, Any]:
+def planned_losses(setting: Setting, steps: int) -> dict[str, Any]:
     """What a release at every one of these steps loses, in three ways."""
-    from dphmm.accounting.records import shown
-    from dphmm.session.setting import Setting
-
-    setting = Setting.of(model, policy, space, epsilon, **choices)
     plans = coming_plans(setting, checked_steps(steps))
-    found = leakage_of(model, setting.options.start, plans, policy)
+    found = leakage_of(setting.model, setting.options.start, plans, setting.policy)
     costs = [plan.cost for plan in plans]
     return {
         "steps": steps,
@@ -102,7 +89,7 @@ def horizon_facts(
 
 
 @dataclass(frozen=True)
-class Horizon:
+class BudgetPlan:
     """An epsilon per step, found so that ``steps`` releases of one subject lose at most ``total`` at a policy edge."""
 
     total: Fraction
@@ -117,15 +104,12 @@ class Horizon:
         total: str,
         steps: int,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Horizon:
-        """The largest epsilon of three digits; Refused where there is none. `its own epsilon` does not matter.
+    ) -> BudgetPlan:
+        """The largest epsilon of three digits; Refused where there is none. The setting's own epsilon does not matter.
 
         ``progress``: told how many epsilons have been begun, and how many there will be.
         """
-        from dphmm._checks import exact_epsilon
-        from dphmm.accounting import policy_allocation
-
-        target, count = exact_epsilon(total, "--total-epsilon"), checked_steps(steps)
+        target, count = exact_epsilon(total, "total_epsilon"), checked_steps(steps)
         tried = itertools.count()
 
         def plans_of(epsilon: Fraction) -> list[Plan]:
@@ -138,17 +122,16 @@ class Horizon:
         start, edges = setting.options.start, np.asarray(setting.policy.edges())
         chain = started(setting.model, start)
         if len(edges) * count > _MOST_NUMBERS:
-            raise InvalidInput("--steps", f"{len(edges)} edges over {count} steps", f"{_MOST_NUMBERS} numbers at most")
+            raise InvalidInput("steps", f"{len(edges)} edges over {count} steps", f"{_MOST_NUMBERS} numbers at most")
         epsilon = policy_allocation(chain, plans_of, edges, limit)
         if epsilon is None:
-            raise Refused(f"--total-epsilon: no epsilon of 2**-20 or more keeps {count} steps at {total}")
+            raise Refused(f"total_epsilon: no epsilon of 2**-20 or more keeps {count} steps at {total}")
         worst = leakage_of(setting.model, start, plans_of(epsilon), setting.policy).worst
         return cls(target, count, epsilon, worst)
 
     @classmethod
     def total_of(cls, setting: Setting, epsilon: Fraction, steps: int) -> str | None:
         """A total, as it would be typed, for which `allocated` finds this epsilon; None where it finds another."""
-        from dphmm.accounting.records import in_short
 
         def lost(each: Fraction) -> float:
             plans = coming_plans(setting.with_epsilon(each), checked_steps(steps))
@@ -168,8 +151,6 @@ class Horizon:
 
     def document(self) -> dict[str, Any]:
         """For the privacy statement."""
-        from dphmm.accounting.records import shown
-
         return {
             "total_epsilon": shown(self.total),
             "steps": self.steps,
