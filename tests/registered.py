@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from dphmm.mechanisms import registry
+from dphmm.mechanisms.constant import Constant
 from dphmm.policy import _kinds
 
 
@@ -21,6 +22,11 @@ def release_mechanisms() -> list[str]:
     """Every mechanism that a release may draw from."""
     every = registry.MECHANISMS | registry.ANSWER_MECHANISMS
     return [name for name, mechanism in every.items() if mechanism.exact]
+
+
+def chosen_mechanisms() -> list[str]:
+    """What the option ``mechanism`` may be: auto, and all that a release may draw from; a constant is no choice."""
+    return ["auto", *(name for name in release_mechanisms() if name != Constant.name)]
 
 
 def left_out(registered: Collection[str], covered: Collection[str], what_to_add: str) -> list[str]:
