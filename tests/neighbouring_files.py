@@ -24,6 +24,15 @@ def neighbours(others: Sequence[bytes], lines: Sequence[bytes], pairs: int = 6) 
         yield from placed(others, two)
 
 
+def first_neighbours(others: Sequence[bytes], lines: Sequence[bytes], pairs: int = 6) -> Iterator[Lines]:
+    """Of `neighbours` fewer: each line before all others, and at one more place that moves on from line to line."""
+    for number, line in enumerate(lines):
+        every = list(placed(others, (line,)))
+        yield from (every[0], every[1 + number % (len(every) - 1)])
+    for two in itertools.product(lines[:pairs], repeat=2):
+        yield from placed(others, two)
+
+
 def text(header: bytes, lines: Sequence[bytes], end: bytes = b"\n") -> bytes:
     """A file of these lines, after the header if there is one."""
     return b"".join(line + end for line in ((header, *lines) if header else lines))

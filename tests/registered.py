@@ -22,6 +22,11 @@ def release_mechanisms() -> list[str]:
     return list(registry.RELEASE_KINDS)
 
 
+def chosen_mechanisms() -> list[str]:
+    """What the option ``mechanism`` may be: auto, and all that a release may draw from; a constant is no choice."""
+    return list(registry.MECHANISM_CHOICES)
+
+
 def left_out(registered: Collection[str], covered: Collection[str], what_to_add: str) -> list[str]:
     """What is registered and not covered, and what is covered and no longer registered, in words."""
     found = [

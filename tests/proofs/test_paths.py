@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 import dphmm
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
+from registered import chosen_mechanisms
 
 STEPS = 3
 #: Wide enough for the largest ratios, which answers next to and beyond the states have.
@@ -79,7 +80,7 @@ def worst_excess(world, neighbouring=True):
     return worst
 
 
-@pytest.mark.parametrize("mechanism", ["discrete-knorm", "staircase", "auto"])
+@pytest.mark.parametrize("mechanism", chosen_mechanisms())
 @pytest.mark.parametrize("sets", [False, True], ids=["support", "smaller plan sets"])
 def test_neighbouring_paths_lose_at_most_the_sum(mechanism, sets):
     excess = [worst_excess(World(seed, mechanism=mechanism, sets=sets)) for seed in range(2)]
