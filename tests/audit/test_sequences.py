@@ -69,7 +69,7 @@ def test_no_two_histories_lose_more_and_two_lose_it(seed, mechanism):
     assert not verdict.convicted and verdict.worst <= verdict.charged == sum(plan.cost for plan in made)
 
 
-# Of the laws whose stated losses are reached: those of weights are bounds, and a table has no window.
+# Of the laws with exponents in fractions: those of weights are logarithms in floats, and a table has no window.
 @pytest.mark.parametrize("mechanism", ["discrete-knorm", "staircase"])
 @pytest.mark.parametrize("seed", range(6))
 def test_the_loss_is_that_of_real_answers(seed, mechanism):

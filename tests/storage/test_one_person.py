@@ -1,8 +1,9 @@
 """What one person writes into a file changes nothing that is read or written of anybody else.
 
 Enumerated: small files, and what comes of the others when the lines of one more person, whatever these are, are laid
-between theirs in every way (at two places each every day). Compared are the schema, and the cells and the order of the others' rows in the file that
-import writes; and what fit, release and query take from such a table: rows, steps, trips, states and published times.
+between theirs: every line at two places every day, in every way in the long tests. Compared are the schema, and the
+cells and the order of the others' rows in the file that import writes; and what fit, release and query take from such a
+table: rows, steps, trips, states and published times.
 
 A column that is judged as a whole fails here: trips or names that are numbers only if everybody's are, a time zone that
 is asked for only if nobody has one, a parser that falls back for all rows because of one, a row that refuses the file.
