@@ -376,8 +376,11 @@ def small_city():
     return MarkovModel(np.full(9, 1 / 9), moves), dphmm.policy.radius(space, 1), space
 
 
+ON_HULLS = [name for name in chosen_mechanisms() if chosen_kind(name).made_from == "hull"]
+
+
 class TestPlans:
-    @pytest.mark.parametrize("mechanism", [name for name in chosen_mechanisms() if chosen_kind(name).made_from == "hull"])
+    @pytest.mark.parametrize("mechanism", ON_HULLS)
     def test_losses_are_the_mechanism_s(self, small_city, mechanism):
         model, policy, space = small_city
         session = dphmm.ReleaseSession(model, policy, space, epsilon="0.3", mechanism=mechanism)
