@@ -20,9 +20,9 @@ from audit.small import MODEL, POLICY, SPACE
 from crafted_bits import keyed_system_bits
 from dphmm.audit import check_released
 from dphmm.batch import Batch, Released
-from dphmm.cli.release_stream import _line, _Stream
 from dphmm.errors import InvalidInput
 from dphmm.storage.statement import Published, privacy_statement, save_statement
+from dphmm.stream import Stream, answered_line
 
 GRID = dphmm.Grid(10.0, 50.0, 10.056, 50.036, 1000)
 _N = GRID.n_states
@@ -39,7 +39,7 @@ class Streamed:
         self.options, self.path = options, folder / "answers.jsonl"
         self.ledger = dphmm.open_ledger(folder / "ledger.db")
         batch = Batch(*self.public, ledger=self.ledger, bits=keyed_system_bits(3), **options)
-        stream, rng = _Stream(batch, False), np.random.default_rng(2)
+        stream, rng = Stream(batch, False), np.random.default_rng(2)
         self.lines, published = [], Published()
         sessions = {user: batch.session(user, origin="5716608" if timed else "0") for user in sorted(set(ORDER))}
         for number, user in enumerate(ORDER):
@@ -52,7 +52,7 @@ class Streamed:
                 sessions[user].release(int(rng.integers(6))),
             )
             published.add([told])
-            self.lines.append(_line(told, stream) + "\n")
+            self.lines.append(answered_line(told, stream.batch.setting.space) + "\n")
         # The first step of b is asked for again.
         self.lines.append(self.lines[1])
         parts = {"model": self.public[0], "policy": self.public[1], "space": space, "options": batch.setting.options}

@@ -11,9 +11,9 @@ import sys
 import jsonschema
 import pytest
 
-from dphmm.cli.release_stream import BadLine, parse_line
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.statement import statement_schema
+from dphmm.stream import BadLine, parse_line
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import columns_of
 from dphmm.audit.released_lines import table_of_lines
 from dphmm.cli.answers import labels_by_state, space_of_answers
-from dphmm.cli.release_stream import BadLine, parse_line
 from dphmm.errors import DphmmError
 from dphmm.report.companions import smoothed_answers
 from dphmm.storage import people
@@ -29,6 +28,7 @@ from dphmm.storage.journal import Journal
 from dphmm.storage.number_files import read_numbers
 from dphmm.storage.statement import load_statement
 from dphmm.storage.tables import read_table
+from dphmm.stream import BadLine, parse_line
 from faults.forging import model_members, write_members
 from faults.spoiled_files import PLT, parquet, plt, tarred, zipped
 from fuzz.archive_files import tar_of, zip_of

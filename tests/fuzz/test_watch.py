@@ -114,7 +114,7 @@ def test_every_module_that_opens_files_for_reading_is_known():
     }
     assert found == {
         "_kernels/compiled.py",  # the package's own sources
-        "cli/release_stream.py",  # parse_line
+        "stream.py",  # parse_line
         "evaluation/running.py",  # settings.json of an experiment's folder, beside its journal
         "markov/model.py",  # its own provenance
         "report/restated.py",  # a policy's own description, in the form that JSON gives it

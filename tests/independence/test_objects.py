@@ -20,9 +20,9 @@ import pytest
 
 import dphmm
 from dphmm.batch import Batch, BatchReport
-from dphmm.cli.release_stream import parse_line
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.trajectories import load_trajectories
+from dphmm.stream import parse_line
 from independence.commands import PAGES, narrow
 from independence.instances import instance, truths_at
 from independence.observing import CountedBits, attributes_of, observe, replaced_draws

@@ -19,10 +19,10 @@ import numpy as np
 
 import dphmm
 from dphmm.batch import Batch
-from dphmm.cli.release_stream import _Stream, parse_line
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.states.trajectory import Trajectories
+from dphmm.stream import Stream, parse_line
 from independence.commands import GRID, NAMES, PAGES, narrow, places
 from independence.instances import STEPS, Instance, instance, truths_at
 from independence.observing import observe, replaced_draws
@@ -130,7 +130,7 @@ def stream_of(name: str) -> Trace:
     def play() -> None:
         with replaced_draws([(1,)]):
             batch = Batch(narrow(4), dphmm.policy.from_edges([(0, 1), (2, 3)], 4), PAGES, 1, bits=ReplayBits(3))
-            _Stream(batch, resume=False).answer(parse_line(json.dumps({"user": "ann", "state": name}).encode(), False))
+            Stream(batch, resume=False).answer(parse_line(json.dumps({"user": "ann", "state": name}).encode(), False))
 
     play()
     return traced(play)[0]

@@ -1,0 +1,199 @@
+"""Releases line by line: a JSON line in, a JSON line out, each stored before anybody sees it.
+
+A line is {"user", "t", "lat", "lon"} or {"user", "t", "state"}, on a map the first or the name of a cell; t is needed
+where the model has a time step. Then a line belongs to the time bin of its t, and a second line of a bin gets the
+stored answer; without a step every line is a step.
+
+Proof: docs/proofs/ledger.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from dphmm.batch import Batch, Released
+from dphmm.errors import InvalidInput
+from dphmm.session.session import ReleaseSession
+from dphmm.states.naming import check_names
+from dphmm.states.observed import true_states
+from dphmm.states.space import StateSpace
+from dphmm.states.trajectory import Trajectories
+from dphmm.storage.released import released_table
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIELDS = {"user", "t", "lat", "lon", "state"}
+
+
+class BadLine(Exception):
+    """A line that cannot be released; the reason is a code, never what the line said."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, repr=False)
+class Line:
+    """One line: who, when (microseconds since 1970 UTC, or None), and the row of the state."""
+
+    user: str
+    time: int | None
+    place: tuple[float, float] | None
+    state: str | None
+
+
+@dataclass
+class Stream:
+    """Sessions of one batch, answered line by line; ``released`` counts those that were drawn now.
+
+    ``outside`` is for the data owner alone: lines answered now whose place or name is in no state.
+    """
+
+    batch: Batch
+    resume: bool
+    sessions: dict[str, ReleaseSession] = field(default_factory=dict)
+    released: int = 0
+    outside: int = 0
+
+    def answer(self, line: Line) -> Released:
+        """The release of a line, committed."""
+        number = self._number(line)
+        session = self._session(line.user, number)
+        t = session.t if number is None else number - int(session.origin) + 1
+        if t < 1:
+            raise BadLine("before_first_step")
+        if t < session.t:
+            return Released(line.user, self._public_time(line), self._stored(session, t))
+        if t > session.t:
+            session.skip(t - session.t)
+        release = session.release(self._state(line))
+        self.released += 1
+        return Released(line.user, self._public_time(line), release)
+
+    def _stored(self, session: ReleaseSession, t: int) -> Any:
+        try:
+            return session.released(t)
+        except InvalidInput:
+            raise BadLine("step_has_passed") from None
+
+    def _number(self, line: Line) -> int | None:
+        """The time bin of a line; None where every line is a step."""
+        step = self.batch.setting.model.step
+        return None if step is None or line.time is None else line.time // (step * 1_000_000)
+
+    def _public_time(self, line: Line) -> int | None:
+        number = self._number(line)
+        return line.time if number is None else number * int(self.batch.setting.model.step or 0) * 1_000_000
+
+    def _session(self, user: str, number: int | None) -> ReleaseSession:
+        if user not in self.sessions:
+            self.sessions[user] = self._opened(user, number)
+        return self.sessions[user]
+
+    def _opened(self, user: str, number: int | None) -> ReleaseSession:
+        if self.batch.ledger.header(user, self.batch.setting.query) is None:
+            return self.batch.session(user, origin=str(number or 0))
+        if not self.resume:
+            raise InvalidInput(
+                "ledger", f"releases of user {user!r} already", "a new ledger, or resume to continue them"
+            )
+        return self.batch.resumed(user)
+
+    def _state(self, line: Line) -> int:
+        lat, lon = line.place or (None, None)
+        row = Trajectories.from_labels(
+            [line.user],
+            lat=None if lat is None else [lat],
+            lon=None if lon is None else [lon],
+            state=None if line.state is None else [line.state],
+        )
+        states, outside = true_states(row, self.batch.setting.space)
+        self.outside += int(outside.sum())
+        return int(states[0])
+
+    @property
+    def drifted(self) -> int:
+        """For the data owner alone: how many of the lines answered now were outside the plan set of their step."""
+        return sum(session.owner_view()["drifted"] for session in self.sessions.values())
+
+
+def parse_line(text: bytes, on_map: bool) -> Line:
+    """A line of JSON. Raises BadLine with a reason code for anything that is not one."""
+    try:
+        given = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise BadLine("invalid_json") from None
+    if not isinstance(given, dict):
+        raise BadLine("invalid_json")
+    if not given.keys() <= _FIELDS:
+        raise BadLine("unknown_field")
+    user = _name(given.get("user"), "missing_user")
+    time = None if given.get("t") is None else _time(given["t"])
+    if on_map and ("state" not in given or {"lat", "lon"} & given.keys()):
+        return Line(user, time, (_degrees(given.get("lat"), -90, 90), _degrees(given.get("lon"), -180, 360)), None)
+    return Line(user, time, None, _name(given.get("state"), "missing_state"))
+
+
+def checked_line(line: Line, space: StateSpace, timed: bool) -> Line:
+    """The line, if it has a time where the model is ``timed`` and its state a name of the right form; else BadLine."""
+    if timed and line.time is None:
+        raise BadLine("missing_time")
+    if line.state is not None and not space.well_formed(line.state):
+        raise BadLine("invalid_state")
+    return line
+
+
+def _name(value: object, reason: str) -> str:
+    # A file's whole numbers are names too.
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str):
+        raise BadLine(reason)
+    try:
+        return check_names([text], 1)[0]
+    except InvalidInput:
+        raise BadLine(reason) from None
+
+
+def _time(value: object) -> int:
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        raise BadLine("invalid_time") from None
+    if moment.tzinfo is None or not isinstance(value, str) or not 1678 <= moment.year < 2262:
+        raise BadLine("invalid_time")
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _degrees(value: object, least: int, most: int) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise BadLine("invalid_place")
+    return float(value) - 360.0 if value > 180 else float(value)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def answered_line(released: Released, space: StateSpace) -> str:
+    """The answer as a line of JSON."""
+    (row,) = released_table([released], space).to_pylist()
+    return json.dumps({name: _plain(value) for name, value in row.items()}, allow_nan=False, ensure_ascii=True)
+
+
+def _plain(value: Any) -> Any:
+    """Times as text, an unbounded cost as null."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return None if isinstance(value, float) and math.isinf(value) else value
