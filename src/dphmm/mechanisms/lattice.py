@@ -168,7 +168,7 @@ class DiscreteKNorm(BodyMechanism):
         """ε times the norm."""
         return self.epsilon * norm
 
-    @property
+    @kept
     def float_law(self) -> FloatLaw | None:
         """Graded by the norm; None on a flat body."""
         hull = self._hull

@@ -18,6 +18,7 @@ import numpy as np
 
 from dphmm import _kernels
 from dphmm._checks import exact_number
+from dphmm._kept import kept
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import FloatLaw, described_fraction, written_epsilon
 from dphmm.mechanisms.expected import LawSums, law_sums
@@ -59,7 +60,7 @@ class Staircase(BodyMechanism):
     def offset(self) -> Fraction:
         return self._offset
 
-    @property
+    @kept
     def float_law(self) -> FloatLaw | None:
         """Steps beyond each facet; None on a flat body."""
         hull = self._hull

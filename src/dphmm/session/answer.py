@@ -22,6 +22,8 @@ def answer(plans: Sequence[Plan], plan_of: IntArray, states: IntArray, bits: Bit
     A state is -1 for a place that the space does not have. Words are read plan by plan, in the order in which the rows
     first need each, and row by row within one. Which rows had drifted is for the data owner alone.
     """
+    if len(plans) == 1:
+        return answer_under(plans[0], states, bits)
     z = np.empty((len(states), plans[0].lattice.shape[1] if plans else 1), dtype=np.int64)
     drifted = np.empty(len(states), dtype=np.bool_)
     for number in dict.fromkeys(plan_of.tolist()):
@@ -37,7 +39,7 @@ def answer_under(plan: Plan, states: IntArray, bits: Bits) -> tuple[IntArray, Bo
     body.
     """
     known = states >= 0
-    number = np.where(known, states, int(np.argmax(plan.constraint.plan)))
+    number = np.where(known, states, plan.lowest_state)
     drifted = ~(known & plan.constraint.plan[number])
     if len(plan.mechanisms) == 1:
         return plan.mechanisms[0].answer(plan.image[number], bits), drifted

@@ -63,6 +63,11 @@ class Plan:
         """The lattice answer of every state's surrogate (N, d)."""
         return self.lattice.take(self.constraint.surrogate, axis=0)
 
+    @kept
+    def lowest_state(self) -> int:
+        """The lowest-numbered plan state."""
+        return int(np.argmax(self.constraint.plan))
+
     def log_likelihood(self, z: IntArray) -> FloatArray:
         """log Pr(z | s) (N,) up to a constant common to all states."""
         if len(self.mechanisms) == 1:
