@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import llvmlite
 import numba
@@ -40,14 +40,20 @@ def folder() -> Path:
     return Path(given) if given else Path(platformdirs.user_cache_dir("dphmm")) / "kernels"
 
 
+def writable(place: Path) -> bool:
+    """Whether what is compiled can be kept in a folder, which need not be there yet."""
+    there = next(path for path in (place.absolute(), *place.absolute().parents) if path.exists())
+    return there.is_dir() and os.access(there, os.W_OK)
+
+
 class KernelCache:
     """The cache of one kernel, in the words that a dispatcher of Numba has for it."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         # The key is that of the source as it is now: read later, it could be of an edit that is not what runs.
         module, file = function.__module__, Path(function.__code__.co_filename).resolve()
         self._name = f"{module.split('.')[-1]}-{key_of(module, file)}"
-        self._function = function.__qualname__
+        self._function, self._options = function.__qualname__, options
 
     @property
     def cache_path(self) -> Path:
@@ -58,15 +64,10 @@ class KernelCache:
         """The files of this kernel that are there, for any types, processor and compiler."""
         return sorted(self.cache_path.glob(f"{self._function}-*.nbc"))
 
-    def writable(self) -> bool:
-        """Whether what is compiled will be kept."""
-        there = next(path for path in (self.cache_path.absolute(), *self.cache_path.absolute().parents) if path.exists())
-        return there.is_dir() and os.access(there, os.W_OK)
-
     def load_overload(self, signature: Any, target: Any) -> Any:
         """What was compiled for these types here or elsewhere; None where nothing was, or its file is damaged."""
         target.refresh()
-        wanted = _described(signature, target.codegen())
+        wanted = self._described(signature, target.codegen())
         try:
             stored = self._file(wanted).read_bytes()
         except OSError:
@@ -81,7 +82,7 @@ class KernelCache:
         """Keep what was compiled; where that cannot be, it lives as long as the process."""
         if compiled.library.has_dynamic_globals:
             return
-        described = _described(signature, compiled.codegen)
+        described = self._described(signature, compiled.codegen)
         body: bytes = dumps((described, compiled._reduce()))  # type: ignore[no-untyped-call]
         file = self._file(described)
         try:
@@ -98,21 +99,23 @@ class KernelCache:
         for file in self.kept():
             file.unlink(missing_ok=True)
 
+    def _described(self, signature: Any, codegen: Any) -> str:
+        """All that machine code depends on beside the sources: compiler, Python, processor, types."""
+        versions = numba.__version__, llvmlite.__version__, sys.implementation.cache_tag
+        return repr((versions, self._options, codegen.magic_tuple(), [_spelled(of) for of in signature]))
+
     def _file(self, described: str) -> Path:
         return self.cache_path / f"{self._function}-{hashlib.sha256(described.encode()).hexdigest()[:16]}.nbc"
 
 
-def _described(signature: Any, codegen: Any) -> str:
-    """All that machine code depends on, beside the sources: compiler, Python, processor with its features, types."""
-    versions = numba.__version__, llvmlite.__version__, sys.implementation.cache_tag
-    return repr((versions, codegen.magic_tuple(), [_spelled(of) for of in signature]))
-
-
 def _spelled(of: Any) -> str:
     """A type; Numba's name of a named tuple does not tell the fields, nor whose it is."""
-    if isinstance(of, types.BaseNamedTuple):
+    named, tuples = cast(Any, types.BaseNamedTuple), cast(Any, types.BaseTuple)
+    if isinstance(of, named):
         own = f"{of.instance_class.__module__}.{of.instance_class.__qualname__}"
-        return f"{own}({', '.join(f'{name}: {_spelled(part)}' for name, part in zip(of.fields, of.types, strict=True))})"
-    if isinstance(of, types.BaseTuple):
+        return (
+            f"{own}({', '.join(f'{name}: {_spelled(part)}' for name, part in zip(of.fields, of.types, strict=True))})"
+        )
+    if isinstance(of, tuples):
         return f"({', '.join(map(_spelled, of))})"
     return str(of)

@@ -9,13 +9,14 @@ import numba
 from numba.core import event
 
 from dphmm._kernels import announced
-from dphmm._kernels.cache import KernelCache
+from dphmm._kernels.cache import KernelCache, writable
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 #: Every kernel that was imported; none where Numba is told to compile nothing.
 KERNELS: list[Any] = []
+_OPTIONS: dict[str, Any] = {"nogil": True}
 
 
 class _Announcer(event.Listener):
@@ -24,7 +25,7 @@ class _Announcer(event.Listener):
     def on_start(self, started: event.Event) -> None:
         if announced.tell is not None:
             cache = getattr(started.data["dispatcher"], "_cache", None)
-            announced.tell(isinstance(cache, KernelCache) and cache.writable())
+            announced.tell(isinstance(cache, KernelCache) and writable(cache.cache_path))
 
     def on_end(self, _: event.Event) -> None:
         """Nothing to say."""
@@ -35,8 +36,13 @@ event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile ``function`` on first use; its machine code is kept on disk between processes."""
-    compiled = numba.njit(nogil=True)(function)
+    compiled: Any = numba.njit(**_OPTIONS)(function)
     if compiled is not function:
-        compiled._cache = KernelCache(function)
+        compiled._cache = KernelCache(function, _OPTIONS)
         KERNELS.append(compiled)
     return cast("Callable[P, R]", compiled)
+
+
+def compiles() -> bool:
+    """Whether kernels are compiled at all: with NUMBA_DISABLE_JIT=1 they are plain Python."""
+    return not numba.config.DISABLE_JIT  # type: ignore[attr-defined]

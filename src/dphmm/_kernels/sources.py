@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
+
+#: The decorator is no kernel; what it asks of the compiler is told to the cache instead.
+_DECORATOR = "dphmm._kernels.compiled"
 
 
 def key_of(module: str, file: Path) -> str:
-    """Sixteen hex digits, the same while ``module`` in ``file``, and all that it imports of its package, are the same."""
+    """Sixteen hex digits, the same while a module in a file, and all that it imports of its package, are the same."""
     depth = len(module.split(".")) - (file.name != "__init__.py")
     digest = hashlib.sha256()
     for name, path in sorted(read_by(module, file, file.parents[depth]).items()):
@@ -29,7 +32,7 @@ def read_by(module: str, file: Path, root: Path) -> dict[str, Path]:
         for where, what in _parsed(waiting.pop().read_bytes())[1]:
             name = f"{where}.{what}" if what and _file_of(root, f"{where}.{what}") else where
             path = _file_of(root, name) if name.split(".")[0] == package else None
-            if path is not None and name not in found:
+            if path is not None and name not in found and name != _DECORATOR:
                 found[name] = path
                 waiting.append(path)
     return found
@@ -40,7 +43,7 @@ def _file_of(root: Path, name: str) -> Path | None:
     return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _parsed(source: bytes) -> tuple[str, tuple[tuple[str, str], ...]]:
     """The digest of a syntax tree without docstrings; what is imported: a module, and the name asked of it, or none."""
     tree = ast.parse(source)
