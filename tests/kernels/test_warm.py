@@ -21,6 +21,8 @@ from dphmm.cli import warm_world
 from dphmm.cli.app import COMMANDS
 
 compiling = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+
+pytestmark = pytest.mark.replayed_words  # commands draw the system's
 SOURCE = Path(dphmm.__file__).parents[1]
 #: A command, and then what was compiled for it: kernels whose machine code was looked for in vain.
 COUNTED = """

@@ -119,9 +119,10 @@ def _questions() -> Iterator[str]:
     yield f"release walks.csv {given} --total-epsilon 4 --steps 8 -o total.parquet --ledger total.db --quiet"
     yield "report map-radius-support.parquet --model map.npz -o report.html"
     yield "tune map.npz --target-error 5km --radius 1500m --epsilon 1 --steps 3 --runs 2 --quiet"
-    histogram = "query histogram visits.csv --epsilon 1 --states line.npz --times 8"
-    for at, dependence in enumerate(("markov:line.npz", "group --max-rows-per-user 8", "independent")):
-        yield f"{histogram} --dependence {dependence} -o counts{at}.csv --consistent"
+    histogram = "query histogram visits.csv --epsilon 1 --times 8 --consistent"
+    named = "--states line.npz"
+    for at, records in enumerate(("markov:line.npz", f"group {named} --max-rows-per-user 8", f"independent {named}")):
+        yield f"{histogram} -o counts{at}.csv --dependence {records}"
     points = "points.csv --epsilon 1 --dependence group:2 --box 0:10,0:10"
     yield f"query kmeans {points} --columns x,y --start 1,1;9,9 -o centres.csv"
     yield f"query svm {points} --features x,y --label c --classes no,yes -o weights.csv"
