@@ -96,6 +96,10 @@ def _releases() -> Iterator[str]:
         model = "line" if mechanism.startswith("optimal") else "map"
         yield from _release(mechanism, model, f"{model}-radius.json", f"--mechanism {mechanism}")
     yield from _release("component", "line", "edges.json", "--scope component --flat allow")
+    for at, (model, policy) in enumerate((("map", "map-radius"), ("line", "categorical"), ("map", "map-complete"))):
+        for constraint in ("support", "delta=0.1"):
+            choices = f"--scope component --constraint {constraint}"
+            yield from _release(f"component{at}-{constraint[:5]}", model, f"{policy}.json", choices)
     yield from _release("categorical", "line", "categorical.json", "--constraint delta=0.1")
     yield from _release("union", "line", "union.json", "")
     yield "release - --model map.npz --policy map-radius.json --epsilon 1 --ledger stream.db"
