@@ -36,6 +36,7 @@ def write_world(folder: Path) -> None:
     table(folder / "points.csv", "user,x,y,c", [(at // 2, at, at**2 % 9, ("no", "yes")[at % 2]) for at in range(8)])
     table(folder / "edges.csv", "a,b", [(0, 1), (1, 2), (2, 3)])
     table(folder / "graph.csv", "a,b", [("alpha", "beta"), ("gamma", "delta")])
+    table(folder / "far.csv", "a,b", [("alpha", "delta")])
 
 
 def walks(rng: np.random.Generator, steps: int) -> Iterator[tuple[Any, ...]]:
@@ -85,6 +86,7 @@ def _policies() -> Iterator[str]:
     yield "policy radius map.npz -o covering.json --covers 1km --merge-lonely"
     yield "policy categorical line.npz -o categorical.json --labels labels.csv"
     yield "policy edges line.npz -o edges.json --graph graph.csv"
+    yield "policy edges line.npz -o far.json --graph far.csv"
     yield "policy union line.npz line-radius.json edges.json -o union.json"
 
 
@@ -101,6 +103,8 @@ def _releases() -> Iterator[str]:
             choices = f"--scope component --constraint {constraint}"
             yield from _release(f"component{at}-{constraint[:5]}", model, f"{policy}.json", choices)
     yield from _release("categorical", "line", "categorical.json", "--constraint delta=0.1")
+    # The two states between have no edge and are hidden by the body that the edge makes.
+    yield from _release("far", "line", "far.json", "")
     yield from _release("union", "line", "union.json", "")
     yield "release - --model map.npz --policy map-radius.json --epsilon 1 --ledger stream.db"
     yield "release - --model map.npz --policy map-radius.json --epsilon 1 --ledger sets.db --constraint delta=0.1"
