@@ -38,7 +38,7 @@ def figures(effort: Effort) -> Iterator[Figure]:
         taken = [_fresh(script) for _ in range(1 + effort.pick(3, 9))]
         yield Figure("import", name, Spread.of(taken[1:]), "s", target)
     with tempfile.TemporaryDirectory() as empty:
-        once = Spread.of([_fresh(_FIRST_RELEASE, NUMBA_CACHE_DIR=empty)])
+        once = Spread.of([_fresh(_FIRST_RELEASE, DPHMM_KERNELS=empty)])
     note = "once after an installation or an upgrade"
     yield Figure("import", "the same with nothing compiled yet", once, "s", None, note)
 

@@ -85,7 +85,7 @@ def fresh_kernel(folder: Path):
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_compiling_is_told_once_and_a_warm_start_says_nothing(monkeypatch, tmp_path):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("DPHMM_KERNELS", str(tmp_path))
     terminal = at_terminal(monkeypatch)
     module = fresh_kernel(tmp_path)
     with compilation_told():
@@ -103,7 +103,7 @@ def test_compiling_is_told_once_and_a_warm_start_says_nothing(monkeypatch, tmp_p
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 @pytest.mark.parametrize("why", ["quiet", "pipe", "over"])
 def test_compiling_is_told_to_nobody_who_did_not_ask(monkeypatch, tmp_path, why):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("DPHMM_KERNELS", str(tmp_path))
     stream = at_terminal(monkeypatch)
     if why == "pipe":
         monkeypatch.setattr(sys, "stderr", stream := io.StringIO())

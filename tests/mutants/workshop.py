@@ -1,7 +1,7 @@
 """A copy of the project in which one change at a time is made, tested and taken back.
 
-The copy stays in one place, so what Numba compiled for unchanged kernels is found again; it keeps what it compiles in
-a folder of its own, named by the kernels' sources, so a changed kernel never runs another's machine code.
+The copy stays in one place and keeps what it compiles in a folder of its own, so what was compiled for unchanged
+kernels is found again; files there are named by the kernels' sources, so a changed one never runs another's code.
 """
 
 from __future__ import annotations
@@ -106,6 +106,7 @@ class Workshop:
         own = {
             "PYTHONPATH": paths,
             "XDG_CACHE_HOME": str(self._cache),
+            "DPHMM_KERNELS": str(self._cache / "kernels"),
             "MUTANTS_COPY": str(self.copy),
             "MUTANTS_OUTCOMES": str(self._outcomes),
             "HYPOTHESIS_STORAGE_DIRECTORY": str(self._cache / "hypothesis"),

@@ -34,6 +34,7 @@ COMMANDS = {
     "report": ("dphmm.cli.report:report", "A page to look at: map, hulls, errors, what was spent."),
     "audit": ("dphmm.cli.audit:audit", "Does a plan, a sampler or a release keep its promise?"),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
+    "warm": ("dphmm.cli.warm:warm", "Compile ahead, so that no command has to wait for it."),
 }
 
 _WRITES_NOTHING = ("inspect", "audit", "account")

@@ -75,10 +75,11 @@ class Console:
 def compilation_told() -> Iterator[None]:
     """Say on a terminal, once, why nothing seems to happen: kernels that the cache on disk does not have yet."""
     announced.tell = _compiling if sys.stderr.isatty() else None
+    announced.warn = lambda text: click.echo(one_line(f"warning: {text}"), err=True)
     try:
         yield
     finally:
-        announced.tell = None
+        announced.tell = announced.warn = None
 
 
 @contextmanager

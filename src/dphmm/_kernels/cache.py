@@ -1,0 +1,121 @@
+"""Machine code of kernels on disk: one file for each kernel, types of arguments, processor and compiler.
+
+    FOLDER/points-81f4…/bounds-03ab….nbc
+
+The folder in the middle is named by the syntax trees of the kernel's file and of all that it imports (`sources`), the
+file by everything else that machine code depends on. Nothing is named by where dphmm is installed, so a folder that
+was filled elsewhere serves here. Numba's own cache keeps an index that two processes can overwrite for each other, and
+is then out of step with its data files; here every file stands for itself and is put in place whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import llvmlite
+import numba
+import platformdirs
+from numba.core import types
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from dphmm._kernels import announced
+from dphmm._kernels.sources import key_of
+
+#: Where kernels are kept, where somebody says so.
+VARIABLE = "DPHMM_KERNELS"
+_DIGEST = 32
+
+
+def folder() -> Path:
+    """Where compiled kernels are looked for and kept: $DPHMM_KERNELS, or Numba's own setting, or the user's cache."""
+    given = os.environ.get(VARIABLE) or numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    return Path(given) if given else Path(platformdirs.user_cache_dir("dphmm")) / "kernels"
+
+
+def writable(place: Path) -> bool:
+    """Whether what is compiled can be kept in a folder, which need not be there yet."""
+    there = next(path for path in (place.absolute(), *place.absolute().parents) if path.exists())
+    return there.is_dir() and os.access(there, os.W_OK)
+
+
+class KernelCache:
+    """The cache of one kernel, in the words that a dispatcher of Numba has for it."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        # The key is that of the source as it is now: read later, it could be of an edit that is not what runs.
+        module, file = function.__module__, Path(function.__code__.co_filename).resolve()
+        self._name = f"{module.split('.')[-1]}-{key_of(module, file)}"
+        self._function, self._options = function.__qualname__, options
+
+    @property
+    def cache_path(self) -> Path:
+        """The folder of this kernel's files; it need not be there."""
+        return folder() / self._name
+
+    def kept(self) -> list[Path]:
+        """The files of this kernel that are there, for any types, processor and compiler."""
+        return sorted(self.cache_path.glob(f"{self._function}-*.nbc"))
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """What was compiled for these types here or elsewhere; None where nothing was, or its file is damaged."""
+        target.refresh()
+        wanted = self._described(signature, target.codegen())
+        try:
+            stored = self._file(wanted).read_bytes()
+        except OSError:
+            return None
+        body = stored[_DIGEST:]
+        if hashlib.sha256(body).digest() != stored[:_DIGEST]:
+            return None
+        described, reduced = pickle.loads(body)
+        return CompileResult._rebuild(target, *reduced) if described == wanted else None  # type: ignore[no-untyped-call]
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep what was compiled; where that cannot be, it lives as long as the process."""
+        if compiled.library.has_dynamic_globals:
+            return
+        described = self._described(signature, compiled.codegen)
+        body: bytes = dumps((described, compiled._reduce()))  # type: ignore[no-untyped-call]
+        file = self._file(described)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(dir=file.parent, prefix=".", ignore_cleanup_errors=True) as aside:
+                whole = Path(aside) / file.name
+                whole.write_bytes(hashlib.sha256(body).digest() + body)
+                whole.replace(file)
+        except OSError as error:
+            announced.unkept(folder(), error)
+
+    def flush(self) -> None:
+        """Forget what was compiled of this kernel."""
+        for file in self.kept():
+            file.unlink(missing_ok=True)
+
+    def _described(self, signature: Any, codegen: Any) -> str:
+        """All that machine code depends on beside the sources: compiler, Python, processor, types."""
+        versions = numba.__version__, llvmlite.__version__, sys.implementation.cache_tag
+        return repr((versions, self._options, codegen.magic_tuple(), [_spelled(of) for of in signature]))
+
+    def _file(self, described: str) -> Path:
+        return self.cache_path / f"{self._function}-{hashlib.sha256(described.encode()).hexdigest()[:16]}.nbc"
+
+
+def _spelled(of: Any) -> str:
+    """A type; Numba's name of a named tuple does not tell the fields, nor whose it is."""
+    named, tuples = cast(Any, types.BaseNamedTuple), cast(Any, types.BaseTuple)
+    if isinstance(of, named):
+        own = f"{of.instance_class.__module__}.{of.instance_class.__qualname__}"
+        return (
+            f"{own}({', '.join(f'{name}: {_spelled(part)}' for name, part in zip(of.fields, of.types, strict=True))})"
+        )
+    if isinstance(of, tuples):
+        return f"({', '.join(map(_spelled, of))})"
+    return str(of)
