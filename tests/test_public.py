@@ -35,7 +35,7 @@ CONTRACT = (
 )
 
 NAMESPACES = {
-    "policy": "complete categorical radius transition from_edges from_networkx union",
+    "policy": "complete categorical radius knn transition from_edges from_networkx union",
     "mechanisms": "Laplace KNorm PlanarIsotropic DiscreteKNorm Staircase",
 }
 

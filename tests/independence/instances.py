@@ -126,6 +126,7 @@ POLICIES: dict[str, Callable[[np.random.Generator, dphmm.MarkovModel, dphmm.Stat
     "complete": lambda rng, model, space: dphmm.policy.complete(space.n_states),
     "categorical": lambda rng, model, space: dphmm.policy.categorical(rng.integers(0, 2, space.n_states).tolist()),
     "radius": lambda rng, model, space: dphmm.policy.radius(space, int(rng.integers(1, 3))),
+    "knn": lambda rng, model, space: dphmm.policy.knn(space, int(rng.integers(1, 3))),
     "transition": lambda rng, model, space: dphmm.policy.transition(model),
     "edges": lambda rng, model, space: dphmm.policy.from_edges([(0, 1), (1, space.n_states - 1)], space.n_states),
     "union": _union,
