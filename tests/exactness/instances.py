@@ -16,7 +16,7 @@ from exactness import answers
 #: Kinds of policies and how often each is drawn where the policy is no union (test_registries: none is left out).
 KINDS = {"complete": 0.12, "categorical": 0.2, "radius": 0.2, "knn": 0.1, "transition": 0.13, "edges": 0.25}
 UNION = "union"
-MECHANISMS = ("auto", "discrete-knorm", "staircase")
+MECHANISMS = ("auto", "discrete-knorm", "staircase", "discrete-laplace")
 SKIP = "skip"
 
 

@@ -24,7 +24,7 @@ from dphmm.types import Bits
 SCOPES = ("global", "component")
 FLAT = ("thicken", "allow")
 CONSTRAINTS = ("support", "delta=0.1", "delta=0.35")
-MECHANISMS = ("auto", "discrete-knorm", "staircase")
+MECHANISMS = ("auto", "discrete-knorm", "staircase", "discrete-laplace")
 #: A table is for scope="global" alone, additive weights for one or two dimensions: every few of those seeds have one.
 TABLE, ADDITIVE = "optimal-table", "optimal-additive"
 PROTECTIONS = ("nearest", "min-volume", "min-error")
