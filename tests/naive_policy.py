@@ -41,9 +41,7 @@ def knn_edges(points, pitch, k):
     found = set()
     for i in range(len(points)):
         squares = {
-            j: sum(
-                (Fraction(p) * (int(a) - int(b))) ** 2 for p, a, b in zip(pitch, points[i], points[j], strict=True)
-            )
+            j: sum((Fraction(p) * (int(a) - int(b))) ** 2 for p, a, b in zip(pitch, points[i], points[j], strict=True))
             for j in range(len(points))
             if j != i
         }

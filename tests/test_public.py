@@ -36,7 +36,7 @@ CONTRACT = (
 
 NAMESPACES = {
     "policy": "complete categorical radius knn transition from_edges from_networkx union",
-    "mechanisms": "Laplace KNorm PlanarIsotropic DiscreteKNorm Staircase",
+    "mechanisms": "Laplace KNorm PlanarIsotropic DiscreteKNorm DiscreteLaplace Staircase",
 }
 
 
