@@ -29,7 +29,7 @@ def instances(draw, span=4):
     if not plan.any():
         support[0] = plan[0] = True
     epsilon = draw(st.sampled_from(["0.3", "1", "2.5"]))
-    mechanism = draw(st.sampled_from(["auto", "discrete-knorm", "staircase"]))
+    mechanism = draw(st.sampled_from(["auto", "discrete-knorm", "staircase", "discrete-laplace"]))
     scope = draw(st.sampled_from(["global", "component"]))
     flat = draw(st.sampled_from(["thicken", "allow"]))
     return answers, edges, support, plan, epsilon, mechanism, scope, flat
