@@ -36,6 +36,20 @@ def radius_edges(points, pitch, r, closed):
     return found
 
 
+def knn_edges(points, pitch, k):
+    """Each state and all others as near as its k-th, by sorting all exact distances."""
+    found = set()
+    for i in range(len(points)):
+        squares = {
+            j: sum((Fraction(p) * (int(a) - int(b))) ** 2 for p, a, b in zip(pitch, points[i], points[j], strict=True))
+            for j in range(len(points))
+            if j != i
+        }
+        farthest = sorted(squares.values())[k - 1]
+        found |= {(min(i, j), max(i, j)) for j, square in squares.items() if square <= farthest}
+    return found
+
+
 def contracted(edges, constraint):
     """THEORY 6: {g(a)g(b) : ab an edge inside the support, g(a) != g(b)}."""
     found = set()

@@ -35,6 +35,15 @@ def radius(answers: np.ndarray, r: float) -> Joined:
     return lambda a, b: ((answers[a] - answers[b]) ** 2).sum(axis=1) <= r * r
 
 
+def knn(answers: np.ndarray, k: int) -> Joined:
+    """Two states are joined when one is as near to the other as its k-th nearest; ties within rounding."""
+    squares = ((answers[:, None] - answers[None]) ** 2).sum(axis=2).astype(float)
+    np.fill_diagonal(squares, np.inf)
+    near = squares <= np.sort(squares, axis=1)[:, k - 1 : k] * (1 + _TOLERANCE)
+    together = near | near.T
+    return lambda a, b: together[a, b]
+
+
 def transition(matrix: np.ndarray) -> Joined:
     """Two states are joined when some state can move to both. Made once, here: the paper takes its graph as given."""
     moves = (matrix > 0).astype(np.float32)

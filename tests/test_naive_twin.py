@@ -22,6 +22,7 @@ from registered import left_out, policy_kinds
 SIDE = 7
 N = SIDE * SIDE
 R = 2.3
+K = 7
 POINTS = np.stack(np.divmod(np.arange(N), SIDE)[::-1], axis=1)
 LABELS = np.random.default_rng(5).integers(0, 6, N)
 
@@ -48,6 +49,7 @@ JOINED = {
     "complete": plain.complete(),
     "categorical": plain.categorical(LABELS),
     "radius": plain.radius(POINTS, R),
+    "knn": plain.knn(POINTS, K),
     "transition": plain.transition(MATRIX),
     "edges": _among(LISTED),
     "union": lambda a, b: plain.radius(POINTS, 1.0)(a, b) | _among(LISTED)(a, b),
@@ -56,6 +58,7 @@ OURS = {
     "complete": dphmm.policy.complete(N),
     "categorical": dphmm.policy.categorical(LABELS),
     "radius": dphmm.policy.radius(SPACE, R),
+    "knn": dphmm.policy.knn(SPACE, K),
     "transition": dphmm.policy.transition(MODEL),
     "edges": dphmm.policy.from_edges(LISTED, N),
     "union": dphmm.policy.radius(SPACE, 1.0).union(dphmm.policy.from_edges(LISTED, N)),

@@ -35,8 +35,8 @@ CONTRACT = (
 )
 
 NAMESPACES = {
-    "policy": "complete categorical radius transition from_edges from_networkx union",
-    "mechanisms": "Laplace KNorm PlanarIsotropic DiscreteKNorm Staircase",
+    "policy": "complete categorical radius knn transition from_edges from_networkx union",
+    "mechanisms": "Laplace KNorm PlanarIsotropic DiscreteKNorm DiscreteLaplace Staircase",
 }
 
 

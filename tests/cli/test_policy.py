@@ -37,6 +37,18 @@ def test_radius_is_a_number_elsewhere(site, tmp_path, run):
     run("policy", "radius", site / "model.npz", "-o", tmp_path / "x.json", "--radius", "1km", code=2)
 
 
+def test_knn_joins_the_nearest_states(site, town, tmp_path, run):
+    run("policy", "knn", site / "model.npz", "-o", tmp_path / "n.json", "--k", "1")
+    assert loaded(site, tmp_path / "n.json").edges().tolist() == [[0, 1], [1, 2], [2, 3]]
+    run("policy", "knn", town / "model.npz", "-o", tmp_path / "t.json", "--k", "2", "--quiet")
+    assert loaded(town, tmp_path / "t.json").describe()["k"] == 2
+    for k in ("0", "4", "2.5", "many"):
+        told = run("policy", "knn", site / "model.npz", "-o", tmp_path / "x.json", "--k", k, code=2).stderr
+        assert "--k" in told and len(told.splitlines()) == 1, told
+    run("policy", "knn", site / "model.npz", "-o", tmp_path / "x.json", code=2)
+    assert not (tmp_path / "x.json").exists()
+
+
 def test_categorical_by_a_table_of_labels(site, tmp_path, run):
     labels = tmp_path / "labels.csv"
     labels.write_text("state,kind\nalpha,a\nbeta,b\ngamma,a\ndelta,b\nunused,c\n")

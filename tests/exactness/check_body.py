@@ -12,7 +12,7 @@ from exactness.case import Case, Vector
 from exactness.exact_linear import dot
 from exactness.exact_norm import PointHull
 from exactness.findings import Findings
-from exactness.law import CONSTANT, Law
+from exactness.law import CONSTANT, LAPLACE, Law
 from exactness.required_pairs import components, pitches
 from exactness.sampled_law import SampledLaw
 
@@ -87,15 +87,25 @@ def _ratio(one: Fraction | None, other: Fraction | None) -> Fraction | float:
 
 
 def _differences(case: Case, number: int) -> tuple[list[Vector], list[list[Vector]]]:
-    """The differences that a body must contain; and the sets, thickened where flat, that it may have been made from: a
-    component may use the body of all states instead of its own."""
+    """The differences that a body must contain; and the sets whose hull it may be: a component may use the body of all
+    states instead of its own."""
     edges = case.in_force | {(min(j), max(j)) for j in case.plain(case.step.plan.joins)}
     everything = [case.difference(a, b) for a, b in edges]
     if case.step.query.options["scope"] == "global":
-        return everything, [_thickened(case, everything)]
+        return everything, [_made_from(case, everything, number)]
     part = components(case.planned, edges)
     own = [case.difference(a, b) for a, b in edges if case.body_of[part[a]] == number]
-    return own, [_thickened(case, own), _thickened(case, everything)]
+    return own, [_made_from(case, own, number), _made_from(case, everything, number)]
+
+
+def _made_from(case: Case, differences: list[Vector], number: int) -> list[Vector]:
+    """Differences, thickened where flat; for Laplace noise the corners of the l1 body around them, never flat."""
+    if case.laws[number].kind != LAPLACE:
+        return _thickened(case, differences)
+    spread = differences if any(map(any, differences)) else _thickened(case, differences)
+    pitch = pitches(case.step.space)
+    sensitivity = max(sum(p * abs(x) for p, x in zip(pitch, v, strict=True)) for v in spread)
+    return [tuple(math.ceil(sensitivity / p) * int(i == j) for j in range(len(pitch))) for i, p in enumerate(pitch)]
 
 
 def _thickened(case: Case, differences: list[Vector]) -> list[Vector]:

@@ -14,9 +14,9 @@ import numpy as np
 from exactness import answers
 
 #: Kinds of policies and how often each is drawn where the policy is no union (test_registries: none is left out).
-KINDS = {"complete": 0.12, "categorical": 0.2, "radius": 0.25, "transition": 0.13, "edges": 0.3}
+KINDS = {"complete": 0.12, "categorical": 0.2, "radius": 0.2, "knn": 0.1, "transition": 0.13, "edges": 0.25}
 UNION = "union"
-MECHANISMS = ("auto", "discrete-knorm", "staircase")
+MECHANISMS = ("auto", "discrete-knorm", "staircase", "discrete-laplace")
 SKIP = "skip"
 
 
@@ -115,6 +115,8 @@ def _policy(rng, n, nested=False):
     if kind == "radius":
         share = str(rng.choice(["1/3", "1/2", "1", "2"]))
         return PolicySpec(kind, {"share": share, "closed": bool(rng.random() < 0.7)})
+    if kind == "knn":
+        return PolicySpec(kind, {"k": int(rng.integers(1, n))})
     if kind == "edges":
         few = int(rng.choice([0, 1, 2, n, 2 * n]))
         return PolicySpec(kind, {"edges": rng.integers(n, size=(few, 2)).tolist()})

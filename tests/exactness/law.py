@@ -3,7 +3,7 @@
 A body gives a norm N, rational on lattice vectors. On answer + (lattice of the span) the probability of z is
 proportional to exp(-E(z - answer)), with the exponent
 
-    discrete K-norm      E(x) = eps·N(x)
+    discrete K-norm      E(x) = eps·N(x); discrete Laplace too, of a cross-polytope
     staircase, offset g  E(x) = eps·max(0, ceil(N(x) - g))
 
 The normaliser sums over the same set of differences for every answer, so it cancels in a ratio. The worst log-ratio of
@@ -27,7 +27,9 @@ from typing import Any
 
 from exactness.exact_norm import FacetBody
 
-KNOWN = KNORM, STAIRCASE, CONSTANT = "discrete-knorm", "staircase", "constant"
+KNOWN = KNORM, STAIRCASE, LAPLACE, CONSTANT = "discrete-knorm", "staircase", "discrete-laplace", "constant"
+#: Laplace noise is the K-norm mechanism of a body of its own, which is what is read off.
+GRADED = KNORM, LAPLACE
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Law:
         norm = self.body.norm(x)
         if norm is None:
             return None
-        return self.epsilon * (norm if self.kind == KNORM else max(0, math.ceil(norm - self.offset)))
+        return self.epsilon * (norm if self.kind in GRADED else max(0, math.ceil(norm - self.offset)))
 
     def worst(self, v: Sequence[int]) -> Fraction | None:
         """The largest log-ratio of two answers that differ by v; None when unbounded."""
@@ -64,7 +66,7 @@ class Law:
         norm = self.body.norm(v)
         if norm is None:
             return None
-        return self.epsilon * (norm if self.kind == KNORM else math.ceil(norm))
+        return self.epsilon * (norm if self.kind in GRADED else math.ceil(norm))
 
     def reached_at(self, v: Sequence[int]) -> tuple[list[int], list[int]]:
         """Noises x, x' with x - x' = v whose exponents differ by `worst`(v): the bound is no over-estimate."""

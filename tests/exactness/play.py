@@ -92,6 +92,7 @@ def library_policy(spec: PolicySpec, instance: Instance, space: Any, model: Any)
     return {
         "complete": lambda: dphmm.policy.complete(instance.n),
         "categorical": lambda: dphmm.policy.categorical(spec.parameters["labels"]),
+        "knn": lambda: dphmm.policy.knn(space, spec.parameters["k"]),
         "transition": lambda: dphmm.policy.transition(model),
         "edges": lambda: dphmm.policy.from_edges(spec.parameters["edges"], instance.n),
     }[spec.kind]()

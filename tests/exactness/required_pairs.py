@@ -36,6 +36,8 @@ def policy_edges(spec: PolicySpec, instance: Instance, space: Any) -> Edges:
         return set().union(*(policy_edges(part, instance, space) for part in spec.parts))
     if spec.kind == "edges":
         return {(min(e), max(e)) for e in spec.parameters["edges"] if e[0] != e[1]}
+    if spec.kind == "knn":
+        return _nearest(spec.parameters["k"], instance.n, space)
     joined = {
         "complete": lambda i, j: True,
         "categorical": lambda i, j: spec.parameters["labels"][i] == spec.parameters["labels"][j],
@@ -48,12 +50,29 @@ def policy_edges(spec: PolicySpec, instance: Instance, space: Any) -> Edges:
 def _within(spec: PolicySpec, query: Query, space: Any, i: int, j: int) -> bool:
     """On lattice points the pitch is the decimal it prints as; other answers are the floats that they are."""
     r, closed = radius_of(spec, query), spec.parameters["closed"]
-    if space.is_lattice:
-        square = squared_distance(space.lattice, pitches(space), i, j)
+    square = _square(space, i, j)
+    if closed or space.is_lattice:
         return square <= r**2 if closed else square < r**2
+    return square < (r * (1 - _TOLERANCE)) ** 2
+
+
+def _nearest(k: int, n: int, space: Any) -> Edges:
+    """Each state and all others as near as its k-th; float answers within the documented tolerance."""
+    share = 1 if space.is_lattice else (1 + _TOLERANCE) ** 2
+    found = set()
+    for i in range(n):
+        squares = {j: _square(space, i, j) for j in range(n) if j != i}
+        farthest = sorted(squares.values())[k - 1] * share
+        found |= {(min(i, j), max(i, j)) for j, square in squares.items() if square <= farthest}
+    return found
+
+
+def _square(space: Any, i: int, j: int) -> Fraction:
+    """The squared distance of two answers: of lattice points exactly, of others that of the floats that they are."""
+    if space.is_lattice:
+        return squared_distance(space.lattice, pitches(space), i, j)
     raw = [[Fraction(float(x)) for x in space.raw_answers[s]] for s in (i, j)]
-    square = sum((a - b) ** 2 for a, b in zip(*raw, strict=True))
-    return square <= r**2 if closed else square < (r * (1 - _TOLERANCE)) ** 2
+    return sum(((a - b) ** 2 for a, b in zip(*raw, strict=True)), Fraction(0))
 
 
 def pitches(space: Any) -> list[Fraction]:

@@ -13,7 +13,7 @@ from exactness.instances import Instance
 from exactness.judge import judge
 from exactness.mutants import MUTANTS
 
-_MOST_INSTANCES = 400
+_MOST_INSTANCES = 800
 
 
 def quick(fit):

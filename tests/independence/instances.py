@@ -1,7 +1,7 @@
 """Random small instances: a model, a policy, a space and the public choices of a release; and what may be true.
 
-`instance(seed)` is a function of its seed alone. Dimension, policy kind, scope, flat and constraint cycle through
-all their values, the rest is random, so a run over consecutive seeds meets every choice (held by
+`instance(seed)` is a function of its seed alone. Dimension, policy kind, scope, flat, constraint and mechanism cycle
+through all their values, the rest is random, so a run over consecutive seeds meets every choice (held by
 ``test_plan.test_the_seeds_meet_every_choice``).
 """
 
@@ -24,7 +24,7 @@ from dphmm.types import Bits
 SCOPES = ("global", "component")
 FLAT = ("thicken", "allow")
 CONSTRAINTS = ("support", "delta=0.1", "delta=0.35")
-MECHANISMS = ("auto", "discrete-knorm", "staircase")
+MECHANISMS = ("auto", "discrete-knorm", "staircase", "discrete-laplace")
 #: A table is for scope="global" alone, additive weights for one or two dimensions: every few of those seeds have one.
 TABLE, ADDITIVE = "optimal-table", "optimal-additive"
 PROTECTIONS = ("nearest", "min-volume", "min-error")
@@ -77,7 +77,7 @@ def instance(seed: int, **fixed: Any) -> Instance:
     choices: dict[str, Any] = {
         "epsilon": str(rng.choice(["0.3", "1", "2.5"])),
         "constraint": CONSTRAINTS[max(0, seed % 4 - 1)],
-        "mechanism": str(rng.choice(MECHANISMS)),
+        "mechanism": MECHANISMS[seed % len(MECHANISMS)],
         "scope": SCOPES[seed // 6 % 2],
         "flat": FLAT[seed % 5 < 2],
         "protection": str(rng.choice(PROTECTIONS)),
@@ -126,6 +126,7 @@ POLICIES: dict[str, Callable[[np.random.Generator, dphmm.MarkovModel, dphmm.Stat
     "complete": lambda rng, model, space: dphmm.policy.complete(space.n_states),
     "categorical": lambda rng, model, space: dphmm.policy.categorical(rng.integers(0, 2, space.n_states).tolist()),
     "radius": lambda rng, model, space: dphmm.policy.radius(space, int(rng.integers(1, 3))),
+    "knn": lambda rng, model, space: dphmm.policy.knn(space, int(rng.integers(1, 3))),
     "transition": lambda rng, model, space: dphmm.policy.transition(model),
     "edges": lambda rng, model, space: dphmm.policy.from_edges([(0, 1), (1, space.n_states - 1)], space.n_states),
     "union": _union,

@@ -54,6 +54,8 @@ def some_policy(kind, space, rng):
             return policy.categorical(np.arange(n) // 7)
         case "radius":
             return policy.radius(space, float(rng.uniform(400, 2500)))
+        case "knn":
+            return policy.knn(space, min(7, n - 1)) if n > 1 else policy.complete(n)
         case "transition":
             moves = np.zeros((n, n))
             moves[tuple(near.T)] = 1.0
@@ -275,7 +277,7 @@ def gap_of_hexagons(space, a, b):
     ],
     ids=["city", "date line", "south", "pentagon"],
 )
-@pytest.mark.parametrize("kind", ["radius", "categorical", "edges", "union", "transition", "complete"])
+@pytest.mark.parametrize("kind", ["radius", "knn", "categorical", "edges", "union", "transition", "complete"])
 def test_hexagons_by_brute_force(space, kind):
     size = float(
         np.sqrt(((space.answers[:, None] - space.answers[None]) ** 2).sum(axis=2) + 1e18 * np.eye(len(space))).min()
@@ -284,6 +286,7 @@ def test_hexagons_by_brute_force(space, kind):
     near = np.argwhere(np.linalg.norm(space.answers[:, None] - space.answers[None], axis=2) < 1.5 * size)
     graph = {
         "radius": lambda: policy.radius(space, 2.2 * size),
+        "knn": lambda: policy.knn(space, 7),
         "categorical": lambda: policy.categorical(np.arange(n) // 5),
         "edges": lambda: policy.from_edges(near, n),
         "union": lambda: policy.radius(space, 1.3 * size).union(policy.from_edges(near[::3], n)),

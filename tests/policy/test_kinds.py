@@ -345,6 +345,7 @@ def example(kind, answers, moves):
         "complete": lambda: (policy.complete(6), policy.complete(7)),
         "categorical": lambda: (policy.categorical("abbccc"), policy.categorical("aabccc")),
         "radius": lambda: (policy.radius(answers, 2), policy.radius(answers, 2, closed=False)),
+        "knn": lambda: (policy.knn(answers, 1), policy.knn(answers, 3)),
         "transition": lambda: (policy.transition(moves), policy.transition(moves.T)),
         "edges": lambda: (policy.from_edges([(0, 1)], 6), policy.from_edges([(0, 2)], 6)),
         "union": lambda: (

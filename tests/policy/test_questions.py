@@ -45,6 +45,16 @@ def make_radius(rng, points):
     return policy.radius(space, r, closed=closed), edges
 
 
+def make_knn(rng, points):
+    if len(points) == 1:
+        return policy.complete(1), set()
+    pitch = rng.choice([1.0, 0.3, 2.5], points.shape[1])
+    k = int(rng.integers(1, len(points)))
+    space = StateSpace(points * pitch, pitch=pitch)
+    edges = naive.knn_edges(space.lattice, [Fraction(str(p)) for p in pitch], k)
+    return policy.knn(space, k), edges
+
+
 def make_edges(rng, points):
     n = len(points)
     pairs = rng.integers(0, n, (int(rng.integers(0, 2 * n)), 2))
@@ -61,6 +71,7 @@ MAKERS = {
     "categorical": make_categorical,
     "transition": make_transition,
     "radius": make_radius,
+    "knn": make_knn,
     "edges": make_edges,
     "union": make_union,
 }

@@ -31,6 +31,7 @@ POLICIES = {
     "complete": lambda rng, model, space: dphmm.policy.complete(space.n_states),
     "categorical": lambda rng, model, space: dphmm.policy.categorical(rng.integers(0, 3, space.n_states)),
     "radius": lambda rng, model, space: dphmm.policy.radius(space, int(rng.integers(1, 5))),
+    "knn": lambda rng, model, space: dphmm.policy.knn(space, min(3, space.n_states - 1)),
     "transition": lambda rng, model, space: dphmm.policy.transition(model),
     "edges": lambda rng, model, space: listed(rng, space),
     "union": lambda rng, model, space: listed(rng, space).union(dphmm.policy.radius(space, 1)),

@@ -48,6 +48,11 @@ def radius(pick, answers):
     return graph, naive_policy.radius_edges(answers, [1, 1], r, closed)
 
 
+def knn(pick, answers):
+    k = pick(1, len(answers) - 1)
+    return dphmm.policy.knn(dphmm.StateSpace(answers), k), naive_policy.knn_edges(answers, [1, 1], k)
+
+
 def transition(pick, answers):
     moves = np.array([[float(pick(0, 2) == 0) for _ in answers] for _ in answers])
     return dphmm.policy.transition(moves), naive_policy.transition_edges(moves)
@@ -63,6 +68,7 @@ POLICIES = {
     "complete": complete,
     "categorical": categorical,
     "radius": radius,
+    "knn": knn,
     "transition": transition,
     "edges": listed,
     "union": union,

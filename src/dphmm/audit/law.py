@@ -51,10 +51,11 @@ class Law:
     @classmethod
     def of(cls, mechanism: Any) -> Law:
         """Read off a mechanism. Raises InvalidInput for one whose law is not known here."""
-        kind = getattr(mechanism, "name", type(mechanism).__name__)
+        name = getattr(mechanism, "name", type(mechanism).__name__)
+        kind = getattr(mechanism, "law_name", None) or name
         if kind not in (KNORM, STAIRCASE, CONSTANT, ADDITIVE):
             known = "discrete-knorm, staircase, optimal-additive or constant, or a plan's table: others by samples"
-            raise InvalidInput("mechanism", kind, known)
+            raise InvalidInput("mechanism", name, known)
         hull = mechanism.hull
         offset = mechanism.offset if kind == STAIRCASE else Fraction(0)
         parts = (hull.basis, hull.coordinates, hull.normals, hull.offsets)

@@ -68,7 +68,7 @@ def plan_choices(command: F) -> F:
             metavar="NAME",
             default="auto",
             show_default=True,
-            help="auto, discrete-knorm, staircase, optimal-additive or optimal-table.",
+            help="auto, discrete-knorm, staircase, discrete-laplace, optimal-additive or optimal-table.",
         ),
         click.option(
             "--start",

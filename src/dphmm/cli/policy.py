@@ -99,6 +99,22 @@ def _radius_words(graph: PolicyGraph, space: StateSpace, covers: str) -> list[st
     return [f"{words}: {len(space.merges)} merged cells are answered from farther away; {less}"]
 
 
+@policy.command("knn", context_settings=CONTEXT)
+@_common
+@click.option("--k", "k", type=int, required=True, metavar="K", help="How many nearest states each is joined to.")
+def knn(model: str, k: int, **given: Any) -> None:
+    """Every state and its K nearest others are neighbours."""
+    from dphmm.cli.wording import named
+    from dphmm.policy import knn as build
+
+    states, space = loaded_model(model)
+    try:
+        graph = build(space, k)
+    except InvalidInput as error:
+        raise named(error, {"k": "--k"}) from None
+    _save(graph, states, given, [model])
+
+
 @policy.command("transition", context_settings=CONTEXT)
 @_common
 def transition(model: str, **given: Any) -> None:

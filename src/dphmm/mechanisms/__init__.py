@@ -2,6 +2,7 @@
 
 - for release, exact on the lattice: `DiscreteKNorm`, `Staircase`, `Constant`; `choose` takes the better
 ("auto"); `OptimalAdditive`, the best noise that a linear program finds, where it is asked for
+- `DiscreteLaplace`, exact too: independent noise on every axis, where it is asked for
 - for few answers, exact too: `OptimalTable`, the best law over the answers for each of them, from a linear program
 - continuous floats, for the papers and for simulation: `Laplace`, `KNorm`, `PlanarIsotropic`
 - by name: `MECHANISMS`, `mechanism`, `from_description`
@@ -10,6 +11,7 @@
 from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism
 from dphmm.mechanisms.choice import choose
 from dphmm.mechanisms.constant import Constant
+from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.knorm import KNorm
 from dphmm.mechanisms.laplace import Laplace
 from dphmm.mechanisms.lattice import DiscreteKNorm
@@ -35,6 +37,7 @@ __all__ = [
     "AnswerMechanism",
     "Constant",
     "DiscreteKNorm",
+    "DiscreteLaplace",
     "KNorm",
     "Laplace",
     "LatticeMechanism",

@@ -111,6 +111,10 @@ class LatticeMechanism(Mechanism):
     choosable: ClassVar[bool] = True
     quick: ClassVar[bool] = True
     words: ClassVar[Words] = Words()
+    #: The law that an audit knows how to judge from its integers, where it is not named as the mechanism is.
+    law_name: ClassVar[str | None] = None
+    #: Whether it makes a body of full dimension of a flat hull by itself, so that nothing has to be thickened.
+    fills_space: ClassVar[bool] = False
 
     @abstractmethod
     def answer(self, images: IntArray, bits: Bits | None = None) -> IntArray:

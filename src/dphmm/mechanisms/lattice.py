@@ -150,6 +150,7 @@ class DiscreteKNorm(BodyMechanism):
     """
 
     name: ClassVar[str] = "discrete-knorm"
+    law_name: ClassVar[str | None] = "discrete-knorm"
 
     def _make_sums(self) -> LawSums:
         return law_sums(self._hull, self._body, self.epsilon).knorm

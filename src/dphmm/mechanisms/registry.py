@@ -14,6 +14,7 @@ from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism
 from dphmm.mechanisms.choice import choose
 from dphmm.mechanisms.constant import Constant
+from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.knorm import KNorm
 from dphmm.mechanisms.laplace import Laplace
 from dphmm.mechanisms.lattice import DiscreteKNorm
@@ -31,6 +32,7 @@ from dphmm.types import Exact
 KINDS: tuple[type[Mechanism], ...] = (
     DiscreteKNorm,
     Staircase,
+    DiscreteLaplace,
     OptimalAdditive,
     OptimalTable,
     Constant,

@@ -3,6 +3,7 @@
 - `complete`: every two states
 - `categorical`: states with one label
 - `radius`: states whose answers lie within a distance
+- `knn`: every state and its k nearest others
 - `transition`: states that one state can move to
 - `from_edges`: given pairs; also `from_adjacency`, `from_networkx`, `from_graphml`, `from_edge_list`, `from_node_link`
 - `union`: the edges of several policies
@@ -18,6 +19,7 @@ from dphmm.policy._covered import covered_distance
 from dphmm.policy._edges import from_adjacency, from_edges
 from dphmm.policy._files import from_edge_list, from_graphml, from_node_link
 from dphmm.policy._kinds import from_description
+from dphmm.policy._knn import knn
 from dphmm.policy._named import from_networkx
 from dphmm.policy._radius import radius
 from dphmm.policy._union import union
@@ -40,6 +42,7 @@ __all__ = [
     "from_graphml",
     "from_networkx",
     "from_node_link",
+    "knn",
     "parse_constraint",
     "radius",
     "transition",

@@ -7,17 +7,18 @@ from typing import Any
 from dphmm.errors import InvalidInput
 from dphmm.policy._cliques import Categorical, Complete, Transition
 from dphmm.policy._edges import EdgeGraph
+from dphmm.policy._knn import Knn
 from dphmm.policy._radius import Radius
 from dphmm.policy._union import Union
 from dphmm.policy.graph import PolicyGraph
 
 KINDS: dict[str, type[PolicyGraph]] = {
-    kind.kind: kind for kind in (Complete, Categorical, Radius, Transition, EdgeGraph, Union)
+    kind.kind: kind for kind in (Complete, Categorical, Radius, Knn, Transition, EdgeGraph, Union)
 }
 
 
 def from_description(description: Any, space: Any = None, model: Any = None) -> PolicyGraph:
-    """The policy that ``describe`` described; radius policies need their space, transition policies their model.
+    """The policy that ``describe`` described; one of a space or model needs that.
 
     Raises InvalidInput for an unknown kind, a missing part, or a space or model that gives another graph.
     """

@@ -135,8 +135,7 @@ def _of_lattice(points: IntArray, pitch: tuple[Fraction, ...], r: Fraction, clos
     metric = LatticeDistance.of(pitch)
     span = np.ptp(points, axis=0)
     largest = min(metric.largest_square(r, closed), metric.squared(span))
-    units = ",".join(map(str, pitch))
-    content = hashlib.sha256(f"{units} {array_hash(points - points.min(axis=0))}".encode()).hexdigest()
+    content = lattice_hash(points, pitch)
     reach = np.array(
         [min(int(s), math.isqrt(max(largest, 0)) // w) for s, w in zip(span, metric.weights, strict=True)],
         dtype=np.int64,
@@ -158,8 +157,18 @@ def _of_floats(answers: FloatArray, r: Fraction, closed: bool) -> Radius:
     pairs = _close_pairs(answers, bound * (1 + _SLACK))
     distance = np.sqrt((((answers[pairs[:, 1]] - answers[pairs[:, 0]]) / bound) ** 2).sum(axis=1))
     near = distance <= 1 + DISTANCE_TOLERANCE if closed else distance < 1 - DISTANCE_TOLERANCE
-    content = hashlib.sha256(np.ascontiguousarray(answers, dtype="<f8").tobytes()).hexdigest()
-    return ListedRadius(len(answers), pairs[near], r, closed, content)
+    return ListedRadius(len(answers), pairs[near], r, closed, floats_hash(answers))
+
+
+def lattice_hash(points: IntArray, pitch: tuple[Fraction, ...]) -> str:
+    """SHA-256 (hex) of the differences of lattice answers (N, d) and their units."""
+    units = ",".join(map(str, pitch))
+    return hashlib.sha256(f"{units} {array_hash(points - points.min(axis=0))}".encode()).hexdigest()
+
+
+def floats_hash(answers: FloatArray) -> str:
+    """SHA-256 (hex) of answers (N, d) that are no lattice points."""
+    return hashlib.sha256(np.ascontiguousarray(answers, dtype="<f8").tobytes()).hexdigest()
 
 
 def _half_box(reach: IntArray) -> IntArray:

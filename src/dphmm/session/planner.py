@@ -15,7 +15,7 @@ import numpy as np
 
 from dphmm import _kernels
 from dphmm.errors import DegenerateHull
-from dphmm.mechanisms import Constant, LatticeMechanism, answer_mechanism, mechanism_for
+from dphmm.mechanisms import Constant, LatticeMechanism, answer_mechanism, chosen_kind, mechanism_for
 from dphmm.policy import from_edges
 from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
@@ -188,6 +188,9 @@ class _Step(NamedTuple):
 
     def _full(self, hull: SensitivityHull, source: PolicyDifferences) -> SensitivityHull:
         if hull.rank == hull.dimension or self.options.flat == "allow":
+            return hull
+        # Of a single point nothing is made: where answers differ, it is a flat body as every other one.
+        if hull.rank and chosen_kind(self.options.mechanism).fills_space:
             return hull
         if self.options.flat == "refuse":
             raise DegenerateHull(
