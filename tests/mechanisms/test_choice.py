@@ -109,7 +109,7 @@ def test_every_mechanism_keeps_the_protocol(name):
     assert made.log_likelihood(z, [(1.0, 2.0), (0.0, 0.0)]).shape == (2,)
     assert made.exact is isinstance(made, LatticeMechanism) is (name in RELEASE_MECHANISMS)
     if made.exact:
-        rebuilt = from_description(hull, described)
+        rebuilt = from_description(made.hull, described)
         assert type(rebuilt) is type(made) and rebuilt.describe() == described
 
 
