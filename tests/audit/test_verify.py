@@ -24,7 +24,7 @@ from dphmm.audit import verify, verify_steps
 from dphmm.audit.law import Law
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import DiscreteKNorm, Staircase, chosen_kind
-from dphmm.session.plan import Plan
+from dphmm.session import answer
 from exactness import mutants, support
 from exactness.__main__ import SEED
 from exactness.case import Case
@@ -223,7 +223,7 @@ def test_nothing_is_drawn(monkeypatch):
     def never(*parts):
         raise AssertionError("an audit of a plan draws nothing")
 
-    monkeypatch.setattr(Plan, "draw", never)
+    monkeypatch.setattr(answer, "answer_under", never)
     monkeypatch.setattr(DiscreteKNorm, "noise", never)
     monkeypatch.setattr(Staircase, "noise", never)
     assert not verify(one).convicted

@@ -15,7 +15,7 @@ def test_a_total_for_plans_that_hang_on_answers_is_refused_from_the_options(town
     given = dict.fromkeys((*asked, "cap_epsilon", "cap_cost"))
     given |= {"model": town / "model.npz", "policy": town / "radius.json", "total_epsilon": "1", "steps": 3}
     assert Job.of(given).steps == 3
-    with pytest.raises(InvalidInput, match="must not hang on answers"):
+    with pytest.raises(InvalidInput, match="plans that do not depend on answers"):
         Job.of(given | choice)
 
 

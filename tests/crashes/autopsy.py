@@ -82,12 +82,13 @@ class _Dictated(dphmm.accounting.MemoryLedger):
     @contextmanager
     def transaction(self) -> Iterator[Any]:
         with super().transaction() as transaction:
-            store = transaction.store
+            add = transaction.add
 
-            def dictated(request: Any, draw: Any, caps: Any) -> Any:
-                return store(request, lambda: self._answers[request.subject, request.t, request.query], caps)
+            def dictated(admitted: Any, z: Any) -> Any:
+                asked = admitted.request
+                return add(admitted, None if z is None else self._answers[asked.subject, asked.t, asked.query])
 
-            transaction.store = dictated  # type: ignore[method-assign]
+            transaction.add = dictated  # type: ignore[method-assign]
             yield transaction
 
 

@@ -168,11 +168,11 @@ def naming_the_truth() -> Iterator[None]:
     """Plant: refusals by a cap say which state was to be released."""
     from dphmm.accounting.transaction import BaseTransaction
 
-    truly, known = BaseTransaction.store, []
+    truly, known = BaseTransaction.admit, []
 
-    def store(self: Any, request: Any, draw: Any, caps: Any) -> Any:
+    def admit(self: Any, request: Any, caps: Any) -> Any:
         try:
-            return truly(self, request, draw, caps)
+            return truly(self, request, caps)
         except DphmmError as error:
             raise type(error)(f"{error} (releasing {known[-1]})") from None
 
@@ -183,6 +183,6 @@ def naming_the_truth() -> Iterator[None]:
         return within(self, transaction, state)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BaseTransaction, "store", store)
+        patch.setattr(BaseTransaction, "admit", admit)
         patch.setattr(ReleaseSession, "release_within", release_within)
         yield
