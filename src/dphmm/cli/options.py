@@ -46,6 +46,17 @@ def messages(command: F) -> F:
     return as_json(quiet(command))
 
 
+class _MechanismOption(click.Option):
+    """An option whose help names every mechanism that is registered; they are loaded only where help is shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from dphmm.mechanisms import MECHANISM_CHOICES
+
+        *others, last = MECHANISM_CHOICES
+        self.help = f"{', '.join(others)} or {last}."
+        return super().get_help_record(ctx)
+
+
 def plan_choices(command: F) -> F:
     """What decides a plan besides model and policy, with the release's defaults."""
     for option in (
@@ -63,13 +74,7 @@ def plan_choices(command: F) -> F:
             show_default=True,
             help="One body for all (global), or one per component of the policy (component).",
         ),
-        click.option(
-            "--mechanism",
-            metavar="NAME",
-            default="auto",
-            show_default=True,
-            help="auto, discrete-knorm, staircase, discrete-laplace, optimal-additive or optimal-table.",
-        ),
+        click.option("--mechanism", cls=_MechanismOption, metavar="NAME", default="auto", show_default=True),
         click.option(
             "--start",
             metavar="WORD",

@@ -91,10 +91,12 @@ def _policies() -> Iterator[str]:
 
 
 def _releases() -> Iterator[str]:
+    from dphmm.mechanisms import MECHANISM_CHOICES
+
     for model, policy, constraint in product(_SPACES, ("radius", "complete", "transition"), ("support", "delta=0.1")):
         name = f"{model}-{policy}-{constraint.partition('=')[0]}"
         yield from _release(name, model, f"{model}-{policy}.json", f"--constraint {constraint}")
-    for mechanism in ("discrete-knorm", "staircase", "optimal-additive", "optimal-table"):
+    for mechanism in MECHANISM_CHOICES[1:]:
         model = "line" if mechanism.startswith("optimal") else "map"
         yield from _release(mechanism, model, f"{model}-radius.json", f"--mechanism {mechanism}")
     yield from _release("component", "line", "edges.json", "--scope component --flat allow")
