@@ -34,6 +34,7 @@ KNOWN = {
     "markov/hidden/hmm.py": "random_state, for starts and samples: simulation",
     "markov/hidden/inference.py": "posterior paths from a generator that the caller gives: simulation",
     "markov/hidden/starting.py": "random starts of plain training",
+    "cli/warm_world.py": "the people of a made-up world that kernels are compiled on: from a fixed seed",
     "audit/resampling.py": "resamples of subjects, for intervals: from a fixed seed",
 }
 #: Simulations, from seeds: nothing here releases anything.

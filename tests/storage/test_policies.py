@@ -34,6 +34,7 @@ EXAMPLES = {
     "complete": policy.complete(6),
     "categorical": policy.categorical("abbccc"),
     "radius": policy.radius(SPACE, "2.5", closed=False),
+    "knn": policy.knn(SPACE, 2),
     "transition": policy.transition(MODEL),
     "edges": policy.from_edges([(1, 2), (3, 4)], 6),
     "union": policy.radius(SPACE, 2).union(policy.transition(MODEL)).union(policy.from_edges([(0, 5)], 6)),
