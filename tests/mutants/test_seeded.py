@@ -68,6 +68,20 @@ def test_the_killers_of_every_bug_exist():
     assert [told for mutant in MUTANTS for told in killers_not_there(mutant)] == []
 
 
+def test_killers_with_parameters_are_collected():
+    """A name alone is read from the file; parameters are known only to pytest, and a changed one is no test at all."""
+    named = sorted({killer for mutant in MUTANTS for killer in mutant.killers if "[" in killer})
+    assert named and not_collected(named) == ""
+    assert "not found" in not_collected([named[0].replace("[", "[no such ")])
+
+
+def not_collected(tests):
+    """What pytest says of tests that it does not find."""
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "--collect-only", "-qq", *tests]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
 def test_what_does_not_fit_is_told():
     idle, broken, gone = edit("NANO = 10**9", "NANO  = 10**9"), edit("NANO = 10**9", "NANO = "), edit("no such", "")
     found = [does_not_fit(Mutant("S1", "", ("x",), (change,), "")) for change in (idle, broken, gone)]
