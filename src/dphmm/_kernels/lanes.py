@@ -59,22 +59,36 @@ class Steps(NamedTuple):
     z: FloatArray
 
 
+class Subjects(NamedTuple):
+    """Subject k has the steps ``begins[k]`` to ``begins[k + 1]``.
+
+    Its belief before them is ``starts[start_of[k]]``, and the one after them goes to ``ends[end_of[k]]``, rows (N,)
+    both. Below 0: it is stopped at its first step; nobody asks for its end.
+    """
+
+    begins: IntArray
+    starts: FloatArray
+    start_of: IntArray
+    ends: FloatArray
+    end_of: IntArray
+
+
 class Found(NamedTuple):
-    """Room for what a release tells, (n, d) and (n,), and for the row (N,) of a belief after the very last step."""
+    """Room for what a release tells: (n, d) and (n,)."""
 
     estimates: FloatArray
     states: IntArray
-    after: FloatArray
 
 
 class Lanes(NamedTuple):
-    """Where each lane is: before step ``at`` of a subject whose steps end at ``end``.
+    """Where each lane is: before step ``at`` of its ``subject``, whose steps end at ``end``.
 
     The belief there is ``rows[side[0], lane]``; the other rows are room. ``stopped`` lanes are at a step that floats do
     not serve. ``woven`` (N, lanes) and ``supports`` are what is to be moved. The subjects ``queue[0]`` to ``queue[1]``
     come next.
     """
 
+    subject: IntArray
     at: IntArray
     end: IntArray
     stopped: BoolArray
@@ -90,9 +104,10 @@ class Lanes(NamedTuple):
         return row
 
 
-def empty_lanes(n_states: int, subjects: int) -> Lanes:
-    """Lanes with nobody in them, and so many subjects to come."""
+def empty_lanes(n_states: int, first: int, last: int) -> Lanes:
+    """Lanes with nobody in them; the subjects from ``first`` on come next, without ``last``."""
     return Lanes(
+        subject=np.zeros(LANES, np.int64),
         at=np.zeros(LANES, np.int64),
         end=np.zeros(LANES, np.int64),
         stopped=np.zeros(LANES, np.bool_),
@@ -100,7 +115,7 @@ def empty_lanes(n_states: int, subjects: int) -> Lanes:
         side=np.zeros(1, np.int64),
         woven=np.empty((n_states, LANES)),
         supports=np.zeros((LANES, n_states), np.bool_),
-        queue=np.array([0, subjects]),
+        queue=np.array([first, last]),
     )
 
 
@@ -110,18 +125,13 @@ def follow(
     laws: Laws,
     answers: FloatArray,
     steps: Steps,
-    begins: IntArray,
-    start: FloatArray,
+    subjects: Subjects,
     lanes: Lanes,
     found: Found,
 ) -> None:
-    """Move lanes until one of them is stopped, or no subject is left.
-
-    Subject k has the steps ``begins[k]`` to ``begins[k + 1]`` and the belief ``start`` (N,) before them; where that is
-    empty, each is stopped at its first step. ``answers`` (d, N).
-    """
+    """Move lanes until one of them is stopped, or no subject is left. ``answers`` (d, N)."""
     moving = np.empty(LANES, np.bool_)
-    while _taken_up(lanes, begins, start):
+    while _taken_up(lanes, subjects):
         before, after = lanes.rows[lanes.side[0]], lanes.rows[1 - lanes.side[0]]
         for lane in range(LANES):
             moving[lane] = lanes.at[lane] < lanes.end[lane] and not lanes.stopped[lane]
@@ -132,8 +142,9 @@ def follow(
         for lane in range(LANES):
             if moving[lane]:
                 lanes.at[lane] += 1
-                if lanes.at[lane] == begins[-1]:
-                    found.after[:] = after[lane]
+                place = subjects.end_of[lanes.subject[lane]]
+                if lanes.at[lane] == lanes.end[lane] and place >= 0:
+                    subjects.ends[place] = after[lane]
             elif lanes.stopped[lane]:
                 after[lane] = before[lane]
         lanes.side[0] = 1 - lanes.side[0]
@@ -142,17 +153,19 @@ def follow(
 
 
 @kernel
-def _taken_up(lanes: Lanes, begins: IntArray, start: FloatArray) -> bool:
+def _taken_up(lanes: Lanes, subjects: Subjects) -> bool:
     """Give every free lane the next subject; whether any lane has one."""
     busy = False
     for lane in range(LANES):
         if lanes.at[lane] == lanes.end[lane] and lanes.queue[0] < lanes.queue[1]:
             subject = lanes.queue[0]
             lanes.queue[0] += 1
-            lanes.at[lane], lanes.end[lane] = begins[subject], begins[subject + 1]
-            lanes.stopped[lane] = len(start) == 0
-            if len(start) > 0:
-                lanes.rows[lanes.side[0], lane] = start
+            lanes.subject[lane] = subject
+            lanes.at[lane], lanes.end[lane] = subjects.begins[subject], subjects.begins[subject + 1]
+            place = subjects.start_of[subject]
+            lanes.stopped[lane] = place < 0
+            if place >= 0:
+                lanes.rows[lanes.side[0], lane] = subjects.starts[place]
         busy |= lanes.at[lane] < lanes.end[lane]
     return busy
 

@@ -113,10 +113,16 @@ class Crowd:
         stored = transaction.add_many(admitted, z)
         before = [_before(part) for part in parts]
         steps = Steps.of(asked, stored, before, self.setting.space.dimension)
-        followed = self._follower.follow(steps.script, members[0].position)
+        followed = self._followed(steps, members[0], len(parts))
         _move_on(parts, steps, followed)
         skipped = int(asked.requests.steps[asked.skips].sum())
         return self._answered(rows, steps, followed, skipped, int(drifted.sum()))
+
+    def _followed(self, steps: Steps, first: Member, parts: int) -> Followed:
+        """The beliefs of all: the first goes on from where it is, and only the last may go on after this."""
+        owners = steps.owner[np.flatnonzero(np.diff(steps.owner, prepend=-1))].tolist()
+        starts = [first.position if owner == 0 else None for owner in owners]
+        return self._follower.follow(steps.script, starts, [owner == parts - 1 for owner in owners])
 
     def _answered(self, rows: Rows, steps: Steps, followed: Followed, skipped: int, drifted: int) -> Answered:
         at = steps.find(rows)
@@ -154,4 +160,4 @@ def _move_on(parts: Sequence[Part], steps: Steps, followed: Followed) -> None:
             part.member.position = None
     if len(steps.owner):
         at_end = int(steps.owner[-1]) == len(parts) - 1
-        parts[-1].member.position = followed.position if at_end else None
+        parts[-1].member.position = followed.positions[-1] if at_end else None

@@ -9,6 +9,7 @@ Proof: docs/proofs/support.md.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +27,7 @@ from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from dphmm._kernels.lanes import Lanes, Laws
+    from dphmm._kernels.lanes import Lanes, Laws, Subjects
 
 #: Pieces of work for each core, and what is too little to divide (steps times states).
 _PIECES = 2
@@ -35,13 +36,11 @@ _LITTLE = 2**15
 _MOST_STACKED = 2**25
 
 
-#: Stands for a belief before the first step that is in logs.
-_NO_ROW: FloatArray = np.zeros(0)
-_NO_ROW.setflags(write=False)
-
-
 class Script(NamedTuple):
-    """Steps (n,) of subject after subject: ``skipped`` is 0 for a release of ``z`` (n, d); ``begins`` a subject."""
+    """Steps (n,) of subject after subject: ``skipped`` is 0 for a release of ``z`` (n, d).
+
+    ``begins`` is true at each subject's first step; the first step of all is one.
+    """
 
     begins: BoolArray
     t: IntArray
@@ -50,11 +49,14 @@ class Script(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """Estimates (n, d) and likeliest states (n,), for releases; where the last subject stands after its last step."""
+    """Estimates (n, d) and likeliest states (n,), for releases; where each subject stands after its last step.
+
+    A position that was not wanted is None.
+    """
 
     estimates: FloatArray
     states: IntArray
-    position: Position
+    positions: list[Position | None]
 
 
 class Follower:
@@ -69,18 +71,23 @@ class Follower:
         """The states' answers (d, N), axis by axis."""
         return np.ascontiguousarray(self.space.own_answers.T)
 
-    def follow(self, script: Script, carried: Position | None) -> Followed:
-        """All steps of a script, whose first subject stands at ``carried`` if it does not begin there."""
+    def follow(
+        self, script: Script, starts: Sequence[Position | None], wanted: Sequence[bool] | None = None
+    ) -> Followed:
+        """All steps of a script, whose subject k stands at ``starts[k]`` before its first; None is the very start.
+
+        ``wanted`` says for each subject whether its last position is asked for; without it, all are.
+        """
         if not len(script.t):
-            return Followed(np.zeros(script.z.shape), np.zeros(0, np.int64), carried or self.course.start)
+            return Followed(np.zeros(script.z.shape), np.zeros(0, np.int64), [])
         numbers = self.course.numbers(script.t)
         released = set(np.unique(numbers[script.skipped == 0]).tolist())
         stack = self._stacked(np.unique(numbers), released)
-        work = _Work(self, stack, script, np.searchsorted(stack.numbers, numbers))
-        position = work.divided(carried)
+        work = _Work(self, stack, script, np.searchsorted(stack.numbers, numbers), starts, wanted)
+        work.run_all()
         if self.loss == "state":
             work.estimates[:] = self.space.own_answers[work.states]
-        return Followed(work.estimates, work.states, position)
+        return Followed(work.estimates, work.states, work.positions)
 
     def _stacked(self, numbers: IntArray, released: set[int]) -> _Stack:
         kept = self._stack
@@ -141,75 +148,118 @@ def _ends(sizes: list[int]) -> IntArray:
 
 
 class _Work:
-    """A script with the legs of its steps, and room for what comes out."""
+    """A script with the legs of its steps, where its subjects start, and room for what comes out."""
 
-    def __init__(self, own: Follower, stack: _Stack, script: Script, legs: IntArray) -> None:
+    def __init__(
+        self,
+        own: Follower,
+        stack: _Stack,
+        script: Script,
+        legs: IntArray,
+        starts: Sequence[Position | None],
+        wanted: Sequence[bool] | None,
+    ) -> None:
         self._own, self._stack, self._script, self._legs = own, stack, script, legs
         self._z = script.z.astype(np.float64)
         far = np.abs(self._z).max(axis=1, initial=0.0) >= stack.rooms[legs]
         self._compiled_legs = np.where(far, len(stack.numbers), legs)
-        self._start = own.course.start
+        self._begins = np.concatenate([[0], 1 + np.flatnonzero(script.begins[1:]), [len(script.t)]])
+        self._starts = [own.course.start if start is None else start for start in starts]
+        self._wanted = [True] * len(starts) if wanted is None else wanted
         self.estimates = np.zeros(script.z.shape)
         self.states = np.zeros(len(script.t), dtype=np.int64)
+        self.positions: list[Position | None] = [None] * len(starts)
 
-    def divided(self, carried: Position | None) -> Position:
-        """Every step, on all cores; the position after the last."""
+    def run_all(self) -> None:
+        """Every step, on all cores."""
         cores = _cores()
-        few = 1 + len(self._legs) * self._start.prior.n_states // _LITTLE
-        cuts = _cuts(self._script.begins, min(few, cores * _PIECES) if cores > 1 else 1)
+        few = 1 + len(self._legs) * len(self._own.space.own_answers) // _LITTLE
+        cuts = _cuts(self._begins, min(few, cores * _PIECES) if cores > 1 else 1)
         pieces = list(pairwise(cuts))
         if len(pieces) == 1:
-            return self.run(*pieces[0], carried)
+            self.run(*pieces[0])
+            return
         # Made here and ended here: threads do not live on in a forked child.
         with ThreadPoolExecutor(cores) as pool:
-            running = [pool.submit(self.run, first, last, carried) for first, last in pieces]
-            return [piece.result() for piece in running][-1]
+            for piece in [pool.submit(self.run, first, last) for first, last in pieces]:
+                piece.result()
 
-    def run(self, first: int, last: int, carried: Position | None) -> Position:
-        """The steps first..last; the position after them."""
+    def run(self, first: int, last: int) -> None:
+        """The steps of the subjects from ``first`` on, without ``last``."""
         from dphmm._kernels.lanes import Columns, Found, Steps, empty_lanes, follow
 
-        own, script, n = self._own, self._script, self._start.prior.n_states
-        begins, start = _subjects(script.begins, first, last), self._start.prior.row
-        lanes, position = empty_lanes(n, len(begins) - 1), None
-        if not script.begins[first]:
-            lanes.at[0], lanes.end[0], lanes.queue[0] = begins[0], begins[1], 1
-            position = self._placed(lanes, 0, carried or self._start, last)
+        own = self._own
+        subjects = self._subjects(first, last)
+        lanes = empty_lanes(subjects.starts.shape[1], first, last)
         matrix = own.model.predecessors_at(1)
         columns = Columns(matrix.indptr, matrix.indices, matrix.data, SETTLED)
-        steps = Steps(self._compiled_legs, script.skipped, self._z)
-        found = Found(self.estimates, self.states, np.empty(n))
+        steps = Steps(self._compiled_legs, self._script.skipped, self._z)
+        found = Found(self.estimates, self.states)
         while True:
-            follow(
-                columns, self._stack.laws, own.axes, steps, begins, _NO_ROW if start is None else start, lanes, found
-            )
+            follow(columns, self._stack.laws, own.axes, steps, subjects, lanes, found)
             stopped = np.flatnonzero(lanes.stopped).tolist()
             if not stopped:
-                t = int(script.t[last - 1]) + max(1, int(script.skipped[last - 1]))
-                return position or self._standing(t, found.after)
+                break
             for lane in stopped:
-                position = self._placed(lanes, lane, self._passed(lanes, lane), last) or position
+                self._placed(lanes, lane, self._passed(lanes, lane))
+        for subject in range(first, last):
+            if self._wanted[subject] and self.positions[subject] is None:
+                self.positions[subject] = self._standing(
+                    self._after(subject), subjects.ends[subjects.end_of[subject]].copy()
+                )
+
+    def _subjects(self, first: int, last: int) -> Subjects:
+        """Where the subjects first..last start, each row once, and room for where they end."""
+        from dphmm._kernels.lanes import Subjects
+
+        n = len(self._own.space.own_answers)
+        places: dict[int, int] = {}
+        start_of, end_of = (np.full(len(self._starts), -1, dtype=np.int64) for _ in range(2))
+        rows: list[FloatArray] = []
+        for subject in range(first, last):
+            row = self._starts[subject].prior.row
+            if row is not None:
+                if id(row) not in places:
+                    places[id(row)] = len(rows)
+                    rows.append(row)
+                start_of[subject] = places[id(row)]
+        wanted = first + np.flatnonzero(self._wanted[first:last])
+        end_of[wanted] = np.arange(len(wanted))
+        return Subjects(
+            begins=self._begins,
+            starts=np.stack(rows) if rows else np.zeros((0, n)),
+            start_of=start_of,
+            ends=np.empty((len(wanted), n)),
+            end_of=end_of,
+        )
 
     def _passed(self, lanes: Lanes, lane: int) -> Position:
         """After the one step at which a lane was stopped."""
-        at = int(lanes.at[lane])
+        at, subject = int(lanes.at[lane]), int(lanes.subject[lane])
         lanes.at[lane] += 1
-        if self._script.begins[at]:
-            return self._one(at, self._start)
-        return self._one(at, self._standing(int(self._script.t[at]), lanes.row(lane)))
+        if at == self._begins[subject]:
+            return self._one(at, self._starts[subject])
+        return self._one(at, self._standing(int(self._script.t[at]), lanes.row(lane).copy()))
 
-    def _placed(self, lanes: Lanes, lane: int, position: Position, last: int) -> Position | None:
-        """Put a lane at a position, or where floats serve again after it; the position, if that is after ``last``."""
+    def _placed(self, lanes: Lanes, lane: int, position: Position) -> None:
+        """Put a lane at a position, or where floats serve again after it; kept, if that is after the last step."""
         while position.prior.row is None and lanes.at[lane] < lanes.end[lane]:
             position = self._one(int(lanes.at[lane]), position)
             lanes.at[lane] += 1
         lanes.stopped[lane] = False
         if position.prior.row is not None:
             lanes.row(lane)[:] = position.prior.row
-        return position if lanes.at[lane] == last else None
+        subject = int(lanes.subject[lane])
+        if lanes.at[lane] == lanes.end[lane] and self._wanted[subject]:
+            self.positions[subject] = position
+
+    def _after(self, subject: int) -> int:
+        """The step after a subject's last one here."""
+        last = int(self._begins[subject + 1]) - 1
+        return int(self._script.t[last]) + max(1, int(self._script.skipped[last]))
 
     def _standing(self, t: int, row: FloatArray) -> Position:
-        return Position(t, Belief.of_row(row.copy(), self._own.course.support(t)))
+        return Position(t, Belief.of_row(row, self._own.course.support(t)))
 
     def _one(self, at: int, position: Position) -> Position:
         """One step as a session takes it."""
@@ -227,15 +277,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _subjects(begins: BoolArray, first: int, last: int) -> IntArray:
-    """Where the subjects of the steps first..last begin, and ``last``."""
-    return np.concatenate([[first], first + 1 + np.flatnonzero(begins[first + 1 : last]), [last]])
-
-
-def _cuts(begins: BoolArray, pieces: int) -> list[int]:
-    """Where to divide steps (n,) into about so many pieces of whole subjects."""
-    starts = np.flatnonzero(begins)
-    wanted = np.arange(1, pieces) * len(begins) // pieces
-    near = np.searchsorted(starts, wanted)
-    inner = starts[near[near < len(starts)]].tolist()
-    return sorted({0, len(begins), *inner})
+def _cuts(begins: IntArray, pieces: int) -> list[int]:
+    """Where to divide subjects into about so many pieces of like length; ``begins`` as in `Subjects`."""
+    wanted = np.arange(1, pieces) * begins[-1] // pieces
+    return sorted({0, len(begins) - 1, *np.searchsorted(begins, wanted).tolist()})
