@@ -14,19 +14,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from dphmm._checks import one_of
+import numpy as np
+
 from dphmm.accounting.ledger import Ledger
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
-from dphmm.session.crowd import Crowd
+from dphmm.session.layout import Rows
 from dphmm.session.options import checked_caps, checked_ledger
-from dphmm.session.releases import Released, Releases
-from dphmm.session.roster import Done, Roster, Truth, slices
-from dphmm.session.session import ReleaseSession
-from dphmm.session.setting import Setting
-from dphmm.session.step import ESTIMATE_LOSSES
+from dphmm.session.releases import Released, Releases, terms_of
+from dphmm.session.rounds import Answered, Engine, SubjectState
+from dphmm.session.session import ReleaseSession, checked_loss, engine_of
+from dphmm.session.setting import Setting, check_header
 from dphmm.states.observed import in_steps, public_times, true_states
 from dphmm.states.sequences import Visit
 from dphmm.states.space import StateSpace
@@ -37,11 +37,11 @@ __all__ = ["Batch", "BatchReport", "Progress", "Released", "Releases", "release_
 
 #: Releases that share one transaction: enough to make its commit cheap, few enough to lose little when stopped.
 CHUNK = 2**14
-#: Of those made one by one, and of those on very many states, fewer take as long.
-_CHUNK_ONE_BY_ONE = 2000
+#: Of those planned step by step, and of those on very many states, fewer take as long.
+_CHUNK_STEPWISE = 2000
 _CHUNK_STATES = 2**26
-#: Beyond so many states a step takes longer than all that the crowd saves, and its shared arrays are large.
-_MOST_CROWD_STATES = 2**17
+#: Beyond so many states a step takes longer than all that is saved by one round, whose shared arrays are large.
+_MOST_SCHEDULED_STATES = 2**17
 _LARGEST_STEP = 2**53
 
 Progress = Callable[[int, int], None]
@@ -84,28 +84,26 @@ class Batch:
         cap_cost: Exact | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
+        estimates: bool = True,
         start: str | None = None,
         **choices: Any,
     ) -> None:
         self.setting = Setting.of(model, policy, space, epsilon, query=query, start=start, **choices)
         self.ledger = checked_ledger(ledger)
         self.caps = checked_caps(cap_epsilon, cap_cost)
-        self._kept: dict[str, Any] = {
-            "caps": self.caps,
-            "bits": default_bits(bits),
-            "estimate_loss": one_of(estimate_loss, ESTIMATE_LOSSES, "estimate_loss"),
-        }
+        self._bits = default_bits(bits)
+        self._loss = checked_loss(estimate_loss, estimates, self.setting)
         self.report = BatchReport()
 
     def session(self, subject: str, origin: str) -> ReleaseSession:
         """A subject's session from its first step."""
-        return ReleaseSession.of(self.setting, subject=subject, ledger=self.ledger, origin=origin, **self._kept)
+        return ReleaseSession.of(self.setting, subject=subject, ledger=self.ledger, origin=origin, **self._choices)
 
     def resumed(self, subject: str) -> ReleaseSession:
         """A subject's session from where its history in the ledger ends."""
         header = self.ledger.header(subject, self.setting.query)
         assert header is not None
-        return ReleaseSession.resumed(self.ledger, header, self.setting, **self._kept)
+        return ReleaseSession.resumed(self.ledger, header, self.setting, **self._choices)
 
     def run(
         self, trajectories: Trajectories, *, resume: bool = False, progress: Progress | None = None
@@ -123,69 +121,129 @@ class Batch:
         visits, twice = stepped.visits()
         self.report.rows, self.report.subjects = len(trajectories), len(visits)
         self.report.same_step = repeated + sum(dict(twice).values())
-        times = public_times(stepped, self.setting.model.step)
-        _check_steps(stepped.steps())
-        roster = self._roster(Truth(stepped.steps(), times, states, stepped.step is None))
+        steps, times = stepped.steps(), public_times(stepped, self.setting.model.step)
+        _check_steps(steps)
+        known = {subject for subject, query in self.ledger.sessions() if query == self.setting.query}
         if not resume:
-            self._refuse_known(roster, [visit.user for visit in visits])
-        self._precheck(roster, visits)
-        total = sum(len(visit.rows) for visit in visits)
+            self._refuse_known(known.intersection(visit.user for visit in visits))
+        self._precheck(visits, known)
+        engine = self._engine()
+        owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
+        order = np.concatenate([visit.rows for visit in visits]) if visits else owner
+        met: dict[int, tuple[SubjectState, int]] = {}
         count = 0
-        for taken in slices(visits, self._chunk):
+        for first in range(0, len(order), self._chunk):
+            row, mine = order[first : first + self._chunk], owner[first : first + self._chunk]
+            numbers = range(int(mine[0]), int(mine[-1]) + 1)
+            # Rows are by subject: of those met before, only the first can have rows left.
+            met = {number: met.get(number) or self._met(visits[number], stepped, times, known) for number in numbers}
+            subjects = [subject for subject, _ in met.values()]
+            for subject in subjects:
+                subject.finished = True
+            subjects[-1].finished = int(owner[min(first + self._chunk, len(order) - 1)]) != numbers[-1]
+            t = steps[row] - np.array([origin for _, origin in met.values()])[mine - mine[0]] + 1
             with self.ledger.transaction() as transaction:
-                done = roster.release(transaction, taken)
-            published = self._published(done)
+                stored = engine.release(transaction, subjects, Rows(mine - mine[0], t), states[row])
+            answered = engine.show(stored)
+            users = [visits[number].user for number in mine[answered.row].tolist()]
+            published = self._published(answered, users, t, None if times is None else times[row])
             count += len(published)
             if progress is not None:
-                progress(count, total)
+                progress(count, len(order))
             yield published
+
+    @property
+    def _choices(self) -> dict[str, Any]:
+        loss = {} if self._loss is None else {"estimate_loss": self._loss}
+        return {"caps": self.caps, "bits": self._bits, "estimates": self._loss is not None, **loss}
+
+    @property
+    def _is_scheduled(self) -> bool:
+        few = self.setting.model.n_states <= _MOST_SCHEDULED_STATES
+        return self.setting.has_public_plans and (few or self._loss is None)
 
     @property
     def _chunk(self) -> int:
         fewer = max(1, _CHUNK_STATES // self.setting.model.n_states)
-        return min(CHUNK, fewer, CHUNK if self._has_crowd else _CHUNK_ONE_BY_ONE)
+        if self._is_scheduled:
+            return CHUNK if self._loss is None else min(CHUNK, fewer)
+        return min(CHUNK, fewer, _CHUNK_STEPWISE)
 
-    @property
-    def _has_crowd(self) -> bool:
-        return self.setting.has_public_plans and self.setting.model.n_states <= _MOST_CROWD_STATES
+    def _engine(self) -> Engine:
+        return engine_of(self.setting, self.ledger, self.caps, self._bits, self._loss, scheduled=self._is_scheduled)
 
-    def _roster(self, truth: Truth) -> Roster:
-        caps, bits, loss = self._kept["caps"], self._kept["bits"], self._kept["estimate_loss"]
-        crowd = Crowd(self.setting, caps, bits, loss) if self._has_crowd else None
-        known = self.ledger.sessions()
-        return Roster(self.ledger, self.setting.query, truth, crowd, self.session, self.resumed, known)
+    def _met(
+        self, visit: Visit, stepped: Trajectories, times: IntArray | None, known: set[str]
+    ) -> tuple[SubjectState, int]:
+        """A user as met for the first time, and the step number of its step 1."""
+        first = visit.rows[0]
+        number = int(stepped.steps()[first])
+        begins = f"{number}@{int(times[first])}" if stepped.step is None and times is not None else str(number)
+        if visit.user not in known:
+            return SubjectState(visit.user, begins), number
+        kept = self.ledger.header(visit.user, self.setting.query)
+        assert kept is not None
+        origin = kept.options.get("origin", "")
+        check_header(self.setting.header(visit.user, origin), kept)
+        return SubjectState(visit.user, origin), _origin(origin, begins, visit.user)
 
-    def _published(self, done: Done) -> Sequence[Released]:
-        report, together = self.report, Releases.joined(done.parts)
-        published: Sequence[Released] = [] if together is None else together
-        report.released += len(published)
-        report.replayed += done.replayed
-        report.late += done.late
-        report.skipped_steps += done.skipped_steps
-        report.drifted += done.drifted
-        report.plans |= done.plans
-        return published
+    def _published(
+        self, answered: Answered, users: list[str], t: IntArray, times: IntArray | None
+    ) -> Sequence[Released]:
+        report = self.report
+        report.released += len(answered.row)
+        report.replayed += int((~answered.fresh).sum())
+        report.late += len(t) - len(answered.row)
+        report.skipped_steps += answered.skipped
+        report.drifted += answered.drifted
+        drawn = np.unique(answered.plan[answered.fresh]).tolist()
+        report.plans |= {answered.plans[number].hash for number in drawn}
+        if not len(answered.row):
+            return []
+        return Releases(
+            users=users,
+            times=None if times is None else times[answered.row],
+            t=t[answered.row],
+            z=self.setting.space.frame.to_answers(answered.z),
+            z_lattice=answered.z,
+            estimate=answered.estimates,
+            estimate_state=answered.states,
+            secure=answered.secure,
+            terms=tuple(terms_of(plan) for plan in answered.plans),
+            term=answered.plan,
+        )
 
-    def _refuse_known(self, roster: Roster, users: list[str]) -> None:
-        known = {subject for subject, query in roster.known if query == self.setting.query}
-        again = sorted(known.intersection(users))
+    def _refuse_known(self, again: set[str]) -> None:
         if again:
-            came = f"releases of {len(again)} of these users already, {again[0]!r} among them"
+            came = f"releases of {len(again)} of these users already, {min(again)!r} among them"
             raise InvalidInput("ledger", came, "a new ledger, or resume to continue them")
 
-    def _precheck(self, roster: Roster, visits: list[Visit]) -> None:
+    def _precheck(self, visits: list[Visit], known: set[str]) -> None:
         """Refuse the whole batch when its epsilons alone pass the cap; a cost may depend on what is released."""
         cap = self.caps.epsilon
         if cap is None:
             return
         for visit in visits:
-            needs = self.setting.options.epsilon * max(0, len(visit.rows) - roster.releases_of(visit.user))
+            stored = self.ledger.entries(visit.user, self.setting.query) if visit.user in known else []
+            before = sum(entry.kind == "release" for entry in stored)
+            needs = self.setting.options.epsilon * max(0, len(visit.rows) - before)
             spent = self.ledger.spent(visit.user).epsilon
             if needs + spent > cap:
                 raise BudgetExceeded(
                     f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {len(visit.rows)} rows; spent "
                     f"{float(spent):g} of {float(cap):g}, nothing was released; raise the cap or release fewer rows"
                 )
+
+
+def _origin(origin: str, begins: str, user: str) -> int:
+    """The step number of step 1 of a history, which must be what the rows ``begins`` with say where steps are ranks."""
+    number, separator, _ = origin.partition("@")
+    if separator and origin != begins:
+        came = f"rows of user {user!r} that begin at another time than the history in the ledger"
+        raise InvalidInput("t", came, "all rows from the first one on: without a time step they are counted from it")
+    if not number.lstrip("-").isdecimal():
+        raise InvalidInput("ledger", f"a history whose step 1 is {origin!r}", "one that a batch has written")
+    return int(number)
 
 
 def _check_steps(steps: IntArray) -> None:
@@ -220,6 +278,7 @@ def release_many(
         time zone) where the model has a time step; optional ``step``. Never changed. Frames of
         scikit-mobility, trackintel and movingpandas go through `dphmm.convert_frame` first.
     model, policy, space, epsilon and the other choices : as `ReleaseSession`.
+    estimates : False for z alone, without the estimate columns; only where plans do not depend on answers.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.
     progress : show a bar on a terminal, or call (done, total).
 

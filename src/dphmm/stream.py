@@ -118,7 +118,7 @@ class Stream:
     @property
     def drifted(self) -> int:
         """For the data owner alone: how many of the lines answered now were outside the plan set of their step."""
-        return sum(session.owner_view()["drifted"] for session in self.sessions.values())
+        return sum(session.drifted for session in self.sessions.values())
 
 
 def parse_line(text: bytes, on_map: bool) -> Line:

@@ -93,15 +93,18 @@ def _session(
     model, policy, space = world.parts()
     bits = KeyedWords() if keyed else None
     with dphmm.open_ledger(Path(folder) / "ledger.db", timeout=timeout) as ledger:
-        if ledger.header(subject, query) is not None:
-            open_session = dphmm.ReleaseSession.resume(
-                ledger, subject, model, policy, space, query=query, bits=bits, cap_epsilon=cap
-            )
-        else:
-            open_session = dphmm.ReleaseSession(
+
+        def opened() -> Any:
+            if ledger.header(subject, query) is not None:
+                return dphmm.ReleaseSession.resume(
+                    ledger, subject, model, policy, space, query=query, bits=bits, cap_epsilon=cap
+                )
+            return dphmm.ReleaseSession(
                 model, policy, space, EPSILON, constraint=constraint_of(constraint), subject=subject, query=query,
                 ledger=ledger, bits=bits, cap_epsilon=cap,
             )  # fmt: skip
+
+        open_session = opened()
         for t in range(max(1, open_session.t - again), open_session.t):
             if open_session.has_released(t):
                 escape(subject, query, open_session.release(world.truth("another", t), t=t))
@@ -110,7 +113,11 @@ def _session(
                 try:
                     step(open_session, subject, query, bits)
                     break
-                except dphmm.DphmmError:
+                except dphmm.DphmmError as error:
+                    if "moved on" in str(error):
+                        # Another session of the key has passed the step that was to be skipped.
+                        open_session = opened()
+                        break
                     if not left:
                         raise
     return 0
@@ -124,7 +131,7 @@ def step(open_session: Any, subject: str, query: str, bits: KeyedWords | None = 
         return
     if bits is not None:
         bits.at(subject, t)
-    escape(subject, query, open_session.release(world.truth(subject, t)))
+    escape(subject, query, open_session.release(world.truth(subject, t), t=t))
 
 
 def forked(folder: str, shared: bool = False) -> int:
@@ -147,7 +154,7 @@ def forked(folder: str, shared: bool = False) -> int:
         mine = ("ann", ann) if pid else ("bob", bob)
         for subject, open_session in (mine, ("cid", cid)):
             for _ in range(10):
-                escape(subject, "state", open_session.release(5))
+                escape(subject, "state", open_session.release(5, t=open_session.t))
         if pid == 0:
             os._exit(0)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -75,13 +75,13 @@ def _branch(plan: Plan, state: int, bits: Any) -> None:
 
 def _knowing_the_truth(patch: pytest.MonkeyPatch) -> list[int]:
     """A list that holds the number of the state being released."""
-    known, truly = [0], ReleaseSession.release_within
+    known, truly = [0], ReleaseSession.release
 
-    def release_within(self: ReleaseSession, transaction: Any, state: int | str) -> Any:
+    def release(self: ReleaseSession, state: int | str, t: int | None = None) -> Any:
         known[0] = self.setting.space.index_of(state) if isinstance(state, str) else state
-        return truly(self, transaction, state)
+        return truly(self, state, t)
 
-    patch.setattr(ReleaseSession, "release_within", release_within)
+    patch.setattr(ReleaseSession, "release", release)
     return known
 
 
@@ -99,14 +99,16 @@ def _local_plan(patch: pytest.MonkeyPatch) -> None:
 
 
 def _cheaper_drift(patch: pytest.MonkeyPatch) -> None:
-    known, truly = _knowing_the_truth(patch), BaseTransaction.admit
+    known, truly = _knowing_the_truth(patch), BaseTransaction.admit_many
 
-    def admit(self: Any, request: Any, caps: Any) -> Any:
-        free = request.kind == "release" and known[0] < 0
-        return truly(self, replace(request, cost=request.cost / 2) if free else request, caps)
+    def admit_many(self: Any, requests: Any, caps: Any) -> Any:
+        if known[0] < 0:
+            terms = [term if term.kind == "skip" else replace(term, cost=term.cost / 2) for term in requests.terms]
+            requests = replace(requests, terms=terms)
+        return truly(self, requests, caps)
 
     for kind in (BaseTransaction, SqliteTransaction):
-        patch.setattr(kind, "admit", admit)
+        patch.setattr(kind, "admit_many", admit_many)
 
 
 def _tighter_noise(patch: pytest.MonkeyPatch) -> None:
@@ -135,25 +137,25 @@ def _belief_from_the_truth(patch: pytest.MonkeyPatch) -> None:
 
 
 def _one_query_more(patch: pytest.MonkeyPatch) -> None:
-    known, truly = _knowing_the_truth(patch), SqliteTransaction._add
+    known, truly = _knowing_the_truth(patch), SqliteTransaction._add_many
 
-    def add(self: Any, request: Any, z: Any, account: Any) -> Any:
+    def add_many(self: Any, *added: Any) -> Any:
         if known[0] == 2:
             self._connection.execute("SELECT count(*) FROM plan").fetchone()
-        return truly(self, request, z, account)
+        return truly(self, *added)
 
-    patch.setattr(SqliteTransaction, "_add", add)
+    patch.setattr(SqliteTransaction, "_add_many", add_many)
 
 
 def _one_row_more(patch: pytest.MonkeyPatch) -> None:
-    known, truly = _knowing_the_truth(patch), SqliteTransaction._add
+    known, truly = _knowing_the_truth(patch), SqliteTransaction._add_many
 
-    def add(self: Any, request: Any, z: Any, account: Any) -> Any:
+    def add_many(self: Any, requests: Any, *added: Any) -> Any:
         note = "x" * 5000 * known[0]
-        self._connection.execute("INSERT INTO meta VALUES (?, ?)", (f"note {request.t}", note))
-        return truly(self, request, z, account)
+        self._connection.execute("INSERT INTO meta VALUES (?, ?)", (f"note {requests.t[0]}", note))
+        return truly(self, requests, *added)
 
-    patch.setattr(SqliteTransaction, "_add", add)
+    patch.setattr(SqliteTransaction, "_add_many", add_many)
 
 
 #: name: (how it is planted, the field that must differ)

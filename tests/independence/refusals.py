@@ -168,21 +168,21 @@ def naming_the_truth() -> Iterator[None]:
     """Plant: refusals by a cap say which state was to be released."""
     from dphmm.accounting.transaction import BaseTransaction
 
-    truly, known = BaseTransaction.admit, []
+    truly, known = BaseTransaction.admit_many, []
 
-    def admit(self: Any, request: Any, caps: Any) -> Any:
+    def admit_many(self: Any, requests: Any, caps: Any) -> Any:
         try:
-            return truly(self, request, caps)
+            return truly(self, requests, caps)
         except DphmmError as error:
             raise type(error)(f"{error} (releasing {known[-1]})") from None
 
-    within = ReleaseSession.release_within
+    release = ReleaseSession.release
 
-    def release_within(self: ReleaseSession, transaction: Any, state: int | str) -> Any:
+    def knowing(self: ReleaseSession, state: int | str, t: int | None = None) -> Any:
         known.append(state)
-        return within(self, transaction, state)
+        return release(self, state, t)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BaseTransaction, "admit", admit)
-        patch.setattr(ReleaseSession, "release_within", release_within)
+        patch.setattr(BaseTransaction, "admit_many", admit_many)
+        patch.setattr(ReleaseSession, "release", knowing)
         yield

@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 
 from dphmm.session import following
-from dphmm.session.course import Course
 from dphmm.session.following import Follower, Script
+from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
-from session.test_crowd import WORLDS, world
+from session.test_tables import WORLDS, world
 
 
 def follower_of(name):
     model, policy, space, epsilon, choices = world(name)
     loss = choices.pop("estimate_loss", "squared")
     setting = Setting.of(model, policy, space, epsilon, start=choices.pop("start", model.start), **choices)
-    return Follower(model, Course(setting), space, loss)
+    return Follower(model, PlanSchedule(setting), space, loss)
 
 
 def steps_of(rng, own, users):
     """(t, skipped, z) of each user: releases near the space, and skips between them."""
     space, found = own.space, []
-    possible = np.flatnonzero(own.course.support(1))
+    possible = np.flatnonzero(own.schedule.support(1))
     for _ in range(users):
         skipped = rng.choice([0, 0, 0, 1, 2, 30], int(rng.integers(1, 12)))
         t = 1 + np.cumsum(np.maximum(skipped, 1)) - np.maximum(skipped, 1)
@@ -37,9 +37,10 @@ def steps_of(rng, own, users):
     return found
 
 
-def script_of(parts):
+def script_of(own, parts):
     begins = np.concatenate([np.arange(len(t)) == 0 for t, _, _ in parts])
-    return Script(begins, *(np.concatenate([part[i] for part in parts]) for i in range(3)))
+    t, skipped, z = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    return Script(begins, t, skipped, z, own.schedule.numbers(t))
 
 
 def bits_of(position):
@@ -53,7 +54,7 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
     rng = np.random.default_rng([11, WORLDS.index(name)])
     own = follower_of(name)
     parts = steps_of(rng, own, 13)
-    whole = own.follow(script_of(parts), [None] * len(parts))
+    whole = own.follow(script_of(own, parts), [None] * len(parts))
     positions, passed = [None] * len(parts), np.zeros(len(parts), dtype=np.int64)
     told = [[] for _ in parts]
     while True:
@@ -61,7 +62,8 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
         chosen = np.flatnonzero(ahead).tolist()
         if chosen:
             cut = [tuple(c[passed[k] : passed[k] + ahead[k]] for c in parts[k]) for k in chosen]
-            some = follower_of(name).follow(script_of(cut), [positions[k] for k in chosen])
+            other = follower_of(name)
+            some = other.follow(script_of(other, cut), [positions[k] for k in chosen])
             ends = np.cumsum([len(t) for t, _, _ in cut]).tolist()
             for k, end, position in zip(chosen, ends, some.positions, strict=True):
                 positions[k] = position
@@ -78,11 +80,16 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
 def test_only_wanted_ends_are_kept():
     own = follower_of("grid")
     parts = steps_of(np.random.default_rng(3), own, 5)
-    every = own.follow(script_of(parts), [None] * 5).positions
-    some = own.follow(script_of(parts), [None] * 5, [False, True, False, False, True]).positions
+    every = own.follow(script_of(own, parts), [None] * 5).positions
+    some = own.follow(script_of(own, parts), [None] * 5, [False, True, False, False, True]).positions
     assert [p is None for p in some] == [True, False, True, True, False]
     assert [bits_of(some[k]) for k in (1, 4)] == [bits_of(every[k]) for k in (1, 4)]
-    assert own.follow(Script(*(np.zeros(0, dtype=np.int64),) * 3, np.zeros((0, 2), dtype=np.int64)), []).positions == []
+    assert (
+        own.follow(
+            Script(*(np.zeros(0, dtype=np.int64),) * 3, np.zeros((0, 2), dtype=np.int64), np.zeros(0)), []
+        ).positions
+        == []
+    )
 
 
 def test_a_subject_that_starts_in_logs_goes_on_beside_others():
@@ -90,11 +97,11 @@ def test_a_subject_that_starts_in_logs_goes_on_beside_others():
     own = follower_of("tails")
     rng = np.random.default_rng(4)
     parts = [(np.arange(1, 90), np.zeros(89, dtype=np.int64), rng.integers(0, 5, (89, 1))) for _ in range(4)]
-    starts = own.follow(script_of(parts[:3]), [None] * 3).positions
+    starts = own.follow(script_of(own, parts[:3]), [None] * 3).positions
     assert all(start.prior.row is None for start in starts)
     after = (np.arange(90, 100), np.zeros(10, dtype=np.int64), rng.integers(0, 5, (10, 1)))
     cut = [after, parts[3], after, after]
-    together = own.follow(script_of(cut), [starts[0], None, starts[1], starts[2]])
+    together = own.follow(script_of(own, cut), [starts[0], None, starts[1], starts[2]])
     for k, start in enumerate([starts[0], None, starts[1], starts[2]]):
-        alone = own.follow(script_of([cut[k]]), [start])
+        alone = own.follow(script_of(own, [cut[k]]), [start])
         assert bits_of(alone.positions[0]) == bits_of(together.positions[k])

@@ -63,9 +63,29 @@ def test_asking_again_gives_the_stored_answer_whatever_the_state(parts):
 def test_two_sessions_of_one_key_share_the_history(parts):
     ledger = MemoryLedger()
     first = session(parts, 1, ledger=ledger, subject="a").release(1)
-    again = session(parts, 99, ledger=ledger, subject="a").release(3)
-    assert same(first, again)
+    behind = session(parts, 99, ledger=ledger, subject="a")
+    assert same(first, behind.release(3, t=1))
+    assert behind.t == 2
     assert ledger.spent("a").epsilon == 1
+
+
+@pytest.mark.parametrize("estimates", [True, False])
+def test_a_session_that_was_overtaken_answers_no_older_step_as_the_coming_one(parts, estimates):
+    """Another session of the key went on: what it stored comes back where the step is named, and not otherwise."""
+    ledger = MemoryLedger()
+    behind, ahead = (session(parts, seed, ledger=ledger, subject="a", estimates=estimates) for seed in (1, 2))
+    stored = [ahead.release(state) for state in (1, 4)]
+    ahead.skip(2)
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match=r"t: got no step, while the ledger has moved on to step 4; expected"):
+            behind.release(3)
+        with pytest.raises(InvalidInput, match="moved on to step 4"):
+            behind.skip()
+    assert [behind.release(0, t=t).z.tolist() for t in (1, 2)] == [release.z.tolist() for release in stored]
+    with pytest.raises(InvalidInput, match="skipped"):
+        behind.release(0, t=3)
+    assert behind.t == 5 and ledger.spent("a").epsilon == 2
+    assert behind.release(1).t == 5
 
 
 def test_other_public_parameters_for_a_stored_step_are_refused(parts):

@@ -20,7 +20,7 @@ from dphmm.audit.verdict import Verdict
 from dphmm.audit.verify import verify
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import DeltaSet
-from dphmm.session.asking import check_gap
+from dphmm.session.layout import check_gap
 from dphmm.session.plan import Plan, given_partners, plan_states
 from dphmm.session.setting import Setting
 from dphmm.session.step import Estimate, Position, estimate

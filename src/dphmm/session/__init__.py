@@ -4,13 +4,12 @@ from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
 from dphmm.session.release import Release
-from dphmm.session.session import Outcome, ReleaseSession
+from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting, check_same_states
 from dphmm.session.step import Position, estimate
 
 __all__ = [
     "Options",
-    "Outcome",
     "Plan",
     "Planner",
     "Position",

@@ -20,8 +20,8 @@ from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput, Refused
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.course import Course
 from dphmm.session.plan import Plan
+from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
 
 #: Steps that are looked at, at most, and numbers kept: steps times edges.
@@ -54,8 +54,8 @@ def check_public(setting: Setting) -> None:
 def coming_plans(setting: Setting, steps: int) -> list[Plan]:
     """The plans of the first steps; InvalidInput where they depend on what is released."""
     check_public(setting)
-    course = Course(setting)
-    return [course.leg(number).plan for number in course.numbers(np.arange(1, steps + 1)).tolist()]
+    schedule = PlanSchedule(setting)
+    return [schedule.plan(number) for number in schedule.numbers(np.arange(1, steps + 1)).tolist()]
 
 
 def leakage_of(model: MarkovModel, start: str, steps: Sequence[Any], policy: PolicyGraph) -> PolicyLeakage:

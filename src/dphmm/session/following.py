@@ -20,8 +20,8 @@ import numpy as np
 
 from dphmm.markov.filtering import SETTLED, Belief
 from dphmm.markov.model import MarkovModel
-from dphmm.session.course import Course
 from dphmm.session.likelihood import Likelihood
+from dphmm.session.schedule import PlanSchedule
 from dphmm.session.step import Position, estimate
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -39,13 +39,15 @@ _MOST_STACKED = 2**25
 class Script(NamedTuple):
     """Steps (n,) of subject after subject: ``skipped`` is 0 for a release of ``z`` (n, d).
 
-    ``begins`` is true at each subject's first step; the first step of all is one.
+    ``begins`` is true at each subject's first step; the first step of all is one. ``numbers`` (n,) are those of the
+    plans of a schedule.
     """
 
     begins: BoolArray
     t: IntArray
     skipped: IntArray
     z: IntArray
+    numbers: IntArray
 
 
 class Followed(NamedTuple):
@@ -60,10 +62,10 @@ class Followed(NamedTuple):
 
 
 class Follower:
-    """Moves beliefs along a course; results do not depend on how the work is divided."""
+    """Moves beliefs along a schedule; results do not depend on how the work is divided."""
 
-    def __init__(self, model: MarkovModel, course: Course, space: StateSpace, loss: str) -> None:
-        self.model, self.course, self.space, self.loss = model, course, space, loss
+    def __init__(self, model: MarkovModel, schedule: PlanSchedule, space: StateSpace, loss: str) -> None:
+        self.model, self.schedule, self.space, self.loss = model, schedule, space, loss
         self._stack: _Stack | None = None
 
     @cached_property
@@ -80,7 +82,7 @@ class Follower:
         """
         if not len(script.t):
             return Followed(np.zeros(script.z.shape), np.zeros(0, np.int64), [])
-        numbers = self.course.numbers(script.t)
+        numbers = script.numbers
         released = set(np.unique(numbers[script.skipped == 0]).tolist())
         stack = self._stacked(np.unique(numbers), released)
         work = _Work(self, stack, script, np.searchsorted(stack.numbers, numbers), starts, wanted)
@@ -93,7 +95,7 @@ class Follower:
         kept = self._stack
         if kept is None or not released <= kept.released or not np.isin(numbers, kept.numbers).all():
             compiled = self.loss != "euclidean" and self.model.time_homogeneous
-            kept = self._stack = _Stack.of(self.course, numbers, released, compiled)
+            kept = self._stack = _Stack.of(self.schedule, numbers, released, compiled)
         return kept
 
 
@@ -110,16 +112,16 @@ class _Stack:
     laws: Laws
 
     @classmethod
-    def of(cls, course: Course, numbers: IntArray, released: set[int], compiled: bool) -> _Stack:
+    def of(cls, schedule: PlanSchedule, numbers: IntArray, released: set[int], compiled: bool) -> _Stack:
         """The legs of these numbers; a plan is needed only where something is ``released``."""
         found: list[Likelihood | None] = []
         left = _MOST_STACKED
         for number in numbers.tolist():
-            law = course.leg(number).likelihood if compiled and number in released else None
+            law = schedule.at(number).likelihood if compiled and number in released else None
             left -= 0 if law is None else law.size
-            # A law of plan states alone is not of every state: no plan of a course has one.
+            # A law of plan states alone is not of every state: no plan of a schedule has one.
             found.append(law if left >= 0 and law is not None and law.contracted is None else None)
-        supports = [course.supports[number] for number in numbers.tolist()]
+        supports = [schedule.support_of(number) for number in numbers.tolist()]
         rooms = np.array([np.inf if law is None else law.room for law in found])
         return cls(numbers, released, rooms, _laws(found, supports))
 
@@ -164,7 +166,7 @@ class _Work:
         far = np.abs(self._z).max(axis=1, initial=0.0) >= stack.rooms[legs]
         self._compiled_legs = np.where(far, len(stack.numbers), legs)
         self._begins = np.concatenate([[0], 1 + np.flatnonzero(script.begins[1:]), [len(script.t)]])
-        self._starts = [own.course.start if start is None else start for start in starts]
+        self._starts = [own.schedule.start if start is None else start for start in starts]
         self._wanted = [True] * len(starts) if wanted is None else wanted
         self.estimates = np.zeros(script.z.shape)
         self.states = np.zeros(len(script.t), dtype=np.int64)
@@ -259,14 +261,14 @@ class _Work:
         return int(self._script.t[last]) + max(1, int(self._script.skipped[last]))
 
     def _standing(self, t: int, row: FloatArray) -> Position:
-        return Position(t, Belief.of_row(row, self._own.course.support(t)))
+        return Position(t, Belief.of_row(row, self._own.schedule.support(t)))
 
     def _one(self, at: int, position: Position) -> Position:
         """One step as a session takes it."""
         own, script = self._own, self._script
         if script.skipped[at]:
             return position.skipping(own.model, int(script.skipped[at]))
-        plan = own.course.leg(int(self._stack.numbers[self._legs[at]])).plan
+        plan = own.schedule.plan(int(self._stack.numbers[self._legs[at]]))
         posterior = position.posterior(plan, script.z[at])
         guess = estimate(posterior, own.space.own_answers, own.loss)
         self.estimates[at], self.states[at] = guess.answer, guess.state

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -53,7 +53,8 @@ class Releases(Sequence[Released]):
     """Published rows (n,) in order of user and step, column by column; row i is under ``terms[term[i]]``.
 
     ``users`` (n,), ``times`` (n,) or None, ``t`` (n,), ``z``, ``z_lattice`` and ``estimate`` (n, d),
-    ``estimate_state`` and ``secure`` (n,). As a sequence it gives each row as `Released`.
+    ``estimate_state`` and ``secure`` (n,); estimates are None where nobody asked for them.
+    As a sequence it gives each row as `Released`.
     """
 
     users: list[str]
@@ -61,8 +62,8 @@ class Releases(Sequence[Released]):
     t: IntArray
     z: FloatArray
     z_lattice: IntArray
-    estimate: FloatArray
-    estimate_state: IntArray
+    estimate: FloatArray | None
+    estimate_state: IntArray | None
     secure: BoolArray
     terms: tuple[Terms, ...]
     term: IntArray
@@ -76,14 +77,17 @@ class Releases(Sequence[Released]):
         terms = {Terms.of_release(release): None for release in releases}
         numbers = {term: number for number, term in enumerate(terms)}
         timed = bool(rows) and rows[0].time is not None
+        estimated = all(release.estimate is not None for release in releases)
         return cls(
             users=[row.user for row in rows],
             times=np.array([row.time for row in rows], dtype=np.int64) if timed else None,
             t=np.array([release.t for release in releases], dtype=np.int64),
             z=np.array([release.z for release in releases]),
             z_lattice=np.array([release.z_lattice for release in releases], dtype=np.int64),
-            estimate=np.array([release.estimate for release in releases]),
-            estimate_state=np.array([release.estimate_state for release in releases], dtype=np.int64),
+            estimate=np.array([release.estimate for release in releases]) if estimated else None,
+            estimate_state=(
+                np.array([release.estimate_state for release in releases], dtype=np.int64) if estimated else None
+            ),
             secure=np.array([release.secure for release in releases], dtype=np.bool_),
             terms=tuple(terms),
             term=np.array([numbers[Terms.of_release(release)] for release in releases], dtype=np.int64),
@@ -105,8 +109,8 @@ class Releases(Sequence[Released]):
             t=np.concatenate([part.t for part in some]),
             z=np.concatenate([part.z for part in some]),
             z_lattice=np.concatenate([part.z_lattice for part in some]),
-            estimate=np.concatenate([part.estimate for part in some]),
-            estimate_state=np.concatenate([part.estimate_state for part in some]),
+            estimate=_joined([part.estimate for part in some]),
+            estimate_state=_joined([part.estimate_state for part in some]),
             secure=np.concatenate([part.secure for part in some]),
             terms=tuple(terms),
             term=np.concatenate(renumbered),
@@ -128,8 +132,8 @@ class Releases(Sequence[Released]):
             t=int(self.t[row]),
             z=self.z[row],
             z_lattice=self.z_lattice[row],
-            estimate=self.estimate[row],
-            estimate_state=int(self.estimate_state[row]),
+            estimate=None if self.estimate is None else self.estimate[row],
+            estimate_state=None if self.estimate_state is None else int(self.estimate_state[row]),
             epsilon=terms.epsilon,
             cost=terms.cost,
             plan_hash=terms.plan_hash,
@@ -141,3 +145,8 @@ class Releases(Sequence[Released]):
 
     def __iter__(self) -> Iterator[Released]:
         return (self[row] for row in range(len(self)))
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """The rows of columns, one after another; None where one of them is."""
+    return None if any(part is None for part in parts) else np.concatenate(parts)

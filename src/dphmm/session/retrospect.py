@@ -17,11 +17,11 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.retrospect import Rows, likeliest_path, smooth
-from dphmm.session.asking import check_gap
-from dphmm.session.course import Course
+from dphmm.session.layout import check_gap
 from dphmm.session.likelihood import likelihood_of
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
+from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.step import Position
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -66,7 +66,7 @@ class Hindsight:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._model = setting.model
-        self._course = Course(setting) if setting.has_public_plans else None
+        self._schedule = PlanSchedule(setting) if setting.has_public_plans else None
 
     def smooth(self, published: Published, *, marginals: bool = False) -> Smoothed:
         """What the answers of one subject say together.
@@ -96,18 +96,18 @@ class Hindsight:
 
     def _steps(self, published: Published) -> Steps:
         _check_steps(published)
-        plans = self._shared(published) if self._course is not None else self._own(published)
+        plans = self._shared(published) if self._schedule is not None else self._own(published)
         first = _skipped_to(self._setting.first(), int(published.t[0]), self._model)
         return Steps(first.prior, published, plans)
 
     def _shared(self, published: Published) -> SharedPlans:
-        assert self._course is not None
-        numbers = self._course.numbers(published.t)
-        hashes = {number: self._course.leg(number).plan.hash for number in np.unique(numbers).tolist()}
+        assert self._schedule is not None
+        numbers = self._schedule.numbers(published.t)
+        hashes = {number: self._schedule.plan(number).hash for number in np.unique(numbers).tolist()}
         for t, came, number in zip(published.t.tolist(), published.plans, numbers.tolist(), strict=True):
             if came != hashes[number]:
                 raise _another_plan(published.at(t), came, hashes[number])
-        return SharedPlans(self._course, numbers)
+        return SharedPlans(self._schedule, numbers)
 
     def _own(self, published: Published) -> OwnPlans:
         """Follow the belief as the session did: each plan hangs on the answers before it."""
@@ -129,12 +129,12 @@ class Hindsight:
 class SharedPlans:
     """The plans of steps whose supports follow from the model alone."""
 
-    course: Course
+    schedule: PlanSchedule
     numbers: IntArray
 
     def at(self, step: int) -> Plan:
         """The plan of the n-th answer."""
-        return self.course.leg(int(self.numbers[step])).plan
+        return self.schedule.plan(int(self.numbers[step]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,50 +5,55 @@ Proof: docs/proofs/promise.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from dphmm._checks import one_of
-from dphmm.accounting.ledger import (
-    Caps,
-    Entry,
-    Ledger,
-    PlanRecord,
-    Request,
-    SessionHeader,
-    Spent,
-    Transaction,
-)
+from dphmm.accounting.ledger import Caps, Ledger, SessionHeader, Spent
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
-from dphmm.samplers.entropy import default_bits, is_secure
-from dphmm.session.answer import answer
-from dphmm.session.asking import check_gap
-from dphmm.session.joint import check_joint
+from dphmm.samplers.entropy import default_bits
+from dphmm.session.layout import Rows, check_gap
 from dphmm.session.options import checked_caps, checked_ledger
-from dphmm.session.plan import ALGORITHM_VERSION, Plan, all_partners, given_partners, plan_states
+from dphmm.session.plan import Plan, all_partners
 from dphmm.session.release import Release
+from dphmm.session.rounds import Answered, Engine, SubjectState
+from dphmm.session.scheduled import Scheduled
 from dphmm.session.setting import Setting, check_header
 from dphmm.session.step import ESTIMATE_LOSSES, Position, estimate
+from dphmm.session.stepwise import Stepwise
+from dphmm.session.walk import walk
 from dphmm.states.space import StateSpace
-from dphmm.types import Bits, BoolArray, Exact, IntArray
+from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 
-#: One row, under the one plan there is.
-_FIRST_PLAN: IntArray = np.zeros(1, dtype=np.int64)
-_FIRST_PLAN.setflags(write=False)
+#: The subject of a table of one row.
+_ONE_ROW: IntArray = np.zeros(1, dtype=np.int64)
+_ONE_ROW.setflags(write=False)
+#: Releases that a session keeps at hand; older ones are made again from the ledger.
+_RECENT = 64
 
 
-class Outcome(NamedTuple):
-    """A step that has been stored but not yet moved past: nothing of it may be shown before its commit."""
+def checked_loss(loss: str, estimates: bool, setting: Setting) -> str | None:
+    """The loss of the estimates, None for no estimates. Raises InvalidInput where plans need beliefs."""
+    if one_of(loss, ESTIMATE_LOSSES, "estimate_loss") and estimates:
+        return loss
+    if not setting.has_public_plans:
+        expected = "True: with delta-sets, or flat bodies that exclude states, plans follow from beliefs"
+        raise InvalidInput("estimates", "False", expected)
+    return None
 
-    release: Release | None
-    following: Position
-    posterior: Belief
+
+def engine_of(setting: Setting, ledger: Ledger, caps: Caps, bits: Bits, loss: str | None, *, scheduled: bool) -> Engine:
+    """The engine of a session or a table; without a loss nothing is estimated, and plans must be public."""
+    if scheduled or loss is None:
+        return Engine(setting, Scheduled(setting, ledger, loss), caps, bits)
+    return Engine(setting, Stepwise(setting, ledger, loss), caps, bits)
 
 
 class ReleaseSession:
@@ -66,6 +71,8 @@ class ReleaseSession:
     bits : None for the system's secure randomness; releases with any other bits are marked (`secure` is False).
     origin : what step 1 stands for, such as the number of its time bin; recorded, not interpreted.
     estimate_loss : "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state).
+    estimates : False for z alone: no belief is kept, so a step takes less and a history is resumed at once. Only where
+        plans do not depend on answers.
     """
 
     def __init__(
@@ -89,6 +96,7 @@ class ReleaseSession:
         cap_cost: Exact | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
+        estimates: bool = True,
         origin: str = "",
     ) -> None:
         setting = Setting.of(
@@ -103,7 +111,7 @@ class ReleaseSession:
             start=start,
         )
         caps = checked_caps(cap_epsilon, cap_cost)
-        self._begin(setting, subject, ledger, caps, bits, estimate_loss, origin)
+        self._begin(setting, subject, ledger, caps, bits, estimate_loss, estimates, origin)
 
     @classmethod
     def of(
@@ -115,11 +123,12 @@ class ReleaseSession:
         caps: Caps | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
+        estimates: bool = True,
         origin: str = "",
     ) -> ReleaseSession:
         """A session that shares its plans with all others of the same setting."""
         session = cls.__new__(cls)
-        session._begin(setting, subject, ledger, caps or Caps(), bits, estimate_loss, origin)
+        session._begin(setting, subject, ledger, caps or Caps(), bits, estimate_loss, estimates, origin)
         return session
 
     def _begin(
@@ -130,21 +139,17 @@ class ReleaseSession:
         caps: Caps,
         bits: Bits | None,
         estimate_loss: str,
+        estimates: bool,
         origin: str,
     ) -> None:
         self._setting = setting
         self._ledger = checked_ledger(ledger)
-        self._subject = subject
-        self._query = setting.query
-        self._origin = origin
-        self._caps = caps
-        self._bits = default_bits(bits)
-        self._loss = one_of(estimate_loss, ESTIMATE_LOSSES, "estimate_loss")
-        self._position = setting.first()
-        self._posterior: Belief | None = None
-        self._past: dict[int, Release] = {}
+        self._loss = checked_loss(estimate_loss, estimates, setting)
+        self._engine = engine_of(setting, self._ledger, caps, default_bits(bits), self._loss, scheduled=False)
+        self._subject = SubjectState(subject, origin)
+        self._t = 1
+        self._recent: OrderedDict[int, Release] = OrderedDict()
         self._drifted = 0
-        self._opened = False
 
     # -- what anybody may know ------------------------------------------------------------------------------------
 
@@ -156,57 +161,76 @@ class ReleaseSession:
     @property
     def t(self) -> int:
         """The coming step."""
-        return self._position.t
+        return self._t
 
     @property
     def origin(self) -> str:
         """What step 1 stands for."""
-        return self._origin
+        return self._subject.origin
 
     @property
     def prior(self) -> Belief:
-        """The public belief about the coming step."""
+        """The public belief about the coming step. Raises InvalidInput for a session without estimates."""
         return self._position.prior
 
     @property
     def support(self) -> BoolArray:
         """The states (N,) that the public history does not exclude at the coming step."""
-        return self._position.prior.support
+        beliefs = self._engine.beliefs
+        return beliefs.schedule.support(self._t) if isinstance(beliefs, Scheduled) else self._position.prior.support
 
     @property
     def posterior(self) -> Belief | None:
-        """The public belief after the last step; None before the first."""
-        return self._posterior
+        """The public belief after the last step; None before the first. Raises as ``prior`` does."""
+        return self._subject.posterior if self._position.t > 1 else None
 
     @property
     def spent(self) -> Spent:
         """(epsilon, cost) of the subject over all queries; see `dphmm.accounting` for what the totals mean."""
-        return self._ledger.spent(self._subject)
+        return self._ledger.spent(self._subject.name)
 
     @property
     def plan(self) -> Plan:
         """The plan of the coming step: a function of public data."""
-        return self._plan(self._ledger.plans_at(self._subject, self.t, self._query))
+        partners = all_partners(self._ledger.plans_at(self._subject.name, self._t, self._setting.query))
+        support = self.support
+        plan_set = support if self._loss is None else self._position.plan_set(self._setting.options)
+        return self._setting.planner.plan(support, plan_set, partners)
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """The releases so far, in order."""
-        return tuple(self._past.values())
+        """The releases so far, in order: made again from the ledger where they are not at hand."""
+        return tuple(self._recent.get(release.t, release) for release in self._stored_releases(self._t - 1))
 
     def has_released(self, t: int) -> bool:
         """Whether step t was released, rather than skipped or yet to come."""
-        return t in self._past
+        if t in self._recent:
+            return True
+        with self._ledger.transaction() as transaction:
+            entry = transaction.entry(self._subject.name, self._setting.query, t) if 1 <= t < self._t else None
+        return entry is not None and entry.kind == "release"
 
     def released(self, t: int) -> Release:
         """The release of an earlier step. Raises InvalidInput for a skipped or a coming one."""
-        if t in self._past:
-            return self._past[int(t)]
-        expected = "a step that was released; this one was skipped"
-        raise InvalidInput("t", t, expected if 1 <= t < self.t else f"a step before {self.t}")
+        if t in self._recent:
+            return self._recent[int(t)]
+        if not 1 <= t < self._t:
+            raise InvalidInput("t", t, f"a step before {self._t}")
+        for release in self._stored_releases(int(t)):
+            if release.t == t:
+                return release
+        raise InvalidInput("t", t, "a step that was released; this one was skipped")
 
     def owner_view(self) -> dict[str, int]:
         """For the data owner alone, never to be published: how often the true state was outside the plan set."""
-        return {"releases": len(self.releases), "drifted": self._drifted}
+        entries = self._ledger.entries(self._subject.name, self._setting.query)
+        released = sum(entry.kind == "release" and entry.t < self._t for entry in entries)
+        return {"releases": released, "drifted": self.drifted}
+
+    @property
+    def drifted(self) -> int:
+        """For the data owner alone: of how many releases of this session the true state was outside the plan set."""
+        return self._drifted
 
     # -- releasing ------------------------------------------------------------------------------------------------
 
@@ -225,73 +249,27 @@ class ReleaseSession:
         BudgetExceeded, DegenerateHull, Unprotectable : decided from public data, before anything is drawn.
         InvalidInput : other public parameters for a stored step, or a step that is neither stored nor next.
         """
-        if t is not None and t != self.t:
+        if t is not None and t != self._t:
             return self._stored(t)
+        states = np.array([self._state_number(state)])
+        rows = Rows(_ONE_ROW, np.array([self._t]))
         with self._ledger.transaction() as transaction:
-            outcome = self.release_within(transaction, state)
-        self.accept(outcome)
-        assert outcome.release is not None
-        return outcome.release
+            stored = self._engine.release(transaction, [self._subject], rows, states)
+            if t is None and self._t <= stored.last.past[0]:
+                raise self._overtaken(int(stored.last.past[0]))
+        return self._accept(self._engine.show(stored))
 
     def skip(self, steps: int = 1) -> None:
         """Let steps pass without publishing: recorded, because the support moves."""
         if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
             raise InvalidInput("steps", steps, "a number of steps, 1 or more")
+        check_gap(int(steps))
         with self._ledger.transaction() as transaction:
-            outcome = self.skip_within(transaction, int(steps))
-        self.accept(outcome)
-
-    def release_within(self, transaction: Transaction, state: int | str) -> Outcome:
-        """Store the coming release in a transaction of the caller's, who shows nothing before it is committed."""
-        self._open(transaction)
-        stored = self._stored_entry(transaction)
-        if stored is not None and stored.kind == "release":
-            return self._replayed(stored)
-        plan = self._plan(transaction.plans_at(self._subject, self.t, self._query))
-        request = Request(
-            subject=self._subject,
-            query=self._query,
-            t=self.t,
-            kind="release",
-            epsilon=plan.promised,
-            cost=plan.cost,
-            plan=plan.record,
-            secure=is_secure(self._bits),
-            constant=plan.constant,
-        )
-        admitted = transaction.admit(request, self._caps)
-        if admitted.stored is not None:
-            return self._after(admitted.stored, plan)
-        states = np.array([self._state_number(state)])
-        z, drifted = answer((plan,), _FIRST_PLAN, states, self._bits)
-        self._drifted += int(drifted[0])
-        return self._after(transaction.add(admitted, tuple(z[0].tolist())), plan)
-
-    def skip_within(self, transaction: Transaction, steps: int = 1) -> Outcome:
-        """Record that the coming steps are skipped, in a transaction of the caller's."""
-        check_gap(steps)
-        self._open(transaction)
-        request = Request(
-            subject=self._subject,
-            query=self._query,
-            t=self.t,
-            kind="skip",
-            epsilon=None,
-            cost=None,
-            plan=None,
-            secure=is_secure(self._bits),
-            constant=False,
-            steps=steps,
-        )
-        admitted = transaction.admit(request, self._caps)
-        return self._after_skip(admitted.stored or transaction.add(admitted, None))
-
-    def accept(self, outcome: Outcome) -> None:
-        """Move on by a step whose transaction has been committed."""
-        self._opened = True
-        if outcome.release is not None:
-            self._past[outcome.release.t] = outcome.release
-        self._position, self._posterior = outcome.following, outcome.posterior
+            stored = self._engine.skip(transaction, self._subject, int(steps))
+            if self._t <= stored.last.past[0]:
+                raise self._overtaken(int(stored.last.past[0]))
+        self._engine.show(stored)
+        self._t += int(steps)
 
     # -- from a ledger --------------------------------------------------------------------------------------------
 
@@ -309,6 +287,7 @@ class ReleaseSession:
         cap_cost: Exact | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
+        estimates: bool = True,
     ) -> ReleaseSession:
         """The session that wrote a subject's history, rebuilt from it: it continues exactly where it was.
 
@@ -321,7 +300,8 @@ class ReleaseSession:
             raise InvalidInput("subject", f"no history of query {query!r} in the ledger", "one that was released")
         setting = Setting.read(header.options, model, policy, space, query)
         caps = checked_caps(cap_epsilon, cap_cost)
-        return cls.resumed(ledger, header, setting, caps=caps, bits=bits, estimate_loss=estimate_loss)
+        choices: dict[str, Any] = {"bits": bits, "estimate_loss": estimate_loss, "estimates": estimates}
+        return cls.resumed(ledger, header, setting, caps=caps, **choices)
 
     @classmethod
     def resumed(
@@ -333,6 +313,7 @@ class ReleaseSession:
         caps: Caps | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
+        estimates: bool = True,
     ) -> ReleaseSession:
         """As `resume`, for a setting that other sessions share; its options must be those of the history."""
         session = cls.of(
@@ -342,77 +323,81 @@ class ReleaseSession:
             caps=caps,
             bits=bits,
             estimate_loss=estimate_loss,
+            estimates=estimates,
             origin=header.options.get("origin", ""),
         )
-        check_header(session._header, header)
+        check_header(setting.header(header.subject, session.origin), header)
         session._catch_up()
         return session
 
     def _catch_up(self) -> None:
         """Move past every step that the ledger already holds."""
-        for entry in self._ledger.entries(self._subject, self._query):
-            if entry.t >= self.t:
-                self.accept(self._after_skip(entry) if entry.kind == "skip" else self._replayed(entry))
-
-    def _replayed(self, entry: Entry) -> Outcome:
-        """The outcome of a recorded release, under the plan set that was recorded (float arithmetic may differ)."""
-        recorded = self._ledger.plan(str(entry.plan_hash))
-        plan = self._setting.planner.plan(self.support, plan_states(recorded), given_partners(recorded))
-        if plan.hash != entry.plan_hash:
-            made = f"{plan.hash}, made from the record by version {ALGORITHM_VERSION} of the algorithm"
-            raise InvalidInput("ledger", f"plan {entry.plan_hash} at t={entry.t}", made)
-        return self._after(entry, plan)
+        with self._ledger.transaction() as transaction:
+            self._subject.last = transaction.last_step(self._subject.name, self._setting.query)
+            last = transaction.entry(self._subject.name, self._setting.query, max(1, self._subject.last))
+        self._t = self._subject.last + 1
+        beliefs = self._engine.beliefs
+        if isinstance(beliefs, Stepwise):
+            beliefs.position(self._subject)
+        elif isinstance(beliefs, Scheduled):
+            # One stored plan that is still made shows that this version of the algorithm wrote the history.
+            beliefs.check([] if last is None else [last])
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
-    def _open(self, transaction: Transaction) -> None:
-        if not self._opened:
-            header = self._header
-            for other in transaction.headers(self._subject):
-                if other.query != self._query:
-                    check_joint(header, other)
-            transaction.open_session(header)
-
     @property
-    def _header(self) -> SessionHeader:
-        return self._setting.header(self._subject, self._origin)
+    def _position(self) -> Position:
+        beliefs = self._engine.beliefs
+        if not isinstance(beliefs, Stepwise):
+            raise InvalidInput("estimates", "False", "True, for beliefs")
+        return beliefs.position(self._subject, self._t - 1)
 
-    def _stored_entry(self, transaction: Transaction) -> Entry | None:
-        if transaction.last_step(self._subject, self._query) < self.t:
+    def _accept(self, answered: Answered) -> Release:
+        """Move past the step that was answered; nothing of it was shown before its commit."""
+        t, release = self._t, self._release_of(answered)
+        if release is None:
+            self._t = self._subject.last + 1
+            raise InvalidInput("t", t, "a step that was released; this one was skipped")
+        self._t += 1
+        self._drifted += answered.drifted
+        self._recent[t] = release
+        if len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+        return release
+
+    def _release_of(self, answered: Answered) -> Release | None:
+        if not len(answered.row):
             return None
-        return transaction.entry(self._subject, self._query, self.t)
-
-    def _plan(self, others: list[PlanRecord]) -> Plan:
-        return self._setting.plan(self._position, all_partners(others))
-
-    def _after(self, entry: Entry, plan: Plan) -> Outcome:
-        assert entry.z is not None
-        z = np.array(entry.z, dtype=np.int64)
-        posterior = self._position.posterior(plan, z)
-        guess = estimate(posterior, self._setting.space.own_answers, self._loss)
-        release = Release(
-            t=entry.t,
-            z=self._setting.space.frame.to_answers(z),
-            z_lattice=z,
-            estimate=guess.answer,
-            estimate_state=guess.state,
-            epsilon=plan.promised,
-            cost=plan.cost,
-            plan_hash=plan.hash,
-            mechanism=plan.mechanism,
-            constant=entry.constant,
-            secure=entry.secure,
+        z, plan = answered.z[0], answered.plans[answered.plan[0]]
+        return _release(
+            *(self._setting, plan, self._t, z, bool(answered.secure[0])),
+            None if answered.estimates is None else answered.estimates[0],
+            None if answered.states is None else int(answered.states[0]),
         )
-        return Outcome(release, self._position.following(self._setting.model, posterior), posterior)
-
-    def _after_skip(self, entry: Entry) -> Outcome:
-        last = self._position.passing(self._setting.model, entry.through)
-        return Outcome(None, last.following(self._setting.model, last.prior), last.prior)
 
     def _stored(self, t: int) -> Release:
-        if isinstance(t, (int, np.integer)) and 1 <= t < self.t:
+        if isinstance(t, (int, np.integer)) and 1 <= t < self._t:
             return self.released(t)
-        raise InvalidInput("t", t, f"the coming step {self.t} or a stored one before it; skip() lets steps pass")
+        raise InvalidInput("t", t, f"the coming step {self._t} or a stored one before it; skip() lets steps pass")
+
+    def _stored_releases(self, last: int) -> Iterator[Release]:
+        """The releases through step ``last``, in order, made again from the ledger."""
+        setting, name = self._setting, self._subject.name
+        entries = [entry for entry in self._ledger.entries(name, setting.query) if entry.t <= last]
+        beliefs = self._engine.beliefs
+        if isinstance(beliefs, Scheduled):
+            for entry, plan in beliefs.plans_of(entries):
+                yield _release(setting, plan, entry.t, np.array(entry.z), entry.secure, None, None)
+            return
+        for step in walk(setting, setting.first(), entries, self._ledger.plan):
+            if step.plan is not None:
+                guess = estimate(step.posterior, setting.space.own_answers, str(self._loss))
+                z = np.array(step.entry.z, dtype=np.int64)
+                yield _release(setting, step.plan, step.entry.t, z, step.entry.secure, guess.answer, guess.state)
+
+    def _overtaken(self, last: int) -> InvalidInput:
+        expected = f"release(state, t={self._t}) for the stored answer, or the session resumed after step {last}"
+        return InvalidInput("t", f"no step, while the ledger has moved on to step {last}", expected)
 
     def _state_number(self, state: int | str) -> int:
         """The number of a true state, -1 for a name or a place that no state has. Errors never repeat it."""
@@ -425,4 +410,22 @@ class ReleaseSession:
         return number
 
     def __repr__(self) -> str:
-        return f"ReleaseSession(subject={self._subject!r}, query={self._query!r}, t={self.t})"
+        return f"ReleaseSession(subject={self._subject.name!r}, query={self._setting.query!r}, t={self._t})"
+
+
+def _release(
+    setting: Setting, plan: Plan, t: int, z: IntArray, secure: bool, guess: FloatArray | None, state: int | None
+) -> Release:
+    return Release(
+        t=t,
+        z=setting.space.frame.to_answers(z),
+        z_lattice=z,
+        estimate=guess,
+        estimate_state=state,
+        epsilon=plan.promised,
+        cost=plan.cost,
+        plan_hash=plan.hash,
+        mechanism=plan.mechanism,
+        constant=plan.constant,
+        secure=secure,
+    )

@@ -18,7 +18,8 @@ def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
     """An Arrow table of released rows; columns as in the contract of released.parquet.
 
     user, t (UTC; absent without times), step, z_0.. and estimate_0.. in answer units, estimate (state name), for maps
-    z_lat, z_lon, estimate_lat, estimate_lon, then epsilon, cost (inf when unbounded) and plan.
+    z_lat, z_lon, estimate_lat, estimate_lon, then epsilon, cost (inf when unbounded) and plan. Without estimates their
+    columns are absent.
     """
     import pyarrow as pa
 
@@ -27,12 +28,14 @@ def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
     if releases.times is not None:
         columns["t"] = pa.array(releases.times, pa.timestamp("us", tz="UTC"))
     columns["step"] = pa.array(releases.t, pa.int64())
-    z, estimates = (values.reshape(-1, space.dimension) for values in (releases.z, releases.estimate))
-    columns |= {f"z_{j}": z[:, j] for j in range(space.dimension)}
-    columns |= {f"estimate_{j}": estimates[:, j] for j in range(space.dimension)}
-    columns["estimate"] = pa.array(_each(space.names, object, releases.estimate_state), pa.string())
-    for name, points in (("z", z), ("estimate", estimates)):
-        place = space.to_latlon(points)
+    points = {"z": releases.z.reshape(-1, space.dimension)}
+    if releases.estimate is not None:
+        points["estimate"] = releases.estimate.reshape(-1, space.dimension)
+    columns |= {f"{name}_{j}": values[:, j] for name, values in points.items() for j in range(space.dimension)}
+    if releases.estimate_state is not None:
+        columns["estimate"] = pa.array(_each(space.names, object, releases.estimate_state), pa.string())
+    for name, values in points.items():
+        place = space.to_latlon(values)
         if place is not None:
             columns[f"{name}_lat"], columns[f"{name}_lon"] = place
     columns["epsilon"] = _each([float(term.epsilon) for term in releases.terms], float, releases.term)

@@ -19,10 +19,10 @@ from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.session import following
 from dphmm.session.answer import answer_under
-from dphmm.session.asking import Rows, Steps
-from dphmm.session.course import Course
-from dphmm.session.crowd import Part
 from dphmm.session.following import Script
+from dphmm.session.layout import Rows
+from dphmm.session.schedule import PlanSchedule
+from dphmm.session.scheduled import Steps
 from dphmm.session.setting import Setting
 from dphmm.states.trajectory import Trajectories
 
@@ -211,30 +211,30 @@ def test_words_are_read_plan_by_plan_and_row_by_row():
     model, policy, space, epsilon, _ = world(name)
     rows = rows_of(space.n_states)
     published = run(batch_of(name, MemoryLedger()), rows)
-    course = Course(Setting.of(model, policy, space, epsilon))
-    legs = course.numbers(np.array([row.release.t for row in published]))
+    schedule = PlanSchedule(Setting.of(model, policy, space, epsilon))
+    legs = schedule.numbers(np.array([row.release.t for row in published]))
     states = np.array([int(state) for state in rows.state])
     bits, z = dphmm.ReplayBits(5), {}
     for leg in dict.fromkeys(legs.tolist()):
         own = np.flatnonzero(legs == leg)
-        drawn, _ = answer_under(course.leg(leg).plan, states[own], bits)
+        drawn, _ = answer_under(schedule.plan(leg), states[own], bits)
         z |= dict(zip(own.tolist(), drawn.tolist(), strict=True))
     assert len(set(legs.tolist())) == 3
     assert [row.release.z_lattice.tolist() for row in published] == [z[row] for row in range(len(published))]
 
 
 @pytest.mark.parametrize("name", ["grid", "tails", "two phases", "at"])
-def test_a_course_has_the_supports_and_plans_of_a_session(name):
+def test_a_schedule_has_the_supports_and_plans_of_a_session(name):
     model, policy, space, epsilon, choices = world(name)
     session = dphmm.ReleaseSession(model, policy, space, epsilon, bits=dphmm.ReplayBits(1), **choices)
     start = choices.get("start", model.start)
-    course = Course(Setting.of(model, policy, space, epsilon, start=start))
+    schedule = PlanSchedule(Setting.of(model, policy, space, epsilon, start=start))
     for t in range(1, 25):
-        (number,) = course.numbers(np.array([t])).tolist()
-        assert np.array_equal(course.support(t), session.support)
-        assert course.leg(number).plan.hash == session.plan.hash
+        (number,) = schedule.numbers(np.array([t])).tolist()
+        assert np.array_equal(schedule.support(t), session.support)
+        assert schedule.plan(number).hash == session.plan.hash
         session.release(0)
-    far = course.numbers(np.array([10**9, 10**9 + 1])).tolist()
+    far = schedule.numbers(np.array([10**9, 10**9 + 1])).tolist()
     assert far == ([1, 0] if name == "two phases" else far[:1] * 2)
 
 
@@ -265,9 +265,9 @@ def test_rows_are_found_however_far_their_steps_are():
     n, far = 6000, 2**53 - 3
     owner, t = np.repeat(np.arange(n // 2), 2), np.tile(np.array([1, far]), n // 2)
     zeros, nothing = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
-    script = Script(t == 1, t, zeros, np.zeros((n, 2), dtype=np.int64))
+    script = Script(t == 1, t, zeros, np.zeros((n, 2), dtype=np.int64), zeros)
     steps = Steps(script, owner, nothing, nothing)
-    rows = Rows(owner, t, zeros, ~nothing, np.zeros(n // 2, dtype=np.int64))
+    rows = Rows(owner, t)
     assert steps.find(rows).tolist() == list(range(n))
     late = rows._replace(t=np.where(t == 1, 2, t))
     assert np.array_equal(steps.find(late), np.where(t == 1, -1, np.arange(n)))
@@ -297,4 +297,3 @@ def test_a_gap_that_would_take_hours_is_refused_before_anything_is_drawn():
     session = dphmm.ReleaseSession(model, dphmm.policy.complete(2), dphmm.StateSpace([0, 1]), 1)
     with pytest.raises(InvalidInput, match="t: got a gap of"):
         session.skip(2**40)
-    assert "7773" not in repr(Rows(*(np.array([7773]),) * 5)) + repr(Part(None, np.array([1]), np.array([7773])))

@@ -13,45 +13,43 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphmm.accounting.ledger import Request
 from dphmm.session.likelihood import Likelihood, likelihood_of
-from dphmm.session.plan import Plan
+from dphmm.session.plan import NO_PARTNERS, Plan
 from dphmm.session.setting import Setting
 from dphmm.types import BoolArray, IntArray
 
-#: Legs are kept at hand for so many states together.
+#: Plans are kept at hand for so many states together.
 _MOST_STATES = 2**23
+#: A plan's number: that of its support, and above these bits that of the partners which other queries have fixed.
+_SUPPORT_BITS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Leg:
+class ScheduledPlan:
     """What every step of one support has: the plan, and its likelihood where floats serve it."""
 
     plan: Plan
     likelihood: Likelihood | None
 
-    def request(self, secure: bool) -> Request:
-        """What a ledger is asked for at such a step; subject and t stand for nothing."""
-        plan = self.plan
-        return Request("", "", 1, "release", plan.promised, plan.cost, plan.record, secure, plan.constant)
 
-
-class Course:
-    """The legs of a setting with public plans; ``supports`` by number."""
+class PlanSchedule:
+    """The plans of a setting with public plans, by number."""
 
     def __init__(self, setting: Setting) -> None:
         self._model = setting.model
         self._planner = setting.planner
         self.start = setting.first()
         self._numbers: dict[bytes, int] = {}
-        self.supports: list[BoolArray] = []
+        self._supports: list[BoolArray] = []
         self._steps: list[int] = []
         self._period = 0
-        self._legs: OrderedDict[int, Leg] = OrderedDict()
+        self._partners: dict[bytes, int] = {b"": 0}
+        self._pairs: list[IntArray] = [NO_PARTNERS]
+        self._plans: OrderedDict[int, ScheduledPlan] = OrderedDict()
         self._append(self.start.prior.support)
 
     def numbers(self, t: IntArray) -> IntArray:
-        """The number of the leg of each step (n,)."""
+        """The number of the plan of each step (n,), for a subject without other queries."""
         if not len(t):
             return np.zeros(0, dtype=np.int64)
         self._walk(int(t.max()))
@@ -59,24 +57,46 @@ class Course:
         places = np.where(t <= known, t - 1, known - self._period + (t - 1 - known) % max(1, self._period))
         return np.asarray(np.array(self._steps, dtype=np.int64)[places])
 
+    def number(self, t: int) -> int:
+        """The number of the plan of one step."""
+        self._walk(t)
+        known = len(self._steps)
+        return self._steps[t - 1 if t <= known else known - self._period + (t - 1 - known) % max(1, self._period)]
+
+    def beside(self, number: int, partners: IntArray) -> int:
+        """The number of the plan of the same support under partners (p, 2) that other queries have fixed."""
+        key = partners.astype("<i8").tobytes()
+        if key not in self._partners:
+            self._partners[key] = len(self._pairs)
+            self._pairs.append(partners)
+        return (number & (1 << _SUPPORT_BITS) - 1) | self._partners[key] << _SUPPORT_BITS
+
     def support(self, t: int) -> BoolArray:
         """The states (N,) that are possible at a step."""
-        return self.supports[int(self.numbers(np.array([t]))[0])]
+        return self._supports[self.number(t)]
 
-    def leg(self, number: int) -> Leg:
-        """A leg; its plan is made when it is first asked for. Raises as the planner does."""
-        if number not in self._legs:
-            support = self.supports[number]
-            plan = self._planner.plan(support, support)
-            self._legs[number] = Leg(plan, likelihood_of(plan))
-            while len(self._legs) > max(16, _MOST_STATES // len(support)):
-                self._legs.popitem(last=False)
-        return self._legs[number]
+    def support_of(self, number: int) -> BoolArray:
+        """The states (N,) that are possible under a plan."""
+        return self._supports[number & (1 << _SUPPORT_BITS) - 1]
+
+    def at(self, number: int) -> ScheduledPlan:
+        """A plan, which is made when it is first asked for. Raises as the planner does."""
+        if number not in self._plans:
+            support = self.support_of(number)
+            plan = self._planner.plan(support, support, self._pairs[number >> _SUPPORT_BITS])
+            self._plans[number] = ScheduledPlan(plan, likelihood_of(plan))
+            while len(self._plans) > max(16, _MOST_STATES // len(support)):
+                self._plans.popitem(last=False)
+        return self._plans[number]
+
+    def plan(self, number: int) -> Plan:
+        """The plan of a number."""
+        return self.at(number).plan
 
     def _walk(self, t: int) -> None:
         """Know the supports up to step t, or to where they repeat themselves."""
         while len(self._steps) < t and not self._period:
-            support = self.supports[self._steps[-1]]
+            support = self._supports[self._steps[-1]]
             following = self._model.reach(support, len(self._steps) + 1)
             before = self._numbers.get(np.packbits(following).tobytes())
             if before is not None and self._model.time_homogeneous:
@@ -88,6 +108,6 @@ class Course:
     def _append(self, support: BoolArray) -> None:
         key = np.packbits(support).tobytes()
         if key not in self._numbers:
-            self._numbers[key] = len(self.supports)
-            self.supports.append(support)
+            self._numbers[key] = len(self._supports)
+            self._supports.append(support)
         self._steps.append(self._numbers[key])

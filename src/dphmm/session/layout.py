@@ -1,0 +1,63 @@
+"""Rows of many subjects as requests: a release for each new row, and before it a skip where steps lie between.
+
+Proof: docs/proofs/ledger.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dphmm import _kernels
+from dphmm.errors import InvalidInput
+from dphmm.types import BoolArray, IntArray
+
+#: Most steps that one skip may pass over: a belief is moved through each of them.
+MOST_SKIPPED = 2**26
+
+
+def check_gap(steps: int) -> None:
+    """Refuse to skip so many steps."""
+    if steps > MOST_SKIPPED:
+        raise InvalidInput("t", f"a gap of {steps} steps", f"at most {MOST_SKIPPED} steps without a release")
+
+
+class Rows(NamedTuple):
+    """Rows (n,) by subject and step: the number of the subject, and the step. No true state is among them."""
+
+    owner: IntArray
+    t: IntArray
+
+
+class Layout(NamedTuple):
+    """Requests (m,): whose, the first step, how many steps, the row that it is for, whether it skips."""
+
+    owner: IntArray
+    t: IntArray
+    steps: IntArray
+    row: IntArray
+    skips: BoolArray
+
+    @classmethod
+    def of(cls, rows: Rows, last: IntArray) -> Layout:
+        """The requests of the rows after the ``last`` step of each subject.
+
+        Raises InvalidInput for rows out of order, and for a gap of too many steps.
+        """
+        n = len(rows.t)
+        requests = np.empty((2 * n, 5), dtype=np.int64)
+        count = _kernels.layout.lay_out(rows.owner, rows.t, last, MOST_SKIPPED, requests)
+        if count < -n:
+            check_gap(int(rows.t[-1 - n - count] - _before(rows, last, -1 - n - count) - 1))
+        if count < 0:
+            raise InvalidInput("rows", f"row {-1 - count} out of order", "rows by subject and step, each step once")
+        owner, t, steps, row, skips = requests[:count].T.copy()
+        return cls(owner, t, steps, row, skips.astype(np.bool_))
+
+
+def _before(rows: Rows, last: IntArray, row: int) -> int:
+    """The last step before a row."""
+    before = int(last[rows.owner[row]])
+    same = row > 0 and rows.owner[row] == rows.owner[row - 1]
+    return max(before, int(rows.t[row - 1])) if same else before

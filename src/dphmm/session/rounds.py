@@ -1,0 +1,289 @@
+"""Algorithm 2, once, over columns: plan, admit, answer, store; after the commit, show and move the beliefs.
+
+A round is a set of rows whose plans are known before any of them is answered. Where plans are public in advance one
+round holds every row; where they depend on answers a round holds at most one row of each subject. A session is a table
+of one row.
+
+Words: noise is drawn plan by plan, in the order in which the rows of a round (by subject and step) first need each, and
+row by row within one.
+
+Proofs: docs/proofs/promise.md, docs/proofs/ledger.md, docs/proofs/joint-queries.md.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from dphmm.accounting.ledger import Caps, Entry, Ledger, Request, Requests, Transaction
+from dphmm.markov.filtering import Belief
+from dphmm.samplers.entropy import is_secure
+from dphmm.session.answer import answer
+from dphmm.session.joint import check_joint
+from dphmm.session.layout import Layout, Rows
+from dphmm.session.plan import Plan
+from dphmm.session.setting import Setting
+from dphmm.session.step import Position
+from dphmm.types import Bits, BoolArray, FloatArray, IntArray
+
+_NOTHING: IntArray = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(eq=False)
+class SubjectState:
+    """What is known of a subject; all of it can be folded from the ledger again.
+
+    ``last`` is its last stored step as of the last look; ``joint`` says whether it has other queries. ``position`` is
+    where its belief stands, None before step 1, and ``posterior`` the belief given the step before; both stay None
+    where nobody asks for beliefs. ``stored`` are steps that were read and not yet passed. Of one that is ``finished``
+    no rows come after those of this call, and its belief is not kept.
+    """
+
+    name: str
+    origin: str = ""
+    last: int = 0
+    opened: bool = False
+    joint: bool = False
+    position: Position | None = None
+    posterior: Belief | None = None
+    stored: deque[Entry] = field(default_factory=deque)
+    finished: bool = False
+
+    def take(self, ledger: Ledger, query: str, first: int, last: int) -> list[Entry]:
+        """The stored steps that begin at ``first`` to ``last``, in order; each is handed out once."""
+        if not self.stored or self.stored[0].t > first or self.stored[-1].through < last:
+            self.stored = deque(ledger.entries(self.name, query))
+        while self.stored and self.stored[0].t < first:
+            self.stored.popleft()
+        taken = []
+        while self.stored and self.stored[0].t <= last:
+            taken.append(self.stored.popleft())
+        return taken
+
+
+class Planned(NamedTuple):
+    """The plans of a round, and of each request (m,) the number of its plan among them, -1 for a skip.
+
+    ``numbers`` (m,) are those of a schedule. Where there is none, ``before`` says where each subject stands before the
+    release of its request.
+    """
+
+    plans: Sequence[Plan]
+    plan_of: IntArray
+    numbers: IntArray = _NOTHING
+    before: Sequence[Position] = ()
+
+
+class Drawn(NamedTuple):
+    """A round that is stored in a transaction: its rows, which of the caller's they are, its answers (m, d).
+
+    ``past`` is the last step of each subject before the round. ``drifted`` is for the data owner alone.
+    """
+
+    def __repr__(self) -> str:
+        return f"Drawn({len(self.rows.t)} rows)"
+
+    subjects: Sequence[SubjectState]
+    rows: Rows
+    row: IntArray
+    past: IntArray
+    layout: Layout
+    planned: Planned
+    z: IntArray
+    secure: bool
+    drifted: int
+
+
+class Answered(NamedTuple):
+    """What rows became: the caller's ``row`` (n,) has a release, and all others came too late.
+
+    ``plan`` (n,) are numbers of ``plans``. ``estimates`` (n, d) and ``states`` (n,) are None where nobody asks for
+    them. ``fresh``: drawn now. ``skipped`` steps and ``drifted`` rows are of those drawn now.
+    """
+
+    row: IntArray
+    z: IntArray
+    plans: Sequence[Plan]
+    plan: IntArray
+    estimates: FloatArray | None
+    states: IntArray | None
+    secure: BoolArray
+    fresh: BoolArray
+    skipped: int = 0
+    drifted: int = 0
+
+
+class Stored(NamedTuple):
+    """Rounds of one transaction, nothing of which may be shown before its commit: all but the last are answered."""
+
+    answered: Sequence[Answered]
+    last: Drawn
+
+
+class Beliefs(Protocol):
+    """How plans come about and how beliefs move: `dphmm.session.scheduled`, or `dphmm.session.stepwise`."""
+
+    @property
+    def at_once(self) -> bool:
+        """Whether rows are planned before earlier rows of their subject have been answered."""
+        ...
+
+    def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
+        """The plans of requests: a function of public data. No subject is moved by them. Raises as the planner does."""
+        ...
+
+    def update(self, drawn: Drawn) -> Answered:
+        """What a round tells; its subjects are moved past their rows."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """Releases rows of many subjects under one setting."""
+
+    setting: Setting
+    beliefs: Beliefs
+    caps: Caps
+    bits: Bits
+
+    def release(
+        self, transaction: Transaction, subjects: Sequence[SubjectState], rows: Rows, states: IntArray
+    ) -> Stored:
+        """Draw and store the rows that are not stored yet, in a transaction of the caller's; `show` comes after it.
+
+        ``states`` (n,) are the true states of the rows, -1 for a place that the space does not have. Beliefs are moved
+        past all rounds but the last. Raises as the planner and `Transaction.admit_many` do, before anything is drawn
+        in the round.
+        """
+        self._look(transaction, subjects)
+        answered: list[Answered] = []
+        last: Drawn | None = None
+        for row in self._rounds(rows):
+            if last is not None:
+                answered.append(self.beliefs.update(last))
+            last = self._round(transaction, subjects, row, Rows(rows.owner[row], rows.t[row]), states[row])
+        assert last is not None
+        return Stored(answered, last)
+
+    def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:
+        """Store that the coming steps of a subject are skipped."""
+        self._look(transaction, [subject])
+        one = np.ones(1, dtype=np.int64)
+        layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_))
+        rows = Rows(_NOTHING, _NOTHING)
+        return Stored((), self._stored(transaction, [subject], _NOTHING, rows, layout, _NOTHING))
+
+    def show(self, stored: Stored) -> Answered:
+        """What the rounds of a committed transaction tell, by row; beliefs are moved past the last of them."""
+        parts = [*stored.answered, self.beliefs.update(stored.last)]
+        return parts[0] if len(parts) == 1 else _together(parts)
+
+    def _look(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> None:
+        """Bring what is known of subjects up to date with the ledger, and open their sessions."""
+        query = self.setting.query
+        for subject in subjects:
+            headers = transaction.headers(subject.name)
+            others = [header for header in headers if header.query != query]
+            if not subject.opened or len(others) == len(headers):
+                header = self.setting.header(subject.name, subject.origin)
+                for other in others:
+                    check_joint(header, other)
+                transaction.open_session(header)
+                subject.opened = True
+            subject.joint = bool(others)
+            subject.last = transaction.last_step(subject.name, query)
+            if subject.position is not None and subject.position.t > subject.last + 1:
+                # It was moved past a step whose transaction was rolled back.
+                subject.position, subject.posterior = None, None
+                subject.stored.clear()
+
+    def _rounds(self, rows: Rows) -> Iterator[IntArray]:
+        """The rows of each round, by number."""
+        n = len(rows.owner)
+        if self.beliefs.at_once or n == 1:
+            yield np.arange(n)
+            return
+        first = np.flatnonzero(np.diff(rows.owner, prepend=-1))
+        rank = np.arange(n) - np.repeat(first, np.diff(first, append=n))
+        order = np.argsort(rank, kind="stable")
+        yield from np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)
+
+    def _round(
+        self, transaction: Transaction, subjects: Sequence[SubjectState], row: IntArray, rows: Rows, states: IntArray
+    ) -> Drawn:
+        last = np.array([subject.last for subject in subjects], dtype=np.int64)
+        layout = Layout.of(rows, last)
+        return self._stored(transaction, subjects, row, rows, layout, states)
+
+    def _stored(
+        self,
+        transaction: Transaction,
+        subjects: Sequence[SubjectState],
+        row: IntArray,
+        rows: Rows,
+        layout: Layout,
+        states: IntArray,
+    ) -> Drawn:
+        past = [subject.last for subject in subjects]
+        planned = self.beliefs.plan(transaction, subjects, layout)
+        secure = is_secure(self.bits)
+        requests = _requests(self.setting.query, subjects, layout, planned, secure)
+        admitted = transaction.admit_many(requests, self.caps)
+        wanted = admitted.wanted
+        z, drifted = answer(planned.plans, planned.plan_of[wanted], states[layout.row[wanted]], self.bits)
+        kept = transaction.add_many(admitted, z)
+        for number, end in zip(layout.owner.tolist(), (layout.t + layout.steps - 1).tolist(), strict=True):
+            subjects[number].last = end
+        return Drawn(subjects, rows, row, np.array(past), layout, planned, kept.z, secure, int(drifted.sum()))
+
+
+def _requests(query: str, subjects: Sequence[SubjectState], layout: Layout, planned: Planned, secure: bool) -> Requests:
+    """What a ledger is asked for; the last of the terms is that of skips."""
+    terms = [release_of(plan, secure) for plan in planned.plans]
+    terms.append(Request("", query, 1, "skip", None, None, None, secure, False))
+    return Requests(
+        query=query,
+        subjects=[subject.name for subject in subjects],
+        terms=terms,
+        subject=layout.owner,
+        term=np.where(layout.skips, len(terms) - 1, planned.plan_of),
+        t=layout.t,
+        steps=layout.steps,
+    )
+
+
+def release_of(plan: Plan, secure: bool) -> Request:
+    """The release of a step under a plan, as a ledger is asked for it; subject and t stand for nothing."""
+    return Request("", "", 1, "release", plan.promised, plan.cost, plan.record, secure, plan.constant)
+
+
+def _together(parts: Sequence[Answered]) -> Answered:
+    """Several rounds as one, by row."""
+    row = np.concatenate([part.row for part in parts])
+    order = np.argsort(row, kind="stable")
+    plans: dict[str, Plan] = {}
+    for part in parts:
+        plans |= {plan.hash: plan for plan in part.plans}
+    number_of = {name: number for number, name in enumerate(plans)}
+    plan = [np.array([number_of[p.hash] for p in part.plans], dtype=np.int64)[part.plan] for part in parts]
+
+    def joined(name: str) -> Any:
+        columns = [getattr(part, name) for part in parts]
+        return None if any(column is None for column in columns) else np.concatenate(columns)[order]
+
+    return Answered(
+        row=row[order],
+        z=joined("z"),
+        plans=list(plans.values()),
+        plan=np.concatenate(plan)[order],
+        estimates=joined("estimates"),
+        states=joined("states"),
+        secure=joined("secure"),
+        fresh=joined("fresh"),
+        skipped=sum(part.skipped for part in parts),
+        drifted=sum(part.drifted for part in parts),
+    )

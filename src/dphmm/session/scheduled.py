@@ -1,0 +1,158 @@
+"""Plans that are public in advance, and beliefs that follow from answers alone: every row of a table is one round.
+
+Proofs: docs/proofs/support.md, docs/proofs/joint-queries.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dphmm.accounting.ledger import Entry, Ledger, Transaction
+from dphmm.errors import DphmmError
+from dphmm.session.following import Followed, Follower, Script
+from dphmm.session.history import History
+from dphmm.session.layout import Layout, Rows
+from dphmm.session.plan import Plan, all_partners
+from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState
+from dphmm.session.schedule import PlanSchedule
+from dphmm.session.setting import Setting
+from dphmm.types import BoolArray, IntArray
+
+
+class Scheduled:
+    """Plans by a schedule. ``loss`` is that of the estimates; None for no estimates, and then no belief is moved."""
+
+    at_once = True
+
+    def __init__(self, setting: Setting, ledger: Ledger, loss: str | None) -> None:
+        self._setting = setting
+        self._ledger = ledger
+        self.schedule = PlanSchedule(setting)
+        self._follower = None if loss is None else Follower(setting.model, self.schedule, setting.space, loss)
+
+    def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
+        """The plans of requests. Raises as the planner does."""
+        numbers = self.schedule.numbers(layout.t)
+        for place in np.flatnonzero(~layout.skips & _joint(subjects, layout)).tolist():
+            name, t = subjects[layout.owner[place]].name, int(layout.t[place])
+            partners = all_partners(transaction.plans_at(name, t, self._setting.query))
+            numbers[place] = self.schedule.beside(int(numbers[place]), partners)
+        plan_of = np.full(len(numbers), -1, dtype=np.int64)
+        found, plan_of[~layout.skips] = np.unique(numbers[~layout.skips], return_inverse=True)
+        return Planned([self.schedule.plan(number) for number in found.tolist()], plan_of, numbers)
+
+    def update(self, drawn: Drawn) -> Answered:
+        """What a round tells; its subjects are moved past their rows where somebody asks for beliefs."""
+        steps = Steps.of(drawn, self._histories(drawn), self._setting.space.dimension)
+        followed = None
+        if self._follower is not None and len(steps.script.t):
+            followed = self._followed(self._follower, drawn, steps)
+        at = steps.find(drawn.rows)
+        if np.any((drawn.rows.t > drawn.past[drawn.rows.owner]) & (at < 0)):
+            raise DphmmError("release: a row that was stored now was not found again; nothing of it is shown")
+        found = np.flatnonzero(at >= 0)
+        at = at[found]
+        numbers, plan = np.unique(steps.script.numbers[at], return_inverse=True)
+        return Answered(
+            row=drawn.row[found],
+            z=steps.script.z[at],
+            plans=[self.schedule.plan(number) for number in numbers.tolist()],
+            plan=plan,
+            estimates=None if followed is None else followed.estimates[at],
+            states=None if followed is None else followed.states[at],
+            secure=steps.secure[at],
+            fresh=steps.fresh[at],
+            skipped=int(drawn.layout.steps[drawn.layout.skips].sum()),
+            drifted=drawn.drifted,
+        )
+
+    def check(self, entries: Sequence[Entry]) -> None:
+        """Raises InvalidInput for a stored release whose plan the schedule does not make."""
+        for _ in self.plans_of(entries):
+            pass
+
+    def plans_of(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Plan]]:
+        """The plan of each stored release. Raises InvalidInput for one that the schedule does not make."""
+        history = History.of(entries, self._setting.space.dimension, self.schedule, self._ledger.plan)
+        for entry, number in zip(entries, history.number.tolist(), strict=True):
+            if entry.z is not None:
+                yield entry, self.schedule.plan(number)
+
+    def _histories(self, drawn: Drawn) -> list[tuple[int, History]]:
+        """The stored steps that subjects come to, or that their beliefs have to pass, by number of the subject."""
+        t, found = drawn.rows.t, []
+        for number, (first, end) in enumerate(_places(drawn.rows.owner, len(drawn.subjects))):
+            subject, past = drawn.subjects[number], int(drawn.past[number])
+            # Without beliefs only rows that come again need what is stored.
+            passed = int(t[first]) - 1 if first < end else past
+            if self._follower is not None:
+                passed = 0 if subject.position is None else subject.position.t - 1
+            last = min(past, int(t[end - 1])) if first < end else past
+            if passed < last:
+                entries = subject.take(self._ledger, self._setting.query, passed + 1, last)
+                dimension = self._setting.space.dimension
+                found.append((number, History.of(entries, dimension, self.schedule, self._ledger.plan)))
+        return found
+
+    def _followed(self, follower: Follower, drawn: Drawn, steps: Steps) -> Followed:
+        subjects = [drawn.subjects[number] for number in steps.owner[steps.script.begins].tolist()]
+        starts, wanted = [subject.position for subject in subjects], [not subject.finished for subject in subjects]
+        followed = follower.follow(steps.script, starts, wanted)
+        for subject, position in zip(subjects, followed.positions, strict=True):
+            subject.position = position
+        return followed
+
+
+class Steps(NamedTuple):
+    """The steps of a script with whose they are, whether they were drawn now, and from secure bits."""
+
+    script: Script
+    owner: IntArray
+    fresh: BoolArray
+    secure: BoolArray
+
+    @classmethod
+    def of(cls, drawn: Drawn, before: Sequence[tuple[int, History]], dimension: int) -> Steps:
+        """The requests of a round, after what each subject had ``before``."""
+        layout = drawn.layout
+        z = drawn.z if drawn.z.shape[1] == dimension else np.zeros((len(layout.t), dimension), dtype=np.int64)
+        now = np.ones(len(layout.t), dtype=np.bool_)
+        columns = [layout.owner, layout.t, np.where(layout.skips, layout.steps, 0), z, drawn.planned.numbers]
+        columns += [now, now & drawn.secure]
+        if before:
+            parts = [
+                (np.full(len(h.t), n), h.t, h.skipped, h.z, h.number, np.zeros(len(h.t), dtype=np.bool_), h.secure)
+                for n, h in before
+            ]
+            columns = [np.concatenate(some) for some in zip(columns, *parts, strict=True)]
+            order = np.lexsort((columns[1], columns[0]))
+            columns = [column[order] for column in columns]
+        owner, t, skipped, z, numbers, fresh, secure = columns
+        script = Script(np.diff(owner, prepend=-1) != 0, t, skipped, z, numbers)
+        return cls(script, owner, fresh, secure)
+
+    def find(self, rows: Rows) -> IntArray:
+        """Where each row's release is among the steps; -1 for a row that came too late."""
+        released = np.flatnonzero(self.script.skipped == 0)
+        if not len(released):
+            return np.full(len(rows.t), -1, dtype=np.int64)
+        # Ranks of steps, not steps: a key of owner and step would pass 64 bits for a step far away.
+        steps, rank = np.unique(np.concatenate([self.script.t[released], rows.t]), return_inverse=True)
+        keys = self.owner[released] * len(steps) + rank[: len(released)]
+        wanted = rows.owner * len(steps) + rank[len(released) :]
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[place] == wanted, released[place], -1)
+
+
+def _joint(subjects: Sequence[SubjectState], layout: Layout) -> BoolArray:
+    return np.array([subject.joint for subject in subjects], dtype=np.bool_)[layout.owner]
+
+
+def _places(owner: IntArray, subjects: int) -> list[tuple[int, int]]:
+    """The first row of each subject, and the one after its last."""
+    numbers = np.arange(subjects)
+    ends = np.searchsorted(owner, numbers), np.searchsorted(owner, numbers, side="right")
+    return list(zip(*(end.tolist() for end in ends), strict=True))
