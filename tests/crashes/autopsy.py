@@ -15,8 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import dphmm
 from crashes import protocols, work, world
 from crashes.checker import Escape, Findings, Key, Row, View
@@ -84,14 +82,13 @@ class _Dictated(dphmm.accounting.MemoryLedger):
     @contextmanager
     def transaction(self) -> Iterator[Any]:
         with super().transaction() as transaction:
-            add = transaction.add_many
+            add = transaction.add
 
             def dictated(admitted: Any, z: Any) -> Any:
-                asked = [admitted.requests[row] for row in admitted.wanted.tolist()]
-                answers = [self._answers[one.subject, one.t, one.query] for one in asked]
-                return add(admitted, np.array(answers, dtype=np.int64).reshape(len(asked), -1) if asked else z)
+                asked = admitted.request
+                return add(admitted, None if z is None else self._answers[asked.subject, asked.t, asked.query])
 
-            transaction.add_many = dictated  # type: ignore[method-assign]
+            transaction.add = dictated  # type: ignore[method-assign]
             yield transaction
 
 

@@ -99,16 +99,14 @@ def _local_plan(patch: pytest.MonkeyPatch) -> None:
 
 
 def _cheaper_drift(patch: pytest.MonkeyPatch) -> None:
-    known, truly = _knowing_the_truth(patch), BaseTransaction.admit_many
+    known, truly = _knowing_the_truth(patch), BaseTransaction.admit
 
-    def admit_many(self: Any, requests: Any, caps: Any) -> Any:
-        if known[0] < 0:
-            terms = [term if term.kind == "skip" else replace(term, cost=term.cost / 2) for term in requests.terms]
-            requests = replace(requests, terms=terms)
-        return truly(self, requests, caps)
+    def admit(self: Any, request: Any, caps: Any) -> Any:
+        free = request.kind == "release" and known[0] < 0
+        return truly(self, replace(request, cost=request.cost / 2) if free else request, caps)
 
     for kind in (BaseTransaction, SqliteTransaction):
-        patch.setattr(kind, "admit_many", admit_many)
+        patch.setattr(kind, "admit", admit)
 
 
 def _tighter_noise(patch: pytest.MonkeyPatch) -> None:
@@ -137,25 +135,25 @@ def _belief_from_the_truth(patch: pytest.MonkeyPatch) -> None:
 
 
 def _one_query_more(patch: pytest.MonkeyPatch) -> None:
-    known, truly = _knowing_the_truth(patch), SqliteTransaction._add_many
+    known, truly = _knowing_the_truth(patch), SqliteTransaction._add
 
-    def add_many(self: Any, *added: Any) -> Any:
+    def add(self: Any, request: Any, z: Any, account: Any) -> Any:
         if known[0] == 2:
             self._connection.execute("SELECT count(*) FROM plan").fetchone()
-        return truly(self, *added)
+        return truly(self, request, z, account)
 
-    patch.setattr(SqliteTransaction, "_add_many", add_many)
+    patch.setattr(SqliteTransaction, "_add", add)
 
 
 def _one_row_more(patch: pytest.MonkeyPatch) -> None:
-    known, truly = _knowing_the_truth(patch), SqliteTransaction._add_many
+    known, truly = _knowing_the_truth(patch), SqliteTransaction._add
 
-    def add_many(self: Any, requests: Any, *added: Any) -> Any:
+    def add(self: Any, request: Any, z: Any, account: Any) -> Any:
         note = "x" * 5000 * known[0]
-        self._connection.execute("INSERT INTO meta VALUES (?, ?)", (f"note {requests.t[0]}", note))
-        return truly(self, requests, *added)
+        self._connection.execute("INSERT INTO meta VALUES (?, ?)", (f"note {request.t}", note))
+        return truly(self, request, z, account)
 
-    patch.setattr(SqliteTransaction, "_add_many", add_many)
+    patch.setattr(SqliteTransaction, "_add", add)
 
 
 #: name: (how it is planted, the field that must differ)

@@ -168,11 +168,11 @@ def naming_the_truth() -> Iterator[None]:
     """Plant: refusals by a cap say which state was to be released."""
     from dphmm.accounting.transaction import BaseTransaction
 
-    truly, known = BaseTransaction.admit_many, []
+    truly, known = BaseTransaction.admit, []
 
-    def admit_many(self: Any, requests: Any, caps: Any) -> Any:
+    def admit(self: Any, request: Any, caps: Any) -> Any:
         try:
-            return truly(self, requests, caps)
+            return truly(self, request, caps)
         except DphmmError as error:
             raise type(error)(f"{error} (releasing {known[-1]})") from None
 
@@ -183,6 +183,6 @@ def naming_the_truth() -> Iterator[None]:
         return release(self, state, t)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BaseTransaction, "admit_many", admit_many)
+        patch.setattr(BaseTransaction, "admit", admit)
         patch.setattr(ReleaseSession, "release", knowing)
         yield

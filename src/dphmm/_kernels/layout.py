@@ -8,7 +8,7 @@ from dphmm.types import IntArray
 
 @kernel
 def lay_out(owner: IntArray, t: IntArray, last: IntArray, most: int, requests: IntArray) -> int:
-    """Fill ``requests`` (2n, 5) with a release for each row (n,) after its subject's last step, and a skip before it.
+    """Fill ``requests`` (5, 2n) with a release for each row (n,) after its subject's last step, and a skip before it.
 
     A request is: owner, first step, number of steps, row, 1 for a skip. Returns how many there are; -1 - row for a row
     out of order, -1 - n - row for one more than ``most`` steps after the one before it.
@@ -26,10 +26,10 @@ def lay_out(owner: IntArray, t: IntArray, last: IntArray, most: int, requests: I
         if gap > most:
             return -1 - n - row
         for skips in range(1 if gap > 0 else 0, -1, -1):
-            requests[count, 0] = owner[row]
-            requests[count, 1] = before + 1 if skips else t[row]
-            requests[count, 2] = gap if skips else 1
-            requests[count, 3] = row
-            requests[count, 4] = skips
+            requests[0, count] = owner[row]
+            requests[1, count] = before + 1 if skips else t[row]
+            requests[2, count] = gap if skips else 1
+            requests[3, count] = row
+            requests[4, count] = skips
             count += 1
     return count

@@ -46,13 +46,13 @@ class Layout(NamedTuple):
         Raises InvalidInput for rows out of order, and for a gap of too many steps.
         """
         n = len(rows.t)
-        requests = np.empty((2 * n, 5), dtype=np.int64)
+        requests = np.empty((5, 2 * n), dtype=np.int64)
         count = _kernels.layout.lay_out(rows.owner, rows.t, last, MOST_SKIPPED, requests)
         if count < -n:
             check_gap(int(rows.t[-1 - n - count] - _before(rows, last, -1 - n - count) - 1))
         if count < 0:
             raise InvalidInput("rows", f"row {-1 - count} out of order", "rows by subject and step, each step once")
-        owner, t, steps, row, skips = requests[:count].T.copy()
+        owner, t, steps, row, skips = requests[:, :count]
         return cls(owner, t, steps, row, skips.astype(np.bool_))
 
 

@@ -13,7 +13,7 @@ Proofs: docs/proofs/promise.md, docs/proofs/ledger.md, docs/proofs/joint-queries
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -160,13 +160,14 @@ class Engine:
         in the round.
         """
         self._look(transaction, subjects)
+        first, *others = self._rounds(rows)
+        if not others:
+            return Stored((), self._round(transaction, subjects, first, rows, states))
         answered: list[Answered] = []
-        last: Drawn | None = None
-        for row in self._rounds(rows):
-            if last is not None:
-                answered.append(self.beliefs.update(last))
+        last = self._round(transaction, subjects, first, Rows(rows.owner[first], rows.t[first]), states[first])
+        for row in others:
+            answered.append(self.beliefs.update(last))
             last = self._round(transaction, subjects, row, Rows(rows.owner[row], rows.t[row]), states[row])
-        assert last is not None
         return Stored(answered, last)
 
     def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:
@@ -180,7 +181,7 @@ class Engine:
     def show(self, stored: Stored) -> Answered:
         """What the rounds of a committed transaction tell, by row; beliefs are moved past the last of them."""
         parts = [*stored.answered, self.beliefs.update(stored.last)]
-        return parts[0] if len(parts) == 1 else _together(parts)
+        return parts[0] if len(parts) == 1 else together(parts)
 
     def _look(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> None:
         """Bring what is known of subjects up to date with the ledger, and open their sessions."""
@@ -201,16 +202,15 @@ class Engine:
                 subject.position, subject.posterior = None, None
                 subject.stored.clear()
 
-    def _rounds(self, rows: Rows) -> Iterator[IntArray]:
+    def _rounds(self, rows: Rows) -> list[IntArray]:
         """The rows of each round, by number."""
         n = len(rows.owner)
         if self.beliefs.at_once or n == 1:
-            yield np.arange(n)
-            return
+            return [np.arange(n)]
         first = np.flatnonzero(np.diff(rows.owner, prepend=-1))
         rank = np.arange(n) - np.repeat(first, np.diff(first, append=n))
         order = np.argsort(rank, kind="stable")
-        yield from np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)
+        return np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)
 
     def _round(
         self, transaction: Transaction, subjects: Sequence[SubjectState], row: IntArray, rows: Rows, states: IntArray
@@ -228,22 +228,58 @@ class Engine:
         layout: Layout,
         states: IntArray,
     ) -> Drawn:
-        past = [subject.last for subject in subjects]
+        past = np.array([subject.last for subject in subjects], dtype=np.int64)
         planned = self.beliefs.plan(transaction, subjects, layout)
         secure = is_secure(self.bits)
+        if not len(layout.t):
+            z, drifted = np.zeros((0, self.setting.space.dimension), dtype=np.int64), 0
+        elif len(layout.t) == 1:
+            z, drifted = self._one(transaction, subjects, layout, planned, states, secure)
+        else:
+            z, drifted = self._many(transaction, subjects, layout, planned, states, secure)
+        for number, end in zip(layout.owner.tolist(), (layout.t + layout.steps - 1).tolist(), strict=True):
+            subjects[number].last = end
+        return Drawn(subjects, rows, row, past, layout, planned, z, secure, drifted)
+
+    def _many(
+        self,
+        transaction: Transaction,
+        subjects: Sequence[SubjectState],
+        layout: Layout,
+        planned: Planned,
+        states: IntArray,
+        secure: bool,
+    ) -> tuple[IntArray, int]:
+        """What requests (m,) became in the ledger (m, d), and how many of their states had drifted."""
         requests = _requests(self.setting.query, subjects, layout, planned, secure)
         admitted = transaction.admit_many(requests, self.caps)
         wanted = admitted.wanted
         z, drifted = answer(planned.plans, planned.plan_of[wanted], states[layout.row[wanted]], self.bits)
-        kept = transaction.add_many(admitted, z)
-        for number, end in zip(layout.owner.tolist(), (layout.t + layout.steps - 1).tolist(), strict=True):
-            subjects[number].last = end
-        return Drawn(subjects, rows, row, np.array(past), layout, planned, kept.z, secure, int(drifted.sum()))
+        return transaction.add_many(admitted, z).z, int(drifted.sum())
+
+    def _one(
+        self,
+        transaction: Transaction,
+        subjects: Sequence[SubjectState],
+        layout: Layout,
+        planned: Planned,
+        states: IntArray,
+        secure: bool,
+    ) -> tuple[IntArray, int]:
+        """`_many` for one request, which takes a third of the time without columns."""
+        name, query, t = subjects[layout.owner[0]].name, self.setting.query, int(layout.t[0])
+        if layout.skips[0]:
+            skip = Request(name, query, t, "skip", None, None, None, secure, False, int(layout.steps[0]))
+            transaction.add(transaction.admit(skip, self.caps), None)
+            return np.zeros((1, self.setting.space.dimension), dtype=np.int64), 0
+        admitted = transaction.admit(_release_of(planned.plans[0], secure, name, query, t), self.caps)
+        z, drifted = answer(planned.plans, planned.plan_of, states[layout.row], self.bits)
+        return np.array([transaction.add(admitted, tuple(z[0].tolist())).z], dtype=np.int64), int(drifted[0])
 
 
 def _requests(query: str, subjects: Sequence[SubjectState], layout: Layout, planned: Planned, secure: bool) -> Requests:
     """What a ledger is asked for; the last of the terms is that of skips."""
-    terms = [release_of(plan, secure) for plan in planned.plans]
+    terms = [_release_of(plan, secure) for plan in planned.plans]
     terms.append(Request("", query, 1, "skip", None, None, None, secure, False))
     return Requests(
         query=query,
@@ -256,12 +292,12 @@ def _requests(query: str, subjects: Sequence[SubjectState], layout: Layout, plan
     )
 
 
-def release_of(plan: Plan, secure: bool) -> Request:
-    """The release of a step under a plan, as a ledger is asked for it; subject and t stand for nothing."""
-    return Request("", "", 1, "release", plan.promised, plan.cost, plan.record, secure, plan.constant)
+def _release_of(plan: Plan, secure: bool, subject: str = "", query: str = "", t: int = 1) -> Request:
+    """The release of a step under a plan, as a ledger is asked for it."""
+    return Request(subject, query, t, "release", plan.promised, plan.cost, plan.record, secure, plan.constant)
 
 
-def _together(parts: Sequence[Answered]) -> Answered:
+def together(parts: Sequence[Answered]) -> Answered:
     """Several rounds as one, by row."""
     row = np.concatenate([part.row for part in parts])
     order = np.argsort(row, kind="stable")
