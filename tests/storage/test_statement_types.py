@@ -266,6 +266,8 @@ def test_a_reader_names_the_member_that_is_missing(name: str, tmp_path: Path) ->
         ),
         ("published.rows", True, "with published.rows True"),
         ("space.states", 1e3, "with space.states 1000.0"),
+        ("space.pitch", [1.0, "1"], "with space.pitch [1.0, '1']"),
+        ("space.merged", {"count": 1, "pairs": [[1, None]], "meaning": "m"}, "with space.merged.pairs [[1, None]]"),
         ("horizon", [], "with horizon []"),
         ("file.sha256", 3, "with file.sha256 3"),
     ],

@@ -275,13 +275,15 @@ def statement_schema() -> dict[str, Any]:
 
 def _fault(found: Any, error: str) -> str:
     """What is wrong with the JSON of a statement, from what its types say: a member is missing, or another value."""
-    path = error.partition(" - at `$")[2].rstrip("`").lstrip(".")
+    path = error.partition(" - at `$.")[2].rstrip("`")
     missing = re.match("Object missing required field `(.*?)`", error)
     if missing:
-        return f"without {path}.{missing[1]}".replace(" .", " ")
+        return f"without {path}.{missing[1]}" if path else f"without {missing[1]}"
     name, listed, _ = path.partition("[")
-    if listed:
-        return "with no counts of mechanisms" if name == "mechanism.chosen" else f"with no text in {name}"
+    if name == "mechanism.chosen" and listed:
+        return "with no counts of mechanisms"
+    if listed and error.startswith("Expected `str`"):
+        return f"with no text in {name}"
     value = found
     for part in name.split("."):
         value = value[part]
