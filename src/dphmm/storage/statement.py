@@ -236,6 +236,8 @@ def read_statement(file: PathLike) -> ReleaseStatement:
         statement = typed(found, ReleaseStatement)
     except msgspec.ValidationError as error:
         raise InvalidInput("statement", f"{path.name} {_fault(found, str(error))}", _WRITTEN) from None
+    except UnicodeEncodeError:
+        raise InvalidInput("statement", f"{path.name} with a name that is no text", _WRITTEN) from None
     except RecursionError:
         raise InvalidInput("statement", f"{path.name} with members too deep in each other", _WRITTEN) from None
     if statement.unknown_because is msgspec.UNSET and statement.format != 1:
