@@ -18,6 +18,7 @@ import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.storage.covered import ANY, covered_document, covered_facts, covered_words, factor, facts_of, length
 from dphmm.storage.statement import load_statement, statement_schema
+from dphmm.storage.statement_types import document
 
 PLACES = r"places in cells of the model up to 1,000 m apart on the map \(99\d m on the ground\)"
 
@@ -83,7 +84,7 @@ def test_release_says_it_and_the_statement_has_it(released, town):
     assert re.search(
         rf"covered +{PLACES}: a factor of at most exp\(1\) = 2.72 per answer; places further", result.stderr
     )
-    statement = load_statement(folder / "released.csv")
+    statement = document(load_statement(folder / "released.csv"))
     jsonschema.validate(statement, statement_schema())
     covered = statement["covered_distance"]
     model = dphmm.load_model(town / "model.npz")
@@ -108,7 +109,7 @@ def test_states_that_are_no_places_have_none(site, tmp_path, run):
         "--policy", site / "complete.json", "--epsilon", "1", "-o", tmp_path / "r.csv", "--ledger", tmp_path / "l.db",
     )  # fmt: skip
     assert "covered" not in told.stderr
-    statement = load_statement(tmp_path / "r.csv")
+    statement = document(load_statement(tmp_path / "r.csv"))
     assert statement["covered_distance"] is None
     jsonschema.validate(statement, statement_schema())
 
@@ -131,7 +132,7 @@ def changed(released, change):
 
 
 def test_a_page_says_it_with_the_policy_and_without(released, town, tmp_path, run):
-    meaning = load_statement(released[0] / "released.csv")["covered_distance"]["meaning"]
+    meaning = load_statement(released[0] / "released.csv").covered_distance.meaning
     assert meaning in page_of(released, town, tmp_path, run, "--policy", town / "radius.json")
     assert meaning in page_of(released, town, tmp_path, run)
     undo = changed(released, lambda statement: statement["policy"].update(parameters=None))
@@ -142,12 +143,25 @@ def test_a_page_says_it_with_the_policy_and_without(released, town, tmp_path, ru
     assert f"{meaning} The distance is the one that released.csv.privacy.json states." in unknown
 
 
-@pytest.mark.parametrize("metres", [5000.0, ANY, -1, "far", None, True])
-def test_another_distance_in_a_statement_is_found(released, town, tmp_path, run, metres):
+OTHER = "another covered_distance.metres than the file's"
+
+
+@pytest.mark.parametrize(
+    ("metres", "words"),
+    [
+        (5000.0, OTHER),
+        (ANY, OTHER),
+        (-1, OTHER),
+        ("far", OTHER),
+        (None, "with covered_distance.metres None"),
+        (True, "with covered_distance.metres True"),
+    ],
+)
+def test_another_distance_in_a_statement_is_found(released, town, tmp_path, run, metres, words):
     undo = changed(released, lambda statement: statement["covered_distance"].update(metres=metres))
     try:
         told = page_of(released, town, tmp_path, run, "--policy", town / "radius.json", code=2)
-        assert "another covered_distance.metres than the file's" in told
+        assert words in told
         parts = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1")
         audit = run("audit", *parts, "--released", released[0] / "released.csv", code=1)
         assert "covered_distance.metres" in audit.stdout + audit.stderr

@@ -18,6 +18,7 @@ from click.testing import Result
 import dphmm
 from dphmm.cli.demo import FILES
 from dphmm.storage.statement import load_statement, statement_schema
+from dphmm.storage.statement_types import document
 
 Run = Callable[..., Result]
 
@@ -62,7 +63,7 @@ def test_the_released_file_keeps_the_contract(made: tuple[Path, subprocess.Compl
 
 
 def test_it_is_a_real_release_with_a_statement(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
-    statement = load_statement(made[0] / "released.parquet")
+    statement = document(load_statement(made[0] / "released.parquet"))
     jsonschema.validate(statement, statement_schema())
     assert statement["private"] is True and statement["randomness"]["secure"]
     assert statement["model"]["people"] == "others"
@@ -74,7 +75,7 @@ def test_files_and_ledger_agree(made: tuple[Path, subprocess.CompletedProcess[st
     model = dphmm.load_model(folder / "model.npz")
     policy = dphmm.load_policy(folder / "policy.json", model=model)
     statement = load_statement(folder / "released.parquet")
-    assert statement["model"]["sha256"] == model.digest and statement["policy"]["sha256"] == policy.digest
+    assert statement.model.sha256 == model.digest and statement.policy.sha256 == policy.digest
     table = pq.read_table(folder / "released.parquet")
     ledger = dphmm.open_ledger(folder / "ledger.db")
     for subject, query in ledger.sessions():
@@ -124,7 +125,7 @@ def test_a_seed_gives_the_same_demo_and_is_marked_everywhere(tmp_path: Path, run
     assert one["private"] is False and one["rows"] == ROWS
     assert one["mean_estimate_error_m"] < one["mean_error_m"]
     assert "replayable" in first.stderr
-    assert "NOT PRIVATE" in load_statement(tmp_path / "a" / "released.parquet")["randomness"]["meaning"]
+    assert "NOT PRIVATE" in load_statement(tmp_path / "a" / "released.parquet").randomness.meaning
     assert "Not private" in (tmp_path / "a" / "report.html").read_text()
     ledger = dphmm.open_ledger(tmp_path / "a" / "ledger.db")
     assert not any(entry.secure for key in ledger.sessions() for entry in ledger.entries(*key))

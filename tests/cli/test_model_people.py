@@ -19,6 +19,7 @@ import dphmm
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.people import load_people, people_path, save_people
 from dphmm.storage.statement import load_statement, statement_schema
+from dphmm.storage.statement_types import document
 
 PEOPLE = tuple(f"v{number}" for number in range(6))
 #: Nobody of the model, some, and everybody.
@@ -100,7 +101,7 @@ def released(models, tmp_path, run, release_of):
         declared = () if said is None else ("--model-people", said)
         result = run(*release_of(folder, tmp_path, rows, "complete.json"), *declared, *more, code=code)
         written = (tmp_path / "released.csv.privacy.json").exists()
-        return result, load_statement(tmp_path / "released.csv") if written else None
+        return result, document(load_statement(tmp_path / "released.csv")) if written else None
 
     return release
 
@@ -174,7 +175,7 @@ def test_the_very_file_is_the_same_people_whatever_lies_beside_the_model(town, t
     shutil.copytree(town, folder)
     (folder / "model.npz.people").unlink()
     run(*release_of(folder, tmp_path, "people.csv"), "--model-people", "unknown")
-    statement = load_statement(tmp_path / "released.csv")
+    statement = document(load_statement(tmp_path / "released.csv"))
     assert statement["private"] is False and statement["model"]["people_known_by"] == "file"
     again = tmp_path / "again"
     again.mkdir()
@@ -307,7 +308,7 @@ def test_no_digest_of_a_side_file_is_in_what_a_fit_or_release_says(site, tmp_pat
         (folder / "rows.csv").write_text("user,state\nw,alpha\n")
         out = ("-o", folder / "r.csv", "--ledger", folder / "l.db")
         run("release", folder / "rows.csv", "--model", model, "--policy", policy, "--epsilon", "1", *out, "--quiet")
-        loaded, statement = dphmm.load_model(model), load_statement(folder / "r.csv")
+        loaded, statement = dphmm.load_model(model), document(load_statement(folder / "r.csv"))
         hashes = re.compile("[0-9a-f]{64}")
         kept = set(hashes.findall(json.dumps(loaded.provenance)))
         assert kept == (set() if kind == "learned" else {file_digest(site / "visits.csv")})
@@ -331,7 +332,7 @@ def test_statements_of_python_callers_are_unknown_unless_they_say(models):
         published = Published(row for chunk in batch.run(rows) for row in chunk)
         parts = {"model": fitted, "policy": policy, "space": fitted.space, "options": batch.setting.options}
         whom = {} if said is None else {"model_people": said}
-        statement = privacy_statement(published, **parts, **whom)
+        statement = document(privacy_statement(published, **parts, **whom))
         found[replayed, said] = statement["private"]
         assert statement["promise"]["holds"] == statement["private"]
         assert len(statement["not_private_because"]) == replayed + (said == "same")

@@ -522,11 +522,12 @@ def test_noise_is_told_part_by_part(ask):
 
 def test_noise_that_can_be_replayed_is_stated_as_none(place):
     from dphmm.storage.query_statement import query_statement
+    from dphmm.storage.statement_types import document
 
     answered = dphmm.dependent.query(
         "histogram", np.array([0, 1, 1]), "independent", 1, n_states=2, bits=dphmm.ReplayBits(3)
     )
-    said = query_statement(answered.event, dependence={}, domain={})
+    said = document(query_statement(answered.event, dependence={}, domain={}))
     assert said["private"] is said["promise"]["holds"] is False
     assert said["epsilon"] is said["per_record"]["epsilon"] is None
     assert "replayable" in said["not_private_because"][0] and said["unknown_because"] == []

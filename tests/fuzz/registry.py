@@ -200,7 +200,10 @@ _NODE_LINK = json.dumps(
         "edges": [{"source": "alpha", "target": "beta", "weight": 1}],
     }
 ).encode()
-_STATEMENT = b'{"format": 1, "software": {"name": "dphmm", "version": "0.1.0"}, "file": {"name": "x"}, "epsilon": "1"}'
+_STATEMENTS = [
+    (Path(__file__).parents[1] / "storage" / "statements" / f"{name}.json").read_bytes()
+    for name in ("older-algorithm-1", "learned")
+]
 _PLACES = (
     f'{{"user": "u", "t": "{MOMENT}", "lat": {DIGITS}, "lon": 10.0}}\n{{"user": 3, "lat": {DIGITS}, "lon": 350}}\n'
 ).encode()
@@ -442,7 +445,7 @@ READERS: dict[str, Reader] = {
     "privacy statement": Reader(
         lambda path: load_statement(path.with_name("x")),
         ".privacy.json",
-        lambda: [_STATEMENT],
+        lambda: _STATEMENTS,
         (json_text, bytes_anywhere),
         covers=("load_statement",),
     ),

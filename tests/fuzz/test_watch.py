@@ -134,7 +134,7 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "storage/number_files.py",  # read_numbers
         "storage/people.py",  # load_people
         "storage/parquet_files.py",  # load_trajectories, read_table
-        "storage/statement.py",  # load_statement, and its own schema
+        "storage/statement.py",  # load_statement
         "storage/unpacking.py",  # all that is packed
     }
 

@@ -93,6 +93,7 @@ MEMBERS = [
     {"software.algorithm_version": 10**400},
     {"published.rows": 10**400},
     {"software.version": "a" * 10**6},
+    *[{path: LIE} for path in ("horizon", "learning")],
 ]
 
 
@@ -101,7 +102,7 @@ def test_statements_that_hang_or_lie_are_refused(members, doctored, tmp_path):
     refused(doctored("pages", members), tmp_path)
 
 
-@pytest.mark.parametrize("path", ["file.name", "query", "model.method", "horizon", "learning"])
+@pytest.mark.parametrize("path", ["file.name", "query", "model.method"])
 def test_what_is_not_confirmed_is_not_shown(path, doctored, tmp_path):
     report(doctored("pages", {path: LIE}), tmp_path / "page.html")
     assert "ZZZ" not in (tmp_path / "page.html").read_text()

@@ -20,6 +20,7 @@ from dphmm.errors import InvalidInput
 from dphmm.report import ReleaseReport, Scenery, page, write_report
 from dphmm.session import Options, Release
 from dphmm.storage.statement import Published, privacy_statement
+from dphmm.storage.statement_types import ReleaseStatement
 
 GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
 EVIL = '"><script>alert(1)</script><img src=http://evil.example/x>'
@@ -32,7 +33,7 @@ class _Row(NamedTuple):
     release: Release
 
 
-def _statement(space: dphmm.StateSpace, policy: dphmm.policy.PolicyGraph, secure: bool, n: int) -> dict[str, Any]:
+def _statement(space: dphmm.StateSpace, policy: dphmm.policy.PolicyGraph, secure: bool, n: int) -> ReleaseStatement:
     from fractions import Fraction
 
     zero = np.zeros(space.dimension)
@@ -153,10 +154,10 @@ def test_the_page_has_all_promised_parts(on_a_map: Callable[..., ReleaseReport],
         "Parameters and hashes",
     ):
         assert heading in said
-    for sentence in (*report.statement["promise"]["meaning"], *report.statement["not_protected"]):
+    for sentence in (*report.statement.promise.meaning, *report.statement.not_protected):
         assert sentence in said
     for key in ("space", "model", "policy"):
-        assert report.statement[key]["sha256"] in said
+        assert getattr(report.statement, key).sha256 in said
     assert "not a bound for two states of one step" in said and "Theorem 7.2" in said and "3.5" in said
     assert ("Not private:" in said) is not secure
 

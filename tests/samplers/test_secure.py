@@ -24,6 +24,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain
 from dphmm.samplers.entropy import ReplayBits, SystemBits, default_bits, is_secure
 from dphmm.storage.statement import Published, privacy_statement
+from dphmm.storage.statement_types import document
 from dphmm.storage.trajectories import trajectories_from_table
 from running_example import ANSWERS, EDGES_3B, TRANSITION
 
@@ -291,7 +292,7 @@ def _stated(bits):
     batch = Batch(*PUBLIC, 1, bits=bits)
     rows = [row for chunk in batch.run(trajectories_from_table(ROWS).trajectories) for row in chunk]
     parts = dict(zip(("model", "policy", "space"), PUBLIC, strict=True))
-    return privacy_statement(Published(rows), options=batch.setting.options, **parts)
+    return document(privacy_statement(Published(rows), options=batch.setting.options, **parts))
 
 
 def test_bits_without_words_are_refused():

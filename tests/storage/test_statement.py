@@ -23,6 +23,7 @@ from dphmm.storage.statement import (
     statement_schema,
     write_statement,
 )
+from dphmm.storage.statement_types import ReleaseStatement, document
 
 pytestmark = pytest.mark.replayed_words
 
@@ -38,7 +39,7 @@ def chain(**provenance: Any) -> dphmm.MarkovModel:
     return dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6), provenance=origin)
 
 
-def stated(
+def made(
     model: dphmm.MarkovModel | None = None,
     policy: dphmm.policy.PolicyGraph = POLICY,
     *,
@@ -46,7 +47,7 @@ def stated(
     people: str = "unknown",
     epsilon: str = "1/3",
     **choices: Any,
-) -> dict[str, Any]:
+) -> ReleaseStatement:
     """The statement of two subjects' releases."""
     from fractions import Fraction
 
@@ -65,7 +66,12 @@ def stated(
     )
 
 
-def written(statement: dict[str, Any], folder: Path) -> dict[str, Any]:
+def stated(*args: Any, **choices: Any) -> dict[str, Any]:
+    """The same for JSON."""
+    return document(made(*args, **choices))
+
+
+def written(statement: ReleaseStatement, folder: Path) -> dict[str, Any]:
     """The statement as it lies beside a file."""
     release = folder / "released.csv"
     release.write_text("user\n")
@@ -94,11 +100,11 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("choices", CASES.values(), ids=CASES)
 def test_every_kind_of_release_has_a_statement_of_the_schema(choices: dict[str, Any], tmp_path: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(statement_schema())
-    jsonschema.validate(written(stated(**choices), tmp_path), statement_schema())
+    jsonschema.validate(written(made(**choices), tmp_path), statement_schema())
 
 
 def test_the_schema_refuses_a_statement_that_is_short_or_says_more(tmp_path: Path) -> None:
-    whole = written(stated(), tmp_path)
+    whole = written(made(), tmp_path)
     for member in whole:
         short = copy.deepcopy(whole)
         del short[member]
@@ -215,7 +221,9 @@ def _first_step(truth: tuple[str, ...]) -> dict[str, Any]:
     batch = Batch(model, POLICY, SPACE, 1, constraint="delta=0.2")
     rows = Trajectories.from_labels(["ann"], step=np.array([0]), state=np.array(truth[:1], dtype=object))
     published = Published(row for chunk in batch.run(rows) for row in chunk)
-    return privacy_statement(published, model=model, policy=POLICY, space=SPACE, options=batch.setting.options)
+    return document(
+        privacy_statement(published, model=model, policy=POLICY, space=SPACE, options=batch.setting.options)
+    )
 
 
 def test_parameters_of_a_policy_are_given_unless_they_are_long() -> None:
@@ -227,9 +235,9 @@ def test_parameters_of_a_policy_are_given_unless_they_are_long() -> None:
 
 
 def test_the_written_statement_names_its_file(tmp_path: Path) -> None:
-    found = written(stated(), tmp_path)
+    found = written(made(), tmp_path)
     assert found["file"] == {"name": "released.csv", "sha256": hashlib.sha256(b"user\n").hexdigest()}
-    assert load_statement(tmp_path / "released.csv") == found
+    assert document(load_statement(tmp_path / "released.csv")) == found
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"format": 3, "software": {"name": "dphmm"}}', "{" * 100_000])

@@ -8,6 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from dphmm.accounting.records import in_short, shown
 from dphmm.audit.findings import Findings
 from dphmm.errors import InvalidInput
@@ -19,6 +21,7 @@ from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.people import Whom
 from dphmm.storage.promises import unknown_because, verdict
 from dphmm.storage.statement import read_statement
+from dphmm.storage.statement_types import ReleaseStatement, member
 
 if TYPE_CHECKING:
     from dphmm.audit.released_rows import Counted
@@ -39,48 +42,44 @@ def check_statement(path: Path, beside: Path, counted: Counted, setting: Setting
         return [_NOTHING]
     try:
         statement = read_statement(beside)
-    except InvalidInput:
-        findings.add("a privacy statement that cannot be read")
+    except InvalidInput as error:
+        came = str(error).partition("got ")[2].partition("; expected")[0]
+        findings.add(f"a privacy statement that cannot be read: {came}")
         return []
     for name, due in _due(path, counted, setting).items():
-        told = _member(statement, name)
+        told = member(statement, name)
         findings.require(told == due, f"the privacy statement says {name} {_short(told)}, and {_instead(name, due)}")
     notes = _private(statement, counted, setting.model, findings)
     covered = covered_facts(setting.policy, setting.space)
-    if covered is not None and "covered_distance" in statement:
-        told = _member(statement, "covered_distance.metres")
+    if covered is not None and statement.covered_distance is not UNSET:
+        told = member(statement, "covered_distance.metres")
         wrong = f"covered_distance.metres {_short(told)}, and it is {_short(covered['metres'])}"
         findings.require(told == covered["metres"], f"the privacy statement says {wrong}")
-    secure = _member(statement, "randomness.secure")
-    claims = statement.get("private") is not False and (counted.replayable > 0 or secure is not True)
+    claims = statement.private is not False and (counted.replayable > 0 or not statement.randomness.secure)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")
     return notes if counted.complete else [*notes, _NO_TOTALS]
 
 
-def _private(statement: dict[str, Any], counted: Counted, model: MarkovModel, findings: Findings) -> list[str]:
+def _private(statement: ReleaseStatement, counted: Counted, model: MarkovModel, findings: Findings) -> list[str]:
     """Whether the statement says what follows from the model and from whom it was fitted on, which is not checked."""
-    told, known_by = _member(statement, "model.people"), _member(statement, "model.people_known_by")
     try:
-        whom = Whom.of(told, known_by)
-    except (InvalidInput, TypeError):
+        whom = Whom.of(statement.model.people, statement.model.people_known_by)
+    except InvalidInput:
         findings.add("a privacy statement that does not say in dphmm's words whom the model was fitted on")
         return []
-    replayable = _member(statement, "randomness.replayable_rows")
-    seen = max(counted.replayable, replayable if isinstance(replayable, int) else 0)
-    origin = (model.provenance, whom, seen)
+    origin = (model.provenance, whom, max(counted.replayable, statement.randomness.replayable_rows))
     due = verdict(*origin)
     notes = []
     if due == "unknown":
         notes.append(f"whether the release is private, which is not known: {'; '.join(unknown_because(*origin))}")
     elif due and model.provenance.get("private") is not True:
         notes.append(f"whom the model was fitted on: others than those released, {_OTHERS[str(whom.known_by)]}")
-    if statement["format"] == 1 and due == "unknown":
+    if statement.format == 1 and due == "unknown":
         # It had no word for it, and called such a release private.
         return notes
     for name in ("private", "promise.holds"):
-        said = _member(statement, name)
-        right = said is due or said == due == "unknown"
-        findings.require(right, f"the privacy statement says {name} {_short(said)}, and it is {due}")
+        said = member(statement, name)
+        findings.require(said == due, f"the privacy statement says {name} {_short(said)}, and it is {due}")
     return notes
 
 
@@ -123,13 +122,6 @@ def _sums(counted: Counted) -> dict[str, Any]:
         "totals.epsilon_sum": shown(epsilon),
         "totals.cost_sum": shown(math.inf if cost == math.inf else cost),
     }
-
-
-def _member(statement: dict[str, Any], name: str) -> Any:
-    value: Any = statement
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
 
 
 def _instead(name: str, due: Any) -> str:

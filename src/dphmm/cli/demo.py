@@ -73,20 +73,22 @@ def _prepare(folder: Path, force: bool) -> None:
 
 
 def _numbers(results: Results) -> dict[str, Any]:
+    from dphmm.storage import statement_types
+
     report, statement = results.report, results.statement
     cost = report.released.column("cost").to_numpy()
     return {
-        "rows": statement["published"]["rows"],
-        "subjects": statement["published"]["subjects"],
+        "rows": statement.published.rows,
+        "subjects": statement.published.subjects,
         "mean_error_m": round(float(report.errors(report.z).mean()), 1),
         "mean_estimate_error_m": round(float(report.errors(report.estimate).mean()), 1),
-        "epsilon": statement["epsilon"],
-        "covered_distance": statement["covered_distance"],
+        "epsilon": statement.epsilon,
+        "covered_distance": statement_types.document(statement)["covered_distance"],
         "cost": [float(cost.min()), float(cost.max())],
-        "epsilon_sum": statement["totals"]["epsilon_sum"],
-        "cost_sum": statement["totals"]["cost_sum"],
-        "mechanisms": statement["mechanism"]["chosen"],
-        "private": statement["private"],
+        "epsilon_sum": statement.totals.epsilon_sum,
+        "cost_sum": statement.totals.cost_sum,
+        "mechanisms": statement.mechanism.chosen,
+        "private": statement.private,
         "owner_only": {"drifted": results.batch.report.drifted},
     }
 
@@ -104,7 +106,7 @@ def _summary(results: Results) -> list[Row]:
     from dphmm.cli.covered import covered_rows
 
     n = _numbers(results)
-    totals = results.statement["totals"]
+    totals = results.statement.totals
     low, high = n["cost"]
     return [
         ("rows released", f"{n['rows']:,} of {n['subjects']} people"),
@@ -116,8 +118,8 @@ def _summary(results: Results) -> list[Row]:
         ("epsilon", f"{n['epsilon']} for each release, given all before it"),
         *covered_rows(n["covered_distance"], n["epsilon"]),
         ("cost", f"{low:g}" if low == high else f"{low:g} to {high:g}"),
-        ("sum of epsilons", f"{n['epsilon_sum']} per person: {totals['epsilon_sum_meaning']}"),
-        ("sum of costs", f"{n['cost_sum']} per person: {totals['cost_sum_meaning']}"),
+        ("sum of epsilons", f"{n['epsilon_sum']} per person: {totals.epsilon_sum_meaning}"),
+        ("sum of costs", f"{n['cost_sum']} per person: {totals.cost_sum_meaning}"),
         ("drift", f"{n['owner_only']['drifted']} of {n['rows']:,} rows (for the data owner alone)"),
-        ("randomness", results.statement["randomness"]["meaning"]),
+        ("randomness", results.statement.randomness.meaning),
     ]

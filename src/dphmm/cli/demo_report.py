@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from dphmm.cli.console import Console
     from dphmm.evaluation.city import City
     from dphmm.report.content import ReleaseReport
+    from dphmm.storage.statement_types import ReleaseStatement
     from dphmm.types import FloatArray, IntArray
 
 _DAY = 86_400_000_000
 
 
-def demo_report(path: Path, city: City, batch: Batch, statement: dict[str, Any], console: Console) -> ReleaseReport:
+def demo_report(path: Path, city: City, batch: Batch, statement: ReleaseStatement, console: Console) -> ReleaseReport:
     """The report of the released file, every subject step by step."""
     from dataclasses import replace
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dphmm.report.content import ReleaseReport
     from dphmm.samplers.entropy import ReplayBits
     from dphmm.states.trajectory import Trajectories
+    from dphmm.storage.statement_types import ReleaseStatement
 
 EPSILON = 1
 #: Two cells of the city: all places up to so far apart are hidden from each other.
@@ -39,7 +40,7 @@ class Results(NamedTuple):
 
     batch: Batch
     rows: list[Released]
-    statement: dict[str, Any]
+    statement: ReleaseStatement
     report: ReleaseReport
 
 

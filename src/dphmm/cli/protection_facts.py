@@ -150,7 +150,7 @@ def _errors(hull: SensitivityHull, options: Options, bias: float) -> dict[str, A
 def _promise(plan: Plan, options: Options, covered: dict[str, Any] | None) -> dict[str, Any]:
     from dphmm.accounting.composition import theorem_6_3
     from dphmm.accounting.records import shown
-    from dphmm.storage.covered import covered_document
+    from dphmm.storage.covered import covered_distance_of
     from dphmm.storage.promises import (
         LONELY_PROMISE,
         constraint_words,
@@ -161,10 +161,10 @@ def _promise(plan: Plan, options: Options, covered: dict[str, Any] | None) -> di
 
     cost = theorem_6_3([plan.cost])
     because = f"unbounded: {cost_unbounded_because(options)}" if plan.cost == math.inf else cost.statement
-    places = covered_document(covered, options.epsilon)
+    places = covered_distance_of(covered, options.epsilon)
     return {
         "epsilon": f"{edge_promise(shown(options.epsilon))} {LONELY_PROMISE}",
-        **({} if places is None else {"places": places["meaning"]}),
+        **({} if places is None else {"places": places.meaning}),
         "cost": f"{because} ({cost.citation})",
         "scope": scope_words(options),
         "constraint": constraint_words(options),

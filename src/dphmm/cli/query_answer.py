@@ -63,6 +63,7 @@ def write_answer(
     import pyarrow as pa
 
     from dphmm.cli.set_aside import rejected_path, write_list
+    from dphmm.storage import statement_types
     from dphmm.storage.query_statement import query_statement
     from dphmm.storage.statement import statement_path, write_statement
     from dphmm.storage.tables import write_table
@@ -85,9 +86,10 @@ def write_answer(
     write_list(listed, aside.word, sorted(aside.reasons.items()))
     write_table(given["output"], pa.Table.from_pandas(answered.table, preserve_index=False), inputs=inputs)
     write_statement(given["output"], statement)
-    document = {name: statement[name] for name in _SHOWN} | {
+    told = statement_types.document(statement)
+    document = {name: told[name] for name in _SHOWN} | {
         "mechanism": answered.event.mechanism,
-        "dependence": statement["dependence"],
+        "dependence": told["dependence"],
         "rows": len(answered.table),
         **(extra or {}),
         "output": given["output"],

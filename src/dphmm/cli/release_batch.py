@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.assembling import Loaded
     from dphmm.storage.statement import Published
+    from dphmm.storage.statement_types import ReleaseStatement
 
 #: From so many steps on a release can take longer than a few seconds.
 _LONG = 100_000
@@ -68,10 +69,10 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     document = _document(batch, published, statement, set_aside, len(loaded.rejected))
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
-    console.say([*_summary(document, given["output"]), *both_rows(statement["learning"]), *budget_plan_rows(job)])
-    if statement["totals"]["cost_unbounded_because"]:
+    console.say([*_summary(document, given["output"]), *both_rows(document["learning"]), *budget_plan_rows(job)])
+    if statement.totals.cost_unbounded_because:
         # A later step may be the first whose cost has no bound.
-        console.warn(f"the cost is unbounded: {statement['totals']['cost_unbounded_because']}")
+        console.warn(f"the cost is unbounded: {statement.totals.cost_unbounded_because}")
     name_counts(owner_path(given["output"]), given, console)
     return SET_ASIDE if set_aside else 0
 
@@ -135,9 +136,11 @@ def _kept(batch: Batch, given: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _document(
-    batch: Batch, published: Published, statement: Mapping[str, Any], set_aside: dict[str, int], rejected: int
+    batch: Batch, published: Published, statement: ReleaseStatement, set_aside: dict[str, int], rejected: int
 ) -> dict[str, Any]:
-    report, totals = batch.report, statement["totals"]
+    from dphmm.storage import statement_types
+
+    report, totals, told = batch.report, statement.totals, statement_types.document(statement)
     return {
         "rows": report.rows + rejected,
         "set_aside": set_aside,
@@ -149,19 +152,19 @@ def _document(
         "skipped_steps": report.skipped_steps,
         "plans": len(published.plans),
         "mechanisms": dict(published.mechanisms),
-        "epsilon_per_release": statement["epsilon"],
-        "covered_distance": statement["covered_distance"],
-        "largest_epsilon_sum": totals["epsilon_sum"],
-        "epsilon_sum_meaning": totals["epsilon_sum_meaning"],
-        "largest_cost_sum": totals["cost_sum"],
-        "cost_sum_meaning": totals["cost_sum_meaning"],
-        "secure": statement["randomness"]["secure"],
-        "model_people": statement["model"]["people"],
-        "model_people_known_by": statement["model"]["people_known_by"],
-        "private": statement["private"],
-        "not_private_because": statement["not_private_because"],
-        "unknown_because": statement["unknown_because"],
-        "learning": statement["learning"],
+        "epsilon_per_release": statement.epsilon,
+        "covered_distance": told["covered_distance"],
+        "largest_epsilon_sum": totals.epsilon_sum,
+        "epsilon_sum_meaning": totals.epsilon_sum_meaning,
+        "largest_cost_sum": totals.cost_sum,
+        "cost_sum_meaning": totals.cost_sum_meaning,
+        "secure": statement.randomness.secure,
+        "model_people": statement.model.people,
+        "model_people_known_by": statement.model.people_known_by,
+        "private": statement.private,
+        "not_private_because": statement.not_private_because,
+        "unknown_because": statement.unknown_because,
+        "learning": told["learning"],
     }
 
 

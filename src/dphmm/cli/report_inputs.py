@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dphmm.report.content import ReleaseReport
     from dphmm.session.options import Options
     from dphmm.states.space import StateSpace
+    from dphmm.storage.statement_types import ReleaseStatement
     from dphmm.types import IntArray
 
 _NOTHING_ELSE = dict.fromkeys(("epsilon", "constraint", "mechanism", "scope", "flat", "start"))
@@ -76,7 +77,7 @@ def _report(
     title = given["title"] or f"What was released: {one_line(path.name)}"
     with ExitStack() as held:
         ledger = None if given["ledger"] is None else held.enter_context(opened(given["ledger"]))
-        parts = _beside(given, file, public, begins_of(ledger, str(made.statement["query"]), file))
+        parts = _beside(given, file, public, begins_of(ledger, made.statement.query, file))
         report, plans = release_report(
             title, file, made, users=given["users"], ledger=ledger, progress=progress, notes=notes, **parts
         )
@@ -103,13 +104,12 @@ def _check_model(path: Path, given: str, model: MarkovModel) -> None:
 
     Where there is no statement, the rows say more of what the file is.
     """
-    from dphmm.report.stated import checked_statement
     from dphmm.storage.statement import load_statement, statement_path
 
     beside = statement_path(path)
     if not beside.exists():
         return
-    named_there = checked_statement(load_statement(path), one_line(beside.name))["model"]["sha256"]
+    named_there = load_statement(path).model.sha256
     if named_there != model.digest:
         came = f"{one_line(Path(given).name)} (sha256 {model.digest[:12]})"
         made_with = f"sha256 {one_line(named_there[:12])} in {one_line(beside.name)}"
@@ -139,21 +139,21 @@ def _made(
     """What the release was made with, as its statement says and the files confirm; and notes for the page."""
     from dphmm.report.assembling import Made
     from dphmm.report.restated import restated
-    from dphmm.report.stated import checked_statement
     from dphmm.storage.statement import load_statement, statement_path
+    from dphmm.storage.statement_types import member
 
     model, space = public
     name = one_line(statement_path(path).name)
-    statement = checked_statement(load_statement(path), name)
+    statement = load_statement(path)
     space = _as_merged(given, statement, model, space)
-    if statement["space"]["sha256"] != space.digest:
+    if statement.space.sha256 != space.digest:
         raise InvalidInput("--model", f"another space than {name} names", "the model of the release")
     policy = _policy(given, statement, model, space)
-    if policy is not None and policy.digest != statement["policy"]["sha256"]:
+    if policy is not None and policy.digest != statement.policy.sha256:
         raise InvalidInput("--policy", f"another policy than {name} names", "the policy of the release")
     statement, other_words = restated(statement, name, file, model, space, policy)
     notes = [other_words] if other_words else []
-    if statement.get("file", {}).get("sha256") != sha256:
+    if member(statement, "file.sha256") != sha256:
         notes.append(f"{one_line(path.name)} was changed since its privacy statement was written.")
         console.warn(f"{path.name} was changed since {name} was written")
     if policy is None:
@@ -162,32 +162,33 @@ def _made(
 
 
 def _as_merged(
-    given: Mapping[str, Any], statement: Mapping[str, Any], model: MarkovModel, space: StateSpace
+    given: Mapping[str, Any], statement: ReleaseStatement, model: MarkovModel, space: StateSpace
 ) -> StateSpace:
     """The space of the model with the states merged that the policy lists, or the statement without a policy."""
+    from dphmm.storage.statement_types import member
+
     if given["policy"] is not None:
         return loaded_policy(given["policy"], model)[1]
-    merged = statement["space"].get("merged")
-    pairs = merged.get("pairs") if isinstance(merged, dict) else None
+    pairs = member(statement, "space.merged.pairs")
     return space if pairs is None else space.merged(pairs)
 
 
 def _policy(
-    given: Mapping[str, Any], statement: Mapping[str, Any], model: MarkovModel, space: StateSpace
+    given: Mapping[str, Any], statement: ReleaseStatement, model: MarkovModel, space: StateSpace
 ) -> PolicyGraph | None:
     """The policy that was given, or the one that the statement describes, where it does."""
     from dphmm.policy._kinds import from_description
 
     if given["policy"] is not None:
         return loaded_policy(given["policy"], model)[0]
-    described = statement["policy"]
-    if described["parameters"] is None:
+    described = statement.policy
+    if described.parameters is None:
         return None
     try:
-        policy = from_description({**described["parameters"], "kind": described["kind"]}, space, model)
+        policy = from_description({**described.parameters, "kind": described.kind}, space, model)
     except InvalidInput:
         policy = None
-    return policy if policy is not None and policy.digest == described["sha256"] else None
+    return policy if policy is not None and policy.digest == described.sha256 else None
 
 
 def _options(path: Path, sha256: str, file: ReleasedFile, public: Any, console: Console) -> Options:

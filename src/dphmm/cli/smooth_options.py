@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dphmm.session.setting import Setting
     from dphmm.states.space import StateSpace
     from dphmm.storage.smoothed import ReleasedRows
+    from dphmm.storage.statement_types import ReleaseStatement
 
 Public = tuple["MarkovModel", "PolicyGraph", "StateSpace"]
 
@@ -37,12 +38,13 @@ def release_setting(
     from dphmm.decoding import epsilon_of
     from dphmm.session.setting import Setting
     from dphmm.storage.statement import load_statement, statement_path
+    from dphmm.storage.statement_types import member
 
     beside = statement_path(path)
     if beside.exists():
         statement = load_statement(path)
         stated, source = _stated(statement, beside.name, public), beside.name
-        if statement.get("file", {}).get("sha256") != sha256:
+        if member(statement, "file.sha256") != sha256:
             console.warn(f"{path.name} was changed since {beside.name} was written")
     else:
         stated, source = {}, "the command line and the file"
@@ -55,23 +57,22 @@ def release_setting(
     return Setting.read(written, *public), source
 
 
-def _stated(statement: Mapping[str, Any], name: str, public: Public) -> dict[str, str]:
+def _stated(statement: ReleaseStatement, name: str, public: Public) -> dict[str, str]:
     """The options in a statement, which must be about this model, policy and space."""
     from dphmm.session.plan import ALGORITHM_VERSION
     from dphmm.storage.statement import stated_options
 
     model, policy, space = public
-    try:
-        made = int(statement["software"]["algorithm_version"])
-        hashes = {part: statement[part]["sha256"] for part in ("model", "policy", "space")}
-        stated = stated_options(statement)
-    except (KeyError, TypeError, ValueError):
-        raise InvalidInput("statement", name, "a privacy statement as dphmm release wrote it") from None
-    if made != ALGORITHM_VERSION:
-        came = f"one of algorithm version {made} ({statement['software'].get('version')})"
+    made = statement.software
+    if made.algorithm_version != ALGORITHM_VERSION:
+        came = f"one of algorithm version {made.algorithm_version} ({made.version})"
         raise InvalidInput("statement", came, f"version {ALGORITHM_VERSION}: other versions make other plans")
-    for part, own in (("model", model.digest), ("policy", policy.digest), ("space", space.digest)):
-        if hashes[part] != own:
+    for part, due, own in (
+        ("model", statement.model.sha256, model.digest),
+        ("policy", statement.policy.sha256, policy.digest),
+        ("space", statement.space.sha256, space.digest),
+    ):
+        if due != own:
             field = "--policy" if part == "policy" else "--model"
             raise InvalidInput(field, f"another {part} than {name} names", f"the {part} of the release")
-    return stated
+    return stated_options(statement)

@@ -21,6 +21,7 @@ from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
+from dphmm.storage.statement_types import ReleaseStatement
 
 #: Rows that a page carries step by step, all subjects together: a few megabytes.
 MOST_ROWS = 15_000
@@ -37,7 +38,7 @@ class Made:
 
     model: MarkovModel
     space: StateSpace
-    statement: dict[str, Any]
+    statement: ReleaseStatement
     policy: PolicyGraph | None = None
     options: Options | None = None
 
@@ -124,7 +125,7 @@ def _note(fitting: list[tuple[str, list[int]]], by_user: dict[str, list[int]]) -
 
 
 def _told(user: str, rows: list[int], file: ReleasedFile, ledger: Ledger | None, made: Made) -> Told:
-    query, replayable = str(made.statement["query"]), bool(made.statement["randomness"]["replayable_rows"])
+    query, replayable = made.statement.query, bool(made.statement.randomness.replayable_rows)
     numbers = np.array(rows, dtype=np.int64)
     steps = file.step[numbers]
     if ledger is None:

@@ -15,6 +15,7 @@ from dphmm.report.timeline import Timeline
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
+from dphmm.storage.statement_types import ReleaseStatement
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Rows of one subject that are pictured unless others are chosen.
@@ -59,7 +60,7 @@ class ReleaseReport:
     title: str
     released: Any
     space: StateSpace
-    statement: dict[str, Any]
+    statement: ReleaseStatement
     policy: PolicyGraph | None = None
     hull: SensitivityHull | None = None
     weights: FloatArray | None = None

@@ -41,7 +41,7 @@ def dataset(report: ReleaseReport) -> dict[str, Any]:
         "timeline": None if timeline is None else _timeline(timeline, drawn),
         "truth": None if report.truth is None else "Truth (simulated)" if report.simulated else "Truth",
         "timed": report.time is not None,
-        "epsilon": report.statement["epsilon"],
+        "epsilon": report.statement.epsilon,
         "names": names.things,
         "subjects": subjects,
     }

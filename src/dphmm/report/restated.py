@@ -11,10 +11,11 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
-from copy import deepcopy
 from fractions import Fraction
 from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from dphmm._checks import exact_number
 from dphmm.accounting.records import shown
@@ -28,9 +29,10 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
 from dphmm.storage import promises
-from dphmm.storage.covered import ANY, covered_document, covered_facts, facts_of
+from dphmm.storage.covered import ANY, covered_distance_of, covered_facts, facts_of
 from dphmm.storage.people import KNOWN_BY, Whom
 from dphmm.storage.statement import LARGEST, stated_options
+from dphmm.storage.statement_types import CoveredDistance, ReleaseStatement, member
 
 #: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
@@ -40,55 +42,74 @@ _FORMS = {
     "software.version": re.compile("[0-9A-Za-z.+]{1,40}"),
     "policy.sha256": _HASH,
     "policy.kind": re.compile("|".join(KINDS)),
+    "file.sha256": _HASH,
 }
+#: Members that are sentences, or follow from choices as sentences do: `_with_sentences` writes them all.
+_SENTENCES = (
+    "private",
+    "not_private_because",
+    "unknown_because",
+    "promise",
+    "unit_of_privacy",
+    "constraint.meaning",
+    "scope.meaning",
+    "flat.meaning",
+    "model.meaning",
+    "randomness.meaning",
+    "not_protected",
+    "totals.of",
+    "totals.epsilon_sum_meaning",
+    "totals.cost_sum_meaning",
+    "totals.cost_unbounded_because",
+)
 _WRITTEN = "a privacy statement as dphmm release wrote it"
 
 
 def restated(
-    statement: Mapping[str, Any],
+    statement: ReleaseStatement,
     name: str,
     file: ReleasedFile,
     model: MarkovModel,
     space: StateSpace,
     policy: PolicyGraph | None,
-) -> tuple[dict[str, Any], str]:
+) -> tuple[ReleaseStatement, str]:
     """The statement with the sentences that its choices promise, and a note where it had others ("" where not).
 
-    ``statement`` is complete (`checked_statement`). Raises InvalidInput where a number is not that of the file.
+    Raises InvalidInput where a number is not that of the file.
     """
     options = _options(statement, name, space)
     for path, due in _facts(statement, file, model, space, policy).items():
-        _require(_at(statement, path) == due, name, path)
+        _require(member(statement, path) == due, name, path)
     _require_totals(statement, name, file, options)
     for path, form in _FORMS.items():
-        _require(form.fullmatch(str(_at(statement, path))) is not None, name, path)
-    chosen = _at(statement, "mechanism.chosen")
+        told = member(statement, path)
+        _require(told is None or form.fullmatch(told) is not None, name, path)
+    chosen = statement.mechanism.chosen
     named = {part for names in chosen for part in names.split("+")} <= set(RELEASE_MECHANISMS)
     _require(named and sum(chosen.values()) == len(file), name, "mechanism.chosen")
-    found, other = deepcopy(dict(statement)), []
-    for path, due in _sentences(statement, name, model, options, len(file)).items():
-        if _at(found, path) != due:
-            other.append(path)
-            _put(found, path, due)
-    found["covered_distance"] = covered = _covered(statement, name, space, policy, options)
-    if "covered_distance" in statement and statement["covered_distance"] != covered:
+    covered = _covered(statement, name, space, policy, options)
+    found = _with_sentences(statement, name, model, options, len(file), covered)
+    other = [path for path in _SENTENCES if member(statement, path) != member(found, path)]
+    if statement.covered_distance is not UNSET and statement.covered_distance != covered:
         other.append("covered_distance.meaning")
     if policy is None:
         if covered is not None:
-            covered["meaning"] += f" The distance is the one that {name} states."
+            meaning = f"{covered.meaning} The distance is the one that {name} states."
+            found = replace(found, covered_distance=replace(covered, meaning=meaning))
         # Nothing shows that they are those of the hash.
-        found["policy"] |= {"kind": f"{found['policy']['kind']}, as {name} says", "parameters": None}
+        unconfirmed = replace(found.policy, kind=f"{found.policy.kind}, as {name} says", parameters=None)
+        found = replace(found, policy=unconfirmed)
     if not other:
         return found, ""
     said = "sentences that are not those of its choices" if len(other) > 1 else f"other words for {other[0]}"
     return found, f"{name} has {said}: this page says what the choices promise, in the words of this dphmm."
 
 
-def _options(statement: Mapping[str, Any], name: str, space: StateSpace) -> Options:
+def _options(statement: ReleaseStatement, name: str, space: StateSpace) -> Options:
     try:
         told = stated_options(statement)
         options = Options.read(told, space.dimension)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+    except (ValueError, ZeroDivisionError):
         raise InvalidInput("statement", f"{name} without the choices of a release", _WRITTEN) from None
     # A page shows them, so none is written in a way of its own.
     for choice, due in options.written().items():
@@ -97,7 +118,7 @@ def _options(statement: Mapping[str, Any], name: str, space: StateSpace) -> Opti
 
 
 def _facts(
-    statement: Mapping[str, Any], file: ReleasedFile, model: MarkovModel, space: StateSpace, policy: PolicyGraph | None
+    statement: ReleaseStatement, file: ReleasedFile, model: MarkovModel, space: StateSpace, policy: PolicyGraph | None
 ) -> dict[str, Any]:
     """What is known of the file and its public data, by its path in the statement."""
     plans = sorted(set(file.plans))
@@ -115,22 +136,22 @@ def _facts(
     if policy is not None:
         described = policy.describe()
         found |= {"policy.kind": described.pop("kind"), "policy.sha256": policy.digest}
-        if _at(statement, "policy.parameters") is not None:
+        if statement.policy.parameters is not None:
             found["policy.parameters"] = json.loads(json.dumps(described))
     return found
 
 
-def _require_totals(statement: Mapping[str, Any], name: str, file: ReleasedFile, options: Options) -> None:
+def _require_totals(statement: ReleaseStatement, name: str, file: ReleasedFile, options: Options) -> None:
     """Every row promises epsilon, or is a public constant; the sums are the largest of any one subject."""
     epsilon = float(options.epsilon)
     _require(set(file.epsilon.tolist()) <= {epsilon, 0.0}, name, "epsilon")
     count = Counter(user for user, own in zip(file.users, file.epsilon.tolist(), strict=True) if own)
-    _require(_at(statement, "totals.epsilon_sum") == shown(max(count.values(), default=0) * options.epsilon),
+    _require(statement.totals.epsilon_sum == shown(max(count.values(), default=0) * options.epsilon),
              name, "totals.epsilon_sum")  # fmt: skip
     costs: dict[str, Fraction | float] = {}
     for user, cost in zip(file.users, file.cost.tolist(), strict=True):
         costs[user] = costs.get(user, Fraction(0)) + (cost if cost == math.inf else Fraction(cost))
-    largest, told = max(costs.values()), _at(statement, "totals.cost_sum")
+    largest, told = max(costs.values()), statement.totals.cost_sum
     if largest == math.inf:
         _require(told == shown(math.inf), name, "totals.cost_sum")
         return
@@ -142,70 +163,66 @@ def _require_totals(statement: Mapping[str, Any], name: str, file: ReleasedFile,
     _require(enough, name, "totals.cost_sum")
 
 
-def _sentences(
-    statement: Mapping[str, Any], name: str, model: MarkovModel, options: Options, rows: int
-) -> dict[str, Any]:
-    whom, replayable = _whom(statement, name), _at(statement, "randomness.replayable_rows")
-    _require(type(replayable) is int and 0 <= replayable <= rows, name, "randomness.replayable_rows")
-    origin = (model.provenance, whom)
-    unbounded = _at(statement, "totals.cost_sum") == shown(math.inf)
-    return {
-        "private": promises.verdict(*origin, replayable),
-        "not_private_because": promises.not_private_because(*origin, replayable),
-        "unknown_because": promises.unknown_because(*origin, replayable),
-        "promise": promises.promise(options, *origin, replayable),
-        "unit_of_privacy": promises.UNIT,
-        "constraint.meaning": promises.constraint_words(options),
-        "scope.meaning": promises.scope_words(options),
-        "flat.meaning": promises.flat_words(options),
-        "model.meaning": promises.provenance_words(*origin),
-        "randomness.meaning": promises.randomness_words(replayable, rows),
-        "not_protected": promises.not_protected(options, *origin),
-        "totals.of": LARGEST,
-        "totals.epsilon_sum_meaning": EPSILON_STATEMENT,
-        "totals.cost_sum_meaning": promises.cost_words(),
-        "totals.cost_unbounded_because": promises.cost_unbounded_because(options) if unbounded else None,
-    }
+def _with_sentences(
+    statement: ReleaseStatement,
+    name: str,
+    model: MarkovModel,
+    options: Options,
+    rows: int,
+    covered: CoveredDistance | None,
+) -> ReleaseStatement:
+    """The statement with every sentence written again, and whether it holds."""
+    replayable = statement.randomness.replayable_rows
+    _require(0 <= replayable <= rows, name, "randomness.replayable_rows")
+    origin = (model.provenance, _whom(statement, name))
+    unbounded = statement.totals.cost_sum == shown(math.inf)
+    return replace(
+        statement,
+        private=promises.verdict(*origin, replayable),
+        not_private_because=promises.not_private_because(*origin, replayable),
+        unknown_because=promises.unknown_because(*origin, replayable),
+        promise=promises.promise(options, *origin, replayable),
+        unit_of_privacy=promises.UNIT,
+        covered_distance=covered,
+        constraint=replace(statement.constraint, meaning=promises.constraint_words(options)),
+        scope=replace(statement.scope, meaning=promises.scope_words(options)),
+        flat=replace(statement.flat, meaning=promises.flat_words(options)),
+        model=replace(statement.model, meaning=promises.provenance_words(*origin)),
+        randomness=replace(statement.randomness, meaning=promises.randomness_words(replayable, rows)),
+        not_protected=promises.not_protected(options, *origin),
+        totals=replace(
+            statement.totals,
+            of=LARGEST,
+            epsilon_sum_meaning=EPSILON_STATEMENT,
+            cost_sum_meaning=promises.cost_words(),
+            cost_unbounded_because=promises.cost_unbounded_because(options) if unbounded else None,
+        ),
+    )
 
 
-def _whom(statement: Mapping[str, Any], name: str) -> Whom:
+def _whom(statement: ReleaseStatement, name: str) -> Whom:
     """Whom the model was fitted on, as the statement says; one of format 1 does not say how that is known."""
-    people, known_by = _at(statement, "model.people"), _at(statement, "model.people_known_by")
-    _require(isinstance(people, str) and people in KNOWN_BY, name, "model.people")
-    silent = known_by is None and statement["format"] == 1
+    people, known_by = statement.model.people, statement.model.people_known_by
+    _require(people in KNOWN_BY, name, "model.people")
+    silent = known_by is None and statement.format == 1
     _require(silent or known_by in KNOWN_BY[people], name, "model.people_known_by")
     return Whom.of(people, known_by)
 
 
 def _covered(
-    statement: Mapping[str, Any], name: str, space: StateSpace, policy: PolicyGraph | None, options: Options
-) -> dict[str, Any] | None:
+    statement: ReleaseStatement, name: str, space: StateSpace, policy: PolicyGraph | None, options: Options
+) -> CoveredDistance | None:
     """The distance that the policy covers; where that cannot be computed, the stated one, in words of its own."""
     facts = None if policy is None else covered_facts(policy, space)
-    told = statement.get("covered_distance")
-    if told is not None:
-        metres = _at(statement, "covered_distance.metres")
-        number = type(metres) in (int, float) and 0 <= metres < math.inf
+    metres = member(statement, "covered_distance.metres")
+    if metres is not None:
+        number = isinstance(metres, float) and 0 <= metres < math.inf
         _require(space.on_map and (number or metres == ANY), name, "covered_distance.metres")
         _require(facts is None or facts["metres"] == metres, name, "covered_distance.metres")
         facts = facts_of(metres, space)
-    return covered_document(facts, options.epsilon)
+    return covered_distance_of(facts, options.epsilon)
 
 
 def _require(right: bool, name: str, path: str) -> None:
     if not right:
         raise InvalidInput("statement", f"{name} with another {path} than the file's", _WRITTEN)
-
-
-def _at(statement: Mapping[str, Any], path: str) -> Any:
-    value: Any = statement
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
-
-
-def _put(statement: dict[str, Any], path: str, value: Any) -> None:
-    *parents, last = path.split(".")
-    for part in parents:
-        statement = statement[part]
-    statement[last] = value

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from dphmm.report.content import ReleaseReport
 from dphmm.report.hulls import hull_figure
 from dphmm.report.maps import day_figures
 from dphmm.report.svg import Drawing
+from dphmm.storage.statement_types import ReleaseStatement, member
 
 Cells = Sequence[object]
 
@@ -26,11 +26,14 @@ def head(report: ReleaseReport) -> str:
     owner = f'<p class="owner" role="alert"><strong>{_OWNER[0]}</strong> {_OWNER[1]}</p>' if report.owner_only else ""
     loud = "".join(
         f'<p class="loud"><strong>{escape(word)}:</strong> {escape(why)}.</p>'
-        for word, member in (("Not private", "not_private_because"), ("Not known to be private", "unknown_because"))
-        for why in statement[member]
+        for word, reasons in (
+            ("Not private", statement.not_private_because),
+            ("Not known to be private", statement.unknown_because or ()),
+        )
+        for why in reasons
     )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
-    sentences = [*statement["promise"]["meaning"], *_of_places(statement)]
+    sentences = [*statement.promise.meaning, *_of_places(statement)]
     promise = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
     return f"<header>{owner}<h1>{escape(report.title)}</h1>{loud}{notes}</header>" + section(
         "promise", "What was promised", promise + _tiles(report)
@@ -43,10 +46,10 @@ _OWNER = (
 )
 
 
-def _of_places(statement: Mapping[str, Any]) -> list[str]:
+def _of_places(statement: ReleaseStatement) -> list[str]:
     """How far apart places are still hidden from each other, on a map; a number and its unit stay on one line."""
-    covered = statement.get("covered_distance")
-    return [] if covered is None else [re.sub(r"(?<=[0-9]) (?=k?m\b)", "\u00a0", covered["meaning"])]
+    meaning = member(statement, "covered_distance.meaning")
+    return [] if meaning is None else [re.sub(r"(?<=[0-9]) (?=k?m\b)", "\u00a0", meaning)]
 
 
 def pictures(report: ReleaseReport) -> str:
@@ -72,62 +75,60 @@ def pictures(report: ReleaseReport) -> str:
 def costs(report: ReleaseReport) -> str:
     """What the releases cost, each total with the sentence that says what it means."""
     statement = report.statement
-    totals = statement["totals"]
-    cost = totals["cost_sum_meaning"]
-    if totals["cost_unbounded_because"]:
-        cost = f"unbounded: {totals['cost_unbounded_because']}"
+    totals = statement.totals
+    cost = totals.cost_sum_meaning
+    if totals.cost_unbounded_because:
+        cost = f"unbounded: {totals.cost_unbounded_because}"
     rows = [
         (
             "epsilon of each release",
-            short(statement["epsilon"]),
+            short(statement.epsilon),
             "the promise of one release, given all before it",
         ),
         ("cost of a release", _cost_range(report), "Theorem 6.3: bounds the loss of any two possible states"),
-        ("sum of epsilons", totals["epsilon_sum"], totals["epsilon_sum_meaning"]),
-        ("sum of costs", totals["cost_sum"], cost),
+        ("sum of epsilons", totals.epsilon_sum, totals.epsilon_sum_meaning),
+        ("sum of costs", totals.cost_sum, cost),
     ]
     heading = ("", "value", "what it means")
-    after = f"<p>The sums are of {escape(totals['of'])}.</p>"
+    after = f"<p>The sums are of {escape(totals.of)}.</p>"
     more = "<h3>Over time</h3>" + table(heading, report.totals, "wordy") if report.totals else ""
     return section("costs", "What it cost", table(heading, rows, "wordy") + after + more)
 
 
 def limits(report: ReleaseReport) -> str:
     """What is not protected."""
-    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.statement["not_protected"])
-    assumes = f"<p>{escape(report.statement['promise']['assumes'])}</p>"
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.statement.not_protected)
+    assumes = f"<p>{escape(report.statement.promise.assumes)}</p>"
     return section("limits", "What is not protected", f"<ul>{items}</ul>{assumes}")
 
 
 def parameters(report: ReleaseReport) -> str:
     """Every public choice, and the hashes that name what was used."""
     s = report.statement
-    software = f"{s['software']['name']} {s['software']['version']} (algorithm {s['software']['algorithm_version']})"
-    chosen = ", ".join(f"{name} ({count:,} rows)" for name, count in s["mechanism"]["chosen"].items())
+    software = f"{s.software.name} {s.software.version} (algorithm {s.software.algorithm_version})"
+    chosen = ", ".join(f"{name} ({count:,} rows)" for name, count in s.mechanism.chosen.items())
     policy = ", ".join(
-        f"{key} {value}"
-        for key, value in (s["policy"]["parameters"] or {}).items()
-        if key != "n_states" and _brief(value)
+        f"{key} {value}" for key, value in (s.policy.parameters or {}).items() if key != "n_states" and _brief(value)
     )
     rows = [
         ("software", software),
-        ("definition", f"{s['promise']['definition']}, {s['promise']['source']}"),
-        ("unit of privacy", s["unit_of_privacy"]),
-        ("policy", f"{s['policy']['kind']}: {policy}"),
-        ("constraint", f"{s['constraint']['name']}. {s['constraint']['meaning']}"),
-        ("mechanism", f"{s['mechanism']['asked']}: {chosen}"),
-        ("scope", f"{s['scope']['name']}. {s['scope']['meaning']}"),
-        ("flat bodies", f"{s['flat']['name']}. {s['flat']['meaning']}"),
-        ("states", f"{s['space']['states']:,} ({s['space']['kind']}, {s['space']['dimension']} dimensions)"),
-        ("model", s["model"]["meaning"]),
-        ("randomness", s["randomness"]["meaning"]),
-        ("hash of the states", s["space"]["sha256"]),
-        ("hash of the model", s["model"]["sha256"]),
-        ("hash of the policy", s["policy"]["sha256"]),
-        ("plans", f"{s['plans']['count']:,}, hash of their hashes {s['plans']['sha256']}"),
+        ("definition", f"{s.promise.definition}, {s.promise.source}"),
+        ("unit of privacy", s.unit_of_privacy),
+        ("policy", f"{s.policy.kind}: {policy}"),
+        ("constraint", f"{s.constraint.name}. {s.constraint.meaning}"),
+        ("mechanism", f"{s.mechanism.asked}: {chosen}"),
+        ("scope", f"{s.scope.name}. {s.scope.meaning}"),
+        ("flat bodies", f"{s.flat.name}. {s.flat.meaning}"),
+        ("states", f"{s.space.states:,} ({s.space.kind}, {s.space.dimension} dimensions)"),
+        ("model", s.model.meaning),
+        ("randomness", s.randomness.meaning),
+        ("hash of the states", s.space.sha256),
+        ("hash of the model", s.model.sha256),
+        ("hash of the policy", s.policy.sha256),
+        ("plans", f"{s.plans.count:,}, hash of their hashes {s.plans.sha256}"),
     ]
-    if "file" in s:
-        rows.append(("hash of the file", s["file"]["sha256"]))
+    if s.file:
+        rows.append(("hash of the file", s.file.sha256))
     return section("parameters", "Parameters and hashes", table(("", ""), rows, style="parameters wordy"))
 
 
@@ -163,11 +164,11 @@ def _row(cells: Cells) -> str:
 
 
 def _tiles(report: ReleaseReport) -> str:
-    published = report.statement["published"]
+    published = report.statement.published
     tiles = [
-        (f"{published['rows']:,}", "releases"),
-        (f"{published['subjects']:,}", "subjects"),
-        (short(report.statement["epsilon"]), "epsilon of each"),
+        (f"{published.rows:,}", "releases"),
+        (f"{published.subjects:,}", "subjects"),
+        (short(report.statement.epsilon), "epsilon of each"),
     ]
     if report.truth is not None and report.elsewhere.any():
         tiles.append((f"{100 * report.elsewhere.mean():.1f} %", "rows in no state, left out of the errors"))

@@ -15,6 +15,7 @@ from dphmm.accounting.records import in_short
 from dphmm.policy import covered_distance
 from dphmm.policy.graph import PolicyGraph
 from dphmm.states.space import StateSpace
+from dphmm.storage.statement_types import CoveredDistance, document
 
 #: What stands for a distance where every two cells are joined.
 ANY = "any"
@@ -37,9 +38,19 @@ def facts_of(metres: Any, space: Any) -> dict[str, Any]:
     return {"metres": metres, "ground_metres": ANY if metres == ANY else space.on_the_ground(metres)}
 
 
-def covered_document(facts: dict[str, Any] | None, epsilon: Fraction) -> dict[str, Any] | None:
+def covered_distance_of(facts: Mapping[str, Any] | None, epsilon: Fraction) -> CoveredDistance | None:
     """What a statement says of it: the facts and a sentence that stands alone; None without facts."""
-    return None if facts is None else {**facts, "meaning": _meaning(facts, epsilon)}
+    if facts is None:
+        return None
+    return CoveredDistance(
+        metres=facts["metres"], ground_metres=facts["ground_metres"], meaning=_meaning(facts, epsilon)
+    )
+
+
+def covered_document(facts: Mapping[str, Any] | None, epsilon: Fraction) -> dict[str, Any] | None:
+    """The same for JSON."""
+    covered = covered_distance_of(facts, epsilon)
+    return None if covered is None else document(covered)
 
 
 def places_words(facts: Mapping[str, Any]) -> str:

@@ -10,10 +10,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import UNSET, structs
+
 from dphmm.accounting.composition import Guarantee
 from dphmm.accounting.learning import LearningEvent, NoisyCounts, NotPrivateEvent, event_from, learned, together
 from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput
+from dphmm.storage.statement_types import Learning, Together, document
 from dphmm.types import Loss
 
 NOT_COVERED = (
@@ -62,33 +65,35 @@ def learning_event(provenance: Mapping[str, Any], field: str = "privacy") -> Lea
     return event
 
 
-def learning_document(event: LearningEvent, sum_cost: Loss | None = None, costs: str = COSTS) -> dict[str, Any]:
-    """The guarantee of a fit, for JSON; with the sum of one person's costs also what both lose together.
+def learning(event: LearningEvent, sum_cost: Loss | None = None, costs: str = COSTS) -> Learning:
+    """The guarantee of a fit; with the sum of one person's costs also what both lose together.
 
     ``costs``: whose costs they are.
     """
-    guarantee = learned(event)
-    document: dict[str, Any] = {
-        "private": event.secure,
-        "epsilon": shown(guarantee.value),
-        "delta": shown(event.delta),
-        "neighbours": event.neighbours,
-        "max_length": event.max_length,
-        "max_sequences": event.max_sequences,
-        "meaning": meaning(event),
-        "record": record_words(event),
-        "not_covered": list(NOT_COVERED),
-    }
-    if sum_cost is not None:
-        document["together"] = _together(event, sum_cost, costs)
-    return document
+    return Learning(
+        private=event.secure,
+        epsilon=shown(learned(event).value),
+        delta=shown(event.delta),
+        neighbours=event.neighbours,
+        max_length=event.max_length,
+        max_sequences=event.max_sequences,
+        meaning=meaning(event),
+        record=record_words(event),
+        not_covered=list(NOT_COVERED),
+        together=UNSET if sum_cost is None else _together(event, sum_cost, costs),
+    )
 
 
-def learning_of_others(event: LearningEvent) -> dict[str, Any]:
+def learning_document(event: LearningEvent, sum_cost: Loss | None = None, costs: str = COSTS) -> dict[str, Any]:
+    """The same for JSON."""
+    return document(learning(event, sum_cost, costs))
+
+
+def learning_of_others(event: LearningEvent) -> Learning:
     """The guarantee of a fit on other people than those released: nobody is in both, so there is no ``together``."""
-    document = learning_document(event)
+    own = learning(event)
     left_out = f"What the model and the releases lose together, {OTHER_PEOPLE}."
-    return {**document, "not_covered": [*document["not_covered"], left_out], "together": None}
+    return structs.replace(own, not_covered=[*own.not_covered, left_out], together=None)
 
 
 def published_parts(event: LearningEvent) -> list[dict[str, str]]:
@@ -137,7 +142,7 @@ def replacing_epsilon(event: LearningEvent) -> str:
     return shown(event.for_replacement().epsilon)
 
 
-def _together(event: LearningEvent, sum_cost: Loss, costs: str) -> dict[str, Any]:
+def _together(event: LearningEvent, sum_cost: Loss, costs: str) -> Together:
     both: Guarantee = together(event, sum_cost)
     unbounded = both.value == math.inf
     holds = f"{both.statement} ({both.citation})"
@@ -145,12 +150,12 @@ def _together(event: LearningEvent, sum_cost: Loss, costs: str) -> dict[str, Any
         holds = f"{_NO_BOUND} {holds}"
     if event.delta:
         holds += f". {_IN_ADVANCE}"
-    return {
-        "epsilon": "unbounded" if unbounded else shown(both.value),
-        "delta": shown(event.delta),
-        "meaning": f"{holds}. {_COUNTED[costs]}, between histories that the model leaves possible; {_NOT_COUNTED}",
-        "costs": costs,
-    }
+    return Together(
+        epsilon="unbounded" if unbounded else shown(both.value),
+        delta=shown(event.delta),
+        meaning=f"{holds}. {_COUNTED[costs]}, between histories that the model leaves possible; {_NOT_COUNTED}",
+        costs=costs,
+    )
 
 
 _NO_BOUND = "the cost of a step has no bound, so there is no number, for the other steps neither, that"

@@ -7,7 +7,7 @@ Definition 4.4 and Theorems 6.3 and 7.2 of the DPHMM paper, with errata 4, 5, 11
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
 from dphmm.accounting.summary import COMPONENT_REASON, COST_STATEMENT, FLAT_REASON
@@ -17,9 +17,7 @@ from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
 from dphmm.storage.learned import learning_event
 from dphmm.storage.people import Whom
-
-#: What a statement says of the promise: that it holds, that it does not, or that nobody knows.
-Verdict = bool | Literal["unknown"]
+from dphmm.storage.statement_types import Promise, Verdict
 
 DEFINITION = "{epsilon, G, C_t}-DPHMM"
 SOURCE = "Definition 4.4 of Xiao et al., DPHMM (2016), where a state hides among others than itself"
@@ -40,19 +38,19 @@ def verdict(provenance: Mapping[str, Any], whom: Whom, replayable: int) -> Verdi
     return "unknown" if unknown_because(provenance, whom, replayable) else True
 
 
-def promise(options: Options, provenance: Mapping[str, Any], whom: Whom, replayable: int) -> dict[str, Any]:
+def promise(options: Options, provenance: Mapping[str, Any], whom: Whom, replayable: int) -> Promise:
     """The definition of each release, in words, and whether it holds for this file."""
     against = not_private_because(provenance, whom, replayable)
     doubts = unknown_because(provenance, whom, replayable)
     first = [f"What follows does not hold for this file: {'; '.join(against)}."] if against else []
     first += [f"It is not known whether what follows holds for this file: {'; '.join(doubts)}."] if doubts else []
-    return {
-        "definition": DEFINITION,
-        "source": SOURCE,
-        "holds": verdict(provenance, whom, replayable),
-        "meaning": [*first, edge_promise(str(options.epsilon)), LONELY_PROMISE],
-        "assumes": f"{ASSUMED_PUBLIC} {_assumed_of_the_model(provenance, whom)}",
-    }
+    return Promise(
+        definition=DEFINITION,
+        source=SOURCE,
+        holds=verdict(provenance, whom, replayable),
+        meaning=[*first, edge_promise(str(options.epsilon)), LONELY_PROMISE],
+        assumes=f"{ASSUMED_PUBLIC} {_assumed_of_the_model(provenance, whom)}",
+    )
 
 
 def _assumed_of_the_model(provenance: Mapping[str, Any], whom: Whom) -> str:

@@ -11,7 +11,20 @@ from importlib.metadata import version
 from typing import Any
 
 from dphmm.accounting.dependent import DependentEvent
+from dphmm.accounting.learning import NoisyCounts
 from dphmm.accounting.records import shown
+from dphmm.storage.statement_types import (
+    Dependence,
+    Noise,
+    PerRecord,
+    Proof,
+    QueryMechanism,
+    QueryPromise,
+    QueryRandomness,
+    QuerySoftware,
+    QueryStatement,
+    Verdict,
+)
 
 FORMAT = 2
 PROOF = "docs/proofs/dependent-markov.md"
@@ -50,8 +63,8 @@ def query_statement(
     by_person: bool = False,
     not_protected: Sequence[str] = (),
     model_people: str | None = None,
-) -> dict[str, Any]:
-    """The statement of one answer, ready for JSON.
+) -> QueryStatement:
+    """The statement of one answer; `dphmm.storage.statement.write_statement` adds the file.
 
     ``dependence``: how it was given, with the hash of its model. ``domain``: the public options of the question.
     ``unit``: what is hidden, in a sentence. ``by_person``: whether that is all rows of somebody, there or not.
@@ -61,31 +74,33 @@ def query_statement(
     false = [_REPLAYABLE] * (not event.secure) + [_UNPROVED] * (event.claimed is None)
     false += [_SAME_MODEL] * (model_people == "same")
     unknown = [_ANY_MODEL] * (model_people == "unknown")
-    holds: bool | str = False if false else "unknown" if unknown else True
+    holds: Verdict = False if false else "unknown" if unknown else True
     told = (_OTHERS, *_NEVER_BY_PERSON) if by_person else (_WHO, *_NEVER)
-    return {
-        "format": FORMAT,
-        "kind": "query",
-        "software": {"name": "dphmm", "version": version("dphmm")},
-        "query": event.query,
-        "private": holds,
-        "not_private_because": false,
-        "unknown_because": unknown,
-        "unit_of_privacy": unit or f"one record: {event.record}; neighbouring data differ in it and nowhere else",
-        "epsilon": None if holds is False else str(event.claimed),
-        "promise": {"holds": holds, "meaning": _meaning(event, model_people)},
-        "per_record": {
-            "epsilon": shown(event.per_record) if event.secure else None,
-            "meaning": "what replacing one record and no other loses, whatever depends on it, given noise that nobody "
-            "can replay; adds up over answers",
-        },
-        "dependence": {**dependence, "model": event.dependence},
-        "mechanism": {"name": event.mechanism, "noise": [_noise(part) for part in event.parts]},
-        "proved": {"by": event.why, "where": PROOF, "rows": ROWS},
-        "domain": dict(domain),
-        "randomness": {"secure": event.secure, "source": "the operating system" if event.secure else "replayable bits"},
-        "not_protected": [*told, *not_protected],
-    }
+    return QueryStatement(
+        format=FORMAT,
+        kind="query",
+        software=QuerySoftware(name="dphmm", version=version("dphmm")),
+        query=event.query,
+        private=holds,
+        not_private_because=false,
+        unknown_because=unknown,
+        unit_of_privacy=unit or f"one record: {event.record}; neighbouring data differ in it and nowhere else",
+        epsilon=None if holds is False else str(event.claimed),
+        promise=QueryPromise(holds=holds, meaning=_meaning(event, model_people)),
+        per_record=PerRecord(
+            epsilon=shown(event.per_record) if event.secure else None,
+            meaning="what replacing one record and no other loses, whatever depends on it, given noise that nobody can "
+            "replay; adds up over answers",
+        ),
+        dependence=Dependence(**{**dependence, "model": event.dependence}),
+        mechanism=QueryMechanism(name=event.mechanism, noise=[_noise(part) for part in event.parts]),
+        proved=Proof(by=event.why, where=PROOF, rows=ROWS),
+        domain=dict(domain),
+        randomness=QueryRandomness(
+            secure=event.secure, source="the operating system" if event.secure else "replayable bits"
+        ),
+        not_protected=[*told, *not_protected],
+    )
 
 
 def _meaning(event: DependentEvent, model_people: str | None) -> str:
@@ -99,10 +114,10 @@ def _meaning(event: DependentEvent, model_people: str | None) -> str:
     return event.statement
 
 
-def _noise(part: Any) -> dict[str, str]:
-    return {
-        "of": part.name,
-        "distribution": "discrete Laplace, exactly: P(z) proportional to exp(-|z|/scale) on the integers",
-        "sensitivity": shown(part.sensitivity),
-        "scale": shown(part.scale),
-    }
+def _noise(part: NoisyCounts) -> Noise:
+    return Noise(
+        of=part.name,
+        distribution="discrete Laplace, exactly: P(z) proportional to exp(-|z|/scale) on the integers",
+        sensitivity=shown(part.sensitivity),
+        scale=shown(part.scale),
+    )

@@ -1,7 +1,8 @@
 """The privacy statement beside every released file: what was promised, what it cost, what is not protected.
 
-Machine-readable: JSON that follows ``privacy-statement.schema.json`` of this package. Everything in it is
-public: parameters, hashes of public inputs, and counts and sums over the rows that were published.
+Machine-readable: JSON of what `dphmm.storage.statement_types` defines; ``privacy-statement.schema.json`` of this
+package says it for other programs. Everything in it is public: parameters, hashes of public inputs, and counts and sums
+over the rows that were published.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.learning import LearningEvent
@@ -27,9 +30,9 @@ from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import Released, Releases
 from dphmm.states.space import StateSpace
-from dphmm.storage.covered import covered_document, covered_facts
+from dphmm.storage.covered import covered_distance_of, covered_facts
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
-from dphmm.storage.learned import learning_document, learning_event, learning_of_others
+from dphmm.storage.learned import learning, learning_event, learning_of_others
 from dphmm.storage.people import Whom
 from dphmm.storage.promises import (
     UNIT,
@@ -47,6 +50,29 @@ from dphmm.storage.promises import (
     unknown_because,
     verdict,
 )
+from dphmm.storage.statement_types import (
+    RELEASE_RULES,
+    Choice,
+    Flat,
+    Horizon,
+    Learning,
+    Mechanism,
+    Merged,
+    Model,
+    Plans,
+    Policy,
+    PublishedCounts,
+    QueryStatement,
+    Randomness,
+    ReleaseStatement,
+    Software,
+    Space,
+    StatedFile,
+    Totals,
+    document,
+    schema,
+    typed,
+)
 
 FORMAT = 2
 #: What can be read: in format 1 `private` and `promise.holds` knew no "unknown".
@@ -56,6 +82,9 @@ LARGEST = "the subject with the largest total in this file; the ledger has every
 # Longer lists are told by their hash alone.
 _MOST_PLANS = 1000
 _LONGEST_PARAMETERS = 4096
+# Of a wrong value an error shows no more.
+_LONGEST_VALUE = 40
+_WRITTEN = "a privacy statement as dphmm release wrote it"
 
 
 class Published:
@@ -114,9 +143,9 @@ def privacy_statement(
     query: str = "state",
     model_people: str = "unknown",
     known_by: str | None = None,
-    horizon: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """The statement of one released file, ready for JSON.
+    horizon: Mapping[str, Any] | None = None,
+) -> ReleaseStatement:
+    """The statement of one released file; `write_statement` adds the file.
 
     ``published`` has counted every row of the file. ``model_people``: "others" where the data owner knows that the
     model was made without data of the people released, "same" where it was made from data of some of them; "unknown"
@@ -126,48 +155,46 @@ def privacy_statement(
     """
     whom = Whom.of(model_people, known_by)
     provenance, replayable = model.provenance, published.replayable
-    return {
-        "format": FORMAT,
-        "software": {"name": "dphmm", "version": version("dphmm"), "algorithm_version": ALGORITHM_VERSION},
-        "private": verdict(provenance, whom, replayable),
-        "not_private_because": not_private_because(provenance, whom, replayable),
-        "unknown_because": unknown_because(provenance, whom, replayable),
-        "promise": promise(options, provenance, whom, replayable),
-        "unit_of_privacy": UNIT,
-        "query": query,
-        "epsilon": str(options.epsilon),
-        "policy": _policy(policy),
-        "covered_distance": covered_document(covered_facts(policy, space), options.epsilon),
-        "constraint": {"name": str(options.constraint), "meaning": constraint_words(options)},
-        "mechanism": {
-            "asked": options.mechanism,
-            "chosen": dict(sorted(published.mechanisms.items())),
-            "protection": options.protection,
-            "start": options.start,
-        },
-        "scope": {"name": options.scope, "meaning": scope_words(options)},
-        "flat": _flat(options),
-        "space": _space(space),
-        "model": _model(model, whom),
-        "learning": _learning(model, published, whom),
-        "plans": _plans(published.plans),
-        "published": {
-            "rows": published.rows,
-            "subjects": published.subjects,
-            "public_constants": published.constants,
-        },
-        "totals": _totals(published, options),
-        "horizon": horizon,
-        "randomness": {
-            "secure": published.replayable == 0,
-            "replayable_rows": published.replayable,
-            "meaning": randomness_words(published.replayable, published.rows),
-        },
-        "not_protected": not_protected(options, provenance, whom),
-    }
+    return ReleaseStatement(
+        format=FORMAT,
+        software=Software(name="dphmm", version=version("dphmm"), algorithm_version=ALGORITHM_VERSION),
+        private=verdict(provenance, whom, replayable),
+        not_private_because=not_private_because(provenance, whom, replayable),
+        unknown_because=unknown_because(provenance, whom, replayable),
+        promise=promise(options, provenance, whom, replayable),
+        unit_of_privacy=UNIT,
+        query=query,
+        epsilon=str(options.epsilon),
+        policy=_policy(policy),
+        covered_distance=covered_distance_of(covered_facts(policy, space), options.epsilon),
+        constraint=Choice(name=str(options.constraint), meaning=constraint_words(options)),
+        mechanism=Mechanism(
+            asked=options.mechanism,
+            chosen=dict(sorted(published.mechanisms.items())),
+            protection=options.protection,
+            start=options.start,
+        ),
+        scope=Choice(name=options.scope, meaning=scope_words(options)),
+        flat=_flat(options),
+        space=_space(space),
+        model=_model(model, whom),
+        learning=_learning(model, published, whom),
+        plans=_plans(published.plans),
+        published=PublishedCounts(
+            rows=published.rows, subjects=published.subjects, public_constants=published.constants
+        ),
+        totals=_totals(published, options),
+        horizon=None if horizon is None else Horizon(**horizon),
+        randomness=Randomness(
+            secure=published.replayable == 0,
+            replayable_rows=published.replayable,
+            meaning=randomness_words(published.replayable, published.rows),
+        ),
+        not_protected=not_protected(options, provenance, whom),
+    )
 
 
-def write_statement(release: PathLike, statement: dict[str, Any]) -> Path:
+def write_statement(release: PathLike, statement: ReleaseStatement | QueryStatement) -> Path:
     """Write the statement of a released file beside it, as ``<name>.privacy.json``; returns that path.
 
     Adds the file's name and SHA-256, so that the statement says which file it is about.
@@ -178,44 +205,57 @@ def write_statement(release: PathLike, statement: dict[str, Any]) -> Path:
     return path
 
 
-def save_statement(path: PathLike, statement: dict[str, Any], name: str, sha256: str) -> None:
+def save_statement(path: PathLike, statement: ReleaseStatement | QueryStatement, name: str, sha256: str) -> None:
     """Write a statement to ``path``: about what is called ``name`` ("-" for a stream) and has this SHA-256."""
-    about = {"name": name, "sha256": sha256}
-    text = json.dumps({**statement, "file": about}, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    whole = msgspec.structs.replace(statement, file=StatedFile(name=name, sha256=sha256))
+    text = json.dumps(document(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def load_statement(release: PathLike) -> dict[str, Any]:
+def load_statement(release: PathLike) -> ReleaseStatement:
     """The statement beside a released file. Raises InvalidInput where there is none that can be read."""
     return read_statement(statement_path(release))
 
 
-def read_statement(file: PathLike) -> dict[str, Any]:
-    """A privacy statement. Raises InvalidInput for a file that is none."""
+def read_statement(file: PathLike) -> ReleaseStatement:
+    """The privacy statement of a release, of this version or an earlier one.
+
+    Raises InvalidInput for a file that is none, and for one with a member missing or of another type, which it names.
+    Members that this version does not know are left out.
+    """
     path = checked_input(file, "statement")
     try:
-        statement = json.loads(path.read_text(encoding="utf-8"))
-        known = statement["format"] in FORMATS and statement["software"]["name"] == "dphmm"
+        found = json.loads(path.read_text(encoding="utf-8"))
+        known = found["format"] in FORMATS and found["software"]["name"] == "dphmm"
     except (ValueError, KeyError, TypeError, RecursionError):
         known = False
     if not known:
         raise InvalidInput("statement", str(path), f"a privacy statement of format {FORMATS[0]} or {FORMATS[-1]}")
-    found: dict[str, Any] = statement
-    return found
+    try:
+        statement = typed(found, ReleaseStatement)
+    except msgspec.ValidationError as error:
+        raise InvalidInput("statement", f"{path.name} {_fault(found, str(error))}", _WRITTEN) from None
+    except UnicodeEncodeError:
+        raise InvalidInput("statement", f"{path.name} with a name that is no text", _WRITTEN) from None
+    except RecursionError:
+        raise InvalidInput("statement", f"{path.name} with members too deep in each other", _WRITTEN) from None
+    if statement.unknown_because is msgspec.UNSET and statement.format != 1:
+        raise InvalidInput("statement", f"{path.name} without unknown_because", _WRITTEN)
+    return statement
 
 
-def stated_options(statement: Mapping[str, Any]) -> dict[str, str]:
-    """The choices that a statement names, as `Options.written` has them; KeyError or TypeError where one is missing."""
+def stated_options(statement: ReleaseStatement) -> dict[str, str]:
+    """The choices that a statement names, as `Options.written` has them."""
     return {
-        "epsilon": str(statement["epsilon"]),
-        "constraint": str(statement["constraint"]["name"]),
-        "mechanism": str(statement["mechanism"]["asked"]),
-        "scope": str(statement["scope"]["name"]),
-        "flat": str(statement["flat"]["name"]),
-        "thickness": json.dumps(statement["flat"]["thickness"]),
-        "protection": str(statement["mechanism"]["protection"]),
-        "start": str(statement["mechanism"]["start"]),
+        "epsilon": statement.epsilon,
+        "constraint": statement.constraint.name,
+        "mechanism": statement.mechanism.asked,
+        "scope": statement.scope.name,
+        "flat": statement.flat.name,
+        "thickness": json.dumps(statement.flat.thickness),
+        "protection": statement.mechanism.protection,
+        "start": statement.mechanism.start,
     }
 
 
@@ -226,82 +266,99 @@ def statement_path(release: PathLike) -> Path:
 
 
 def statement_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a written statement."""
-    text = files("dphmm.storage").joinpath("privacy-statement.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema
+    """The JSON Schema (draft 2020-12) of a written statement; ``privacy-statement.schema.json`` is a copy of it."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:dphmm:privacy-statement:{FORMAT}",
+        **schema(ReleaseStatement, RELEASE_RULES),
+        "title": "Privacy statement of a dphmm release",
+    }
 
 
-def _policy(policy: PolicyGraph) -> dict[str, Any]:
+def _fault(found: Any, error: str) -> str:
+    """What is wrong with the JSON of a statement, from what its types say: a member is missing, or another value."""
+    path = error.partition(" - at `$.")[2].rstrip("`")
+    missing = re.match("Object missing required field `(.*?)`", error)
+    if missing:
+        return f"without {path}.{missing[1]}" if path else f"without {missing[1]}"
+    name, listed, _ = path.partition("[")
+    if name == "mechanism.chosen" and listed:
+        return "with no counts of mechanisms"
+    if listed and error.startswith("Expected `str`"):
+        return f"with no text in {name}"
+    value = found
+    for part in name.split("."):
+        value = value[part]
+    told = ascii(value)
+    return f"with {name} {told if len(told) <= _LONGEST_VALUE else told[:_LONGEST_VALUE] + '...'}"
+
+
+def _policy(policy: PolicyGraph) -> Policy:
     described = policy.describe()
     kind = described.pop("kind")
     short = len(json.dumps(described)) <= _LONGEST_PARAMETERS
-    return {"kind": kind, "parameters": described if short else None, "sha256": policy.digest}
+    return Policy(kind=kind, parameters=described if short else None, sha256=policy.digest)
 
 
-def _space(space: StateSpace) -> dict[str, Any]:
-    said = {
-        "kind": space.kind,
-        "states": space.n_states,
-        "dimension": space.dimension,
-        "pitch": [float(pitch) for pitch in space.pitch],
-        "sha256": space.digest,
-    }
+def _space(space: StateSpace) -> Space:
+    said = Space(
+        kind=space.kind,
+        states=space.n_states,
+        dimension=space.dimension,
+        pitch=[float(pitch) for pitch in space.pitch],
+        sha256=space.digest,
+    )
     if not len(space.merges):
         return said
     pairs = space.merges.tolist()
     short = len(json.dumps(pairs)) <= _LONGEST_PARAMETERS
-    merged = {"count": len(pairs), "pairs": pairs if short else None, "meaning": merged_words(space)}
-    return said | {"merged": merged}
+    merged = Merged(count=len(pairs), pairs=pairs if short else None, meaning=merged_words(space))
+    return msgspec.structs.replace(said, merged=merged)
 
 
-def _flat(options: Options) -> dict[str, Any]:
+def _flat(options: Options) -> Flat:
     thickness = None if options.thickness is None else [str(t) for t in options.thickness]
-    return {"name": options.flat, "thickness": thickness, "meaning": flat_words(options)}
+    return Flat(name=options.flat, thickness=thickness, meaning=flat_words(options))
 
 
-def _model(model: MarkovModel, whom: Whom) -> dict[str, Any]:
+def _model(model: MarkovModel, whom: Whom) -> Model:
     provenance = model.provenance
     private = provenance.get("private")
-    return {
-        "sha256": model.digest,
-        "step_seconds": model.step,
-        "method": str(provenance.get("method", "unknown")),
-        "private": private if isinstance(private, bool) else None,
-        "people": whom.people,
-        "people_known_by": whom.known_by,
-        "meaning": provenance_words(provenance, whom),
-    }
+    return Model(
+        sha256=model.digest,
+        step_seconds=model.step,
+        method=str(provenance.get("method", "unknown")),
+        private=private if isinstance(private, bool) else None,
+        people=whom.people,
+        people_known_by=whom.known_by,
+        meaning=provenance_words(provenance, whom),
+    )
 
 
-def _learning(model: MarkovModel, published: Published, whom: Whom) -> dict[str, Any] | None:
+def _learning(model: MarkovModel, published: Published, whom: Whom) -> Learning | None:
     """The other guarantee: what a model learned with noise loses, by itself and with the releases of one person."""
     event = learning_event(model.provenance)
     if not isinstance(event, LearningEvent):
         return None
     if whom.people == "others":
         return learning_of_others(event)
-    return learning_document(event, published.largest.spent.cost)
+    return learning(event, published.largest.spent.cost)
 
 
-def _plans(hashes: set[str]) -> dict[str, Any]:
+def _plans(hashes: set[str]) -> Plans:
     ordered = sorted(hashes)
     digest = hashlib.sha256("\n".join(ordered).encode()).hexdigest()
-    return {
-        "count": len(ordered),
-        "sha256": digest,
-        "hashes": ordered if len(ordered) <= _MOST_PLANS else None,
-    }
+    return Plans(count=len(ordered), sha256=digest, hashes=ordered if len(ordered) <= _MOST_PLANS else None)
 
 
-def _totals(published: Published, options: Options) -> dict[str, Any]:
+def _totals(published: Published, options: Options) -> Totals:
     spent = published.largest.spent
     unbounded = spent.cost == math.inf
-    return {
-        "of": LARGEST,
-        "epsilon_sum": shown(spent.epsilon),
-        "epsilon_sum_meaning": EPSILON_STATEMENT,
-        "cost_sum": shown(spent.cost),
-        "cost_sum_meaning": cost_words(),
-        "cost_unbounded_because": cost_unbounded_because(options) if unbounded else None,
-    }
+    return Totals(
+        of=LARGEST,
+        epsilon_sum=shown(spent.epsilon),
+        epsilon_sum_meaning=EPSILON_STATEMENT,
+        cost_sum=shown(spent.cost),
+        cost_sum_meaning=cost_words(),
+        cost_unbounded_because=cost_unbounded_because(options) if unbounded else None,
+    )

@@ -1,0 +1,299 @@
+"""One definition of a privacy statement: the schema and the page are made from it, and readers demand its types.
+
+Claims: the schema file and the tables of docs/files.md say what the types say; the schema refuses a statement with a
+member missing, added, of another type or of a forbidden value, and one that contradicts itself about whether it is
+private; a reader refuses a member that is missing or of another type in one line that names it, and reads statements of
+every earlier form. It would fail for a type that was changed without its schema or page, for a rule that was lost, and
+for a reader that hands on a statement of which a part is not there.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.statement import read_statement, stated_options, statement_schema
+from dphmm.storage.statement_types import (
+    QueryStatement,
+    ReleaseStatement,
+    document,
+    member,
+    schema,
+    typed,
+)
+from storage.statement_pages import PAGE, SCHEMA, members, page_text, schema_text
+
+FOLDER = Path(__file__).parent / "statements"
+AGAIN = "write it again: PYTHONPATH=tests python -m storage.statement_pages"
+KEPT = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
+OLDER = [name for name in KEPT if name.startswith("older-")]
+QUERIES = [name for name in KEPT if name.startswith("query-")]
+RELEASES = [name for name in KEPT if name not in (*OLDER, *QUERIES)]
+#: Of these every member of a release is an object in one.
+RICHEST = ("horizon", "map", "merged", "learned", "thick")
+#: Members that may hold anything: what a policy is made from.
+FREE = ("policy", "parameters")
+
+
+def test_the_schema_file_is_that_of_the_types() -> None:
+    jsonschema.Draft202012Validator.check_schema(statement_schema())
+    assert SCHEMA.read_text() == schema_text(), AGAIN
+
+
+def test_the_page_is_that_of_the_types() -> None:
+    page = PAGE.read_text()
+    assert page == page_text(page), AGAIN
+
+
+@pytest.mark.parametrize("found", [statement_schema(), schema(QueryStatement)], ids=["release", "query"])
+def test_every_member_says_what_it_is(found: dict[str, Any]) -> None:
+    assert [path for path, _, meaning in members(found) if not meaning or "\n" in meaning] == []
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_what_is_written_keeps_the_schema_and_is_read_as_it_is(name: str) -> None:
+    jsonschema.validate(KEPT[name], statement_schema())
+    read = read_statement(FOLDER / f"{name}.json")
+    assert document(read) == KEPT[name] and list(document(read)) == list(KEPT[name])
+    assert typed(document(read), ReleaseStatement) == read
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_statements_of_answers_keep_theirs(name: str) -> None:
+    jsonschema.validate(KEPT[name], schema(QueryStatement))
+    assert document(typed(KEPT[name], QueryStatement)) == KEPT[name]
+    for path in paths(KEPT[name]):
+        if path[0] != "domain" and path not in [("dependence", part) for part in ("given", "meaning")]:
+            with pytest.raises(jsonschema.ValidationError):
+                jsonschema.validate(without(KEPT[name], path), schema(QueryStatement))
+
+
+def paths(found: Any, inside: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every member of an object by its path, those of free members left out."""
+    for name, value in found.items():
+        yield (*inside, name)
+        if isinstance(value, dict) and (*inside, name) not in (FREE, ("mechanism", "chosen"), ("domain",)):
+            yield from paths(value, (*inside, name))
+
+
+def without(found: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
+    """A copy that has not this member."""
+    changed = copy.deepcopy(found)
+    part = changed
+    for name in path[:-1]:
+        part = part[name]
+    del part[path[-1]]
+    return changed
+
+
+def changed(found: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """A copy with another value of a member, or one member more."""
+    other = copy.deepcopy(found)
+    part = other
+    for name in path[:-1]:
+        part = part[name]
+    part[path[-1]] = value
+    return other
+
+
+@pytest.mark.parametrize("name", RICHEST)
+def test_the_schema_refuses_a_member_left_out_or_added_at_every_depth(name: str) -> None:
+    check = jsonschema.Draft202012Validator(statement_schema())
+    for path in paths(KEPT[name]):
+        sometimes = path == ("space", "merged")
+        assert check.is_valid(without(KEPT[name], path)) is sometimes, path
+        here = member_at(KEPT[name], path)
+        if isinstance(here, dict) and path not in (FREE, ("mechanism", "chosen")):
+            assert not check.is_valid(changed(KEPT[name], (*path, "true_state"), "x0y0")), path
+    assert not check.is_valid({**KEPT[name], "true_state": "x0y0"})
+
+
+def member_at(found: Any, path: tuple[Any, ...]) -> Any:
+    for name in path:
+        found = found[name]
+    return found
+
+
+#: Values that a member cannot have, by the type of a value that it has.
+WRONG = {
+    str: (None, 1, True, [], {}),
+    bool: (1, "yes", "", {}),
+    int: (1.5, "1", True),
+    float: ("far", True, []),
+    type(None): ([1],),
+}
+
+
+@pytest.mark.parametrize("name", RICHEST)
+def test_the_schema_refuses_another_type_at_every_depth(name: str) -> None:
+    check = jsonschema.Draft202012Validator(statement_schema())
+    for path in paths(KEPT[name]):
+        value = member_at(KEPT[name], path)
+        for wrong in WRONG.get(type(value), (3, "text", True)):
+            assert not check.is_valid(changed(KEPT[name], path, wrong)), (path, wrong)
+
+
+FORBIDDEN = {
+    "format": (0, 1, 3),
+    "software.name": ("other",),
+    "software.version": ("",),
+    "software.algorithm_version": (0,),
+    "private": (None, "true"),
+    "not_private_because": (["a reason"], [""]),
+    "unknown_because": (["a reason"], [""]),
+    "promise.definition": ("differential privacy",),
+    "promise.holds": (False, "unknown"),
+    "promise.meaning": ([], [""], [1]),
+    "unit_of_privacy": ("",),
+    "epsilon": ("0.1", "", "1/", "-1", "1 "),
+    "policy.kind": ("",),
+    "policy.sha256": ("feed", "A" * 64, "a" * 65),
+    "covered_distance.metres": (-1, "far", True),
+    "covered_distance.ground_metres": (-0.5, ""),
+    "mechanism.chosen": ({"staircase": 0}, {"staircase": "6"}),
+    "mechanism.start": ("later",),
+    "flat.name": ("bend",),
+    "flat.thickness": (["0.5"], [1], "1"),
+    "space.states": (0,),
+    "space.dimension": (0,),
+    "space.pitch": ([], [0], [-1.0], ["1"]),
+    "space.merged": ({"count": 0, "pairs": None, "meaning": "m"}, {"count": 1, "pairs": [[1]], "meaning": "m"}, None),
+    "model.step_seconds": (0, 1.5),
+    "model.private": ("unknown",),
+    "model.people": ("everybody", "unknown"),
+    "model.people_known_by": ("hearsay", None),
+    "plans.count": (-1,),
+    "plans.hashes": (["feed"],),
+    "published.rows": (-1,),
+    "totals.cost_sum": ("", 3),
+    "randomness.replayable_rows": (-1,),
+    "not_protected": (["one", "two", "three", "four"], ["1", "2", "3", "4", ""]),
+    "file.name": ("",),
+    "file.sha256": ("feed",),
+    "horizon": ({}, "long"),
+    "learning": ({}, "much"),
+}
+
+
+@pytest.mark.parametrize("path", FORBIDDEN)
+def test_the_schema_refuses_forbidden_values(path: str) -> None:
+    check = jsonschema.Draft202012Validator(statement_schema())
+    assert check.is_valid(KEPT["map"])
+    for value in FORBIDDEN[path]:
+        assert not check.is_valid(changed(KEPT["map"], tuple(path.split(".")), value)), value
+
+
+@pytest.mark.parametrize(("name", "private"), [("map", True), ("replayable", False), ("plain", "unknown")])
+def test_the_schema_refuses_contradictions_about_privacy(name: str, private: bool | str) -> None:
+    check, found = jsonschema.Draft202012Validator(statement_schema()), KEPT[name]
+    assert check.is_valid(found) and found["private"] == private
+    for other in (True, False, "unknown"):
+        assert check.is_valid({**found, "private": other}) is (other == private)
+        assert check.is_valid(changed(found, ("promise", "holds"), other)) is (other == private)
+    for reasons, holds in (("not_private_because", False), ("unknown_because", "unknown")):
+        assert check.is_valid({**found, reasons: []}) is (holds != private)
+        assert check.is_valid({**found, reasons: ["a reason"]}) is (holds == private)
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_statements_of_earlier_versions_are_read(name: str) -> None:
+    """As the code of those versions wrote them."""
+    read = read_statement(FOLDER / f"{name}.json")
+    assert (read.format, read.private, read.promise.holds, read.epsilon) == (1, True, True, "1")
+    assert read.unknown_because is read.covered_distance is msgspec.UNSET
+    assert read.learning is read.horizon is read.model.people_known_by is None
+    assert member(read, "covered_distance.metres") is None and member(read, "totals.cost_sum") == read.totals.cost_sum
+    assert {**KEPT[name], **dict.fromkeys(("learning", "horizon"))} == {
+        part: value for part, value in document(read).items() if part != "model"
+    } | {"model": KEPT[name]["model"]}
+    assert stated_options(read) == stated_options(read_statement(FOLDER / "owner-says-others.json")) | {"epsilon": "1"}
+
+
+def refused(found: Any, folder: Path) -> str:
+    """What a reader says of it, after the name of the file."""
+    path = folder / "released.csv.privacy.json"
+    path.write_text(json.dumps(found))
+    with pytest.raises(InvalidInput) as refusal:
+        read_statement(path)
+    said = str(refusal.value)
+    assert "\n" not in said and said.endswith("; expected a privacy statement as dphmm release wrote it")
+    return said.partition("got released.csv.privacy.json ")[2].partition("; expected")[0]
+
+
+#: Members that earlier versions did not always write.
+LATER = {
+    "covered_distance",
+    "learning",
+    "horizon",
+    "model.people_known_by",
+    "space.merged",
+    "file",
+    "learning.together",
+}
+
+
+@pytest.mark.parametrize("name", RICHEST)
+def test_a_reader_names_the_member_that_is_missing(name: str, tmp_path: Path) -> None:
+    for path in paths(KEPT[name]):
+        told = ".".join(path)
+        if path[0] not in ("format", "software") and told not in LATER:
+            assert refused(without(KEPT[name], path), tmp_path) == f"without {told}"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("private", 1, "with private 1"),
+        ("promise", "all", "with promise 'all'"),
+        ("promise.holds", None, "with promise.holds None"),
+        ("epsilon", 0.1, "with epsilon 0.1"),
+        ("totals.cost_sum", 12, "with totals.cost_sum 12"),
+        ("not_protected", ["a", 1], "with no text in not_protected"),
+        ("mechanism.chosen", {"x": "y"}, "with no counts of mechanisms"),
+        ("covered_distance.metres", True, "with covered_distance.metres True"),
+        (
+            "software.version",
+            ["ü\n" * 100],
+            r"with software.version ['\xfc\n\xfc\n\xfc\n\xfc\n\xfc\n\xfc\n\x...",
+        ),
+        ("published.rows", True, "with published.rows True"),
+        ("space.states", 1e3, "with space.states 1000.0"),
+        ("space.pitch", [1.0, "1"], "with space.pitch [1.0, '1']"),
+        ("space.merged", {"count": 1, "pairs": [[1, None]], "meaning": "m"}, "with space.merged.pairs [[1, None]]"),
+        ("horizon", [], "with horizon []"),
+        ("file.sha256", 3, "with file.sha256 3"),
+    ],
+)
+def test_a_reader_names_the_member_of_another_type(path: str, value: Any, said: str, tmp_path: Path) -> None:
+    assert refused(changed(KEPT["map"], tuple(path.split(".")), value), tmp_path) == said
+
+
+@pytest.mark.parametrize("path", ["\ud800", "totals.\ud800"])
+def test_names_of_members_that_are_no_text_are_refused(path: str, tmp_path: Path) -> None:
+    """JSON can write half of a letter."""
+    assert refused(changed(KEPT["map"], tuple(path.split(".")), 1), tmp_path) == "with a name that is no text"
+
+
+def test_a_reader_leaves_out_members_that_it_does_not_know(tmp_path: Path) -> None:
+    found = changed({**KEPT["map"], "later": [1]}, ("totals", "later"), {"deep": None})
+    (tmp_path / "s.json").write_text(json.dumps(found))
+    assert document(read_statement(tmp_path / "s.json")) == KEPT["map"]
+
+
+def test_the_policy_of_a_statement_cannot_nest_without_end(tmp_path: Path) -> None:
+    deep: Any = None
+    for _ in range(600):
+        deep = {"in": deep}
+    (tmp_path / "s.json").write_text(json.dumps(changed(KEPT["map"], FREE, deep)))
+    try:
+        assert read_statement(tmp_path / "s.json").policy.parameters == deep
+    except InvalidInput as error:
+        assert "too deep" in str(error)
