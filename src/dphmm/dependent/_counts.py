@@ -23,7 +23,7 @@ from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._dependence import about, model_with_states
 from dphmm.dependent._options import MAX_ROWS, Option, names
 from dphmm.dependent._question import Found, Question, fields
-from dphmm.dependent._records import MOST_TIMES, Clock, Records, records_of, windows, windows_of
+from dphmm.dependent._records import MOST_TIMES, Clock, Records, first_text, records_of, windows, windows_of
 from dphmm.dependent._scales import MECHANISMS
 from dphmm.dependent._tables import Rejected, is_table, public_names
 from dphmm.errors import InvalidInput, Refused
@@ -194,11 +194,11 @@ class Histogram(Question):
             answered.table["end"] = pd.array([None] * len(answered.table), dtype="Int64")
         domain = {
             "states": space.n_states,
-            "times": self.given["times"],
+            "times": None if self.given["times"] is None else clock.times,
             "step_seconds": clock.seconds,
-            "from": self.given["first"],
+            "from": first_text(self.given["first"]),
             "windows": spans,
-            "consistent": self.given["consistent"],
+            "consistent": bool(self.given["consistent"]),
         }
         by_person = self.dependence.by_person
         unit = self.dependence.unit(answered.event.record)

@@ -120,7 +120,7 @@ class Degree(Question):
         n = self._people if isinstance(self._people, int) else len(self._people)
         between = self.dependence.between(of_people=False)
         pairs, rejected = private_edges(self.data, self._people, self._columns, self.called)
-        level, consistent = self.given["level"], self.given["consistent"]
+        level, consistent = self.given["level"], bool(self.given["consistent"])
         with fields({"level": self.called("level"), "cap": self.called("cap")}):
             answered = degree_distribution(
                 pairs, n, between, self.epsilon, level=level, cap=self._cap, consistent=consistent, bits=bits

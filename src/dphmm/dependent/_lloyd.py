@@ -22,7 +22,7 @@ from dphmm.accounting.learning import NoisyCounts
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._counts import Answered, resolved
-from dphmm.dependent._options import BOX, MAX_ROWS, Option, counting, finite, needed
+from dphmm.dependent._options import BOX, MAX_ROWS, Option, counting, finite, needed, sequence
 from dphmm.dependent._options import box as box_of
 from dphmm.dependent._question import Found, Question, fields
 from dphmm.dependent._tables import Rejected, data_numbers, feature_columns, numbers
@@ -218,8 +218,8 @@ def _start_of(given: Any, columns: Sequence[str], option: str) -> list[list[floa
     if isinstance(given, str) and Path(given).suffix.lower() in (".csv", ".parquet", ".gz"):
         found: list[list[float]] = numbers(given, columns, option).tolist()
         return found
-    rows = [row.split(",") for row in given.split(";")] if isinstance(given, str) else np.atleast_1d(given).tolist()
-    if not rows or any(not isinstance(row, list) or len(row) != len(columns) for row in rows):
+    rows = [row.split(",") for row in given.split(";")] if isinstance(given, str) else sequence(given)
+    if not rows or any(len(sequence(row)) != len(columns) for row in rows):
         raise InvalidInput(option, given, f"a table of centroids, or {len(columns)} numbers for each: 0,0;1,1")
     return [[finite(cell, option) for cell in row] for row in rows]
 

@@ -77,7 +77,7 @@ def finite(value: Any, option: str) -> float:
 
 def names(value: Any, option: str, expected: str) -> list[str]:
     """A list without repetitions, or as text: a,b,c."""
-    found = [name.strip() for name in value.split(",")] if isinstance(value, str) else list(_sequence(value))
+    found = [name.strip() for name in value.split(",")] if isinstance(value, str) else list(sequence(value))
     if not found or not all(isinstance(name, str) and name for name in found) or len(set(found)) < len(found):
         raise InvalidInput(option, value, expected)
     return found
@@ -89,7 +89,7 @@ def box(value: Any, columns: Sequence[str], option: str) -> tuple[list[float], l
     if isinstance(value, str):
         parts: list[Sequence[Any]] = [part.split(":") for part in value.split(",")]
     else:
-        low, high = (list(_sequence(side)) for side in value) if len(_sequence(value)) == 2 else ([], [None])
+        low, high = (list(sequence(side)) for side in value) if len(sequence(value)) == 2 else ([], [None])
         parts = list(zip(low, high, strict=True)) if len(low) == len(high) else []
     if len(parts) != len(columns) or any(len(part) != 2 for part in parts):
         raise InvalidInput(option, value, expected)
@@ -99,6 +99,6 @@ def box(value: Any, columns: Sequence[str], option: str) -> tuple[list[float], l
     return low, high
 
 
-def _sequence(value: Any) -> Sequence[Any]:
+def sequence(value: Any) -> Sequence[Any]:
     """A list, tuple or array as it is; nothing of what is none."""
     return value.tolist() if isinstance(value, np.ndarray) else value if isinstance(value, (list, tuple)) else ()

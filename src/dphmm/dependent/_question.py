@@ -60,8 +60,8 @@ class QueryResult:
 
     table: pd.DataFrame
     epsilon: Fraction | None
-    statement: dict[str, Any]
-    event: DependentEvent
+    statement: dict[str, Any] = field(repr=False)
+    event: DependentEvent = field(repr=False)
     details: dict[str, Any] = field(repr=False)
     model: MarkovModel | None = field(repr=False)
     whom: Whom | None = field(repr=False)

@@ -293,10 +293,17 @@ def _seconds(given: Any, option: str) -> int:
     return parse_duration(given, option)
 
 
-def _first(given: Any, seconds: int | None, called: Called) -> int | None:
+def first_text(given: Any) -> str | None:
+    """What step 0 is, as text: a number or a time."""
     if given is None:
         return None
-    option, text = called("first"), given.isoformat() if isinstance(given, datetime.datetime) else str(given)
+    return given.isoformat() if isinstance(given, datetime.datetime) else str(given)
+
+
+def _first(given: Any, seconds: int | None, called: Called) -> int | None:
+    option, text = called("first"), first_text(given)
+    if text is None:
+        return None
     if seconds is None:
         if not re.fullmatch(r"-?[0-9]{1,15}", text):
             expected = f"the number of the first step, or a time together with {called('step')}"
