@@ -2,8 +2,8 @@
 
 A question is one class in the file of its function, and one line in `dphmm.dependent`: the options that it takes, what
 it checks of them, and how rows of the table become what its function counts. The command line offers every registered
-question. What is public comes first: a `Question` checks its options when it is made and has not read a row of the
-table; `Question.answer` reads it.
+question. What is public comes first: a `Question` checks its options when it is made, and looks at the table only to
+refuse it as its own side information; `Question.answer` reads it.
 
 Proof: docs/proofs/contributions.md.
 """
@@ -93,7 +93,7 @@ class Found:
 
 
 class Question(ABC):
-    """A question about a table whose public options are checked; no row of the table has been looked at.
+    """A question about a table whose public options are checked; the table is not read yet.
 
     ``data``: a path, or a pandas, polars or Arrow frame. ``dependence``, ``epsilon``, ``options``: as `query` takes
     them. ``called``: how the caller writes the name of an option, for messages.
@@ -122,7 +122,7 @@ class Question(ABC):
 
     @abstractmethod
     def check(self, dependence: Any) -> None:
-        """Read the options, of which all is public, and set ``dependence``; InvalidInput for what cannot be asked."""
+        """Check the public options and set ``dependence``. Raises InvalidInput for what cannot be asked."""
 
     @abstractmethod
     def find(self, bits: Bits | None) -> Found:
