@@ -145,9 +145,10 @@ def test_the_promise_of_a_result():
 
 
 def test_what_nobody_said_is_warned_of():
-    with pytest.warns(UserWarning, match="^dependence was not given, so records are taken as independent"):
+    with pytest.warns(UserWarning, match="^dependence was not given, so records are taken as independent") as told:
         found = dphmm.query("degree", "edges.csv", None, 1, people=5, level="edge", cap=3, bits=dphmm.ReplayBits(1))
     assert found.statement["dependence"]["given"] == "nothing; independent by default"
+    assert told[0].filename == __file__, "a line of the library would be told of once in a process"
     with pytest.warns(UserWarning, match="fewer iterations help"):
         options = {"columns": "x", "box": "0:1", "start": "0", "bits": dphmm.ReplayBits(1)}
         dphmm.query("kmeans", "points.csv", "independent", 1, **options)

@@ -143,10 +143,14 @@ def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], con
 
 @contextmanager
 def _warned(console: Console) -> Iterator[None]:
-    """Warnings of the library as lines."""
+    """Warnings of the library to its user as lines; others stay as they are."""
+    others = warnings.showwarning
 
-    def tell(message: Warning | str, *where: Any, **more: Any) -> None:
-        console.warn(str(message))
+    def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if category is UserWarning:
+            console.warn(str(message))
+        else:
+            others(message, category, *where, **more)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)

@@ -63,7 +63,8 @@ class Dependence:
                 f"{option} was not given, so records are taken as independent: where they are not, more is lost than "
                 f"epsilon; {option} says which depend on which (and {option} independent that none do)",
                 UserWarning,
-                stacklevel=2,
+                # Where somebody called dphmm.query: below it are a question's __init__, check and depends.
+                stacklevel=6,
             )
             return cls("nothing; independent by default", "independent", called, most)
         loaded = given if isinstance(given, MarkovModel) else None
