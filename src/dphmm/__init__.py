@@ -11,7 +11,7 @@ the Markov model, the policy, the mechanism and everything published before.
 - noise: `mechanisms`, `ReplayBits`
 - releases: `ReleaseSession`, `release_many`, `decode`, `accounting`
 - audits: `audit`; what a release is worth: `evaluation`
-- queries over records that depend on each other: `dependent`
+- queries over records that depend on each other: `query` (of tables), `dependent`
 - pictures: `plot`
 - files: `load_trajectories`, `convert_frame`, `save_model`, `load_model`, `save_hidden_model`, `load_hidden_model`,
   `save_policy`, `load_policy`, `load_policy_space`, `open_ledger`
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dphmm import policy as policy
     from dphmm.batch import release_many as release_many
     from dphmm.decoding import decode as decode
+    from dphmm.dependent._question import query as query
     from dphmm.errors import BudgetExceeded as BudgetExceeded
     from dphmm.errors import DegenerateHull as DegenerateHull
     from dphmm.errors import DphmmError as DphmmError
@@ -83,6 +84,7 @@ _HOMES = {
     "policy": "dphmm.policy",
     "release_many": "dphmm.batch",
     "decode": "dphmm.decoding",
+    "query": "dphmm.dependent._question",
     "BudgetExceeded": "dphmm.errors",
     "DegenerateHull": "dphmm.errors",
     "DphmmError": "dphmm.errors",

@@ -1,16 +1,51 @@
-"""dphmm query: counts, centroids, degrees and classifiers over records that depend on each other."""
+"""dphmm query: the questions that dphmm.dependent has registered, their options, and the files of an answer.
+
+What is printed, and the exit code, depend on the options and on the noisy answer, and on no row of DATA.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.cli.options import CONTEXT, F, force, messages, output
+from dphmm.cli.console import Console, Row, print_json
+from dphmm.cli.options import CONTEXT, force, messages, new_output, output
+
+if TYPE_CHECKING:
+    from dphmm.dependent import QueryResult, Question
+    from dphmm.dependent._options import Option
+
+#: Members of the statement that --json and the summary repeat.
+_SHOWN = (
+    "query", "private", "not_private_because", "unknown_because", "unit_of_privacy", "epsilon", "per_record", "promise",
+    "proved", "not_protected",
+)  # fmt: skip
+_LISTED = "{} lists the rows of DATA that do not count as they are written, if there are any, and why; not to be shared"
 
 
-@click.group("query", context_settings=CONTEXT)
+class _Questions(click.Group):
+    """A command for each registered question, with its help and its options."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The questions that are registered."""
+        from dphmm.dependent import REGISTERED
+
+        return sorted(REGISTERED)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of one question."""
+        from dphmm.dependent import REGISTERED
+
+        kind = REGISTERED.get(cmd_name)
+        return None if kind is None else _command(kind)
+
+
+@click.group("query", cls=_Questions, context_settings=CONTEXT)
 def query() -> None:
     """Answer a question about many records, with noise that hides each of them and what depends on it.
 
@@ -22,98 +57,130 @@ def query() -> None:
     """
 
 
-def _common(command: F) -> F:
-    data = click.argument("data", metavar="DATA")
-    epsilon = click.option("--epsilon", required=True, metavar="E", help="The promise: 1, 0.5.")
-    return data(epsilon(output("out.parquet")(force(messages(command)))))
+def _command(kind: type[Question]) -> click.Command:
+    """The command of a question: what all have in common, and its own options."""
 
+    def asked(**given: Any) -> int:
+        return _answer(kind, given)
 
-def _dependence(forms: str) -> Callable[[F], F]:
-    return click.option(
+    command: Any = asked
+    for option in reversed(kind.options):
+        command = _option(option)(command)
+    command = click.option(
         "--dependence",
         metavar="D",
-        help=f"Which records depend on which: {forms}  [default: independent, and a warning]",
+        help=f"Which records depend on which: {kind.forms}  [default: independent, and a warning]",
+    )(command)
+    command = output("out.parquet")(force(messages(command)))
+    command = click.option("--epsilon", required=True, metavar="E", help="The promise: 1, 0.5.")(command)
+    command = click.argument("data", metavar="DATA")(command)
+    made: click.Command = click.command(kind.name, context_settings=CONTEXT, help=kind.help)(command)
+    return made
+
+
+def _option(option: Option) -> Any:
+    flags = option.flags or (option.flag,)
+    more: dict[str, Any] = (
+        {"is_flag": True} if option.kind is bool else {"type": option.kind, "metavar": option.metavar}
+    )
+    return click.option(
+        *flags, option.name, help=option.help, default=option.default, show_default=option.shown, **more
     )
 
 
-_rows = click.option(
-    "--max-rows-per-user",
-    type=int,
-    metavar="K",
-    help="A public number: the first K rows of each person count. Needed with group and friends; group:K says it too.",
-)
-_user = click.option("--user-column", metavar="COL", help="The column of users, where D needs it  [default: user]")
+def _answer(kind: type[Question], given: Mapping[str, Any]) -> int:
+    """Ask, and print what was promised; the files are written before anything is said of them."""
+    console = Console(given["quiet"])
+    flags = {option.name: option.flag for option in kind.options}
+    own = {name: given[name] for name in flags}
+
+    def called(name: str) -> str:
+        return flags.get(name, "--" + name.replace("_", "-"))
+
+    with _warned(console):
+        question = kind(given["data"], given["dependence"], given["epsilon"], own, called)
+    _check_output(given, question.inputs)
+    result = question.answer()
+    document = _write(result, given, question.inputs, console)
+    if given["as_json"]:
+        print_json(document)
+    listed = _LISTED.format(Path(document["rejected"]).name)
+    console.say([*_summary(document, result), ("for the owner", listed)])
+    for sentence in result.warnings:
+        console.warn(sentence)
+    return 0
 
 
-@query.command("histogram", context_settings=CONTEXT)
-@_common
-@_dependence("markov:MODEL, friends:EDGES, group, group:K or independent.")
-@_rows
-@click.option("--model-people", metavar="WORD", help="With markov: who MODEL was fitted on: others, same or unknown.")
-@click.option("--mechanism", metavar="NAME", help="With markov: group or markov-quilt; others where they are proved.")
-@click.option("--states", metavar="S", help="The public states: a,b,c, or a table of names, or a model (.npz).")
-@click.option("--user-column", metavar="COL", help="The column of users  [default: user]")
-@click.option("--time-column", metavar="COL", help="The column of times  [default: t]")
-@click.option("--state-column", metavar="COL", help="The column of states  [default: state, or places on a map]")
-@click.option("--times", type=int, metavar="T", help="The public number of steps, 0 to T-1; other rows are left out.")
-@click.option("--step", metavar="TIME", help="With times: bins of 5min, the last row of each counts.")
-@click.option("--from", "first", metavar="TIME", help="What step 0 is: a time or a number [default: each user's first]")
-@click.option("--windows", metavar="W", help="Count in windows: a number of steps, or 0:24,24:48.")
-@click.option("--consistent", is_flag=True, help="No counts below 0, same noisy totals (post-processing).")
-def histogram(**given: Any) -> int:
-    """How many records are in each state, in each window of time. A record is one person's state at one step."""
-    from dphmm.cli.query_histogram import histogram_of
+def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], console: Console) -> dict[str, Any]:
+    """Write the table, its statement and the owner's list; what --json prints of them."""
+    import pyarrow as pa
 
-    return histogram_of(given)
+    from dphmm.cli.public_warnings import model_warning
+    from dphmm.cli.set_aside import rejected_path, write_list
+    from dphmm.storage.statement import statement_path, write_statement
+    from dphmm.storage.statement_types import QueryStatement, typed
+    from dphmm.storage.tables import write_table
 
-
-@query.command("kmeans", context_settings=CONTEXT)
-@_common
-@_dependence("friends:EDGES, group, group:K or independent.")
-@_rows
-@click.option("--columns", metavar="X,Y", help="The columns of coordinates.")
-@click.option("--box", metavar="BOX", help="The public box, LOW:HIGH for each column; points outside move to it.")
-@click.option("--start", metavar="S", help="The public start, in the box: 0,0;1,1 or a table with the columns.")
-@click.option("--iterations", type=int, default=7, show_default=True, help="How often centroids move: a public number.")
-@_user
-def kmeans(**given: Any) -> int:
-    """Centroids of points, with noisy counts: k-means by noisy sums and counts. A record is one point."""
-    from dphmm.cli.query_points import kmeans_of
-
-    return kmeans_of(given)
+    if Path(given["output"]).exists():
+        console.warn(
+            "a new answer was drawn: whoever has seen the one that it replaces knows both, and both are paid for"
+        )
+    if result.model is not None and result.whom is not None:
+        model_warning(result.model, result.whom.people, console, result.whom.known_by)
+    listed = rejected_path(given["output"])
+    write_list(listed, result.rejected.word, result.rejected.sorted())
+    write_table(given["output"], pa.Table.from_pandas(result.table, preserve_index=False), inputs=inputs)
+    write_statement(given["output"], typed(result.statement, QueryStatement))
+    return {name: result.statement[name] for name in _SHOWN} | {
+        "mechanism": result.event.mechanism,
+        "dependence": result.statement["dependence"],
+        "rows": len(result.table),
+        **result.details,
+        "output": given["output"],
+        "rejected": str(listed),
+        "statement": str(statement_path(given["output"])),
+    }
 
 
-@query.command("degree", context_settings=CONTEXT)
-@_common
-@_dependence("friends:EDGES (node level), group:K or independent.")
-@click.option("--people", metavar="N", help="The public people: a number N (named 0 to N-1), or a table of names.")
-@click.option("--level", metavar="WORD", help="edge hides one edge; node hides all edges of one person.")
-@click.option("--cap", type=int, metavar="K", help="Degrees are counted up to this public number.")
-@click.option("--columns", metavar="A,B", help="The columns of the two ends, unless DATA has two.")
-@click.option("--consistent/--raw", default=True, help="No counts below 0, and all people counted  [default: so]")
-def degree(**given: Any) -> int:
-    """How many people have 0, 1, 2, ... edges. DATA has an edge a row (a table, or SNAP's .txt, .txt.gz)."""
-    from dphmm.cli.query_graph import degrees_of
+@contextmanager
+def _warned(console: Console) -> Iterator[None]:
+    """Warnings of the library to its user as lines; others stay as they are."""
+    others = warnings.showwarning
 
-    return degrees_of(given)
+    def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if category is UserWarning:
+            console.warn(str(message))
+        else:
+            others(message, category, *where, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = tell
+        yield
 
 
-@query.command("svm", context_settings=CONTEXT)
-@_common
-@_dependence("friends:EDGES, group, group:K or independent.")
-@_rows
-@click.option("--label", metavar="COL", help="The column of classes.")
-@click.option("--classes", metavar="NO,YES", help="The two public classes.")
-@click.option("--features", metavar="X,Y", help="The columns of numbers to tell them by.")
-@click.option("--box", metavar="BOX", help="The public box, LOW:HIGH for each feature; values outside move to it.")
-@click.option(
-    "--regularisation", "--regularization", "regularisation", metavar="L", default="0.01", show_default=True,
-    help="From 1e-6 to 1: the larger, the less noise and the less it learns.",
-)  # fmt: skip
-@click.option("--kind", metavar="WORD", default="svm", show_default=True, help="svm or logistic.")
-@_user
-def svm(**given: Any) -> int:
-    """A linear classifier of two classes, as weights. A record is one row with its class. Needs scikit-learn."""
-    from dphmm.cli.query_points import classifier_of
+def _check_output(given: Mapping[str, Any], inputs: list[str]) -> None:
+    """Refuse an output that cannot be written before any data is read."""
+    from dphmm.cli.set_aside import rejected_path
+    from dphmm.storage.inputs import checked_output
+    from dphmm.storage.statement import statement_path
+    from dphmm.storage.tables import table_format
 
-    return classifier_of(given)
+    table_format(given["output"], "-o")
+    for path in (given["output"], statement_path(given["output"])):
+        new_output(path, inputs, given["force"])
+    checked_output(rejected_path(given["output"]), inputs, "-o")
+
+
+def _summary(document: Mapping[str, Any], result: QueryResult) -> list[Row]:
+    scales = sorted({f"scale {float(part.scale):.6g} on the {part.name}" for part in result.event.parts})
+    by, where = document["proved"]["by"], document["proved"]["where"]
+    return [
+        ("answered", f"{document['query']}, {document['rows']} rows"),
+        ("promise", document["promise"]["meaning"]),
+        ("what is hidden", document["unit_of_privacy"]),
+        ("noise", f"discrete Laplace on whole numbers: {', '.join(scales)}"),
+        ("depends", str(document["dependence"].get("meaning", result.event.dependence))),
+        ("proved", by if where in by else f"{by} ({where})"),
+        ("written", f"{document['output']}, and what is not protected in {Path(document['statement']).name}"),
+    ]

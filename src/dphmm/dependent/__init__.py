@@ -6,6 +6,7 @@
 - answers: `histogram`, `count`, `total`, `mean`, `kmeans`, `degree_distribution`, `classifier`
 - a scikit-learn estimator, each of whose fits is an answer: `PrivateClassifier`
 - several answers: `together`; a question by its name: `query`
+- questions about tables as they are, which `dphmm.query` and the command line ask: `Question`, `register`
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,23 +16,27 @@ from dphmm.dependent._budget import Budget, together
 from dphmm.dependent._chain import Chain, stationary_law
 from dphmm.dependent._coefficients import coefficient, coefficients, sensitivity
 from dphmm.dependent._comparison import Comparison, compare
-from dphmm.dependent._counts import Answered, count, histogram, mean, total
-from dphmm.dependent._degrees import degree_distribution
+from dphmm.dependent._counts import Answered, Histogram, count, histogram, mean, total
+from dphmm.dependent._degrees import Degree, degree_distribution
 from dphmm.dependent._exact import ExactLoss, exact_loss
 from dphmm.dependent._friendship import Friendship
 from dphmm.dependent._joint import Coefficients, JointTable
-from dphmm.dependent._linear import Classifier, classifier
-from dphmm.dependent._lloyd import kmeans
+from dphmm.dependent._linear import Classifier, LinearClassifier, classifier
+from dphmm.dependent._lloyd import KMeans, kmeans
 from dphmm.dependent._queries import AnyQuery, Sum
+from dphmm.dependent._question import REGISTERED, QueryResult, Question, register
 from dphmm.dependent._scales import MECHANISMS, Calibration, calibrate
 from dphmm.dependent._tree import Star, Tree
 
 if TYPE_CHECKING:
     from dphmm.dependent._estimator import PrivateClassifier
 
+register(Histogram, KMeans, Degree, LinearClassifier)
+
 __all__ = [
     "MECHANISMS",
     "QUESTIONS",
+    "REGISTERED",
     "Answered",
     "AnyQuery",
     "Budget",
@@ -44,6 +49,8 @@ __all__ = [
     "Friendship",
     "JointTable",
     "PrivateClassifier",
+    "QueryResult",
+    "Question",
     "Star",
     "Sum",
     "Tree",
@@ -59,6 +66,7 @@ __all__ = [
     "kmeans",
     "mean",
     "query",
+    "register",
     "sensitivity",
     "stationary_law",
     "together",

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +20,19 @@ from dphmm._checks import exact_number, whole
 from dphmm.accounting.dependent import DependentEvent
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import grouped, owned, plain_numbers
-from dphmm.dependent._records import Records, windows_of
-from dphmm.errors import InvalidInput
+from dphmm.dependent._dependence import about, model_with_states
+from dphmm.dependent._options import MAX_ROWS, Option, names
+from dphmm.dependent._question import Found, Question, fields
+from dphmm.dependent._records import MOST_TIMES, Clock, Records, first_text, records_of, windows, windows_of
+from dphmm.dependent._scales import MECHANISMS
+from dphmm.dependent._tables import Rejected, is_table, public_names
+from dphmm.errors import InvalidInput, Refused
+from dphmm.markov.model import MarkovModel
 from dphmm.samplers.entropy import default_bits
+from dphmm.states.space import StateSpace
+from dphmm.storage.assembling import Roles
+from dphmm.storage.people import MODEL_PEOPLE
+from dphmm.storage.trajectories import column_roles
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -32,6 +44,12 @@ STEPS = 2**16
 _HUGE = Fraction(10) ** 250
 _MOST_VALUE = 2**48
 RECORD = "one person's state at one time"
+#: Mechanisms whose noise is calculated for the values of one sum.
+_FOR_ONE_SUM = ("correlated", "wasserstein", "optimum")
+_COLUMNS = ("user_column", "time_column", "state_column")
+_PERSON = (
+    "All of one person's records together: epsilon is about one of them, with what the dependence makes follow from it."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +99,155 @@ def histogram(
         noisy = np.array([with_total(row, max(int(row.sum()), 0)) for row in noisy])
     event = budget.event("histogram", RECORD, (part,), source)
     return Answered(_table_of(spans, noisy), event)
+
+
+class Histogram(Question):
+    """`histogram` of a table of trajectories as it is: names of states, or places; times, steps, or rows alone."""
+
+    name = "histogram"
+    help = "How many records are in each state, in each window of time. A record is one person's state at one step."
+    forms = "markov:MODEL, friends:EDGES, group, group:K or independent."
+    options = (
+        MAX_ROWS,
+        Option("model_people", "With markov: who MODEL was fitted on: others, same or unknown.", "WORD"),
+        Option("mechanism", "With markov: group or markov-quilt; others where they are proved.", "NAME"),
+        Option("states", "The public states: a,b,c, or a table of names, or a model (.npz).", "S"),
+        Option("user_column", "The column of users  [default: user]", "COL"),
+        Option("time_column", "The column of times  [default: t]", "COL"),
+        Option("state_column", "The column of states  [default: state, or places on a map]", "COL"),
+        Option("times", "The public number of steps, 0 to T-1; other rows are left out.", "T", int),
+        Option("step", "With times: bins of 5min, the last row of each counts.", "TIME"),
+        Option("first", "What step 0 is: a time or a number [default: each user's first]", "TIME", flags=("--from",)),
+        Option("windows", "Count in windows: a number of steps, or 0:24,24:48.", "W"),
+        Option("consistent", "No counts below 0, same noisy totals (post-processing).", kind=bool, default=False),
+    )
+
+    def check(self, dependence: Any) -> None:
+        """Who depends on whom, and what may be asked under that."""
+        self.dependence = self.depends(dependence, ("markov", "friends", "group", "independent"))
+        self._chained = self.dependence.kind == "markov"
+        mechanism, people = self.given["mechanism"], self.given["model_people"]
+        if mechanism is not None:
+            if not self._chained:
+                expected = f"{self.called('dependence')} markov:MODEL with it"
+                raise InvalidInput(self.called("mechanism"), mechanism, expected)
+            allowed = [other for other in MECHANISMS if other not in _FOR_ONE_SUM]
+            if mechanism not in allowed:
+                raise InvalidInput(self.called("mechanism"), mechanism, f"one of {', '.join(allowed)}")
+        if people is not None:
+            if not (self._chained or _is_model(self.given["states"])):
+                chain, states = self.called("dependence"), self.called("states")
+                raise InvalidInput(
+                    self.called("model_people"), people, f"{chain} markov:MODEL or {states} MODEL with it"
+                )
+            if people not in MODEL_PEOPLE:
+                raise InvalidInput(self.called("model_people"), people, "unknown, others or same")
+        self.dependence.refuse_data(self.data)
+
+    @property
+    def model(self) -> MarkovModel | None:
+        """That of the dependence, or that of the states."""
+        return self._public[0]
+
+    def find(self, bits: Bits | None) -> Found:
+        """Count the records of the public steps."""
+        import pandas as pd
+
+        model, space = self._public
+        needed = self._chained or self.given["windows"] is not None
+        clock = Clock.of(self.given, None if model is None else model.step, needed, self.called)
+        spans = None
+        if self.given["times"] is not None:
+            spans = windows(self.given["windows"], clock.times, self.called("windows"))
+        between = self.dependence.chain(clock.times) if self._chained else self.dependence.between()
+        roles = self._roles(space)
+        if self.given["step"] is not None and roles.step is not None:
+            expected = f"no {self.called('step')}: DATA have a column step, which numbers the steps"
+            raise InvalidInput(self.called("step"), self.given["step"], expected)
+        clock.check(roles)
+        rows = self.data.read(roles.names)
+        rejected = Rejected.of(rows)
+        records = records_of(rows, roles, clock, space, self.dependence.most, rejected)
+        try:
+            with fields({"table": "DATA", "dependence": self.called("dependence")}):
+                answered = histogram(
+                    records,
+                    between,
+                    self.epsilon,
+                    n_states=space.n_states,
+                    windows=spans or [(0, MOST_TIMES)],
+                    n_times=clock.times,
+                    max_rows_per_user=self.dependence.most,
+                    mechanism=self.given["mechanism"],
+                    consistent=self.given["consistent"],
+                    bits=bits,
+                )
+        except Refused as refusal:
+            if self.given["mechanism"] is None:
+                raise
+            option = self.called("mechanism")
+            remedy = f"without {option} the noise is that of markov, which is proved"
+            raise Refused(f"{option}: {refusal}; {remedy}") from None
+        answered.table["state"] = [space.names[state] for state in answered.table["state"]]
+        if spans is None:
+            # Where the number of steps is not public no step is the last one.
+            answered.table["end"] = pd.array([None] * len(answered.table), dtype="Int64")
+        domain = {
+            "states": space.n_states,
+            "times": None if self.given["times"] is None else clock.times,
+            "step_seconds": clock.seconds,
+            "from": first_text(self.given["first"]),
+            "windows": spans,
+            "consistent": bool(self.given["consistent"]),
+        }
+        by_person = self.dependence.by_person
+        unit = self.dependence.unit(answered.event.record)
+        return Found(answered, rejected, domain, unit, by_person, () if by_person else (_PERSON,))
+
+    @cached_property
+    def _public(self) -> tuple[MarkovModel | None, StateSpace]:
+        """The model that is named, if any, and the states that are counted."""
+        given, option = self.given["states"], self.called("states")
+        if self._chained:
+            found = self.dependence.model
+            if given is not None:
+                chain = self.called("dependence")
+                raise InvalidInput(option, given, f"none: with {chain} markov:MODEL they are those of MODEL")
+            return found
+        if given is None:
+            raise InvalidInput(option, "nothing", "the public states: a,b,c or a table of names, or a model (.npz)")
+        if _is_model(given):
+            return model_with_states(given, option)
+        if isinstance(given, StateSpace):
+            return None, given
+        if is_table(given):
+            shown = Path(given).name
+            listed = public_names(
+                given, self.data, option, column="state", shown=shown, expected="different names of states"
+            )
+            return None, StateSpace.categories(listed)
+        if isinstance(given, str) and Path(given).exists():
+            expected = "names a,b,c, a table of them (.parquet, .csv, .csv.gz) or a model (.npz)"
+            raise InvalidInput(option, f"{given}, a file or a folder", expected)
+        return None, StateSpace.categories(names(given, option, "different names of states: a,b,c"))
+
+    def _roles(self, space: StateSpace) -> Roles:
+        """Which column of DATA is what. InvalidInput where those that there are cannot say the public states."""
+        given = {"user": None, "time": None, "order": None, "trip": None, "state": None, "lat": None, "lon": None}
+        named = {name.removesuffix("_column"): self.given[name] for name in _COLUMNS}
+        try:
+            roles = column_roles(self.data.columns(), {**given, **named})
+        except InvalidInput as error:
+            raise about(error, {name: self.called(name) for name in _COLUMNS}) from None
+        if roles.state is None and not space.on_map:
+            option = self.called("state_column")
+            raise InvalidInput("DATA", "places", f"a column of states ({option}): the public states are not places")
+        return roles
+
+
+def _is_model(states: Any) -> bool:
+    """Whether the states are those of a model."""
+    return isinstance(states, MarkovModel) or (isinstance(states, str) and states.lower().endswith(".npz"))
 
 
 def count(

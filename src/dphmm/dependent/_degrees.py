@@ -10,6 +10,7 @@ Proof: docs/proofs/dependent-markov.md.
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -19,11 +20,17 @@ from dphmm._checks import one_of, whole
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import whole_numbers
 from dphmm.dependent._counts import Answered, with_total
+from dphmm.dependent._edges import private_edges
+from dphmm.dependent._options import Option, counting, names
+from dphmm.dependent._question import Found, Question, fields
+from dphmm.dependent._tables import is_table, public_names
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.types import Bits, Exact, IntArray
 
 LEVELS = {"edge": "one edge", "node": "all edges of one person"}
+_DEPENDENCES = {"edge": ("group", "independent"), "node": ("friends", "group", "independent")}
+_EDGE_ONLY = "A person: epsilon is about one edge, and a person may have many."
 
 
 def degree_distribution(
@@ -66,6 +73,75 @@ def degree_distribution(
         noisy = with_total(noisy, people)
     frame = pd.DataFrame({"degree": np.arange(most + 1), "count": noisy})
     return Answered(frame, budget.event(f"degree distribution, {level} level", LEVELS[level], (part,), source))
+
+
+class Degree(Question):
+    """`degree_distribution` of a table of edges, whose ends are numbers or names of public people."""
+
+    name = "degree"
+    help = "How many people have 0, 1, 2, ... edges. DATA has an edge a row (a table, or SNAP's .txt, .txt.gz)."
+    forms = "friends:EDGES (node level), group:K or independent."
+    options = (
+        Option("people", "The public people: a number N (named 0 to N-1), or a table of names.", "N"),
+        Option("level", "edge hides one edge; node hides all edges of one person.", "WORD"),
+        Option("cap", "Degrees are counted up to this public number.", "K", int),
+        Option("columns", "The columns of the two ends, unless DATA has two.", "A,B"),
+        Option(
+            "consistent",
+            "No counts below 0, and all people counted  [default: so]",
+            kind=bool,
+            default=True,
+            flags=("--consistent/--raw",),
+        ),
+    )
+
+    def check(self, dependence: Any) -> None:
+        """What is hidden, up to which degree, and who there is."""
+        level, columns, called = self.given["level"], self.given["columns"], self.called
+        if level not in LEVELS:
+            expected = "edge (hides one edge) or node (hides all edges of one person)"
+            raise InvalidInput(called("level"), "nothing" if level is None else level, expected)
+        if isinstance(dependence, str) and dependence == "group":
+            raise InvalidInput(called("dependence"), "group", "group:K, K how many may depend on each other: group:3")
+        self.dependence = self.depends(dependence, _DEPENDENCES[level], bounded=False)
+        expected = "a public number of edges to count up to, 1 to 1000000"
+        self._cap = counting(self.given["cap"], called("cap"), expected, 1, 1_000_000)
+        self._columns = None if columns is None else names(columns, called("columns"), "two columns: a,b")
+        self._people = self._who()
+        self.dependence.refuse_data(self.data, self._columns)
+
+    @property
+    def inputs(self) -> list[str]:
+        """The table of people too."""
+        return [*super().inputs, *([self.given["people"]] if is_table(self.given["people"]) else [])]
+
+    def find(self, bits: Bits | None) -> Found:
+        """Count the degrees of the edges in the table."""
+        n = self._people if isinstance(self._people, int) else len(self._people)
+        between = self.dependence.between(of_people=False)
+        pairs, rejected = private_edges(self.data, self._people, self._columns, self.called)
+        level, consistent = self.given["level"], bool(self.given["consistent"])
+        with fields({"level": self.called("level"), "cap": self.called("cap")}):
+            answered = degree_distribution(
+                pairs, n, between, self.epsilon, level=level, cap=self._cap, consistent=consistent, bits=bits
+            )
+        domain = {"people": n, "level": level, "cap": self._cap, "consistent": consistent}
+        unit = self.dependence.unit(answered.event.record, of_people=False)
+        return Found(answered, rejected, domain, unit, False, (_EDGE_ONLY,) if level == "edge" else ())
+
+    def _who(self) -> int | list[str]:
+        """How many there are, or their names: public, or edges would tell who is there."""
+        given, option = self.given["people"], self.called("people")
+        if given is None:
+            raise InvalidInput(option, "nothing", "the public people: a number, or a table of names")
+        if isinstance(given, (int, np.integer, str)) and re.fullmatch(r"[1-9][0-9]{0,8}", str(given)):
+            return int(given)
+        if isinstance(given, (list, tuple)):
+            return names(given, option, "different people")
+        if not is_table(given):
+            expected = "a number from 1 to 999999999, or a table of names (.parquet, .csv, .csv.gz)"
+            raise InvalidInput(option, given, expected)
+        return public_names(given, self.data, option, shown=given, expected="different people")
 
 
 def histogram_of_degrees(pairs: IntArray, n: int, cap: int, level: str) -> IntArray:

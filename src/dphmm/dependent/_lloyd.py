@@ -8,8 +8,11 @@ Proof: docs/proofs/dependent-markov.md, docs/proofs/contributions.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +22,13 @@ from dphmm.accounting.learning import NoisyCounts
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._counts import Answered, resolved
+from dphmm.dependent._options import BOX, MAX_ROWS, Option, counting, finite, needed, sequence
+from dphmm.dependent._options import box as box_of
+from dphmm.dependent._question import Found, Question, fields
+from dphmm.dependent._tables import Rejected, data_numbers, feature_columns, numbers
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
+from dphmm.storage.public_files import refuse_private
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
 #: Steps from the middle of the box to its sides.
@@ -95,6 +103,125 @@ def kmeans(
     columns = {f"x{axis}": places[:, axis] for axis in range(places.shape[1])}
     frame = pd.DataFrame({"cluster": np.arange(len(centres)), **columns, "count": counts})
     return Answered(frame, budget.event("k-means", "one point", tuple(parts), source))
+
+
+class KMeans(Question):
+    """`kmeans` of columns of a table, each centroid without digits below its noise."""
+
+    name = "kmeans"
+    help = "Centroids of points, with noisy counts: k-means by noisy sums and counts. A record is one point."
+    forms = "friends:EDGES, group, group:K or independent."
+    options = (
+        MAX_ROWS,
+        Option("columns", "The columns of coordinates.", "X,Y"),
+        Option("box", "The public box, LOW:HIGH for each column; points outside move to it.", "BOX"),
+        Option("start", "The public start, in the box: 0,0;1,1 or a table with the columns.", "S"),
+        Option("iterations", "How often centroids move: a public number.", kind=int, default=7, shown=True),
+        Option("user_column", "The column of users, where D needs it  [default: user]", "COL"),
+    )
+
+    def check(self, dependence: Any) -> None:
+        """Columns, a box, a start inside it, and how often centroids move."""
+        self.dependence = self.depends(dependence, ("friends", "group", "independent"))
+        self.dependence.refuse_data(self.data)
+        given, option = self.given["start"], self.called("start")
+        self._columns = feature_columns(self.given["columns"], self.called("columns"))
+        box_option = self.called("box")
+        self._low, self._high = box_of(needed(self.given["box"], box_option, BOX), self._columns, box_option)
+        if isinstance(given, str):
+            refuse_private(given, self.data, option, self._columns)
+        given = needed(given, option, "public centroids: 0,0;1,1 or a table with the columns")
+        self._start = _start_of(given, self._columns, option)
+        if not all(a <= x <= b for row in self._start for a, x, b in zip(self._low, row, self._high, strict=True)):
+            raise InvalidInput(option, given, f"centroids within {box_option}")
+        rounds, expected = self.given["iterations"], "a public number of rounds, 1 to 1000"
+        self._rounds = counting(rounds, self.called("iterations"), expected, 1, 1000)
+
+    def find(self, bits: Bits | None) -> Found:
+        """Centroids of the points in the box."""
+        between = self.dependence.between()
+        rows = self.rows([(name, self.called("columns")) for name in self._columns])
+        rejected = Rejected.of(rows)
+        points, whose = data_numbers(rows, self._columns, rejected), self.owned(rows, rejected)
+        limits = (self._low, self._high)
+        with fields({"start": self.called("start"), "box": self.called("box")}):
+            answered = kmeans(
+                points,
+                between,
+                self.epsilon,
+                box=limits,
+                start=np.array(self._start),
+                iterations=self._rounds,
+                bits=bits,
+                **whose,
+            )
+        answered, lost = rounded(answered, *limits), below_noise(answered)
+        taken = {"cluster", "count"} & set(self._columns)
+        if taken:
+            raise InvalidInput(self.called("columns"), min(taken), "coordinates of other names than cluster and count")
+        columns = {f"x{axis}": name for axis, name in enumerate(self._columns)}
+        answered = replace(answered, table=answered.table.rename(columns=columns))
+        domain = {
+            "columns": self._columns,
+            "box": {"low": self._low, "high": self._high},
+            "start": self._start,
+            "iterations": self._rounds,
+        }
+        unit, by_person = self.dependence.unit(answered.event.record), self.dependence.by_person
+        told = [self._drowned(answered, lost)] if lost else []
+        details = {"clusters_below_noise": lost}
+        return Found(answered, rejected, domain, unit, by_person, details=details, warnings=told)
+
+    def _drowned(self, answered: Answered, lost: Sequence[int]) -> str:
+        """One line about all clusters that are noise."""
+        listed = ", ".join(map(str, lost[:5])) + (", ..." if len(lost) > 5 else "")
+        return (
+            f"the noise is larger than the count in {len(lost)} of {len(answered.table)} clusters ({listed}): scale "
+            f"{_scale(answered, 'counts'):.4g}; such a centroid may be anywhere in the box. More records, a larger "
+            f"epsilon or fewer {self.called('iterations')} help, in another answer that is paid for"
+        )
+
+
+def rounded(answered: Answered, low: Sequence[float], high: Sequence[float]) -> Answered:
+    """Centroids to a power of ten that is at most a tenth of the noise in them, or of the box where that is smaller.
+
+    From the noisy answer and the public box alone. A coordinate is a noisy sum, in steps of the box, over a noisy
+    count.
+    """
+    table, scale = answered.table.copy(), _scale(answered, "sums")
+    for axis, (least, most) in enumerate(zip(low, high, strict=True)):
+        step, name = (most - least) / (2 * HALF), f"x{axis}"
+        table[name] = [
+            min(max(round(place, _digits(min(scale * step / max(count, 1), most - least))), least), most)
+            for place, count in zip(table[name].tolist(), table["count"].tolist(), strict=True)
+        ]
+    return replace(answered, table=table)
+
+
+def below_noise(answered: Answered) -> list[int]:
+    """The clusters whose noisy count is less than the scale of the noise in it."""
+    scale = _scale(answered, "counts")
+    return [number for number, count in enumerate(answered.table["count"].tolist()) if count < scale]
+
+
+def _scale(answered: Answered, name: str) -> float:
+    """The scale of the noise in the counts, or in the sums, of every round."""
+    return float(next(part.scale for part in answered.event.parts if part.name == name))
+
+
+def _digits(noise: float) -> int:
+    return -math.floor(math.log10(noise / 10))
+
+
+def _start_of(given: Any, columns: Sequence[str], option: str) -> list[list[float]]:
+    """The public start: x,y;x,y or a table with these columns, or centroids (k, d)."""
+    if isinstance(given, str) and Path(given).suffix.lower() in (".csv", ".parquet", ".gz"):
+        found: list[list[float]] = numbers(given, columns, option).tolist()
+        return found
+    rows = [row.split(",") for row in given.split(";")] if isinstance(given, str) else sequence(given)
+    if not rows or any(len(sequence(row)) != len(columns) for row in rows):
+        raise InvalidInput(option, given, f"a table of centroids, or {len(columns)} numbers for each: 0,0;1,1")
+    return [[finite(cell, option) for cell in row] for row in rows]
 
 
 def _round(

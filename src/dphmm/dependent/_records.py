@@ -1,24 +1,45 @@
-"""States of people over time, as tables or arrays, beside what is public: states, times, who depends.
+"""States of people over time, as numbers or in a table as it is, beside what is public: states, times, who depends.
 
-No row of a table decides between an answer and an error. A state that is none of the public ones counts as state 0, a
-row without a person or a time counts nowhere, of two rows of one person at one time the last one counts.
+No row of a table decides between an answer and an error. A state that is none of the public ones counts as state 0 (in
+a table as it is, as the state "other" if there is one), a row without a person or a time counts nowhere, of two rows of
+one person at one time the last one counts. Each person's rows are read by themselves.
 
 Proof: docs/proofs/contributions.md, docs/proofs/dependent-markov.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import datetime
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm._checks import whole
 from dphmm.dependent._chain import Chain
 from dphmm.dependent._contributions import first_of_each, last_of_each, people, whole_numbers
+from dphmm.dependent._options import Called, counting
+from dphmm.dependent._tables import Rejected
 from dphmm.errors import InvalidInput
-from dphmm.types import IntArray
+from dphmm.states.maps import MapSpace
+from dphmm.states.space import StateSpace
+from dphmm.states.units import parse_duration
+from dphmm.storage.assembling import Roles, places_of
+from dphmm.storage.columns import Numbering, as_text, integers
+from dphmm.storage.private_rows import PrivateRows
+from dphmm.storage.times import Times
+from dphmm.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Steps that are kept apart at most.
+MOST_TIMES = 10_000_000
+#: The public state that names which are not public count in, where there is one.
+OTHER = "other"
+_MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +105,156 @@ def windows_of(windows: Any, n_times: int) -> list[tuple[int, int]]:
     return found
 
 
+def windows(given: Any, times: int, option: str) -> list[tuple[int, int]]:
+    """Time windows [first, end) within the public times: all of them, a length, or pairs; as text FIRST:END,FIRST:END.
+
+    Raises InvalidInput for a window that is not within 0 to ``times``.
+    """
+    what = f"a number of steps, or windows FIRST:END,FIRST:END within 0:{times}"
+    if given is None:
+        return [(0, times)]
+    text = str(given) if isinstance(given, (str, int, np.integer)) else ",".join(_pair(pair) for pair in given)
+    if re.fullmatch(r"[0-9]{1,9}", text.strip()):
+        length = int(text)
+        if not 1 <= length <= times:
+            raise InvalidInput(option, text, what)
+        return [(first, min(first + length, times)) for first in range(0, times, length)]
+    found = []
+    for part in text.split(","):
+        ends = re.fullmatch(r"\s*([0-9]{1,9}):([0-9]{1,9})\s*", part)
+        if ends is None or not int(ends[1]) < int(ends[2]) <= times:
+            raise InvalidInput(option, part, what)
+        found.append((int(ends[1]), int(ends[2])))
+    return found
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How steps are numbered from 0 to ``times`` - 1: by time bins of ``seconds``, from ``first`` or each own's first.
+
+    ``first``: a moment in microseconds where there are bins, else a step's number; None: every person's own first row.
+    """
+
+    times: int
+    seconds: int | None
+    first: int | None
+    called: Called
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], seconds: int | None, needed: bool, called: Called) -> Clock:
+        """From ``times`` (``needed``, or all steps there are), ``step``, ``first``; ``seconds``: those of a model."""
+        times, step = given["times"], given["step"]
+        if needed or times is not None:
+            expected = f"the public number of steps, 1 to {MOST_TIMES}"
+            times = counting(times, called("times"), expected, 1, MOST_TIMES)
+        if step is not None:
+            asked = _seconds(step, called("step"))
+            if seconds not in (None, asked):
+                raise InvalidInput(called("step"), step, f"{seconds}s, as the model has it, or no {called('step')}")
+            seconds = asked
+        return cls(times or MOST_TIMES, seconds, _first(given["first"], seconds, called), called)
+
+    def check(self, roles: Roles) -> None:
+        """InvalidInput where the columns that there are cannot say the steps."""
+        if roles.step is not None:
+            return
+        if self.seconds is None and self.first is not None:
+            raise InvalidInput(self.called("first"), self.first, f"a column step, or times and {self.called('step')}")
+        if self.seconds is not None and roles.time is None:
+            raise InvalidInput("DATA", "no column of times or steps", f"times, for steps of {self.seconds} s")
+
+    def numbered(self, user: IntArray, time: IntArray | None, step: IntArray | None) -> tuple[IntArray, BoolArray]:
+        """The step of each row (n,), which may be out of range, and which rows count: of one step the last in time.
+
+        A row's step follows from its person's rows alone.
+        """
+        order = np.lexsort((user,) if time is None else (time, user))
+        own = user[order]
+        if step is None and self.seconds is None:
+            ranks = np.empty(len(user), dtype=np.int64)
+            ranks[order] = _own_numbers(own)
+            return ranks, np.ones(len(user), dtype=np.bool_)
+        if step is None:
+            assert self.seconds is not None and time is not None
+            step = np.floor_divide(time, self.seconds * _MICROSECONDS)
+        counts = np.zeros(len(user), dtype=np.bool_)
+        counts[order] = last_of_each(own, step[order])
+        if self.first is None:
+            begun = np.full(int(user.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+            np.minimum.at(begun, user, step)
+            return step - begun[user], counts
+        return step - (self.first if self.seconds is None else self.first // (self.seconds * _MICROSECONDS)), counts
+
+
+def records_of(
+    rows: PrivateRows, roles: Roles, clock: Clock, space: StateSpace, most: int | None, rejected: Rejected
+) -> pd.DataFrame:
+    """The records of the public steps, as `Records.of` takes them: user, t, state, all numbers from 0.
+
+    ``rejected`` learns which rows are none, or do not count as they are written; rows beyond the first ``most`` of a
+    person are in the table, and are listed.
+
+    A time without a zone is UTC. A place outside all states counts in the nearest. A name that is not public, and a
+    place that cannot be read, count in the public state "other", where there is none in the first.
+    """
+    import pandas as pd
+
+    table = rows.table
+    user, bad = Numbering().add(table.column(roles.user), roles.user)
+    rejected.add(rows.places[bad], "missing_user")
+    time = step = None
+    if roles.time is not None:
+        time, marks = Times(roles.time, assume_utc=True).add(table.column(roles.time))
+        for reason, marked in marks.items():
+            rejected.add(rows.places[marked], reason)
+            bad = bad | marked
+    if roles.step is not None:
+        step, wrong = integers(table.column(roles.step), roles.step)
+        rejected.add(rows.places[wrong], "invalid_step")
+        bad = bad | wrong
+    read = np.flatnonzero(~bad)
+    steps, counts = clock.numbered(user[read], _at(time, read), _at(step, read))
+    rejected.add(rows.places[read[~counts]], "same_step")
+    inside = (steps >= 0) & (steps < clock.times)
+    rejected.add(rows.places[read[counts & ~inside]], "outside_the_public_steps")
+    kept = read[counts & inside]
+    state, public = _states(rows, roles, kept, space)
+    rejected.add(rows.places[kept[~public]], "invalid_place" if _by_place(roles, space) else "unknown_state")
+    whose, when = user[kept], steps[counts & inside]
+    if most is not None:
+        rejected.add(rows.places[kept][~first_of_each(whose, most, when)], "beyond_max_rows")
+    return pd.DataFrame({"user": whose, "t": when, "state": state})
+
+
+def _states(rows: PrivateRows, roles: Roles, kept: IntArray, space: StateSpace) -> tuple[IntArray, BoolArray]:
+    """The public state (n,) that each of the ``kept`` rows counts in, and which rows say so themselves."""
+    other = max(space.index_of(OTHER), 0)
+    found = np.full(len(kept), -1, dtype=np.int64)
+    if _by_place(roles, space):
+        assert isinstance(space, MapSpace) and roles.lat is not None and roles.lon is not None
+        lat, lon, bad = places_of(rows.table, roles.lat, roles.lon)
+        good = np.flatnonzero(~bad[kept])
+        at = kept[good]
+        states = np.asarray(space.locate(lat[at], lon[at])).astype(np.int64)
+        outside = states < 0
+        states[outside] = space.nearest(lat[at][outside], lon[at][outside])
+        found[good] = states
+    else:
+        assert roles.state is not None
+        cells = as_text(rows.table.column(roles.state), roles.state).take(kept).to_pylist()
+        numbers = {name: space.index_of(name) for name in set(cells) if name is not None}
+        found[:] = [numbers.get(name, -1) for name in cells]
+    return np.where(found < 0, other, found), found >= 0
+
+
+def _by_place(roles: Roles, space: StateSpace) -> bool:
+    return space.on_map and roles.lat is not None
+
+
+def _at(column: IntArray | None, rows: IntArray) -> IntArray | None:
+    return None if column is None else column[rows]
+
+
 def _of_a_frame(table: Any) -> tuple[IntArray, IntArray, IntArray, int]:
     """Whose each record is, when, which state (any number), and how many times there are."""
     # Of an Arrow table ``columns`` are the cells.
@@ -109,3 +280,46 @@ def _of_an_array(table: Any) -> tuple[IntArray, IntArray, IntArray, int]:
     states = np.where(named, found, -2)
     user, time = np.nonzero(states != -1)
     return user.astype(np.int64), time.astype(np.int64), states[user, time], states.shape[1]
+
+
+def _pair(pair: Any) -> str:
+    return ":".join(map(str, pair)) if isinstance(pair, (tuple, list)) else str(pair)
+
+
+def _seconds(given: Any, option: str) -> int:
+    """Whole seconds; of a text the unit must be there."""
+    if isinstance(given, str) and re.fullmatch(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?", given.strip()):
+        raise InvalidInput(option, given, "a unit after the number, s, min, h or d: 30s or 5min")
+    return parse_duration(given, option)
+
+
+def first_text(given: Any) -> str | None:
+    """What step 0 is, as text: a number or a time."""
+    if given is None:
+        return None
+    return given.isoformat() if isinstance(given, datetime.datetime) else str(given)
+
+
+def _first(given: Any, seconds: int | None, called: Called) -> int | None:
+    option, text = called("first"), first_text(given)
+    if text is None:
+        return None
+    if seconds is None:
+        if not re.fullmatch(r"-?[0-9]{1,15}", text):
+            expected = f"the number of the first step, or a time together with {called('step')}"
+            raise InvalidInput(option, text, expected)
+        return int(text)
+    import pyarrow as pa
+
+    moment, marks = Times(option).add(pa.chunked_array([pa.array([text])]))
+    if any(mark[0] for mark in marks.values()):
+        raise InvalidInput(option, text, "a time with a zone: 2024-05-06T00:00:00Z")
+    return int(moment[0])
+
+
+def _own_numbers(user: Any) -> IntArray:
+    """0, 1, 2, ... for the rows of each person, which stand together."""
+    starts = np.flatnonzero(np.r_[True, user[1:] != user[:-1]])
+    counts = np.diff(np.r_[starts, len(user)])
+    numbers: IntArray = np.arange(len(user)) - np.repeat(starts, counts)
+    return numbers

@@ -1,14 +1,18 @@
 """Rows of a private table, each read by itself: a row that cannot be read never decides for another one.
 
-A reader for data that a query asks about. Rows with another number of fields than the header are told by their place;
-bytes that are not UTF-8 become signs that are in no public name. Only what is wrong with a file as a whole is refused:
-a missing or repeated column, no header, another format.
+A reader for data that a query asks about, in a file or in a frame. Rows with another number of fields than the header
+are told by their place; bytes that are not UTF-8 become signs that are in no public name. Only what is wrong with a
+file as a whole is refused: a missing or repeated column, no header, another format.
+
+Proof: docs/proofs/contributions.md.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import math
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +23,7 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.csv_files import Encoding, _unescape, _unescape_columns
+from dphmm.storage.frames import column_list, table_kind, to_arrow
 from dphmm.storage.headers import listed, repeated_name
 from dphmm.storage.inputs import PathLike, checked_input, steady
 from dphmm.storage.tables import column_names, read_table, table_format
@@ -54,6 +59,40 @@ class PrivateRows:
         return len(self.places) + len(self.odd)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateTable:
+    """The table that a query asks about: a file (``path``), or a pandas, polars or Arrow frame.
+
+    Cells of a pandas frame are read one by one, as the text that they print as: the type of such a column follows from
+    its cells. The types of an Arrow or a polars column are public, as those of Parquet.
+    """
+
+    source: Any
+
+    @property
+    def path(self) -> Path | None:
+        """The file, None of a frame."""
+        return Path(self.source) if isinstance(self.source, (str, os.PathLike)) else None
+
+    @property
+    def name(self) -> str:
+        """What messages call it: the name of the file, or "the table"."""
+        return "the table" if self.path is None else self.path.name
+
+    def columns(self) -> list[str]:
+        """Names of the columns. Raises InvalidInput for what is no table with a header."""
+        return column_list(self.source) if self.path is None else private_names(self.source)
+
+    def read(self, columns: Sequence[str]) -> PrivateRows:
+        """The rows of these columns, in a frame numbered from 1. Raises InvalidInput for a column that is missing."""
+        if self.path is not None:
+            return read_private(self.source, columns)
+        kept = list(dict.fromkeys(columns))
+        _check_columns(self.columns(), kept)
+        table = _of_pandas(self.source, kept) if table_kind(self.source) == "pandas" else to_arrow(self.source, kept)
+        return PrivateRows(table, np.arange(1, len(table) + 1), (), "row")
+
+
 def private_names(path: PathLike, field: str = "DATA") -> list[str]:
     """Names of the columns, for which no row is looked at. Raises InvalidInput for what is no table with a header."""
     file = checked_input(path, field)
@@ -80,14 +119,18 @@ def read_private(path: PathLike, columns: Sequence[str], field: str = "DATA") ->
     file = checked_input(path, field)
     names = private_names(file, field)
     kept = list(dict.fromkeys(columns))
-    missing = next((name for name in kept if name not in names), None)
-    if missing is not None:
-        raise InvalidInput("column", missing, "one of " + listed(names))
+    _check_columns(names, kept)
     if table_format(file, field) == ".parquet":
         table = read_table(file, columns=kept)
         return PrivateRows(table, np.arange(1, len(table) + 1), (), "row")
     with steady(file):
         return _of_csv(file, names, kept)
+
+
+def _check_columns(there: Sequence[str], wanted: Sequence[str]) -> None:
+    missing = next((name for name in wanted if name not in there), None)
+    if missing is not None:
+        raise InvalidInput("column", missing, "one of " + listed(there))
 
 
 def text_rows(columns: Sequence[str], cells: Sequence[Sequence[str]], places: list[int], odd: list[int]) -> PrivateRows:
@@ -96,6 +139,35 @@ def text_rows(columns: Sequence[str], cells: Sequence[Sequence[str]], places: li
 
     table = pa.table([pa.array(column, pa.string()) for column in cells], names=list(columns))
     return PrivateRows(table, np.array(places, dtype=np.int64), tuple(odd), "line")
+
+
+def _of_pandas(frame: Any, columns: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    cells = {name: frame[name].astype(object) for name in columns}
+    return pa.table(
+        {
+            name: pa.array(
+                [None if missing else _printed(cell) for cell, missing in zip(column, column.isna(), strict=True)],
+                pa.string(),
+            )
+            for name, column in cells.items()
+        }
+    )
+
+
+def _printed(cell: Any) -> str | None:
+    """A cell as text: 3 and 3.0 are one, an infinite number is beyond all floats; None for what cannot be printed."""
+    if isinstance(cell, (float, np.floating)):
+        number = float(cell)
+        if math.isinf(number):
+            return "1e999" if number > 0 else "-1e999"
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+    try:
+        return str(cell).encode(errors="backslashreplace").decode()
+    except Exception:
+        # Whatever somebody's cell raises, the rows of others are read.
+        return None
 
 
 def _of_csv(file: Path, names: list[str], kept: list[str]) -> PrivateRows:

@@ -15,33 +15,44 @@ from pathlib import Path
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.edges import TEXT, edge_rows
 from dphmm.storage.inputs import PathLike, file_digest
-from dphmm.storage.private_rows import PrivateRows, private_names, read_private
+from dphmm.storage.private_rows import PrivateRows, PrivateTable, private_names
 from dphmm.storage.tables import SUFFIXES
 from dphmm.storage.unpacking import open_bytes
 
 
 def refuse_private(
-    path: PathLike, private: PathLike, field: str, columns: Sequence[str] | None = None, called: str = "DATA"
+    path: PathLike,
+    private: PathLike | PrivateTable,
+    field: str,
+    columns: Sequence[str] | None = None,
+    called: str = "DATA",
 ) -> None:
-    """InvalidInput where the public file ``path`` is the file ``private``, or has its rows.
+    """InvalidInput where the public file ``path`` is the table ``private``, or has its rows.
 
     ``columns``: those of the private file that are asked about; a file that has the rows of these columns alone is
     refused too. ``called``: what the private file is in the message. A file that is missing or cannot be read passes:
     whoever reads it says what is wrong with it.
     """
     expected = f"public information: {called} is private, and so is whatever is made of it"
-    file, data = Path(path), Path(private)
-    if not (file.is_file() and data.is_file()):
+    file = Path(path)
+    data = _path_or_frame(private)
+    if not file.is_file() or (isinstance(data, Path) and not data.is_file()):
         return
-    if file.samefile(data):
-        raise InvalidInput(field, f"{file.name}, which is {called}", expected)
-    if file_digest(file) == file_digest(data) or _unpacked(file) == _unpacked(data):
-        raise InvalidInput(field, f"{file.name}, a copy of {called}", expected)
+    if isinstance(data, Path):
+        if file.samefile(data):
+            raise InvalidInput(field, f"{file.name}, which is {called}", expected)
+        if file_digest(file) == file_digest(data) or _unpacked(file) == _unpacked(data):
+            raise InvalidInput(field, f"{file.name}, a copy of {called}", expected)
     if any(_same_rows(file, data, chosen) for chosen in (None, columns)):
         raise InvalidInput(field, f"{file.name}, with the rows of {called}", expected)
 
 
-def _same_rows(file: Path, data: Path, columns: Sequence[str] | None) -> bool:
+def _path_or_frame(private: PathLike | PrivateTable) -> Path | PrivateTable:
+    table = private if isinstance(private, PrivateTable) else PrivateTable(private)
+    return table.path or table
+
+
+def _same_rows(file: Path, data: Path | PrivateTable, columns: Sequence[str] | None) -> bool:
     try:
         all_columns = _columns(data)
         chosen = all_columns if columns is None else list(columns)
@@ -55,8 +66,10 @@ def _same_rows(file: Path, data: Path, columns: Sequence[str] | None) -> bool:
         return False
 
 
-def _columns(file: Path) -> list[str]:
+def _columns(file: Path | PrivateTable) -> list[str]:
     """Names of the columns; those of the ends of a text of edges."""
+    if isinstance(file, PrivateTable):
+        return file.columns()
     name = file.name.lower()
     if name.endswith(TEXT):
         return ["a", "b"]
@@ -65,9 +78,9 @@ def _columns(file: Path) -> list[str]:
     return private_names(file)
 
 
-def _header(file: Path) -> set[tuple[str, ...]]:
+def _header(file: Path | PrivateTable) -> set[tuple[str, ...]]:
     """The names of a table's columns as a row; none of a text of edges."""
-    return set() if file.name.lower().endswith(TEXT) else {tuple(sorted(map(_plain, _columns(file))))}
+    return set() if _is_text(file) else {tuple(sorted(map(_plain, _columns(file))))}
 
 
 def _unpacked(file: Path) -> str:
@@ -79,10 +92,14 @@ def _unpacked(file: Path) -> str:
         return file_digest(file)
 
 
-def _rows(file: Path, columns: Sequence[str]) -> set[tuple[str, ...]]:
+def _is_text(file: Path | PrivateTable) -> bool:
+    return isinstance(file, Path) and file.name.lower().endswith(TEXT)
+
+
+def _rows(file: Path | PrivateTable, columns: Sequence[str]) -> set[tuple[str, ...]]:
     """The rows as sorted cells."""
-    text = file.name.lower().endswith(TEXT)
-    read: PrivateRows = edge_rows(file, None) if text else read_private(file, columns)
+    table = file if isinstance(file, PrivateTable) else PrivateTable(file)
+    read: PrivateRows = edge_rows(table.source, None) if _is_text(file) else table.read(columns)
     cells = [[_plain(cell) for cell in read.table.column(name).to_pylist()] for name in columns]
     return {tuple(sorted(row)) for row in zip(*cells, strict=True)}
 

@@ -12,18 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dphmm.dependent._contributions import first_of_each
+from dphmm.dependent._options import names
 from dphmm.errors import InvalidInput
+from dphmm.storage.columns import Numbering, as_text, decimals
+from dphmm.storage.headers import listed
+from dphmm.storage.inputs import checked_input
+from dphmm.storage.line_numbers import lines_of_rows
+from dphmm.storage.private_rows import PrivateRows, PrivateTable
+from dphmm.storage.public_files import refuse_private
+from dphmm.storage.tables import SUFFIXES, column_names, read_table, table_format
 from dphmm.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dphmm.storage.private_rows import PrivateRows
 
+@dataclass(repr=False)
+class Rejected:
+    """Rows of DATA that do not count as they are written, for the owner alone: where, and the first reason.
 
-@dataclass
-class Aside:
-    """Rows of DATA that do not count as they are written, for the owner's list: where, and the first reason."""
+    ``word``: "line" or "row", of which ``reasons`` has the number.
+    """
 
     word: str
     reasons: dict[int, str] = field(default_factory=dict)
@@ -33,67 +43,55 @@ class Aside:
         for place in np.asarray(places, dtype=np.int64).tolist():
             self.reasons.setdefault(place, reason)
 
+    def sorted(self) -> list[tuple[int, str]]:
+        """(place, reason) in the order of the table."""
+        return sorted(self.reasons.items())
+
     @classmethod
-    def of(cls, rows: PrivateRows) -> Aside:
+    def of(cls, rows: PrivateRows) -> Rejected:
         """Begun with the rows of another number of fields than the header."""
         found = cls(rows.word)
         found.add(rows.odd, "ragged_row")
         return found
 
 
-def data_rows(path: str, columns: Sequence[tuple[str, str]]) -> PrivateRows:
+def data_rows(data: PrivateTable, columns: Sequence[tuple[str, str]]) -> PrivateRows:
     """The rows of DATA; ``columns`` are pairs (name, the option that names it)."""
-    from dphmm.storage.headers import listed
-    from dphmm.storage.private_rows import private_names, read_private
-
-    there = private_names(path)
+    there = data.columns()
     for name, option in columns:
         if name not in there:
-            raise InvalidInput(option, name, f"a column of {Path(path).name}: {listed(there)}")
-    return read_private(path, [name for name, _ in columns])
+            raise InvalidInput(option, name, f"a column of {data.name}: {listed(there)}")
+    return data.read([name for name, _ in columns])
 
 
-def data_numbers(rows: PrivateRows, columns: Sequence[str], aside: Aside) -> FloatArray:
+def data_numbers(rows: PrivateRows, columns: Sequence[str], rejected: Rejected) -> FloatArray:
     """The columns (n, d), NaN for a cell that is no number, infinite ones as they are."""
-    from dphmm.storage.columns import decimals
-
     found = np.stack([decimals(rows.table.column(name), name)[0] for name in columns], axis=1)
-    aside.add(rows.places[np.isnan(found).any(axis=1)], "invalid_number")
+    rejected.add(rows.places[np.isnan(found).any(axis=1)], "invalid_number")
     return found
 
 
 def data_labels(rows: PrivateRows, column: str) -> NDArray[Any]:
     """A column of text (n,), None for an empty cell."""
-    from dphmm.storage.columns import as_text
-
     return np.array(as_text(rows.table.column(column), column).to_pylist(), dtype=object)
 
 
-def data_users(rows: PrivateRows, column: str, most: int, aside: Aside) -> NDArray[Any]:
+def data_users(rows: PrivateRows, column: str, most: int, rejected: Rejected) -> NDArray[Any]:
     """Whose each row is (n,), None where it is nobody's; rows beyond the first ``most`` of a person are listed."""
-    from dphmm.dependent._contributions import first_of_each
-    from dphmm.storage.columns import Numbering
-
     known = Numbering()
     codes, bad = known.add(rows.table.column(column), column)
-    aside.add(rows.places[bad], "missing_user")
-    aside.add(rows.places[~bad & ~first_of_each(codes, most)], "beyond_max_rows")
+    rejected.add(rows.places[bad], "missing_user")
+    rejected.add(rows.places[~bad & ~first_of_each(codes, most)], "beyond_max_rows")
     return np.array([*known.labels, None], dtype=object)[codes]
 
 
-def columns_of(path: str, field: str) -> list[str]:
-    """Names of the columns of a public table that ``field`` names."""
-    from dphmm.storage.inputs import checked_input
-    from dphmm.storage.tables import column_names, table_format
-
-    table_format(checked_input(path, field), field)
-    return column_names(path)
+def is_table(text: Any) -> bool:
+    """Whether an option names a table by its suffix."""
+    return isinstance(text, str) and text.lower().endswith(SUFFIXES)
 
 
 def numbers(path: str, columns: Sequence[str], option: str) -> FloatArray:
     """The columns (n, d) of a public table as finite numbers."""
-    from dphmm.storage.columns import decimals
-
     table = _read(path, columns, option)
     found = []
     for name in columns:
@@ -103,22 +101,41 @@ def numbers(path: str, columns: Sequence[str], option: str) -> FloatArray:
     return np.stack(found, axis=1)
 
 
-def labels(path: str, column: str, option: str) -> list[str]:
-    """A column of text (n,) of a public table, no cell empty."""
-    from dphmm.storage.columns import as_text
+def public_names(
+    path: str, data: PrivateTable, option: str, *, column: str | None = None, shown: str, expected: str
+) -> list[str]:
+    """Different names in a column of a public table, which is not DATA: ``column`` if it is there, else the first.
 
-    cells: list[str] = as_text(_read(path, [column], option).column(column), column).to_pylist()
-    _refuse(path, column, np.array([not cell for cell in cells], dtype=np.bool_), "a value in every row")
+    ``shown``: the table in the message about a name that stands twice.
+    """
+    refuse_private(path, data, option)
+    there = _columns(path, option)
+    chosen = column if column in there else there[0]
+    assert chosen is not None
+    cells: list[str] = as_text(_read(path, [chosen], option).column(chosen), chosen).to_pylist()
+    _refuse(path, chosen, np.array([not cell for cell in cells], dtype=np.bool_), "a value in every row")
+    if len(set(cells)) < len(cells):
+        raise InvalidInput(option, f"{shown}, with a name twice", expected)
     return cells
+
+
+def feature_columns(value: Any, option: str) -> list[str]:
+    """The columns that a question is about, which must be named."""
+    if value is None:
+        raise InvalidInput(option, "nothing", "the columns, different ones: x,y")
+    return names(value, option, "different columns: x,y")
 
 
 def place(path: str, row: int) -> str:
     """Where a row (from 0) of a public file is, as an editor shows it."""
-    from dphmm.storage.line_numbers import lines_of_rows
-
     if path.lower().endswith((".csv", ".csv.gz")):
         return f"line {lines_of_rows(Path(path), [row + 1])[0]}"
     return f"row {row + 1}"
+
+
+def _columns(path: str, option: str) -> list[str]:
+    table_format(checked_input(path, option), option)
+    return column_names(path)
 
 
 def _refuse(path: str, column: str, bad: BoolArray, expected: str) -> None:
@@ -127,10 +144,7 @@ def _refuse(path: str, column: str, bad: BoolArray, expected: str) -> None:
 
 
 def _read(path: str, columns: Sequence[str], option: str) -> Any:
-    from dphmm.storage.headers import listed
-    from dphmm.storage.tables import read_table
-
-    there = columns_of(path, option)
+    there = _columns(path, option)
     missing = next((name for name in columns if name not in there), None)
     if missing is not None:
         raise InvalidInput(option, missing, f"a column of {Path(path).name}: {listed(there)}")

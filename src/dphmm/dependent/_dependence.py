@@ -1,6 +1,6 @@
-"""--dependence and --max-rows-per-user: which records depend on which, and how many of one person count.
+"""Which records depend on which, and how many of one person count, as the data owner says it.
 
-Both are public: nothing here looks at DATA.
+Both are public: no row of DATA is looked at here, but to refuse DATA as their own list of friendships.
 
 Proof: docs/proofs/contributions.md.
 """
@@ -8,67 +8,81 @@ Proof: docs/proofs/contributions.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphmm.cli.query_options import counting
+from dphmm.dependent._edges import largest_circle
+from dphmm.dependent._options import Called, counting
 from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.storage.inputs import file_digest
+from dphmm.storage.models import load_model
+from dphmm.storage.private_rows import PrivateTable
+from dphmm.storage.public_files import refuse_private
 
 if TYPE_CHECKING:
-    from dphmm.cli.console import Console
-    from dphmm.markov.model import MarkovModel
     from dphmm.states.space import StateSpace
 
 FORMS = "independent, group, group:K, friends:EDGES or markov:MODEL"
-_ON_YOUR_WORD = (
-    "--dependence was not given, so records are taken as independent: where they are not, more is lost than epsilon; "
-    "--dependence says which depend on which (and --dependence independent that none do)"
-)
+_MOST = "a public number of rows, 1 to 1000000000"
 
 
 @dataclass(frozen=True)
 class Dependence:
     """A dependence as it was given: its ``kind``, the ``path`` of a file, and how many rows of one person count.
 
-    ``most`` is that public number, None where all of them do.
+    ``most`` is that public number, None where all of them do. ``called``: how the caller writes an option.
     """
 
     given: str
     kind: str
+    called: Called
     most: int | None = None
     path: str | None = None
+    loaded: MarkovModel | None = None
     _told: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], console: Console, allowed: Sequence[str], bounded: bool = True) -> Dependence:
-        """From the command line; a warning where nothing is said of it.
+    def of(
+        cls, given: Any, most: int | None, called: Called, allowed: Sequence[str], bounded: bool = True
+    ) -> Dependence:
+        """From what the caller gives: None, a text (`FORMS`), ("group", K), or a MarkovModel for "markov".
 
-        ``bounded``: rows belong to people, so that --max-rows-per-user is needed where all rows of one depend on each
-        other.
+        None is "independent", with a UserWarning. ``allowed``: the kinds that the question takes. ``bounded``: rows
+        belong to people, so that ``most`` is needed where all rows of one depend on each other.
         """
-        text, most = given["dependence"], given.get("max_rows_per_user")
+        option = called("dependence")
         if most is not None:
-            most = counting(most, "--max-rows-per-user", _MOST)
-        if text is None:
-            console.warn(_ON_YOUR_WORD)
-            return cls("nothing; independent by default", "independent", most)
+            most = counting(most, called("max_rows_per_user"), _MOST)
+        if given is None:
+            warnings.warn(
+                f"{option} was not given, so records are taken as independent: where they are not, more is lost than "
+                f"epsilon; {option} says which depend on which (and {option} independent that none do)",
+                UserWarning,
+                # Where somebody called dphmm.query: below it are a question's __init__, check and depends.
+                stacklevel=6,
+            )
+            return cls("nothing; independent by default", "independent", called, most)
+        loaded = given if isinstance(given, MarkovModel) else None
+        text = _as_text(given, option)
         kind, colon, rest = text.partition(":")
         whole = {"independent": not colon, "group": not colon or rest, "friends": rest, "markov": rest}
         if not whole.get(kind):
-            raise InvalidInput("--dependence", text, FORMS)
+            raise InvalidInput(option, text, FORMS)
         if kind not in allowed:
-            raise InvalidInput("--dependence", text, _INSTEAD[kind])
+            raise InvalidInput(option, text, _INSTEAD[kind])
         if kind == "markov":
-            return cls(text, kind, most, rest)
+            return cls(text, kind, called, most, None if loaded else rest, loaded)
         if kind == "friends":
             # Of a graph, one person is one record.
-            return cls(text, kind, _needed(most, text) if bounded else 1, rest)
+            return cls(text, kind, called, _needed(most, text, called) if bounded else 1, rest)
         if kind == "group":
-            return cls(text, kind, _group_size(rest, most, text))
-        return cls(text, kind, most)
+            return cls(text, kind, called, _group_size(rest, most, text, called))
+        return cls(text, kind, called, most)
 
     @property
     def inputs(self) -> list[str]:
@@ -80,22 +94,15 @@ class Dependence:
         """Whether what is promised is about all rows of one person."""
         return self.kind in ("group", "friends")
 
-    def refuse_data(self, data: str, columns: Sequence[str] | None = None) -> None:
+    def refuse_data(self, data: PrivateTable, columns: Sequence[str] | None = None) -> None:
         """InvalidInput where its file is DATA."""
-        from dphmm.storage.public_files import refuse_private
-
         if self.path is not None:
             refuse_private(self.path, data, self._field, columns)
 
     @cached_property
     def model(self) -> tuple[MarkovModel, StateSpace]:
         """The chain that is named, and its states."""
-        from dphmm.cli.options import loaded_model
-
-        assert self.path is not None
-        path = self.path
-        found: tuple[MarkovModel, StateSpace] = asked(lambda: loaded_model(path), {"model": "--dependence"})
-        return found
+        return model_with_states(self.loaded or self.path, self.called("dependence"))
 
     def between(self, of_people: bool = True) -> Any:
         """What the library takes; a chain is not made here. ``of_people``: rows belong to people."""
@@ -103,10 +110,8 @@ class Dependence:
             return "independent"
         assert self.most is not None
         if self.kind == "friends":
-            from dphmm.cli.query_edges import largest_circle
-
             assert self.path is not None
-            circle = largest_circle(self.path, self._field)
+            circle = largest_circle(self.path, self._field, self.called)
             self._told["largest_circle"] = circle
             self._told["meaning"] = (
                 "records of people who are joined by friendships, directly or by way of others, may depend on each "
@@ -152,37 +157,61 @@ class Dependence:
         if self.kind == "independent":
             said = "as the data owner says" if self.given == "independent" else "which is assumed: nobody has said so"
             told["meaning"] = f"no record depends on another one, {said}"
-        if self.kind == "markov":
-            from dphmm.storage.inputs import file_digest
-
-            assert self.path is not None
+        if self.kind == "markov" and self.path is not None:
             told["model_sha256"] = file_digest(self.path)
         return told
 
     @property
     def _field(self) -> str:
         assert self.path is not None
-        return f"--dependence {self.kind}:{Path(self.path).name}"
+        return f"{self.called('dependence')} {self.kind}:{Path(self.path).name}"
 
 
-_MOST = "a public number of rows, 1 to 1000000000"
+def model_with_states(given: Any, option: str) -> tuple[MarkovModel, StateSpace]:
+    """A model, or that of a file, and the space of its states. Raises InvalidInput for one without."""
+    if isinstance(given, MarkovModel):
+        model, shown = given, "a model"
+    else:
+        try:
+            model, shown = load_model(given), str(given)
+        except InvalidInput as error:
+            raise about(error, {"model": option}) from None
+    if model.space is None:
+        raise InvalidInput(option, f"{shown}, without a state space", "a model written by dphmm fit")
+    return model, model.space
 
 
-def _needed(most: int | None, text: str) -> int:
+def about(error: InvalidInput, fields: Mapping[str, str]) -> InvalidInput:
+    """The same error in the words of the caller: ``fields`` are the names of fields there."""
+    came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
+    return InvalidInput(fields.get(error.field, error.field), came, expected)
+
+
+def _as_text(given: Any, option: str) -> str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, MarkovModel):
+        return f"markov:a model with digest {given.digest}"
+    if isinstance(given, tuple) and len(given) == 2 and given[0] == "group":
+        return f"group:{given[1]}"
+    raise InvalidInput(option, given, f'{FORMS}; ("group", K) or a MarkovModel')
+
+
+def _needed(most: int | None, text: str, called: Called) -> int:
     if most is None:
         expected = f"a public number with {text}: how many rows of one person count, the others are left out"
-        raise InvalidInput("--max-rows-per-user", "nothing", expected)
+        raise InvalidInput(called("max_rows_per_user"), "nothing", expected)
     return most
 
 
-def _group_size(rest: str, most: int | None, text: str) -> int:
-    """K of group:K, which is group with --max-rows-per-user K."""
+def _group_size(rest: str, most: int | None, text: str, called: Called) -> int:
+    """K of group:K, which is group with K rows of each person."""
     if not rest:
-        return _needed(most, text)
+        return _needed(most, text, called)
     if not re.fullmatch("[1-9][0-9]{0,8}", rest):
-        raise InvalidInput("--dependence", text, "group:K, K how many rows of one person count: group:3")
+        raise InvalidInput(called("dependence"), text, "group:K, K how many rows of one person count: group:3")
     if most not in (None, int(rest)):
-        raise InvalidInput("--max-rows-per-user", most, f"none with {text}, which says {rest}")
+        raise InvalidInput(called("max_rows_per_user"), most, f"none with {text}, which says {rest}")
     return int(rest)
 
 
@@ -192,13 +221,3 @@ _INSTEAD = {
     "group": "independent or group:K",
     "independent": FORMS,
 }
-
-
-def asked(ask: Callable[[], Any], options: dict[str, str]) -> Any:
-    """The library's answer, its complaints in words of the command line."""
-    from dphmm.cli.wording import named
-
-    try:
-        return ask()
-    except InvalidInput as error:
-        raise named(error, options) from None

@@ -1,0 +1,234 @@
+"""Questions about a table by name: the registry, and the way from a table to an answer and its statement.
+
+A question is one class in the file of its function, and one line in `dphmm.dependent`: the options that it takes, what
+it checks of them, and how rows of the table become what its function counts. The command line offers every registered
+question. What is public comes first: a `Question` checks its options when it is made, and looks at the table only to
+refuse it as its own side information; `Question.answer` reads it.
+
+Proof: docs/proofs/contributions.md.
+"""
+
+from __future__ import annotations
+
+import html
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dphmm._checks import exact_epsilon, one_of
+from dphmm.accounting.dependent import DependentEvent
+from dphmm.dependent._dependence import Dependence, about
+from dphmm.dependent._options import MAX_ROWS, Called, Option
+from dphmm.dependent._tables import Rejected, data_rows, data_users
+from dphmm.errors import InvalidInput
+from dphmm.storage.inputs import file_digest
+from dphmm.storage.people import Whom
+from dphmm.storage.private_rows import PrivateRows, PrivateTable
+from dphmm.storage.query_statement import query_statement
+from dphmm.storage.statement_types import document
+from dphmm.types import Bits, Exact
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dphmm.markov.model import MarkovModel
+
+_WITH_NOISE = (
+    "What the model of dependence or of the states itself loses about the people it was learned from, with noise: it "
+    "adds to what this answer loses about the same people."
+)
+#: Every question that can be asked of a table, by name, in the order of help texts.
+REGISTERED: dict[str, type[Question]] = {}
+
+
+def register(*kinds: type[Question]) -> None:
+    """Offer questions to `dphmm.query` and to the command line, by their names."""
+    REGISTERED.update({kind.name: kind for kind in kinds})
+
+
+@dataclass(frozen=True, eq=False)
+class QueryResult:
+    """The answer to a question about a table, and what is promised of it. All of it is public but ``rejected``.
+
+    ``table``: the published numbers. ``epsilon``: the promise, None where nothing is promised. ``statement``: the
+    privacy statement, ready for JSON. ``event``: for accounting. ``details``: what else can be read off the answer.
+    ``model``, ``whom``: the model that was named, if any, and whom it was fitted on. ``rejected``: for the data owner
+    alone, the rows that do not count as they are written. ``warnings``: sentences made of the options and the answer.
+    """
+
+    table: pd.DataFrame
+    epsilon: Fraction | None
+    statement: dict[str, Any] = field(repr=False)
+    event: DependentEvent = field(repr=False)
+    details: dict[str, Any] = field(repr=False)
+    model: MarkovModel | None = field(repr=False)
+    whom: Whom | None = field(repr=False)
+    rejected: Rejected = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        table: str = self.table.to_html()
+        said = (self.statement["promise"]["meaning"], self.statement["unit_of_privacy"])
+        return table + "".join(f"<p>{html.escape(text)}</p>" for text in said)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a question has found: the noisy answer, and what it says of itself beside it.
+
+    ``answered`` has a ``table`` and an ``event``. ``domain``: the public options, for the statement. ``unit``: what is
+    hidden, in a sentence. ``warnings``: sentences made of the options and the noisy answer alone.
+    """
+
+    answered: Any
+    rejected: Rejected
+    domain: Mapping[str, Any]
+    unit: str
+    by_person: bool
+    not_protected: Sequence[str] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+
+class Question(ABC):
+    """A question about a table whose public options are checked; the table is not read yet.
+
+    ``data``: a path, or a pandas, polars or Arrow frame. ``dependence``, ``epsilon``, ``options``: as `query` takes
+    them. ``called``: how the caller writes the name of an option, for messages.
+    """
+
+    #: What it is called, on the command line too, and the help there.
+    name: ClassVar[str]
+    help: ClassVar[str]
+    #: Which dependences it takes, for help.
+    forms: ClassVar[str]
+    options: ClassVar[tuple[Option, ...]]
+    #: Set by `check`.
+    dependence: Dependence
+
+    def __init__(
+        self, data: Any, dependence: Any, epsilon: Exact, options: Mapping[str, Any], called: Called = str
+    ) -> None:
+        self.data, self.called = PrivateTable(data), called
+        known = {option.name: option.default for option in self.options}
+        odd = next((name for name in options if name not in known), None)
+        if odd is not None:
+            raise InvalidInput("options", odd, f"those of {self.name}: {', '.join(known)}")
+        self.given: dict[str, Any] = known | dict(options)
+        self.epsilon = exact_epsilon(epsilon, called("epsilon"))
+        self.check(dependence)
+
+    @abstractmethod
+    def check(self, dependence: Any) -> None:
+        """Check the public options and set ``dependence``. Raises InvalidInput for what cannot be asked."""
+
+    @abstractmethod
+    def find(self, bits: Bits | None) -> Found:
+        """Read the table and draw the noise."""
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that nothing may be written onto: the table, and those that options name."""
+        table = [] if self.data.path is None else [str(self.data.source)]
+        return [*table, *self.dependence.inputs]
+
+    @property
+    def model(self) -> MarkovModel | None:
+        """The model that is named, if any: of dependence or of the states, never of both."""
+        return self.dependence.model[0] if self.dependence.kind == "markov" else None
+
+    def answer(self, bits: Bits | None = None) -> QueryResult:
+        """The answer and its statement."""
+        found = self.find(bits)
+        event, model = found.answered.event, self.model
+        whom = None if model is None else self._whom(model)
+        provenance = {} if model is None else model.provenance
+        statement = query_statement(
+            event,
+            dependence=self.dependence.statement(),
+            domain=found.domain,
+            unit=found.unit,
+            by_person=found.by_person,
+            not_protected=[*([_WITH_NOISE] if provenance.get("private") is True else []), *found.not_protected],
+            model_people=whom.people if whom is not None and provenance.get("private") is False else None,
+        )
+        promised = None if statement.epsilon is None else event.claimed
+        table, details = found.answered.table, dict(found.details)
+        told = tuple(found.warnings)
+        return QueryResult(table, promised, document(statement), event, details, model, whom, found.rejected, told)
+
+    def _whom(self, model: MarkovModel) -> Whom:
+        """On whom the model of the chain, or of the states, was fitted.
+
+        As the data owner says, or on this very file. Which states a model has can show what one person did, as its
+        moves can.
+        """
+        known = model.provenance.get("source_sha256")
+        same = known is not None and self.data.path is not None and known == file_digest(self.data.path)
+        return Whom.of("same", "file") if same else Whom.of(self.given.get("model_people") or "unknown")
+
+    def depends(self, given: Any, allowed: Sequence[str], bounded: bool = True) -> Dependence:
+        """The dependence as it was given, of the ``allowed`` kinds (`Dependence.of`)."""
+        return Dependence.of(given, self.given.get(MAX_ROWS.name), self.called, allowed, bounded)
+
+    def rows(self, columns: Sequence[tuple[str, str]]) -> PrivateRows:
+        """Columns of DATA (name, the option that names it), and the users only where it matters whose a row is."""
+        users = [] if self.dependence.most is None else [(self._user_column, self.called("user_column"))]
+        return data_rows(self.data, [*columns, *users])
+
+    def owned(self, rows: PrivateRows, rejected: Rejected) -> dict[str, Any]:
+        """What a function is told of people: whose each row is, and how many of each count."""
+        if self.dependence.most is None:
+            return {}
+        users = data_users(rows, self._user_column, self.dependence.most, rejected)
+        return {"users": users, "max_rows_per_user": self.dependence.most}
+
+    @property
+    def _user_column(self) -> str:
+        return self.given["user_column"] or "user"
+
+
+@contextmanager
+def fields(names: Mapping[str, str]) -> Iterator[None]:
+    """Errors of a function on arrays in the words of the caller: ``names`` of its arguments there."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise about(error, names) from None
+
+
+def query(
+    question: str, data: Any, dependence: Any, epsilon: Exact, *, bits: Bits | None = None, **options: Any
+) -> QueryResult:
+    """The answer to a question about a table as it is, with its privacy statement: what the command dphmm query gives.
+
+    ``question``: "histogram", "kmeans", "degree" or "svm". ``data``: a path (Parquet, CSV, edges also as text), or a
+    pandas, polars or Arrow frame, which stays as it is. ``dependence``: "independent", "group", "group:K" or
+    ("group", K), "friends:EDGES" (a path), "markov:MODEL" (a path), a MarkovModel; None is "independent", with a
+    warning. ``epsilon``: the promise for one record under the dependence, or for all rows of one person. ``options``:
+    those of the command, with _ for -, as text or as Python values; ``first`` is --from, and ``box`` may be
+    (low, high), with a number for each column. ``bits``: None is the system's secure randomness.
+
+    No row of ``data`` decides whether there is an answer, or what the rows of others count for. A UserWarning tells
+    where nobody has said what depends on what, and where noise drowns an answer. Raises InvalidInput for options, and
+    Refused for a mechanism that is not proved.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import dphmm
+    >>> visits = pd.DataFrame({"user": ["ann", "bob", "bob"], "step": [1, 1, 2], "state": ["home", "work", "home"]})
+    >>> found = dphmm.query("histogram", visits, "group:2", 1, states=["home", "work"], bits=dphmm.ReplayBits(1))
+    >>> list(found.table.columns), found.statement["dependence"]["given"]
+    (['first', 'end', 'state', 'count'], 'group:2')
+    """
+    import warnings
+
+    kind = REGISTERED[one_of(question, tuple(REGISTERED), "question")]
+    result = kind(data, dependence, epsilon, options).answer(bits)
+    for sentence in result.warnings:
+        warnings.warn(sentence, UserWarning, stacklevel=2)
+    return result
