@@ -11,7 +11,7 @@ import pytest
 
 from dphmm.session import following
 from dphmm.session.course import Course
-from dphmm.session.following import Follower, Script
+from dphmm.session.following import FlushedRow, Follower, Script
 from dphmm.session.setting import Setting
 from session.test_crowd import WORLDS, world
 
@@ -42,8 +42,10 @@ def script_of(parts):
     return Script(begins, *(np.concatenate([part[i] for part in parts]) for i in range(3)))
 
 
-def bits_of(position):
-    return position.t, position.prior.log_probability.tobytes(), position.prior.support.tobytes()
+def bits_of(end):
+    if isinstance(end, FlushedRow):
+        return end.t, end.row.tobytes(), end.bound.tobytes()
+    return end.t, end.prior.log_probability.tobytes(), end.prior.support.tobytes()
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -54,6 +56,7 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
     own = follower_of(name)
     parts = steps_of(rng, own, 13)
     whole = own.follow(script_of(parts), [None] * len(parts))
+    other = follower_of(name)
     positions, passed = [None] * len(parts), np.zeros(len(parts), dtype=np.int64)
     told = [[] for _ in parts]
     while True:
@@ -61,9 +64,11 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
         chosen = np.flatnonzero(ahead).tolist()
         if chosen:
             cut = [tuple(c[passed[k] : passed[k] + ahead[k]] for c in parts[k]) for k in chosen]
-            some = follower_of(name).follow(script_of(cut), [positions[k] for k in chosen])
+            past = [[script_of([tuple(c[: passed[k]] for c in parts[k])])] if passed[k] else [] for k in chosen]
+            starts = [positions[k] for k in chosen]
+            some = other.follow(script_of(cut), starts, None, lambda k, past=past: other.exact(past[k]))
             ends = np.cumsum([len(t) for t, _, _ in cut]).tolist()
-            for k, end, position in zip(chosen, ends, some.positions, strict=True):
+            for k, end, position in zip(chosen, ends, some.ends, strict=True):
                 positions[k] = position
                 own_steps = slice(end - ahead[k], end)
                 told[k] += np.column_stack([some.estimates[own_steps], some.states[own_steps]]).tolist()
@@ -72,29 +77,34 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
             break
     expected = np.column_stack([whole.estimates, whole.states]).tolist()
     assert [row for own_told in told for row in own_told] == expected
-    assert [bits_of(p) for p in positions] == [bits_of(p) for p in whole.positions]
+    assert [bits_of(p) for p in positions] == [bits_of(p) for p in whole.ends]
 
 
 def test_only_wanted_ends_are_kept():
     own = follower_of("grid")
     parts = steps_of(np.random.default_rng(3), own, 5)
-    every = own.follow(script_of(parts), [None] * 5).positions
-    some = own.follow(script_of(parts), [None] * 5, [False, True, False, False, True]).positions
+    every = own.follow(script_of(parts), [None] * 5).ends
+    some = own.follow(script_of(parts), [None] * 5, [False, True, False, False, True]).ends
     assert [p is None for p in some] == [True, False, True, True, False]
     assert [bits_of(some[k]) for k in (1, 4)] == [bits_of(every[k]) for k in (1, 4)]
-    assert own.follow(Script(*(np.zeros(0, dtype=np.int64),) * 3, np.zeros((0, 2), dtype=np.int64)), []).positions == []
+    assert own.follow(Script(*(np.zeros(0, dtype=np.int64),) * 3, np.zeros((0, 2), dtype=np.int64)), []).ends == []
 
 
 def test_a_subject_that_starts_in_logs_goes_on_beside_others():
     """Starts of both kinds in one call: each ends where it ends alone."""
-    own = follower_of("tails")
+    own = follower_of("faint")
     rng = np.random.default_rng(4)
-    parts = [(np.arange(1, 90), np.zeros(89, dtype=np.int64), rng.integers(0, 5, (89, 1))) for _ in range(4)]
-    starts = own.follow(script_of(parts[:3]), [None] * 3).positions
-    assert all(start.prior.row is None for start in starts)
-    after = (np.arange(90, 100), np.zeros(10, dtype=np.int64), rng.integers(0, 5, (10, 1)))
-    cut = [after, parts[3], after, after]
-    together = own.follow(script_of(cut), [starts[0], None, starts[1], starts[2]])
-    for k, start in enumerate([starts[0], None, starts[1], starts[2]]):
+    first = own.space.answers[24][None]
+    parts = [
+        (np.arange(1, 13), np.zeros(12, dtype=np.int64), np.concatenate([first, rng.integers(0, 7, (11, 2))]))
+        for _ in range(5)
+    ]
+    assert own.course.start.prior.row is None
+    starts = own.follow(script_of(parts[:3]), [None] * 3).ends
+    assert all(isinstance(start, FlushedRow) for start in starts)
+    after = [(np.arange(13, 20), np.zeros(7, dtype=np.int64), rng.integers(0, 7, (7, 2))) for _ in range(3)]
+    cut, begun = [after[0], parts[3], after[1], after[2], parts[4]], [starts[0], None, starts[1], starts[2], None]
+    together = own.follow(script_of(cut), begun)
+    for k, start in enumerate(begun):
         alone = own.follow(script_of([cut[k]]), [start])
-        assert bits_of(alone.positions[0]) == bits_of(together.positions[k])
+        assert bits_of(alone.ends[0]) == bits_of(together.ends[k])

@@ -21,7 +21,7 @@ from dphmm.samplers.entropy import is_secure
 from dphmm.session.answer import answer
 from dphmm.session.asking import Asked, Rows, Steps
 from dphmm.session.course import Course
-from dphmm.session.following import Followed, Follower
+from dphmm.session.following import FlushedRow, Followed, Follower, Script
 from dphmm.session.history import History
 from dphmm.session.releases import Terms, terms_of
 from dphmm.session.setting import Setting
@@ -33,7 +33,8 @@ from dphmm.types import Bits, BoolArray, FloatArray, IntArray
 class Member:
     """A subject: what the ledger held of it when it was first met, and how far it has come since.
 
-    ``through`` is its last stored step, ``followed`` the last step that its belief has been moved past.
+    ``through`` is its last stored step, ``followed`` the last step that its belief has been moved past: to
+    ``position``, by the steps ``passed`` since its first.
     """
 
     header: SessionHeader
@@ -41,7 +42,8 @@ class Member:
     through: int = 0
     followed: int = 0
     opened: bool = False
-    position: Position | None = None
+    position: Position | FlushedRow | None = None
+    passed: list[Script] = field(default_factory=list)
 
 
 class Part(NamedTuple):
@@ -122,7 +124,8 @@ class Crowd:
         """The beliefs of all: the first goes on from where it is, and only the last may go on after this."""
         owners = steps.owner[np.flatnonzero(np.diff(steps.owner, prepend=-1))].tolist()
         starts = [first.position if owner == 0 else None for owner in owners]
-        return self._follower.follow(steps.script, starts, [owner == parts - 1 for owner in owners])
+        wanted = [owner == parts - 1 for owner in owners]
+        return self._follower.follow(steps.script, starts, wanted, lambda _: self._follower.exact(first.passed))
 
     def _answered(self, rows: Rows, steps: Steps, followed: Followed, skipped: int, drifted: int) -> Answered:
         at = steps.find(rows)
@@ -160,4 +163,6 @@ def _move_on(parts: Sequence[Part], steps: Steps, followed: Followed) -> None:
             part.member.position = None
     if len(steps.owner):
         at_end = int(steps.owner[-1]) == len(parts) - 1
-        parts[-1].member.position = followed.positions[-1] if at_end else None
+        member, own = parts[-1].member, steps.owner == len(parts) - 1
+        member.position = followed.ends[-1] if at_end else None
+        member.passed.append(Script(*(column[own] for column in steps.script)))
