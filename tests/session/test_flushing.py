@@ -34,18 +34,18 @@ def world(rng):
 
 def laws_of(weights):
     """Answer z is z times the unit vector of its number: a law of one facet for each answer, whose table is its row."""
-    k = len(weights)
+    k, n = weights.shape
     return Laws(
         first_facets=np.arange(k + 1),
-        projected=np.tile(np.arange(N, dtype=np.float64), (k, 1)),
+        projected=np.tile(np.arange(n, dtype=np.float64), (k, 1)),
         inverses=np.ones(k),
         shifts=np.zeros(k),
         normals=np.ones((k, 1)),
         kinds=np.full(k, TABLE),
         rates=np.ones(k),
-        first_tables=np.arange(k + 1) * N,
+        first_tables=np.arange(k + 1) * n,
         tables=weights.reshape(-1),
-        supports=np.ones((k, N), dtype=np.bool_),
+        supports=np.ones((k, n), dtype=np.bool_),
     )
 
 
@@ -59,7 +59,7 @@ def exact_filter(moves, weights, start, steps):
             posterior = [p / sum(joint) for p in joint]
         prior = posterior
         for _ in range(max(1, skipped)):
-            prior = [sum(prior[i] * moves[i][j] for i in range(N)) for j in range(N)]
+            prior = [sum(prior[i] * moves[i][j] for i in range(len(prior))) for j in range(len(prior))]
         prior = [p / sum(prior) for p in prior]
         found.append((posterior, prior))
     return found
@@ -67,19 +67,19 @@ def exact_filter(moves, weights, start, steps):
 
 def filtered(model, weights, start, steps, flushing):
     """(estimates, states, rows, bounds, steps taken): one step a call, until the lane is stopped."""
-    matrix = model.predecessors_at(1)
-    dense = np.zeros((N, N))
-    for j in range(N):
+    matrix, n = model.predecessors_at(1), model.n_states
+    dense = np.zeros((n, n))
+    for j in range(n):
         dense[matrix.indices[matrix.indptr[j] : matrix.indptr[j + 1]], j] = matrix.data[
             matrix.indptr[j] : matrix.indptr[j + 1]
         ]
     inflow = np.maximum(1.0, dense.sum(axis=0))
     columns = Columns(matrix.indptr, matrix.indices, matrix.data, -1.0, inflow)
-    row, bound, answers = start.copy(), np.zeros(2), np.arange(N, dtype=np.float64)[None] ** 2
+    row, bound, answers = start.copy(), np.zeros(2), np.arange(n, dtype=np.float64)[None] ** 2
     found, zero = [], np.zeros(1, dtype=np.int64)
     for answer, skipped in steps:
-        subjects = Subjects(np.array([0, 1]), row[None], bound[None], zero, np.empty((1, N)), np.empty((1, 2)), zero)
-        lanes, told = empty_lanes(N, 0, 1), Found(np.zeros((1, 1)), np.zeros(1, dtype=np.int64))
+        subjects = Subjects(np.array([0, 1]), row[None], bound[None], zero, np.empty((1, n)), np.empty((1, 2)), zero)
+        lanes, told = empty_lanes(n, 0, 1), Found(np.zeros((1, 1)), np.zeros(1, dtype=np.int64))
         at = Steps(np.array([answer]), np.array([skipped]), np.zeros((1, 1)))
         follow(columns, flushing, laws_of(weights), answers, at, subjects, lanes, told)
         if lanes.stopped[0]:
@@ -154,6 +154,23 @@ def test_a_bound_does_not_grow_where_the_dropped_states_stay_unlikely():
     found, _, _ = filtered(MarkovModel(np.eye(N)[0], moves), weights, np.eye(N)[0], steps, Flushing(1e-12, 1e6, 1e-3))
     assert len(found) == 500
     assert 0 < found[-1][3][1] < 2e-11
+
+
+def test_dropped_states_that_all_move_to_one_count_together():
+    """39 states below the threshold move to one state, and that to another: each lacks their sum."""
+    n = 41
+    moves = np.zeros((n, n))
+    moves[0, 0] = moves[1, 2] = 1
+    moves[2:, 1] = 1
+    start = np.full(n, 9e-4)
+    start[0] = 1 - start[1:].sum()
+    found, dense, inflow = filtered(
+        MarkovModel(start, moves), np.ones((1, n)), start, [(0, 0)] * 3, Flushing(1e-3, 1e3, np.inf)
+    )
+    true = exact_filter([[Fraction(m) for m in row] for row in dense.tolist()], np.ones((1, n)), start, [(0, 0)] * 3)
+    for (_, prior), (_, _, row, bound) in zip(true, found, strict=True):
+        assert row[1] == 0
+        assert not outside(prior, row, bound, inflow)
 
 
 def test_the_slack_covers_the_roundings_of_a_step():

@@ -80,6 +80,24 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
     assert [bits_of(p) for p in positions] == [bits_of(p) for p in whole.ends]
 
 
+@pytest.mark.parametrize("name", ["grid", "tails"])
+def test_laws_beyond_the_stack_give_the_same_bits(name, monkeypatch):
+    """Which laws find room in a stack depends on the call; what comes out must not."""
+    own = follower_of(name)
+    parts = steps_of(np.random.default_rng([13, WORLDS.index(name)]), own, 9)
+    expected = own.follow(script_of(parts), [None] * 9)
+    monkeypatch.setattr(following, "_MOST_STACKED", own.leg_at(3).likelihood.size)
+    taken, truly = [], following._Work._alone
+    monkeypatch.setattr(
+        following._Work, "_alone", lambda self, lanes, lane: taken.append(truly(self, lanes, lane)) or taken[-1]
+    )
+    found = follower_of(name).follow(script_of(parts), [None] * 9)
+    assert any(taken)
+    assert found.estimates.tobytes() == expected.estimates.tobytes()
+    assert found.states.tolist() == expected.states.tolist()
+    assert [bits_of(end) for end in found.ends] == [bits_of(end) for end in expected.ends]
+
+
 def test_only_wanted_ends_are_kept():
     own = follower_of("grid")
     parts = steps_of(np.random.default_rng(3), own, 5)

@@ -317,8 +317,8 @@ def _bound_grows(flushing: Flushing, bound: FloatArray, grows: float) -> None:
 
 @kernel
 def _newly(flushing: Flushing, bound: FloatArray) -> float:
-    """The most that a flush may remove of a state; twice twice it, for roundings."""
-    return 4.0 * flushing.least * (1.0 + bound[_RELATIVE])
+    """The most that a flush may remove of a state; four times that, for roundings."""
+    return float(4.0 * flushing.least * (1.0 + bound[_RELATIVE]))
 
 
 @kernel
