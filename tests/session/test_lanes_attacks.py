@@ -103,11 +103,11 @@ def test_a_subject_is_told_the_same_in_whatever_company(kind, mechanism, monkeyp
     users = int(rng.integers(1, 18))
     rows, ledger = rows_of(rng, space.n_states, users), MemoryLedger()
 
-    following_flushed: list[bool] = []
+    dropped: list[bool] = []
     truly = following._Work._standing
 
     def standing(self, t, row, bound):
-        following_flushed.extend([True] * bool(bound[1] > 0))
+        dropped.extend([True] * bool(bound[1] > 0))
         return truly(self, t, row, bound)
 
     monkeypatch.setattr(following._Work, "_standing", standing)
@@ -125,7 +125,7 @@ def test_a_subject_is_told_the_same_in_whatever_company(kind, mechanism, monkeyp
     again = [Released(user, None, r) for user, s in sessions.items() for r in s.releases]
     assert without_estimates(published) == without_estimates(again)
     estimates = [np.array([row.release.estimate for row in some]) for some in (published, again)]
-    scale = np.abs(space.own_answers).max() if following_flushed else 0.0
+    scale = np.abs(space.own_answers).max() if dropped else 0.0
     assert np.abs(estimates[0] - estimates[1]).max() <= 1e-12 * scale
     assert told(run(rows, seed + 1, True)[1]) == told(published)
     kept = {f"u{user:02}" for user in rng.choice(users, int(rng.integers(1, users + 1)), replace=False)}

@@ -62,7 +62,7 @@ class Script(NamedTuple):
 class FlushedRow(NamedTuple):
     """Where a subject stands before step ``t``, in floats that dropped what is below 1e-290.
 
-    row : (N,) probabilities; 0 says nothing of whether a state is possible, `PlanSchedule.support` of t does
+    row : (N,) probabilities; 0 says nothing of whether a state is possible, the support of t in the course does
     bound : (2,) what dropping may have removed, see `dphmm._kernels.lanes`
 
     It goes on in `Follower.follow`. The belief itself is in the answers: `Follower.exact` folds them.
