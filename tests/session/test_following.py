@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dphmm.session import following
-from dphmm.session.following import Follower, Script
+from dphmm.session.following import FlushedRow, Follower, Script
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from session.test_tables import WORLDS, world
@@ -43,8 +43,10 @@ def script_of(own, parts):
     return Script(begins, t, skipped, z, own.schedule.numbers(t))
 
 
-def bits_of(position):
-    return position.t, position.prior.log_probability.tobytes(), position.prior.support.tobytes()
+def bits_of(end):
+    if isinstance(end, FlushedRow):
+        return end.t, end.row.tobytes(), end.bound.tobytes()
+    return end.t, end.prior.log_probability.tobytes(), end.prior.support.tobytes()
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -55,6 +57,7 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
     own = follower_of(name)
     parts = steps_of(rng, own, 13)
     whole = own.follow(script_of(own, parts), [None] * len(parts))
+    other = follower_of(name)
     positions, passed = [None] * len(parts), np.zeros(len(parts), dtype=np.int64)
     told = [[] for _ in parts]
     while True:
@@ -62,10 +65,11 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
         chosen = np.flatnonzero(ahead).tolist()
         if chosen:
             cut = [tuple(c[passed[k] : passed[k] + ahead[k]] for c in parts[k]) for k in chosen]
-            other = follower_of(name)
-            some = other.follow(script_of(other, cut), [positions[k] for k in chosen])
+            past = [[script_of(other, [tuple(c[: passed[k]] for c in parts[k])])] if passed[k] else [] for k in chosen]
+            starts = [positions[k] for k in chosen]
+            some = other.follow(script_of(other, cut), starts, None, lambda k, past=past: other.exact(past[k]))
             ends = np.cumsum([len(t) for t, _, _ in cut]).tolist()
-            for k, end, position in zip(chosen, ends, some.positions, strict=True):
+            for k, end, position in zip(chosen, ends, some.ends, strict=True):
                 positions[k] = position
                 own_steps = slice(end - ahead[k], end)
                 told[k] += np.column_stack([some.estimates[own_steps], some.states[own_steps]]).tolist()
@@ -74,34 +78,59 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
             break
     expected = np.column_stack([whole.estimates, whole.states]).tolist()
     assert [row for own_told in told for row in own_told] == expected
-    assert [bits_of(p) for p in positions] == [bits_of(p) for p in whole.positions]
+    assert [bits_of(p) for p in positions] == [bits_of(p) for p in whole.ends]
+
+
+@pytest.mark.parametrize("name", ["grid", "tails"])
+def test_laws_beyond_the_stack_give_the_same_bits(name, monkeypatch):
+    """Which laws find room in a stack depends on the call; what comes out must not."""
+    own = follower_of(name)
+    parts = steps_of(np.random.default_rng([13, WORLDS.index(name)]), own, 9)
+    expected = own.follow(script_of(own, parts), [None] * 9)
+    monkeypatch.setattr(following, "_MOST_STACKED", own.schedule.at(own.schedule.number(3)).likelihood.size)
+    taken, truly = [], following._Work._alone
+    monkeypatch.setattr(
+        following._Work, "_alone", lambda self, lanes, lane: taken.append(truly(self, lanes, lane)) or taken[-1]
+    )
+    anew = follower_of(name)
+    found = anew.follow(script_of(anew, parts), [None] * 9)
+    assert any(taken)
+    assert found.estimates.tobytes() == expected.estimates.tobytes()
+    assert found.states.tolist() == expected.states.tolist()
+    assert [bits_of(end) for end in found.ends] == [bits_of(end) for end in expected.ends]
 
 
 def test_only_wanted_ends_are_kept():
     own = follower_of("grid")
     parts = steps_of(np.random.default_rng(3), own, 5)
-    every = own.follow(script_of(own, parts), [None] * 5).positions
-    some = own.follow(script_of(own, parts), [None] * 5, [False, True, False, False, True]).positions
+    every = own.follow(script_of(own, parts), [None] * 5).ends
+    some = own.follow(script_of(own, parts), [None] * 5, [False, True, False, False, True]).ends
     assert [p is None for p in some] == [True, False, True, True, False]
     assert [bits_of(some[k]) for k in (1, 4)] == [bits_of(every[k]) for k in (1, 4)]
     assert (
         own.follow(
-            Script(*(np.zeros(0, dtype=np.int64),) * 3, np.zeros((0, 2), dtype=np.int64), np.zeros(0)), []
-        ).positions
+            Script(*(np.zeros(0, dtype=np.int64),) * 3, np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)),
+            [],
+        ).ends
         == []
     )
 
 
 def test_a_subject_that_starts_in_logs_goes_on_beside_others():
     """Starts of both kinds in one call: each ends where it ends alone."""
-    own = follower_of("tails")
+    own = follower_of("faint")
     rng = np.random.default_rng(4)
-    parts = [(np.arange(1, 90), np.zeros(89, dtype=np.int64), rng.integers(0, 5, (89, 1))) for _ in range(4)]
-    starts = own.follow(script_of(own, parts[:3]), [None] * 3).positions
-    assert all(start.prior.row is None for start in starts)
-    after = (np.arange(90, 100), np.zeros(10, dtype=np.int64), rng.integers(0, 5, (10, 1)))
-    cut = [after, parts[3], after, after]
-    together = own.follow(script_of(own, cut), [starts[0], None, starts[1], starts[2]])
-    for k, start in enumerate([starts[0], None, starts[1], starts[2]]):
+    first = own.space.answers[24][None]
+    parts = [
+        (np.arange(1, 13), np.zeros(12, dtype=np.int64), np.concatenate([first, rng.integers(0, 7, (11, 2))]))
+        for _ in range(5)
+    ]
+    assert own.schedule.start.prior.row is None
+    starts = own.follow(script_of(own, parts[:3]), [None] * 3).ends
+    assert all(isinstance(start, FlushedRow) for start in starts)
+    after = [(np.arange(13, 20), np.zeros(7, dtype=np.int64), rng.integers(0, 7, (7, 2))) for _ in range(3)]
+    cut, begun = [after[0], parts[3], after[1], after[2], parts[4]], [starts[0], None, starts[1], starts[2], None]
+    together = own.follow(script_of(own, cut), begun)
+    for k, start in enumerate(begun):
         alone = own.follow(script_of(own, [cut[k]]), [start])
-        assert bits_of(alone.positions[0]) == bits_of(together.positions[k])
+        assert bits_of(alone.ends[0]) == bits_of(together.ends[k])

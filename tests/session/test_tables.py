@@ -1,11 +1,16 @@
 """A batch, a session and a resumed session are one computation: the same bits of every estimate from the same answers.
 
+Where rows of floats drop what is too small, a batch has the same bits however it is cut and resumed, and agrees with a
+session to 1e-12 (docs/adr/0012).
+
 It could fail where the compiled loop over many subjects differs from a session's own steps: after gaps, on supports
 that still grow, in tails where floats give way to logs, for plans that floats do not serve, at the seams between
 transactions, pieces of work and cores.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -72,6 +77,7 @@ def world(name):
     return model, policy, space, 1, chosen
 
 
+FLUSHED = ("faint", "tails")
 WORLDS = ("grid", "graded", "components", "median", "state", "at", "faint", "tails", "two phases")
 
 
@@ -98,6 +104,17 @@ def told(rows):
     return [(row.user, [np.asarray(value).tolist() for value in vars(row.release).values()]) for row in rows]
 
 
+def agree(name, rows, others):
+    """The same bits; estimates to rounding in the worlds whose rows of floats drop something."""
+    rows, others = list(rows), list(others)
+    if name not in FLUSHED:
+        return told(rows) == told(others)
+    estimates = [np.array([row.release.estimate for row in some]) for some in (rows, others)]
+    near = np.abs(estimates[0] - estimates[1]).max() <= 1e-12 * np.abs(estimates[1]).max()
+    kept = [[row._replace(release=replace(row.release, estimate=0)) for row in some] for some in (rows, others)]
+    return bool(near) and told(kept[0]) == told(kept[1])
+
+
 def run(work, rows, **choices):
     return [row for chunk in work.run(rows, **choices) for row in chunk]
 
@@ -107,10 +124,10 @@ def test_resumed_sessions_tell_the_same(name):
     ledger = MemoryLedger()
     rows = rows_of(world(name)[2].n_states)
     work = batch_of(name, ledger)
-    published = told(run(work, rows))
+    published = run(work, rows)
     sessions = {user: work.resumed(user) for user, _ in ledger.sessions()}
-    again = told(dphmm.batch.Released(user, None, r) for user, session in sessions.items() for r in session.releases)
-    assert published == again
+    again = [dphmm.batch.Released(user, None, r) for user, session in sessions.items() for r in session.releases]
+    assert agree(name, published, again)
     assert len(published) == len(rows)
 
 
@@ -123,10 +140,11 @@ def test_a_resumed_batch_tells_the_same_and_goes_on_as_a_session(name):
     assert told(run(work, rows, resume=True)) == first
     assert (work.report.replayed, work.report.drifted) == (len(rows), 0)
     longer = rows_of(world(name)[2].n_states, users=9)
-    more = told(run(batch_of(name, ledger, seed=11), longer, resume=True))
-    assert more[: len(first)] == first
+    more = run(batch_of(name, ledger, seed=11), longer, resume=True)
+    assert told(more)[: len(first)] == first
     sessions = [(user, work.resumed(user)) for user, _ in ledger.sessions()]
-    assert more == told(dphmm.batch.Released(user, None, r) for user, session in sessions for r in session.releases)
+    again = [dphmm.batch.Released(user, None, r) for user, session in sessions for r in session.releases]
+    assert agree(name, more, again)
 
 
 @pytest.mark.parametrize("name", ["grid", "tails"])
@@ -173,7 +191,7 @@ def test_floats_agree_with_logs_and_lose_no_state():
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_which_worlds_the_compiled_loop_leaves_to_positions(name, monkeypatch):
-    """All of it for several bodies and medians, the tails where floats end, nothing elsewhere: so both ways are run."""
+    """All of it for several bodies and medians, some where answers raise what was dropped: so both ways are run."""
     taken, truly = [], following._Work._one
     monkeypatch.setattr(
         following._Work, "_one", lambda self, at, position: taken.append(at) or truly(self, at, position)
@@ -183,7 +201,7 @@ def test_which_worlds_the_compiled_loop_leaves_to_positions(name, monkeypatch):
     left = len(taken) / len(rows)
     first = 7 / len(rows)  # of each user: a public constant where it begins in a known state
     expected = {"components": left > 0.8, "median": left >= 1, "tails": 0.1 < left < 1.2}
-    expected |= {"at": left == first, "faint": first < left < 0.5}
+    expected |= {"at": left == first}
     assert expected.get(name, left == 0), left
 
 

@@ -1,7 +1,9 @@
-"""Public beliefs of many subjects, moved through their releases and skips: what sessions compute, bit by bit.
+"""Public beliefs of many subjects, moved through their releases and skips: what sessions compute.
 
-The loops are compiled and run on every core, on several subjects side by side. Where floats do not serve (a belief far
-in its tails, several bodies in a plan) a `Position` takes the step, as in a session.
+The loops are compiled and run on every core, on several subjects side by side. A row of floats drops what is below
+1e-290 and carries a bound on what that may change. Where the bound does not make an estimate certain to a rounding, and
+where floats do not serve (several bodies in a plan, medians), a `Position` takes the step, as in a session. Until a row
+drops something, its bits are those of a session; after that, estimates agree to rounding.
 
 Proof: docs/proofs/support.md.
 """
@@ -9,7 +11,7 @@ Proof: docs/proofs/support.md.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dphmm._kernels.markov import TRUSTED
+from dphmm.errors import DphmmError
 from dphmm.markov.filtering import SETTLED, Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.session.likelihood import Likelihood
@@ -27,13 +31,20 @@ from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from dphmm._kernels.lanes import Lanes, Laws, Subjects
+    from dphmm._kernels.lanes import Flushing, Found, Lanes, Laws, Steps, Subjects
 
 #: Pieces of work for each core, and what is too little to divide (steps times states).
 _PIECES = 2
 _LITTLE = 2**15
 #: Numbers that a stack may hold; legs beyond are left to a `Position`.
 _MOST_STACKED = 2**25
+#: What dropping may change of the largest probability, and of a mean relative to its range: less than a rounding.
+_CERTAIN = 1e-16
+#: See `Flushing`: far above a rounding, and far below 1 / TRUSTED.
+_RATIO = 2.0**200
+#: The bound of a row that dropped nothing.
+_EXACT: FloatArray = np.zeros(2)
+_EXACT.setflags(write=False)
 
 
 class Script(NamedTuple):
@@ -50,15 +61,32 @@ class Script(NamedTuple):
     numbers: IntArray
 
 
+class FlushedRow(NamedTuple):
+    """Where a subject stands before step ``t``, in floats that dropped what is below 1e-290.
+
+    row : (N,) probabilities; 0 says nothing of whether a state is possible, the support of t in the schedule does
+    bound : (2,) what dropping may have removed, see `dphmm._kernels.lanes`
+
+    It goes on in `Follower.follow`. The belief itself is in the answers: `Follower.exact` folds them.
+    """
+
+    t: int
+    row: FloatArray
+    bound: FloatArray
+
+    def __repr__(self) -> str:
+        return f"FlushedRow(t={self.t})"
+
+
 class Followed(NamedTuple):
     """Estimates (n, d) and likeliest states (n,), for releases; where each subject stands after its last step.
 
-    A position that was not wanted is None.
+    One that was not wanted is None.
     """
 
     estimates: FloatArray
     states: IntArray
-    positions: list[Position | None]
+    ends: list[Position | FlushedRow | None]
 
 
 class Follower:
@@ -73,29 +101,70 @@ class Follower:
         """The states' answers (d, N), axis by axis."""
         return np.ascontiguousarray(self.space.own_answers.T)
 
+    @cached_property
+    def inflow(self) -> FloatArray:
+        """The sums of the columns (N,) of the transition matrix, and 1 where those are less."""
+        matrix = self.model.predecessors_at(1)
+        column = np.repeat(np.arange(self.model.n_states), np.diff(matrix.indptr))
+        return np.maximum(1.0, np.bincount(column, weights=matrix.data, minlength=self.model.n_states))
+
+    @property
+    def compiled(self) -> bool:
+        """Whether releases may be left to the compiled loop at all."""
+        return self.loss != "euclidean" and self.model.time_homogeneous
+
     def follow(
-        self, script: Script, starts: Sequence[Position | None], wanted: Sequence[bool] | None = None
+        self,
+        script: Script,
+        starts: Sequence[Position | FlushedRow | None],
+        wanted: Sequence[bool] | None = None,
+        exact: Callable[[int], Position] | None = None,
     ) -> Followed:
         """All steps of a script, whose subject k stands at ``starts[k]`` before its first; None is the very start.
 
-        ``wanted`` says for each subject whether its last position is asked for; without it, all are.
+        wanted : for each subject, whether its end is asked for; without it, all are
+        exact : the position of subject k before its first step here, as `exact` folds it from all steps before. It is
+            asked for where ``starts[k]`` is a flushed row and its bound does not make an estimate certain.
         """
         if not len(script.t):
             return Followed(np.zeros(script.z.shape), np.zeros(0, np.int64), [])
         numbers = script.numbers
         released = set(np.unique(numbers[script.skipped == 0]).tolist())
         stack = self._stacked(np.unique(numbers), released)
-        work = _Work(self, stack, script, np.searchsorted(stack.numbers, numbers), starts, wanted)
+        work = _Work(self, stack, script, np.searchsorted(stack.numbers, numbers), starts, wanted, exact)
         work.run_all()
         if self.loss == "state":
             work.estimates[:] = self.space.own_answers[work.states]
-        return Followed(work.estimates, work.states, work.positions)
+        return Followed(work.estimates, work.states, work.ends)
+
+    def exact(self, scripts: Sequence[Script]) -> Position:
+        """Where a subject stands after all its steps from the very first on, as a session has it."""
+        position = self.schedule.start
+        for script in scripts:
+            position = self._folded(script, position)
+        return position
+
+    def _folded(self, script: Script, position: Position) -> Position:
+        for number, skipped, z in zip(script.numbers.tolist(), script.skipped.tolist(), script.z, strict=True):
+            position = self.stepped(position, number, skipped, z)[0]
+        return position
+
+    def stepped(self, position: Position, number: int, skipped: int, z: IntArray) -> tuple[Position, Belief | None]:
+        """One step as a session takes it under a plan, and for a release the belief given the answer."""
+        if skipped:
+            return position.skipping(self.model, skipped), None
+        posterior = position.posterior(self.schedule.plan(number), z)
+        return position.following(self.model, posterior), posterior
+
+    def law_of(self, number: int, z: IntArray) -> Likelihood | None:
+        """What the compiled loop makes of an answer (d,); None where a `Position` has to take the step."""
+        law = self.schedule.at(number).likelihood if self.compiled else None
+        return law if law is not None and _stackable(law) and law.holds(z) else None
 
     def _stacked(self, numbers: IntArray, released: set[int]) -> _Stack:
         kept = self._stack
         if kept is None or not released <= kept.released or not np.isin(numbers, kept.numbers).all():
-            compiled = self.loss != "euclidean" and self.model.time_homogeneous
-            kept = self._stack = _Stack.of(self.schedule, numbers, released, compiled)
+            kept = self._stack = _Stack.of(self.schedule, numbers, released if self.compiled else set(), released)
         return kept
 
 
@@ -112,18 +181,23 @@ class _Stack:
     laws: Laws
 
     @classmethod
-    def of(cls, schedule: PlanSchedule, numbers: IntArray, released: set[int], compiled: bool) -> _Stack:
+    def of(cls, schedule: PlanSchedule, numbers: IntArray, compiled: set[int], released: set[int]) -> _Stack:
         """The legs of these numbers; a plan is needed only where something is ``released``."""
         found: list[Likelihood | None] = []
         left = _MOST_STACKED
         for number in numbers.tolist():
-            law = schedule.at(number).likelihood if compiled and number in released else None
+            law = schedule.at(number).likelihood if number in compiled else None
+            law = law if law is not None and _stackable(law) else None
             left -= 0 if law is None else law.size
-            # A law of plan states alone is not of every state: no plan of a schedule has one.
-            found.append(law if left >= 0 and law is not None and law.contracted is None else None)
+            found.append(law if left >= 0 else None)
         supports = [schedule.support_of(number) for number in numbers.tolist()]
         rooms = np.array([np.inf if law is None else law.room for law in found])
         return cls(numbers, released, rooms, _laws(found, supports))
+
+
+def _stackable(law: Likelihood) -> bool:
+    """Whether a law fits into a stack by itself; one of plan states alone is not of every state."""
+    return law.contracted is None and law.size <= _MOST_STACKED
 
 
 def _laws(found: list[Likelihood | None], supports: list[BoolArray]) -> Laws:
@@ -158,19 +232,22 @@ class _Work:
         stack: _Stack,
         script: Script,
         legs: IntArray,
-        starts: Sequence[Position | None],
+        starts: Sequence[Position | FlushedRow | None],
         wanted: Sequence[bool] | None,
+        exact: Callable[[int], Position] | None,
     ) -> None:
-        self._own, self._stack, self._script, self._legs = own, stack, script, legs
+        self._own, self._stack, self._script, self._exact = own, stack, script, exact
         self._z = script.z.astype(np.float64)
         far = np.abs(self._z).max(axis=1, initial=0.0) >= stack.rooms[legs]
-        self._compiled_legs = np.where(far, len(stack.numbers), legs)
+        self._legs = np.where(far, len(stack.numbers), legs)
         self._begins = np.concatenate([[0], 1 + np.flatnonzero(script.begins[1:]), [len(script.t)]])
         self._starts = [own.schedule.start if start is None else start for start in starts]
         self._wanted = [True] * len(starts) if wanted is None else wanted
+        # Of subjects that a Position has taken some steps of: the last step before which one is known, and it.
+        self._known: dict[int, tuple[int, Position]] = {}
         self.estimates = np.zeros(script.z.shape)
         self.states = np.zeros(len(script.t), dtype=np.int64)
-        self.positions: list[Position | None] = [None] * len(starts)
+        self.ends: list[Position | FlushedRow | None] = [None] * len(starts)
 
     def run_all(self) -> None:
         """Every step, on all cores."""
@@ -188,27 +265,31 @@ class _Work:
 
     def run(self, first: int, last: int) -> None:
         """The steps of the subjects from ``first`` on, without ``last``."""
-        from dphmm._kernels.lanes import Columns, Found, Steps, empty_lanes, follow
+        from dphmm._kernels.lanes import Found, Steps, empty_lanes
 
-        own = self._own
         subjects = self._subjects(first, last)
         lanes = empty_lanes(subjects.starts.shape[1], first, last)
-        matrix = own.model.predecessors_at(1)
-        columns = Columns(matrix.indptr, matrix.indices, matrix.data, SETTLED)
-        steps = Steps(self._compiled_legs, self._script.skipped, self._z)
+        steps = Steps(self._legs, self._script.skipped, self._z)
         found = Found(self.estimates, self.states)
         while True:
-            follow(columns, self._stack.laws, own.axes, steps, subjects, lanes, found)
+            self._follow(self._stack, steps, subjects, lanes, found)
             stopped = np.flatnonzero(lanes.stopped).tolist()
             if not stopped:
                 break
             for lane in stopped:
-                self._placed(lanes, lane, self._passed(lanes, lane))
+                self._resumed(lanes, lane)
         for subject in range(first, last):
-            if self._wanted[subject] and self.positions[subject] is None:
-                self.positions[subject] = self._standing(
-                    self._after(subject), subjects.ends[subjects.end_of[subject]].copy()
-                )
+            if self._wanted[subject] and self.ends[subject] is None:
+                place = subjects.end_of[subject]
+                row, bound = subjects.ends[place].copy(), subjects.end_bounds[place].copy()
+                self.ends[subject] = self._standing(self._after(subject), row, bound)
+
+    def _follow(self, stack: _Stack, steps: Steps, subjects: Subjects, lanes: Lanes, found: Found) -> None:
+        from dphmm._kernels.lanes import Columns, follow
+
+        own, matrix = self._own, self._own.model.predecessors_at(1)
+        columns = Columns(matrix.indptr, matrix.indices, matrix.data, SETTLED, own.inflow)
+        follow(columns, _flushing(), stack.laws, own.axes, steps, subjects, lanes, found)
 
     def _subjects(self, first: int, last: int) -> Subjects:
         """Where the subjects first..last start, each row once, and room for where they end."""
@@ -218,61 +299,140 @@ class _Work:
         places: dict[int, int] = {}
         start_of, end_of = (np.full(len(self._starts), -1, dtype=np.int64) for _ in range(2))
         rows: list[FloatArray] = []
+        bounds: list[FloatArray] = []
         for subject in range(first, last):
-            row = self._starts[subject].prior.row
+            start = self._starts[subject]
+            row, bound = (start.row, start.bound) if isinstance(start, FlushedRow) else (start.prior.row, _EXACT)
             if row is not None:
                 if id(row) not in places:
                     places[id(row)] = len(rows)
                     rows.append(row)
+                    bounds.append(bound)
                 start_of[subject] = places[id(row)]
         wanted = first + np.flatnonzero(self._wanted[first:last])
         end_of[wanted] = np.arange(len(wanted))
         return Subjects(
             begins=self._begins,
             starts=np.stack(rows) if rows else np.zeros((0, n)),
+            start_bounds=np.stack(bounds) if bounds else np.zeros((0, 2)),
             start_of=start_of,
             ends=np.empty((len(wanted), n)),
+            end_bounds=np.empty((len(wanted), 2)),
             end_of=end_of,
         )
 
-    def _passed(self, lanes: Lanes, lane: int) -> Position:
-        """After the one step at which a lane was stopped."""
+    def _resumed(self, lanes: Lanes, lane: int) -> None:
+        """Take the step at which a lane was stopped, and put the lane where floats serve again, or at its end."""
         at, subject = int(lanes.at[lane]), int(lanes.subject[lane])
+        start = self._starts[subject]
+        begins = at == self._begins[subject] and subject not in self._known
+        if begins and isinstance(start, Position) and start.prior.row is None:
+            self._placed(lanes, lane, start)
+        elif not self._alone(lanes, lane):
+            before = self._standing(int(self._script.t[at]), lanes.row(lane).copy(), lanes.bounds[lane])
+            position = self._before(subject, at) if isinstance(before, FlushedRow) else before
+            lanes.at[lane] += 1
+            self._placed(lanes, lane, self._one(at, position))
+
+    def _alone(self, lanes: Lanes, lane: int) -> bool:
+        """Take a step in floats whose law was one too many for the stack; whether it was such a step."""
+        from dphmm._kernels.lanes import Found, Steps, Subjects, empty_lanes
+
+        at, subject = int(lanes.at[lane]), int(lanes.subject[lane])
+        row, bound = lanes.row(lane), lanes.bounds[lane]
+        if self._stack.laws.kinds[self._legs[at]] >= 0 or not self._served(at):
+            return False
+        numbers = self._script.numbers[at : at + 1]
+        stack = _Stack.of(self._own.schedule, numbers, set(numbers.tolist()), set())
+        only, here = np.zeros(1, dtype=np.int64), slice(at, at + 1)
+        rows, bounds = row[None].copy(), bound[None].copy()
+        subjects = Subjects(np.array([0, 1]), rows, bounds, only, np.empty_like(rows), np.empty_like(bounds), only)
+        alone = empty_lanes(len(row), 0, 1)
+        found = Found(self.estimates[here], self.states[here])
+        self._follow(stack, Steps(only, only, self._z[here]), subjects, alone, found)
+        if alone.stopped[0]:
+            return False
+        row[:], bound[:] = rows[0], bounds[0] = subjects.ends[0], subjects.end_bounds[0]
         lanes.at[lane] += 1
-        if at == self._begins[subject]:
-            return self._one(at, self._starts[subject])
-        return self._one(at, self._standing(int(self._script.t[at]), lanes.row(lane).copy()))
+        lanes.stopped[lane] = False
+        if lanes.at[lane] == lanes.end[lane]:
+            self._end(subject, self._standing(self._after(subject), rows[0], bounds[0]))
+        return True
+
+    def _end(self, subject: int, end: Position | FlushedRow) -> None:
+        self._known.pop(subject, None)
+        if self._wanted[subject]:
+            self.ends[subject] = end
+
+    def _before(self, subject: int, at: int) -> Position:
+        """The position before a step as a session has it, where the row of floats no longer tells."""
+        start, first = self._starts[subject], int(self._begins[subject])
+        if subject in self._known:
+            first, position = self._known[subject]
+        elif isinstance(start, Position):
+            position = start
+        elif self._exact is None:
+            raise DphmmError(f"follow: the row before t = {start.t} is not enough, and `exact` was not given")
+        else:
+            position = self._exact(subject)
+        for step in range(first, at):
+            position, _ = self._own.stepped(position, *self._step(step))
+        return position
 
     def _placed(self, lanes: Lanes, lane: int, position: Position) -> None:
         """Put a lane at a position, or where floats serve again after it; kept, if that is after the last step."""
-        while position.prior.row is None and lanes.at[lane] < lanes.end[lane]:
+        subject = int(lanes.subject[lane])
+        while lanes.at[lane] < lanes.end[lane] and position.prior.row is None and not self._served(int(lanes.at[lane])):
             position = self._one(int(lanes.at[lane]), position)
             lanes.at[lane] += 1
         lanes.stopped[lane] = False
-        if position.prior.row is not None:
-            lanes.row(lane)[:] = position.prior.row
-        subject = int(lanes.subject[lane])
-        if lanes.at[lane] == lanes.end[lane] and self._wanted[subject]:
-            self.positions[subject] = position
+        if lanes.at[lane] == lanes.end[lane]:
+            self._end(subject, position)
+            return
+        self._known[subject] = int(lanes.at[lane]), position
+        row = position.prior.row
+        lanes.row(lane)[:] = _flushed(position.prior) if row is None else row
+        lanes.bounds[lane] = _EXACT if row is not None else (0.0, 4.0 * TRUSTED)
+
+    def _served(self, at: int) -> bool:
+        """Whether floats serve a step even if some probabilities are too small for them: a release, of a law."""
+        number, skipped, z = self._step(at)
+        return not skipped and self._own.law_of(number, z) is not None
+
+    def _step(self, at: int) -> tuple[int, int, IntArray]:
+        script = self._script
+        return int(script.numbers[at]), int(script.skipped[at]), script.z[at]
 
     def _after(self, subject: int) -> int:
         """The step after a subject's last one here."""
         last = int(self._begins[subject + 1]) - 1
         return int(self._script.t[last]) + max(1, int(self._script.skipped[last]))
 
-    def _standing(self, t: int, row: FloatArray) -> Position:
+    def _standing(self, t: int, row: FloatArray, bound: FloatArray) -> Position | FlushedRow:
+        if bound[1] > 0.0:
+            return FlushedRow(t, row, bound)
         return Position(t, Belief.of_row(row, self._own.schedule.support(t)))
 
     def _one(self, at: int, position: Position) -> Position:
-        """One step as a session takes it."""
-        own, script = self._own, self._script
-        if script.skipped[at]:
-            return position.skipping(own.model, int(script.skipped[at]))
-        plan = own.schedule.plan(int(self._stack.numbers[self._legs[at]]))
-        posterior = position.posterior(plan, script.z[at])
-        guess = estimate(posterior, own.space.own_answers, own.loss)
-        self.estimates[at], self.states[at] = guess.answer, guess.state
-        return position.following(own.model, posterior)
+        """One step as a session takes it, with its estimate."""
+        own = self._own
+        position, posterior = own.stepped(position, *self._step(at))
+        if posterior is not None:
+            guess = estimate(posterior, own.space.own_answers, own.loss)
+            self.estimates[at], self.states[at] = guess.answer, guess.state
+        return position
+
+
+def _flushed(belief: Belief) -> FloatArray:
+    """Probabilities (N,) of a belief in logs, 0 where they are too small for floats."""
+    row = belief.probability
+    return np.where(row >= TRUSTED, row, 0.0)
+
+
+def _flushing() -> Flushing:
+    from dphmm._kernels.lanes import Flushing
+
+    return Flushing(TRUSTED, _RATIO, _CERTAIN)
 
 
 def _cores() -> int:

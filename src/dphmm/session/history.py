@@ -12,6 +12,7 @@ import numpy as np
 
 from dphmm.accounting.ledger import Entry, PlanRecord
 from dphmm.errors import InvalidInput
+from dphmm.session.following import Script
 from dphmm.session.plan import ALGORITHM_VERSION, given_partners
 from dphmm.session.schedule import PlanSchedule
 from dphmm.types import BoolArray, IntArray
@@ -43,6 +44,10 @@ class History(NamedTuple):
             secure=np.array([entry.secure for entry in entries], dtype=np.bool_),
             number=_numbers(entries, t, schedule, plan),
         )
+
+    def script(self) -> Script:
+        """The steps of this one subject, for its belief to follow."""
+        return Script(np.arange(len(self.t)) == 0, self.t, self.skipped, self.z, self.number)
 
 
 def _answers(entries: Sequence[Entry], dimension: int) -> IntArray:

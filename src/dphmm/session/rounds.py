@@ -23,6 +23,7 @@ from dphmm.accounting.ledger import Caps, Entry, Ledger, Request, Requests, Tran
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
 from dphmm.session.answer import answer
+from dphmm.session.following import FlushedRow
 from dphmm.session.joint import check_joint
 from dphmm.session.layout import Layout, Rows
 from dphmm.session.plan import Plan
@@ -48,7 +49,7 @@ class SubjectState:
     last: int = 0
     opened: bool = False
     joint: bool = False
-    position: Position | None = None
+    position: Position | FlushedRow | None = None
     posterior: Belief | None = None
     stored: deque[Entry] = field(default_factory=deque)
     finished: bool = False

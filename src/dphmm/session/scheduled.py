@@ -19,6 +19,7 @@ from dphmm.session.plan import Plan, all_partners
 from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
+from dphmm.session.step import Position
 from dphmm.types import BoolArray, IntArray
 
 
@@ -76,8 +77,8 @@ class Scheduled:
 
     def plans_of(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Plan]]:
         """The plan of each stored release. Raises InvalidInput for one that the schedule does not make."""
-        history = History.of(entries, self._setting.space.dimension, self.schedule, self._ledger.plan)
-        for entry, number in zip(entries, history.number.tolist(), strict=True):
+        numbers = self._history(entries).number.tolist()
+        for entry, number in zip(entries, numbers, strict=True):
             if entry.z is not None:
                 yield entry, self.schedule.plan(number)
 
@@ -93,17 +94,27 @@ class Scheduled:
             last = min(past, int(t[end - 1])) if first < end else past
             if passed < last:
                 entries = subject.take(self._ledger, self._setting.query, passed + 1, last)
-                dimension = self._setting.space.dimension
-                found.append((number, History.of(entries, dimension, self.schedule, self._ledger.plan)))
+                found.append((number, self._history(entries)))
         return found
 
     def _followed(self, follower: Follower, drawn: Drawn, steps: Steps) -> Followed:
-        subjects = [drawn.subjects[number] for number in steps.owner[steps.script.begins].tolist()]
+        begins = np.flatnonzero(steps.script.begins)
+        subjects = [drawn.subjects[number] for number in steps.owner[begins].tolist()]
+        first = steps.script.t[begins].tolist()
+
+        def exact(subject: int) -> Position:
+            """Where a subject stands before its first step here: the fold of all that the ledger holds before it."""
+            entries = self._ledger.entries(subjects[subject].name, self._setting.query)
+            return follower.exact([self._history([e for e in entries if e.t < first[subject]]).script()])
+
         starts, wanted = [subject.position for subject in subjects], [not subject.finished for subject in subjects]
-        followed = follower.follow(steps.script, starts, wanted)
-        for subject, position in zip(subjects, followed.positions, strict=True):
-            subject.position = position
+        followed = follower.follow(steps.script, starts, wanted, exact)
+        for subject, end in zip(subjects, followed.ends, strict=True):
+            subject.position = end
         return followed
+
+    def _history(self, entries: Sequence[Entry]) -> History:
+        return History.of(entries, self._setting.space.dimension, self.schedule, self._ledger.plan)
 
 
 class Steps(NamedTuple):

@@ -116,13 +116,14 @@ class Stepwise:
     def position(self, subject: SubjectState, last: int | None = None) -> Position:
         """Where a subject stands after its last stored step, or another one; it is moved there."""
         self._pass(subject, subject.last if last is None else last)
-        assert subject.position is not None
+        assert isinstance(subject.position, Position)
         return subject.position
 
     def _pass(self, subject: SubjectState, last: int) -> Walked | None:
         """Move a subject past its stored steps that begin by ``last``; the last of them."""
         if subject.position is None:
             subject.position = self._setting.first()
+        assert isinstance(subject.position, Position)
         if subject.position.t > last:
             return None
         step = None

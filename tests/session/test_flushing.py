@@ -1,0 +1,177 @@
+"""Rows of floats that drop small probabilities, against a filter in fractions that drops nothing.
+
+Claims: the bound holds for every state after every step; the estimate is within it; a row that dropped nothing has a
+bound of 0. Thresholds are large here, so that dropping is common and many certificates fail. It would fail for a bound
+that forgets an answer, a move, the states that many move to, or what is dropped after a move, and for a certificate
+that is not looked at.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphmm._kernels import lanes as kernels
+from dphmm._kernels.belief import TABLE
+from dphmm._kernels.lanes import Columns, Flushing, Found, Laws, Steps, Subjects, empty_lanes, follow
+from dphmm.markov.model import MarkovModel
+
+N = 6
+
+
+def world(rng):
+    """(model, weights of answers (k, N), start row): moves to few, hubs, tiny probabilities; answers that surprise."""
+    moves = rng.random((N, N)) * (rng.random((N, N)) < 0.5) * 10.0 ** -rng.integers(0, 4, (N, N))
+    moves[np.arange(N), (np.arange(N) + 1) % N] += 0.01
+    if rng.random() < 0.3:
+        moves[:, 0] += 5
+    weights = 10.0 ** -(rng.integers(0, 8, (5, N)) * (rng.random((5, N)) < 0.6)).astype(np.float64)
+    start = rng.random(N) + 0.01
+    return MarkovModel(start / start.sum(), moves / moves.sum(axis=1, keepdims=True)), weights, start / start.sum()
+
+
+def laws_of(weights):
+    """Answer z is z times the unit vector of its number: a law of one facet for each answer, whose table is its row."""
+    k, n = weights.shape
+    return Laws(
+        first_facets=np.arange(k + 1),
+        projected=np.tile(np.arange(n, dtype=np.float64), (k, 1)),
+        inverses=np.ones(k),
+        shifts=np.zeros(k),
+        normals=np.ones((k, 1)),
+        kinds=np.full(k, TABLE),
+        rates=np.ones(k),
+        first_tables=np.arange(k + 1) * n,
+        tables=weights.reshape(-1),
+        supports=np.ones((k, n), dtype=np.bool_),
+    )
+
+
+def exact_filter(moves, weights, start, steps):
+    """Posterior and prior after each step, in fractions that sum to 1."""
+    prior, found = [Fraction(p) for p in start], []
+    for answer, skipped in steps:
+        posterior = prior
+        if not skipped:
+            joint = [p * Fraction(w) for p, w in zip(prior, weights[answer].tolist(), strict=True)]
+            posterior = [p / sum(joint) for p in joint]
+        prior = posterior
+        for _ in range(max(1, skipped)):
+            prior = [sum(prior[i] * moves[i][j] for i in range(len(prior))) for j in range(len(prior))]
+        prior = [p / sum(prior) for p in prior]
+        found.append((posterior, prior))
+    return found
+
+
+def filtered(model, weights, start, steps, flushing):
+    """(estimates, states, rows, bounds, steps taken): one step a call, until the lane is stopped."""
+    matrix, n = model.predecessors_at(1), model.n_states
+    dense = np.zeros((n, n))
+    for j in range(n):
+        dense[matrix.indices[matrix.indptr[j] : matrix.indptr[j + 1]], j] = matrix.data[
+            matrix.indptr[j] : matrix.indptr[j + 1]
+        ]
+    inflow = np.maximum(1.0, dense.sum(axis=0))
+    columns = Columns(matrix.indptr, matrix.indices, matrix.data, -1.0, inflow)
+    row, bound, answers = start.copy(), np.zeros(2), np.arange(n, dtype=np.float64)[None] ** 2
+    found, zero = [], np.zeros(1, dtype=np.int64)
+    for answer, skipped in steps:
+        subjects = Subjects(np.array([0, 1]), row[None], bound[None], zero, np.empty((1, n)), np.empty((1, 2)), zero)
+        lanes, told = empty_lanes(n, 0, 1), Found(np.zeros((1, 1)), np.zeros(1, dtype=np.int64))
+        at = Steps(np.array([answer]), np.array([skipped]), np.zeros((1, 1)))
+        follow(columns, flushing, laws_of(weights), answers, at, subjects, lanes, told)
+        if lanes.stopped[0]:
+            break
+        row, bound = subjects.ends[0].copy(), subjects.end_bounds[0].copy()
+        found.append((told.estimates[0, 0], int(told.states[0]), row, bound))
+    return found, dense, inflow
+
+
+def outside(true, row, bound, inflow):
+    """Whether no factor c has c·row <= true <= c·((1 + relative)·row + absolute·inflow), up to roundings."""
+    least = [t / Fraction(r) for t, r in zip(true, row.tolist(), strict=True) if r > 0]
+    over = [
+        Fraction(r) * (1 + Fraction(bound[0])) + Fraction(bound[1]) * Fraction(c)
+        for r, c in zip(row, inflow, strict=True)
+    ]
+    most = [t / o for t, o in zip(true, over, strict=True) if t > 0 and o > 0]
+    never = any(t > 0 and o == 0 for t, o in zip(true, over, strict=True))
+    return never or max(most) > min(least) * (1 + Fraction(1, 10**9))
+
+
+CASES = [(1e-3, 4.0, np.inf), (1e-3, 1e3, np.inf), (1e-7, 1e3, np.inf), (1e-7, 1e4, 1e-2), (1e-9, 1e6, 1e-4)]
+
+
+@pytest.mark.parametrize(("least", "ratio", "limit"), CASES)
+def test_the_bound_holds_for_every_state(least, ratio, limit):
+    rng = np.random.default_rng([17, CASES.index((least, ratio, limit))])
+    stopped = flushed = exact = 0
+    for _ in range(60):
+        model, weights, start = world(rng)
+        steps = [(int(rng.integers(5)), int(rng.choice([0, 0, 0, 1, 3]))) for _ in range(12)]
+        found, dense, inflow = filtered(model, weights, start, steps, Flushing(least, ratio, limit))
+        moves = [[Fraction(m) for m in row] for row in dense.tolist()]
+        true = exact_filter(moves, weights, start, steps[: len(found)])
+        stopped += len(found) < len(steps)
+        squares = [Fraction(s * s) for s in range(N)]
+        for k, (posterior, prior) in enumerate(true):
+            estimate, state, row, bound = found[k]
+            flushed, exact = flushed + (bound[1] > 0), exact + (bound[1] == 0)
+            assert (bound[1] == 0) == (bound == 0).all()
+            assert not outside(prior, row, bound, inflow)
+            if not steps[k][1] and limit < 1:
+                mean = sum(p * s for p, s in zip(posterior, squares, strict=True))
+                assert abs(Fraction(estimate) - mean) <= 2 * Fraction(limit) * 25
+                assert posterior[state] >= max(posterior) * (1 - 2 * Fraction(limit))
+    assert flushed > 50
+    assert exact > 5
+    assert stopped > 5 or limit > 1
+
+
+def test_a_dropped_state_that_comes_to_matter_stops_the_lane():
+    """Two states that keep to themselves: nine answers for one of them, then nine that only the other explains."""
+    model = MarkovModel(np.full(N, 1 / N), np.eye(N))
+    weights = np.full((2, N), 1e-4)
+    weights[0, 0] = weights[1, 1] = 1.0
+    steps = [(0, 0)] * 9 + [(1, 0)] * 9
+    found, _, _ = filtered(model, weights, np.full(N, 1 / N), steps, Flushing(1e-20, 1e10, 1e-6))
+    assert any(row[1] == 0 for _, _, row, _ in found)
+    assert 9 < len(found) < 18
+    assert all(state == 0 for _, state, _, _ in found[:9])
+    careless, _, _ = filtered(model, weights, np.full(N, 1 / N), steps, Flushing(1e-20, 1e10, np.inf))
+    assert len(careless) == 18 and careless[-1][1] == 0, "without the certificate the wrong state would be told"
+
+
+def test_a_bound_does_not_grow_where_the_dropped_states_stay_unlikely():
+    """So the certificate holds for as many steps as one likes, where a bound by the largest likelihood would not."""
+    side = np.full(N - 1, 1e-4)
+    moves = np.diag(side, 1) + np.diag(side, -1)
+    moves += np.diag(1 - moves.sum(axis=1))
+    weights = 10.0 ** -np.arange(N, dtype=np.float64)[None]
+    steps = [(0, 0)] * 500
+    found, _, _ = filtered(MarkovModel(np.eye(N)[0], moves), weights, np.eye(N)[0], steps, Flushing(1e-12, 1e6, 1e-3))
+    assert len(found) == 500
+    assert 0 < found[-1][3][1] < 2e-11
+
+
+def test_dropped_states_that_all_move_to_one_count_together():
+    """39 states below the threshold move to one state, and that to another: each lacks their sum."""
+    n = 41
+    moves = np.zeros((n, n))
+    moves[0, 0] = moves[1, 2] = 1
+    moves[2:, 1] = 1
+    start = np.full(n, 9e-4)
+    start[0] = 1 - start[1:].sum()
+    found, dense, inflow = filtered(
+        MarkovModel(start, moves), np.ones((1, n)), start, [(0, 0)] * 3, Flushing(1e-3, 1e3, np.inf)
+    )
+    true = exact_filter([[Fraction(m) for m in row] for row in dense.tolist()], np.ones((1, n)), start, [(0, 0)] * 3)
+    for (_, prior), (_, _, row, bound) in zip(true, found, strict=True):
+        assert row[1] == 0
+        assert not outside(prior, row, bound, inflow)
+
+
+def test_the_slack_covers_the_roundings_of_a_step():
+    assert kernels._SLACK - 1 > (2**24 + 8) * 2.0**-53
