@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dphmm.accounting import Caps, Ledger, MemoryLedger, PlanRecord, Request, Requests, SessionHeader, Spent
+from dphmm.accounting import Caps, Ledger, Looked, MemoryLedger, PlanRecord, Request, Requests, SessionHeader, Spent
+from dphmm.accounting.budget import EMPTY, Account
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.storage.ledger import open_ledger
 from dphmm.types import IntArray
@@ -20,6 +21,8 @@ from dphmm.types import IntArray
 FREE = Caps()
 PLAN = PlanRecord("p1", b"\xf0", 5, '{"epsilon":"1/2"}')
 OPTIONS = {"epsilon": "1/2", "scope": "global"}
+#: Epsilon and cost of one such release.
+SPENT_ONCE = (Fraction(1, 2), Fraction(4, 3))
 
 
 def release(t: int, *, subject: str = "ann", query: str = "state", plan: PlanRecord = PLAN) -> Request:
@@ -273,6 +276,7 @@ def test_transactions_do_not_nest_and_end(ledger: Ledger) -> None:
         lambda: transaction.admit(release(1), FREE),
         lambda: transaction.admit_many(columns([(0, 0, 1, 1)]), FREE),
         lambda: transaction.open_session(SessionHeader("bob", "state", OPTIONS)),
+        lambda: transaction.look(["ann"], "state"),
         lambda: transaction.entry("ann", "state", 1),
         lambda: transaction.spent("ann"),
         lambda: transaction.last_step("ann", "state"),
@@ -402,6 +406,59 @@ def test_the_parameters_of_all_queries_of_a_subject(ledger: Ledger) -> None:
         assert transaction.headers("eve") == []
     with pytest.raises(InvalidInput, match="ended"):
         transaction.headers("ann")
+
+
+def test_a_look_finds_all_that_is_stored_about_each_subject(ledger: Ledger) -> None:
+    """Before and in this transaction, in the order asked; nothing of anybody else."""
+    open_all(ledger, ("ann", "home"), ("ann", "state"), ("ann", "work"), ("bob", "work"), ("cid", "state"))
+    with ledger.transaction() as transaction:
+        transaction.store(release(1), lambda: (1,), FREE)
+        transaction.store(replace(skip(2), steps=7), never, FREE)
+        transaction.store(replace(release(1, query="work"), cost=math.inf), lambda: (1,), FREE)
+        transaction.store(release(1, subject="bob", query="work"), lambda: (1,), FREE)
+
+    def header(subject: str, query: str) -> SessionHeader:
+        return SessionHeader(subject, query, OPTIONS)
+
+    half = Account(Fraction(1, 2), 1_333_333_334, False)
+    ann = Looked(
+        header("ann", "state"),
+        8,
+        (header("ann", "home"), header("ann", "work")),
+        Account(Fraction(1), half.nanos, True),
+    )
+    bob = Looked(None, 0, (header("bob", "work"),), half)
+    cid, eve = Looked(header("cid", "state"), 0, (), EMPTY), Looked(None, 0, (), EMPTY)
+    with ledger.transaction() as transaction:
+        assert transaction.look(["eve", "bob", "ann", "cid"], "state") == [eve, bob, ann, cid]
+        assert transaction.look(["ann", "ann"], "home")[1] == ann._replace(
+            header=header("ann", "home"), last=0, others=(header("ann", "state"), header("ann", "work"))
+        )
+        transaction.open_session(header("bob", "state"))
+        transaction.store(release(1, subject="bob"), lambda: (2,), FREE)
+        transaction.store(skip(9), never, FREE)
+        seen = transaction.look(["ann", "bob"], "state")
+        assert seen == [ann._replace(last=9), Looked(header("bob", "state"), 1, bob.others, half.plus(*SPENT_ONCE))]
+        assert transaction.look([], "state") == []
+        # What the look keeps in mind serves what follows it.
+        transaction.store(release(10), lambda: (3,), FREE)
+        assert transaction.look(["ann"], "state")[0].last == transaction.last_step("ann", "state") == 10
+    with pytest.raises(InvalidInput, match="ended"):
+        transaction.look(["ann"], "state")
+    assert ledger.spent("ann") == Spent(Fraction(3, 2), math.inf)
+
+
+def test_a_look_at_very_many_subjects(ledger: Ledger) -> None:
+    """More than one statement can name."""
+    names = [f"user {k}" for k in range(1203)]
+    open_all(ledger, *[(name, "state") for name in names[::2]])
+    with ledger.transaction() as transaction:
+        transaction.store(release(1, subject="user 1202"), lambda: (1,), FREE)
+        looked = transaction.look(names, "state")
+    assert [one.header is not None for one in looked] == [k % 2 == 0 for k in range(1203)]
+    assert [one.header.subject for one in looked if one.header] == names[::2]
+    assert [one.last for one in looked] == [0] * 1202 + [1]
+    assert [one.account.epsilon for one in looked] == [0] * 1202 + [Fraction(1, 2)]
 
 
 def test_one_skip_may_pass_over_many_steps(ledger: Ledger) -> None:

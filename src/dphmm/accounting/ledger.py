@@ -8,12 +8,12 @@ Proof: docs/proofs/ledger.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from dphmm.accounting.budget import Account, Spent, recount
-from dphmm.accounting.many import Admitted, AdmittedMany, DrawMany, Requests, StoredMany
+from dphmm.accounting.many import Admitted, AdmittedMany, DrawMany, Looked, Requests, StoredMany
 from dphmm.accounting.memory import MemoryLedger
 from dphmm.accounting.records import Caps, Entry, Kind, PlanRecord, Request, SessionHeader
 from dphmm.errors import InvalidInput
@@ -27,6 +27,7 @@ __all__ = [
     "Entry",
     "Kind",
     "Ledger",
+    "Looked",
     "MemoryLedger",
     "PlanRecord",
     "Request",
@@ -50,6 +51,10 @@ class Transaction(Protocol):
 
         Raises InvalidInput naming the first option in which a known session differs, with both values.
         """
+        ...
+
+    def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
+        """What is stored about each of these subjects, in their order, this transaction included."""
         ...
 
     def headers(self, subject: str) -> list[SessionHeader]:

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from dphmm.accounting.budget import Account, admit
-from dphmm.accounting.records import Caps, Entry, Request
+from dphmm.accounting.records import Caps, Entry, Request, SessionHeader
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, IntArray
 
@@ -76,6 +76,19 @@ class Requests:
         starts = np.flatnonzero(np.diff(self.subject, prepend=-1)).tolist()
         ends = [*starts[1:], len(self)][: len(starts)]
         return [(self.subjects[self.subject[a]], a, b) for a, b in zip(starts, ends, strict=True)]
+
+
+class Looked(NamedTuple):
+    """What is stored about one subject, for one query: its session, the last step, and what the other queries share.
+
+    ``header`` is None and ``last`` 0 where the query has no session; ``others`` are the subject's other sessions, by
+    name of the query; ``account`` is that of all queries.
+    """
+
+    header: SessionHeader | None
+    last: int
+    others: tuple[SessionHeader, ...]
+    account: Account
 
 
 class Admitted(NamedTuple):

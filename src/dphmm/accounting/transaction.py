@@ -10,7 +10,7 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from dphmm.accounting.many import (
     Admitted,
     AdmittedMany,
     DrawMany,
+    Looked,
     Requests,
     StoredMany,
     admit_many,
@@ -57,6 +58,11 @@ class BaseTransaction(ABC):
             self._add_session(header)
         elif stored != header.options:
             raise _other_option(header, stored)
+
+    def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
+        """What is stored about each of these subjects, in their order, this transaction included."""
+        self._require_usable()
+        return self._look(subjects, query)
 
     def headers(self, subject: str) -> list[SessionHeader]:
         """The parameters of all of a subject's queries, by name of the query."""
@@ -195,6 +201,14 @@ class BaseTransaction(ABC):
         if self._drawing:
             # A draw that stores would take the step it is being drawn for.
             raise InvalidInput("draw", "a call of the transaction", "a draw that leaves the ledger alone")
+
+    def _look(self, subjects: Sequence[str], query: str) -> list[Looked]:
+        return [self._looked(subject, query) for subject in subjects]
+
+    def _looked(self, subject: str, query: str) -> Looked:
+        headers = {header.query: header for header in self._headers_of(subject)}
+        header, last = headers.pop(query, None), self._last_step(subject, query) or 0
+        return Looked(header, last, tuple(headers.values()), self._account(subject))
 
     @abstractmethod
     def _headers_of(self, subject: str) -> list[SessionHeader]: ...

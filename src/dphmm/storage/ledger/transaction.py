@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.ledger import Caps, Entry, PlanRecord, Request, SessionHeader, Spent
-from dphmm.accounting.many import Admitted, AdmittedMany, Requests, StoredMany
+from dphmm.accounting.many import Admitted, AdmittedMany, Looked, Requests, StoredMany
 from dphmm.accounting.memory import other_plan
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import DphmmError
@@ -38,6 +38,8 @@ from dphmm.types import IntArray
 
 #: Plans whose record is kept at hand, so that a plan seen again is compared by identity.
 PLANS_AT_HAND = 256
+#: Subjects that one statement asks for.
+ASKED_TOGETHER = 500
 
 _ENTRY = "t, through, kind, z, epsilon, cost, secure, constant"
 _FIND_SESSION = (
@@ -60,6 +62,11 @@ FIND_PLANS_AT = (
 _PUT_ACCOUNT = (
     "INSERT INTO account VALUES (?, ?, ?, ?) ON CONFLICT (subject) DO UPDATE SET "
     "epsilon = excluded.epsilon, cost_nanos = excluded.cost_nanos, unbounded = excluded.unbounded"
+)
+_LOOK = (
+    "SELECT subject, query, session.id, options, (SELECT max(through) FROM release WHERE session = session.id), "
+    "epsilon, cost_nanos, unbounded FROM session LEFT JOIN account USING (subject) "
+    "WHERE subject IN ({}) ORDER BY subject, query"
 )
 #: Of a row that is added, what is read back of it.
 _T_AND_Z = itemgetter(1, 4)
@@ -92,6 +99,13 @@ class SqliteTransaction(BaseTransaction):
         """Record a session if it is new; InvalidInput names the first option in which a known one differs."""
         try:
             super().open_session(header)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+
+    def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
+        """What is stored about each of these subjects, in their order, this transaction included."""
+        try:
+            return super().look(subjects, query)
         except sqlite3.Error as error:
             raise self._broken(error) from error
 
@@ -188,6 +202,29 @@ class SqliteTransaction(BaseTransaction):
             return super().headers(subject)
         except sqlite3.Error as error:
             raise self._broken(error) from error
+
+    def _look(self, subjects: Sequence[str], query: str) -> list[Looked]:
+        names = list(dict.fromkeys(subjects))
+        found: dict[str, Looked] = {}
+        for first in range(0, len(names), ASKED_TOGETHER):
+            found |= self._looked_together(names[first : first + ASKED_TOGETHER], query)
+        return [found[subject] for subject in subjects]
+
+    def _looked_together(self, names: list[str], query: str) -> dict[str, Looked]:
+        """One statement for many subjects. What it finds is kept in mind, as if each had been asked alone."""
+        statement = _LOOK.format(",".join("?" * len(names)))
+        headers: dict[str, dict[str, SessionHeader]] = {name: {} for name in names}
+        for subject, other, number, options, last, *account in self._connection.execute(statement, names):
+            known = self._sessions.setdefault((subject, other), _Session(number, options_from(options), last or 0))
+            headers[subject][other] = SessionHeader(subject, other, known.options)
+            if account[0] is not None:
+                self._accounts.setdefault(subject, account_from(tuple(account)))
+        return {name: self._found(name, query, of_name) for name, of_name in headers.items()}
+
+    def _found(self, subject: str, query: str, headers: dict[str, SessionHeader]) -> Looked:
+        header = headers.pop(query, None)
+        last = 0 if header is None else self._sessions[subject, query].last
+        return Looked(header, last, tuple(headers.values()), self._accounts.setdefault(subject, EMPTY))
 
     def _headers_of(self, subject: str) -> list[SessionHeader]:
         rows = self._connection.execute(
