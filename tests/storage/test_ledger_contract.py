@@ -449,7 +449,7 @@ def test_a_look_finds_all_that_is_stored_about_each_subject(ledger: Ledger) -> N
 
 
 def test_a_look_at_very_many_subjects(ledger: Ledger) -> None:
-    """More than one statement can name."""
+    """More than one statement asks for."""
     names = [f"user {k}" for k in range(1203)]
     open_all(ledger, *[(name, "state") for name in names[::2]])
     with ledger.transaction() as transaction:
