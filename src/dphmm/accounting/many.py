@@ -6,9 +6,9 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from dphmm.accounting.budget import Account, admit
 from dphmm.accounting.records import Caps, Entry, Request, SessionHeader
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, IntArray
-
-#: Answers (k, d) to the rows (k,) that have none yet; called once, after every refusal that there can be.
-DrawMany: TypeAlias = Callable[[IntArray], IntArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +79,15 @@ class Looked(NamedTuple):
     """What is stored about one subject, for one query: its session, the last step, and what the other queries share.
 
     ``header`` is None and ``last`` 0 where the query has no session; ``others`` are the subject's other sessions, by
-    name of the query; ``account`` is that of all queries.
+    name of the query; ``account`` is that of all queries. ``version`` counts what was stored about the subject: every
+    session, release and skip raises it by 1.
     """
 
     header: SessionHeader | None
     last: int
     others: tuple[SessionHeader, ...]
     account: Account
+    version: int
 
 
 class Admitted(NamedTuple):
