@@ -202,6 +202,21 @@ def test_a_damaged_snapshot_is_none(path: Path) -> None:
             ledger.check()
 
 
+@pytest.mark.parametrize(("plans", "most"), [(1, 50), (3000, 150)])
+def test_a_row_takes_few_bytes(path: Path, plans: int, most: int) -> None:
+    """With one plan for all rows, and with a plan set for each, as delta-sets have; empty tables are set aside."""
+    with open_ledger(path):
+        empty = path.stat().st_size
+    rng = np.random.default_rng(0)
+    description = '{"cost": "11", "given_partners": [], "joins": [], "mechanisms": [], "partners": []}'
+    made = [PlanRecord(rng.bytes(32).hex(), rng.bytes(18), 144, description) for _ in range(plans)]
+    with open_ledger(path) as ledger, ledger.transaction() as transaction:
+        transaction.open_session(SessionHeader("ann", "state", {}))
+        for t in range(1, 3001):
+            store(transaction, release(t, made[t % plans]), lambda t=t: (t % 99, -(t % 77)), Caps())  # type: ignore[misc]
+    assert (path.stat().st_size - empty) / 3000 <= most
+
+
 # --- paths and files that are no ledger
 
 

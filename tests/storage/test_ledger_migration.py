@@ -112,8 +112,8 @@ def test_a_ledger_of_today_says_the_same_as_one_that_moved(path: Path, tmp_path:
         assert as_json(contents(ledger)) == SAID["contents"]
     tables = ("account", "session", "release")
     query = (
-        "SELECT subject, version, account.epsilon, cost_nanos, query, text, t, steps, z, hash, kind, terms.epsilon, cost "
-        "FROM account JOIN session ON account = account.id JOIN document ON options = document.id "
+        "SELECT subject, version, account.epsilon, cost_nanos, query, text, t, steps, z, hash, kind, terms.epsilon, "
+        "cost FROM account JOIN session ON account = account.id JOIN document ON options = document.id "
         "LEFT JOIN release ON session = session.id LEFT JOIN terms ON terms = terms.id "
         "LEFT JOIN plan ON plan = plan.id ORDER BY subject, query, t"
     )

@@ -1,6 +1,8 @@
-"""Ledger files of format 1: how they are recognised and read, and how one becomes a file of today's format.
+"""Ledger files of format 1: how they are recognised and read.
 
 They are read for ever. Nothing is written to one but by `migrate_ledger`.
+
+Proof: docs/proofs/ledger.md.
 """
 
 from __future__ import annotations

@@ -98,6 +98,8 @@ def entry_from(subject: str, query: str, row: Row) -> Entry:
     nothing = [value is None for value in (z, epsilon, cost, plan_hash)]
     if kind not in ("release", "skip") or nothing != [kind == "skip"] * 4:
         raise damaged()
+    if type(t) is not int or type(steps) is not int:
+        raise damaged()
     try:
         return Entry(
             subject,

@@ -148,6 +148,8 @@ class SqliteTransaction(BaseTransaction):
         found = self._connection.execute(_FIND.format(",".join("?" * len(names))), names)
         for name, number, version, *account, query, session, options, last in found:
             subject = self._subjects[name]
+            if type(version) is not int:
+                raise damaged()
             if subject.id is None:
                 subject.id, subject.version, subject.account = number, version, account_from(tuple(account))
             if session is not None:
