@@ -37,6 +37,11 @@ def release(t: int, query: str = "state") -> Request:
     return Request("ann", query, t, "release", Fraction(1, 10), Fraction(1, 3), PLAN, True, False)
 
 
+def _paths() -> list[str]:
+    """Where a copy of the tree that is being tried has its modules."""
+    return os.environ["PYTHONPATH"].split(os.pathsep) if "PYTHONPATH" in os.environ else []
+
+
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", PRELUDE + code, *map(str, arguments)],
@@ -44,7 +49,7 @@ def start(code: str, *arguments: object) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *_paths()])},
     )
 
 
