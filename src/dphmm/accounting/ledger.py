@@ -98,9 +98,9 @@ class Transaction(Protocol):
         ...
 
     def put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
-        """Keep what can be recomputed from the session's steps up to ``t``, in place of the snapshot before it.
+        """Keep a belief that follows from the session's stored steps up to ``t``, in place of the snapshot before it.
 
-        Raises InvalidInput for a step that is not stored yet.
+        Raises InvalidInput for a step that is not stored yet, and for what is not bytes.
         """
         ...
 
