@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -35,6 +35,8 @@ class MemoryLedger:
         self._entries: dict[Key, list[Entry]] = {}
         self._plans: dict[str, PlanRecord] = {}
         self._accounts: dict[str, Account] = {}
+        self._versions: dict[str, int] = {}
+        self._snapshots: dict[Key, tuple[int, bytes]] = {}
 
     @contextmanager
     def transaction(self) -> Iterator[MemoryTransaction]:
@@ -84,6 +86,24 @@ class MemoryLedger:
         self._require_open()
         return sorted(self._headers)
 
+    def sessions_of(self, subjects: Sequence[str]) -> list[Key]:
+        """All (subject, query) of these subjects, sorted."""
+        self._require_open()
+        return sorted((subject, query) for subject in set(subjects) for query in self._queries.get(subject, ()))
+
+    def headers_of(self, subjects: Sequence[str]) -> list[SessionHeader]:
+        """The parameters of all sessions of these subjects, by subject and query."""
+        return [self._headers[key] for key in self.sessions_of(subjects)]
+
+    def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
+        """What each of these subjects has spent over all queries, in their order; zero when unknown."""
+        return [self.spent(subject) for subject in subjects]
+
+    def snapshot(self, subject: str, query: str) -> tuple[int, bytes] | None:
+        """The step and the bytes of the session's snapshot, or None."""
+        self._require_open()
+        return self._snapshots.get((subject, query))
+
     def close(self) -> None:
         """Forbid further use."""
         self._closed = True
@@ -113,6 +133,8 @@ class MemoryTransaction(BaseTransaction):
         self._entries: dict[Key, list[Entry]] = {}
         self._plans: dict[str, PlanRecord] = {}
         self._accounts: dict[str, Account] = {}
+        self._versions: dict[str, int] = {}
+        self._snapshots: dict[Key, tuple[int, bytes]] = {}
 
     def keep(self) -> None:
         """Make everything of this transaction part of the ledger."""
@@ -121,6 +143,8 @@ class MemoryTransaction(BaseTransaction):
         self._ledger._headers.update(self._headers)
         self._ledger._plans.update(self._plans)
         self._ledger._accounts.update(self._accounts)
+        self._ledger._versions.update(self._versions)
+        self._ledger._snapshots.update(self._snapshots)
         for key, entries in self._entries.items():
             self._ledger._entries.setdefault(key, []).extend(entries)
 
@@ -145,6 +169,7 @@ class MemoryTransaction(BaseTransaction):
     def _add_session(self, header: SessionHeader) -> None:
         self._headers[header.subject, header.query] = header
         self._queries.setdefault(header.subject, set()).add(header.query)
+        self._raise_version(header.subject)
 
     def _last_step(self, subject: str, query: str) -> int | None:
         key = (subject, query)
@@ -174,6 +199,15 @@ class MemoryTransaction(BaseTransaction):
     def _account(self, subject: str) -> Account:
         return self._accounts.get(subject) or self._ledger._accounts.get(subject, EMPTY)
 
+    def _version(self, subject: str) -> int:
+        return self._versions.get(subject) or self._ledger._versions.get(subject, 0)
+
+    def _raise_version(self, subject: str) -> None:
+        self._versions[subject] = self._version(subject) + 1
+
+    def _put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
+        self._snapshots[subject, query] = t, belief
+
     def _add(self, request: Request, z: tuple[int, ...] | None, account: Account | None) -> Entry:
         entry = entry_of(request, z)
         if request.plan is not None:
@@ -181,6 +215,7 @@ class MemoryTransaction(BaseTransaction):
         if account is not None:
             self._accounts[request.subject] = account
         self._entries.setdefault((request.subject, request.query), []).append(entry)
+        self._raise_version(request.subject)
         return entry
 
     def _add_many(
@@ -193,6 +228,7 @@ class MemoryTransaction(BaseTransaction):
         answers = {} if z is None else dict(zip(drawn_for.tolist(), zip(*z.T.tolist(), strict=True), strict=True))
         for entry in entries_of(requests, fresh, answers):
             self._entries.setdefault((entry.subject, requests.query), []).append(entry)
+            self._raise_version(entry.subject)
         self._accounts.update(accounts)
 
     def _add_plan(self, plan: PlanRecord) -> None:
