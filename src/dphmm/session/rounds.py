@@ -189,18 +189,15 @@ class Engine:
 
     def _look(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> None:
         """Bring what is known of subjects up to date with the ledger, and open their sessions."""
-        query = self.setting.query
-        for subject in subjects:
-            headers = transaction.headers(subject.name)
-            others = [header for header in headers if header.query != query]
-            if not subject.opened or len(others) == len(headers):
+        looked = transaction.look([subject.name for subject in subjects], self.setting.query)
+        for subject, found in zip(subjects, looked, strict=True):
+            if found.header is None or not subject.opened:
                 header = self.setting.header(subject.name, subject.origin)
-                for other in others:
+                for other in found.others:
                     check_joint(header, other)
                 transaction.open_session(header)
                 subject.opened = True
-            subject.joint = bool(others)
-            subject.last = transaction.last_step(subject.name, query)
+            subject.joint, subject.last = bool(found.others), found.last
             if subject.position is not None and subject.position.t > subject.last + 1:
                 # It was moved past a step whose transaction was rolled back.
                 subject.position, subject.posterior = None, None

@@ -78,7 +78,7 @@ class Stepwise:
             subject.position, subject.posterior = before.following(setting.model, posterior), posterior
         return Answered(
             row=drawn.row[layout.row[places]],
-            z=drawn.z[places],
+            z=drawn.z[places].reshape(-1, setting.space.dimension),
             plans=drawn.planned.plans,
             plan=plan,
             estimates=estimates,
