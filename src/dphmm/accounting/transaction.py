@@ -10,8 +10,7 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -39,16 +38,37 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.types import IntArray
 
 
+class _InUse:
+    """Around everything that is asked of a transaction: it must be usable, and its storage's failures are explained.
+
+    A class, because a generator takes longer than most of what is asked.
+    """
+
+    __slots__ = ("_transaction",)
+
+    def __init__(self, transaction: BaseTransaction) -> None:
+        self._transaction = transaction
+
+    def __enter__(self) -> None:
+        self._transaction._require_usable()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        meant = None if error is None else self._transaction._failure(error)
+        if meant is not None:
+            raise meant from error
+
+
 class BaseTransaction(ABC):
     """A transaction over rows that a subclass finds and adds; see the protocol ``Transaction``."""
 
     def __init__(self) -> None:
         self._ended = False
+        self._in_use = _InUse(self)
         self._admitted: Admitted | AdmittedMany | None = None
 
     def open_session(self, header: SessionHeader) -> None:
         """Record a session if it is new; InvalidInput names the first option in which a known one differs."""
-        with self._in_use():
+        with self._in_use:
             stored = self._options(header.subject, header.query)
             if stored is None:
                 self._add_session(header)
@@ -57,17 +77,17 @@ class BaseTransaction(ABC):
 
     def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
         """What is stored about each of these subjects, in their order, this transaction included."""
-        with self._in_use():
+        with self._in_use:
             return self._look(subjects, query)
 
     def headers(self, subject: str) -> list[SessionHeader]:
         """The parameters of all of a subject's queries, by name of the query."""
-        with self._in_use():
+        with self._in_use:
             return self._headers_of(subject)
 
     def admit(self, request: Request, caps: Caps) -> Admitted:
         """Look for this step, and refuse it where it has to be refused; nothing is drawn or recorded."""
-        with self._in_use():
+        with self._in_use:
             last = self._last_step_of(request.subject, request.query)
             if request.t <= last:
                 return Admitted(request, self._replay(request), None)
@@ -82,7 +102,7 @@ class BaseTransaction(ABC):
         Raises InvalidInput for what is no answer, and for a step that was not the last one admitted here, that is
         stored already, or that was recorded before.
         """
-        with self._in_use():
+        with self._in_use:
             self._require_admitted(admitted)
             if admitted.request.kind == "skip":
                 return self._add(admitted.request, None, None)
@@ -90,7 +110,7 @@ class BaseTransaction(ABC):
 
     def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
         """As ``admit`` for every row."""
-        with self._in_use():
+        with self._in_use:
             releases, fresh = requests.releases, np.zeros(len(requests), dtype=np.bool_)
             stored: dict[int, Entry] = {}
             accounts: dict[str, Account] = {}
@@ -109,7 +129,7 @@ class BaseTransaction(ABC):
 
     def add_many(self, admitted: AdmittedMany, z: IntArray | None) -> StoredMany:
         """As ``add`` for every row that is not stored yet; ``z`` (k, d) are the answers of the rows ``wanted``."""
-        with self._in_use():
+        with self._in_use:
             self._require_admitted(admitted)
             requests, wanted, fresh = admitted.requests, admitted.wanted, admitted.fresh
             drawn = checked_answers(z, len(wanted)) if len(wanted) else None
@@ -120,17 +140,17 @@ class BaseTransaction(ABC):
 
     def entry(self, subject: str, query: str, t: int) -> Entry | None:
         """A step, stored before or in this transaction."""
-        with self._in_use():
+        with self._in_use:
             return self._entry(subject, query, t)
 
     def spent(self, subject: str) -> Spent:
         """What the subject has spent, this transaction included."""
-        with self._in_use():
+        with self._in_use:
             return self._account(subject).spent
 
     def last_step(self, subject: str, query: str) -> int:
         """The last stored step of a session; 0 when there is none."""
-        with self._in_use():
+        with self._in_use:
             return self._last_step(subject, query) or 0
 
     def plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
@@ -138,7 +158,7 @@ class BaseTransaction(ABC):
 
         Theorem 7.1 needs them: a state without an edge keeps one partner in all queries of a step (errata 4).
         """
-        with self._in_use():
+        with self._in_use:
             return self._plans_at(subject, t, query)
 
     def put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
@@ -146,7 +166,7 @@ class BaseTransaction(ABC):
 
         Raises InvalidInput for a step that is not stored yet, and for what is not bytes.
         """
-        with self._in_use():
+        with self._in_use:
             last = self._last_step_of(subject, query)
             if type(t) is not int or not 0 <= t <= last:
                 raise InvalidInput("t", t, f"0, or a stored step up to {last}")
@@ -177,11 +197,9 @@ class BaseTransaction(ABC):
             raise InvalidInput("admitted", "not what this transaction admitted last", "each admission recorded once")
         self._admitted = None
 
-    @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        """Around everything that is asked of a transaction. A subclass says here what its failures mean."""
-        self._require_usable()
-        yield
+    def _failure(self, error: BaseException) -> BaseException | None:
+        """What a failure of the storage means; None for anything else."""
+        return None
 
     def _require_usable(self) -> None:
         if self._ended:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -120,15 +119,12 @@ class SqliteTransaction(BaseTransaction):
         """Refuse any further use."""
         self._ended = True
 
-    @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        try:
-            with super()._in_use():
-                yield
-        except sqlite3.Error as error:
-            # SQLite may have rolled back by itself: a later statement would then commit alone.
-            self._failed = True
-            raise explained(error, self._path) from error
+    def _failure(self, error: BaseException) -> BaseException | None:
+        if not isinstance(error, sqlite3.Error):
+            return None
+        # SQLite may have rolled back by itself: a later statement would then commit alone.
+        self._failed = True
+        return explained(error, self._path)
 
     def _require_usable(self) -> None:
         super()._require_usable()
