@@ -116,8 +116,8 @@ class Ledger(Protocol):
         """The parameters of a session, or None."""
         ...
 
-    def entries(self, subject: str, query: str) -> list[Entry]:
-        """The stored steps of a session in order of t."""
+    def entries(self, subject: str, query: str, first: int = 1) -> list[Entry]:
+        """The stored steps of a session that begin at step ``first`` or later, in order of t."""
         ...
 
     def plan(self, hash: str) -> PlanRecord:

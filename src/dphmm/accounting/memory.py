@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -125,10 +125,11 @@ class MemoryLedger:
         self._require_open()
         return self._headers.get((subject, query))
 
-    def entries(self, subject: str, query: str) -> list[Entry]:
-        """The stored steps of a session in order of t."""
+    def entries(self, subject: str, query: str, first: int = 1) -> list[Entry]:
+        """The stored steps of a session that begin at step ``first`` or later, in order of t."""
         self._require_open()
-        return list(self._steps_of((subject, query)))
+        steps = self._steps_of((subject, query))
+        return steps[bisect_left(steps, first, key=lambda entry: entry.t) :]
 
     def _steps_of(self, key: Key) -> list[Entry]:
         with self._reading:

@@ -58,7 +58,7 @@ class SubjectState:
     def take(self, ledger: Ledger, query: str, first: int, last: int) -> list[Entry]:
         """The stored steps that begin at ``first`` to ``last``, in order; each is handed out once."""
         if not self.stored or self.stored[0].t > first or self.stored[-1].through < last:
-            self.stored = deque(ledger.entries(self.name, query))
+            self.stored = deque(ledger.entries(self.name, query, first))
         while self.stored and self.stored[0].t < first:
             self.stored.popleft()
         taken = []
@@ -136,6 +136,10 @@ class Beliefs(Protocol):
 
     def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
         """The plans of requests: a function of public data. No subject is moved by them. Raises as the planner does."""
+        ...
+
+    def keep(self, transaction: Transaction, drawn: Drawn) -> None:
+        """Keep snapshots of beliefs beside a round, so that subjects can be resumed without their whole history."""
         ...
 
     def update(self, drawn: Drawn) -> Answered:
@@ -234,7 +238,9 @@ class Engine:
             z = transaction.add_many(admitted, z).z
         for number, end in zip(layout.owner.tolist(), (layout.t + layout.steps - 1).tolist(), strict=True):
             subjects[number].last = end
-        return Drawn(subjects, rows, row, past, layout, planned, z, secure, int(drifted.sum()))
+        drawn = Drawn(subjects, rows, row, past, layout, planned, z, secure, int(drifted.sum()))
+        self.beliefs.keep(transaction, drawn)
+        return drawn
 
     def _one(
         self,

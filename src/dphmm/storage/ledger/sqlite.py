@@ -36,7 +36,7 @@ ASKED_TOGETHER = 500
 _HEADER = "SELECT options FROM stored_header WHERE subject = ? AND query = ?"
 _ENTRIES = (
     "SELECT t, steps, kind, z, epsilon, cost, secure, constant, hash FROM stored_entry "
-    "WHERE subject = ? AND query = ? ORDER BY t"
+    "WHERE subject = ? AND query = ? AND t >= ? ORDER BY t"
 )
 # Format 1 keeps every hash as text, later ones the bytes of a SHA-256.
 _PLAN = "SELECT hash, n_states, states, description FROM stored_plan WHERE hash IN (?, ?)"
@@ -135,9 +135,9 @@ class SqliteLedger:
         rows = self._rows(_HEADER, subject, query)
         return SessionHeader(subject, query, options_from(rows[0][0])) if rows else None
 
-    def entries(self, subject: str, query: str) -> list[Entry]:
-        """The stored steps of a session in order of t."""
-        return [entry_from(subject, query, row) for row in self._rows(_ENTRIES, subject, query)]
+    def entries(self, subject: str, query: str, first: int = 1) -> list[Entry]:
+        """The stored steps of a session that begin at step ``first`` or later, in order of t."""
+        return [entry_from(subject, query, row) for row in self._rows(_ENTRIES, subject, query, first)]
 
     def plan(self, hash: str) -> PlanRecord:
         """The plan of this hash. Raises InvalidInput for one that is not stored."""
