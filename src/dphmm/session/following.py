@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dphmm._kernels.markov import TRUSTED
+from dphmm import _kernels
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import SETTLED, Belief
 from dphmm.markov.model import MarkovModel
@@ -392,7 +392,7 @@ class _Work:
         self._known[subject] = int(lanes.at[lane]), position
         row = position.prior.row
         lanes.row(lane)[:] = _flushed(position.prior) if row is None else row
-        lanes.bounds[lane] = _EXACT if row is not None else (0.0, 4.0 * TRUSTED)
+        lanes.bounds[lane] = _EXACT if row is not None else (0.0, 4.0 * _kernels.markov.TRUSTED)
 
     def _served(self, at: int) -> bool:
         """Whether floats serve a step even if some probabilities are too small for them: a release, of a law."""
@@ -426,13 +426,13 @@ class _Work:
 def _flushed(belief: Belief) -> FloatArray:
     """Probabilities (N,) of a belief in logs, 0 where they are too small for floats."""
     row = belief.probability
-    return np.where(row >= TRUSTED, row, 0.0)
+    return np.where(row >= _kernels.markov.TRUSTED, row, 0.0)
 
 
 def _flushing() -> Flushing:
     from dphmm._kernels.lanes import Flushing
 
-    return Flushing(TRUSTED, _RATIO, _CERTAIN)
+    return Flushing(_kernels.markov.TRUSTED, _RATIO, _CERTAIN)
 
 
 def _cores() -> int:

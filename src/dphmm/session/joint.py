@@ -9,8 +9,10 @@ Proof: docs/proofs/joint-queries.md.
 
 from __future__ import annotations
 
-from dphmm.accounting.ledger import SessionHeader
+from dphmm.accounting.ledger import Ledger, SessionHeader, Transaction
 from dphmm.errors import InvalidInput
+from dphmm.session.plan import all_partners
+from dphmm.types import IntArray
 
 _SHARED = ("origin", "model", "policy", "start")
 
@@ -27,3 +29,8 @@ def check_joint(header: SessionHeader, other: SessionHeader) -> None:
             raise InvalidInput("constraint", str(options.get("constraint")), f"support in both, {beside}")
         if options.get("flat") == "allow":
             raise InvalidInput("flat", "allow", f"thicken or refuse in both, {beside}")
+
+
+def partners_at(ledger: Ledger | Transaction, subject: str, t: int, query: str) -> IntArray:
+    """The partners (p, 2) that a subject's other queries have fixed for a step."""
+    return all_partners(ledger.plans_at(subject, t, query))

@@ -14,8 +14,9 @@ from dphmm.accounting.ledger import Entry, Ledger, Transaction
 from dphmm.errors import DphmmError
 from dphmm.session.following import Followed, Follower, Script
 from dphmm.session.history import History
+from dphmm.session.joint import partners_at
 from dphmm.session.layout import Layout, Rows
-from dphmm.session.plan import Plan, all_partners
+from dphmm.session.plan import Plan
 from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
@@ -39,7 +40,7 @@ class Scheduled:
         numbers = self.schedule.numbers(layout.t)
         for place in np.flatnonzero(~layout.skips & _joint(subjects, layout)).tolist():
             name, t = subjects[layout.owner[place]].name, int(layout.t[place])
-            partners = all_partners(transaction.plans_at(name, t, self._setting.query))
+            partners = partners_at(transaction, name, t, self._setting.query)
             numbers[place] = self.schedule.beside(int(numbers[place]), partners)
         plan_of = np.full(len(numbers), -1, dtype=np.int64)
         found, plan_of[~layout.skips] = np.unique(numbers[~layout.skips], return_inverse=True)

@@ -19,9 +19,10 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
+from dphmm.session.joint import partners_at
 from dphmm.session.layout import Rows, check_gap
 from dphmm.session.options import checked_caps, checked_ledger
-from dphmm.session.plan import Plan, all_partners
+from dphmm.session.plan import Plan
 from dphmm.session.release import Release
 from dphmm.session.rounds import Answered, Engine, SubjectState
 from dphmm.session.scheduled import Scheduled
@@ -192,7 +193,7 @@ class ReleaseSession:
     @property
     def plan(self) -> Plan:
         """The plan of the coming step: a function of public data."""
-        partners = all_partners(self._ledger.plans_at(self._subject.name, self._t, self._setting.query))
+        partners = partners_at(self._ledger, self._subject.name, self._t, self._setting.query)
         support = self.support
         plan_set = support if self._loss is None else self._position.plan_set(self._setting.options)
         return self._setting.planner.plan(support, plan_set, partners)

@@ -11,8 +11,9 @@ import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, Transaction
 from dphmm.markov.filtering import Belief
+from dphmm.session.joint import partners_at
 from dphmm.session.layout import Layout
-from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan, all_partners
+from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
 from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, together
 from dphmm.session.setting import Setting
 from dphmm.session.step import Estimate, Position, estimate
@@ -50,7 +51,7 @@ class Stepwise:
                 position = position.skipping(self._setting.model, t - position.t)
             partners = NO_PARTNERS
             if subject.joint:
-                partners = all_partners(transaction.plans_at(subject.name, t, self._setting.query))
+                partners = partners_at(transaction, subject.name, t, self._setting.query)
             plan = self._setting.plan(position, partners)
             if plan.hash not in numbers:
                 numbers[plan.hash] = len(plans)
@@ -159,7 +160,8 @@ class Stepwise:
 def snapshot_of(belief: Belief) -> bytes:
     """A belief as bytes: version, whether in logs, the numbers (N,) and the support, a bit for each state."""
     numbers = belief.log_probability if belief.row is None else belief.row
-    return bytes([_SNAPSHOT_VERSION, belief.row is None]) + numbers.astype("<f8").tobytes() + np.packbits(belief.support).tobytes()
+    kind = bytes([_SNAPSHOT_VERSION, belief.row is None])
+    return kind + numbers.astype("<f8").tobytes() + np.packbits(belief.support).tobytes()
 
 
 def belief_of(snapshot: bytes, n_states: int) -> Belief | None:

@@ -1,0 +1,122 @@
+"""The engine by itself: rounds, what is stored and when, what a rollback leaves, where words are read.
+
+It could fail where rows are planned before earlier rows of their subject are answered, where something random is read
+before everything that may refuse has been asked, and where a subject's state outlives the transaction that it is of.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.accounting.ledger import Caps, MemoryLedger
+from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.session.layout import Layout, Rows
+from dphmm.session.rounds import Engine, SubjectState
+from dphmm.session.scheduled import Scheduled
+from dphmm.session.setting import Setting
+from dphmm.session.stepwise import Stepwise
+
+N = 9
+MODEL = dphmm.MarkovModel(np.eye(N)[4], np.full((N, N), 1 / N))
+SPACE = dphmm.StateSpace(np.stack(np.divmod(np.arange(N), 3), axis=1))
+POLICY = dphmm.policy.radius(SPACE, 1)
+
+
+def engine_of(way, ledger, seed=1, caps=Caps(), **choices):  # noqa: B008
+    setting = Setting.of(MODEL, POLICY, SPACE, 1, **choices)
+    return Engine(setting, way(setting, ledger, "squared"), caps, dphmm.ReplayBits(seed))
+
+
+def rows_of(steps):
+    """Rows of subjects from the steps of each."""
+    owner = np.repeat(np.arange(len(steps)), [len(own) for own in steps])
+    return Rows(owner, np.concatenate([np.array(own, dtype=np.int64) for own in steps]))
+
+
+def released(engine, ledger, subjects, rows, states):
+    with ledger.transaction() as transaction:
+        stored = engine.release(transaction, subjects, rows, states)
+    return engine.show(stored)
+
+
+@pytest.mark.parametrize(("way", "sizes"), [(Scheduled, [6]), (Stepwise, [3, 2, 1])])
+def test_a_round_holds_what_can_be_planned_before_it_is_answered(way, sizes):
+    engine = engine_of(way, MemoryLedger())
+    rounds = engine._rounds(rows_of([[1, 2, 5], [1], [2, 3]]))
+    assert [len(row) for row in rounds] == sizes
+    assert np.concatenate(rounds).tolist() == ([0, 1, 2, 3, 4, 5] if way is Scheduled else [0, 3, 4, 1, 5, 2])
+
+
+@pytest.mark.parametrize("way", [Scheduled, Stepwise])
+def test_both_ways_store_and_tell_the_same_of_one_subject(way):
+    """Public plans, known in advance or made step by step: the same words give the same answers and estimates."""
+    ledger, rows = MemoryLedger(), rows_of([[1, 2, 5, 6, 40]])
+    found = released(engine_of(way, ledger), ledger, [SubjectState("a")], rows, np.array([4, 1, 8, -1, 0]))
+    session = dphmm.ReleaseSession(MODEL, POLICY, SPACE, 1, bits=dphmm.ReplayBits(1))
+    expected = []
+    for t, state in zip(rows.t.tolist(), [4, 1, 8, -1, 0], strict=True):
+        if t > session.t:
+            session.skip(t - session.t)
+        expected.append(session.release(state))
+    assert found.row.tolist() == [0, 1, 2, 3, 4] and found.skipped == 2 + 33
+    assert [found.plans[number].hash for number in found.plan.tolist()] == [release.plan_hash for release in expected]
+    if way is Stepwise:
+        assert found.z.tolist() == [release.z_lattice.tolist() for release in expected]
+        assert found.estimates.tolist() == [release.estimate.tolist() for release in expected]
+
+
+@pytest.mark.parametrize("way", [Scheduled, Stepwise])
+def test_nothing_random_is_read_where_a_row_is_refused(way):
+    ledger = MemoryLedger()
+    engine = engine_of(way, ledger, caps=Caps(epsilon=dphmm.accounting.Spent(1, 1).epsilon))
+    with pytest.raises(BudgetExceeded), ledger.transaction() as transaction:
+        engine.release(transaction, [SubjectState("a")], rows_of([[1, 2]]), np.array([4, 4]))
+    words = dphmm.ReplayBits(1)
+    if way is Scheduled:
+        assert engine.bits.uint64(1) == words.uint64(1)
+    assert ledger.sessions() == []
+
+
+def test_what_a_rolled_back_transaction_left_is_folded_again():
+    """A subject was moved past rounds that were never committed: the next look notices."""
+    ledger = MemoryLedger()
+    engine, subject = engine_of(Stepwise, ledger, constraint="delta=0.1"), SubjectState("a")
+    rows, states = rows_of([[1, 2, 3]]), np.array([4, 4, 4])
+    with pytest.raises(KeyboardInterrupt), ledger.transaction() as transaction:
+        engine.release(transaction, [subject], rows, states)
+        raise KeyboardInterrupt
+    assert ledger.sessions() == [] and subject.position.t == 3
+    found = released(engine, ledger, [subject], rows, states)
+    again = released(engine_of(Stepwise, ledger, constraint="delta=0.1"), ledger, [SubjectState("a")], rows, -states)
+    assert found.fresh.all() and not again.fresh.any()
+    assert found.z.tolist() == again.z.tolist() and found.estimates.tolist() == again.estimates.tolist()
+
+
+def test_one_step_of_many_and_all_steps_of_one_give_the_same_beliefs():
+    """Step by step over all subjects, or subject by subject: any cut gives the bits that resumed sessions give."""
+    rng = np.random.default_rng(3)
+    names, states = [f"u{k}" for k in range(5)], rng.integers(0, N, (5, 6))
+    for way in (Scheduled, Stepwise):
+        ledger = MemoryLedger()
+        engine, subjects = engine_of(way, ledger), [SubjectState(name) for name in names]
+        told = [released(engine, ledger, subjects, rows_of([[t]] * 5), states[:, t - 1]) for t in range(1, 7)]
+        whole = released(
+            engine_of(way, ledger),
+            ledger,
+            [SubjectState(name) for name in names],
+            rows_of([range(1, 7)] * 5),
+            states.ravel(),
+        )
+        assert not whole.fresh.any()
+        found = np.stack([part.estimates for part in told], axis=1).reshape(30, 2)
+        assert found.tolist() == whole.estimates.tolist()
+
+
+def test_rows_out_of_order_are_refused():
+    for steps in ([[2, 1]], [[1, 1]]):
+        with pytest.raises(InvalidInput, match="rows: got row 1 out of order"):
+            Layout.of(rows_of(steps), np.zeros(1, dtype=np.int64))
+    with pytest.raises(InvalidInput, match="t: got a gap of"):
+        Layout.of(rows_of([[1, 2**40]]), np.zeros(1, dtype=np.int64))
