@@ -23,15 +23,24 @@ _EXPECTED = "lines as dphmm release - prints them"
 _LARGEST = 2**63 - 1
 
 
-def table_of_lines(path: str | os.PathLike[str], expected: list[str], findings: Findings) -> pa.Table:
+def table_of_lines(path: str | os.PathLike[str], forms: list[list[str]], findings: Findings) -> pa.Table:
     """The distinct answers of a stream in the order of their first lines, with the columns of a release.
 
-    ``expected``: those columns, ``t`` among them, which is null where a line has no time. Findings tell of members
-    that no answer has, of lines that a stream would write otherwise, and of steps that were answered twice and not
-    alike. Raises InvalidInput for a line that is no answer of this space.
+    ``forms``: those columns with estimates, and without; ``t`` is among them, and null where a line has no time. All
+    lines have the form of the first one. Findings tell of members that no answer has, of lines that a stream would
+    write otherwise, and of steps that were answered twice and not alike. Raises InvalidInput for a line that is no
+    answer of this space, and for answers with estimates beside answers without.
     """
+    with_estimates, without = forms
+    estimates, expected = set(with_estimates).difference(without), with_estimates
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for line in read_json_lines(path, "released"):
+        estimated = not estimates.isdisjoint(line.members)
+        if not rows:
+            expected = with_estimates if estimated else without
+        elif estimated != (expected is with_estimates):
+            came = "answers with estimates beside answers without"
+            raise InvalidInput(f"line {line.number}", came, "the lines of one run")
         row = _row(line, expected, findings)
         where = f"line {line.number}"
         first = rows.setdefault((row["user"], row["step"]), row)
