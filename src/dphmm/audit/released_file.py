@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.audit.findings import Findings
-from dphmm.audit.released_lines import table_of_lines
+from dphmm.audit.released_lines import Forms, form_of, table_of_lines
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
 from dphmm.states.naming import FORBIDDEN, LONGEST_NAME
@@ -144,11 +143,8 @@ class ReleasedFile:
                     findings.add(f"{name}_lat and {name}_lon are not those of {name}", self.where(row))
 
 
-def columns_of(space: StateSpace, timed: bool, estimated: bool = True) -> list[str]:
-    """The columns that a released file of a space has: all others could say something of the truth.
-
-    It has all columns of the estimates, or none of them.
-    """
+def columns_of(space: StateSpace, timed: bool, *, estimated: bool) -> list[str]:
+    """The columns that a released file of a space has: all others could say something of the truth."""
     axes, points = range(space.dimension), ["z", "estimate"] if estimated else ["z"]
     names = ["user", *(["t"] if timed else []), "step"]
     names += [f"{name}_{j}" for name in points for j in axes] + (["estimate"] if estimated else [])
@@ -157,15 +153,14 @@ def columns_of(space: StateSpace, timed: bool, estimated: bool = True) -> list[s
     return [*names, "epsilon", "cost", "plan"]
 
 
-def _is_estimated(names: Collection[str], space: StateSpace) -> bool:
-    """Whether any column of the estimates is there: then all of them must be."""
-    return not set(columns_of(space, True)).difference(columns_of(space, True, False)).isdisjoint(names)
+def forms_of(space: StateSpace, timed: bool) -> Forms:
+    """The two forms of those columns: with estimates, and without."""
+    return columns_of(space, timed, estimated=True), columns_of(space, timed, estimated=False)
 
 
 def _table(released: Any, space: StateSpace, findings: Findings) -> pa.Table:
     if _is_path(released) and is_json_lines(released):
-        forms = [columns_of(space, timed=True, estimated=estimated) for estimated in (True, False)]
-        table = table_of_lines(released, forms, findings)
+        table = table_of_lines(released, forms_of(space, timed=True), findings)
         names = list(table.column_names)
     elif _is_path(released):
         _check_name(released)
@@ -175,7 +170,7 @@ def _table(released: Any, space: StateSpace, findings: Findings) -> pa.Table:
     else:
         names = column_list(released)
         table = None
-    expected = columns_of(space, "t" in names, _is_estimated(names, space))
+    expected = form_of(names, forms_of(space, "t" in names))
     missing = [name for name in expected if name not in names]
     if missing:
         came = f"a table without the column {missing[0]!r}"
