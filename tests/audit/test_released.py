@@ -206,7 +206,12 @@ def test_estimates_are_all_there_or_none_is(tmp_path, on_map):
     frame = one.table.to_pandas()
     estimates = [name for name in frame.columns if name.startswith("estimate")]
     assert len(estimates) == (5 if on_map else 3)
-    assert not one.check(frame.drop(columns=estimates)).convicted
+    alone = frame.drop(columns=estimates)
+    assert not one.check(alone).convicted
+    if on_map:
+        moved = one.check(alone.assign(z_lat=alone["z_lat"] + 1e-6))
+        assert any("z_lat and z_lon are not those of z" in finding for finding in moved.findings)
+    assert "a plan that is no hash" in one.check(alone.assign(plan="0" * 63)).findings
     for name in estimates:
         for part in (frame.drop(columns=name), frame.drop(columns=[other for other in estimates if other != name])):
             write_table(one.path, pa.Table.from_pandas(part, preserve_index=False))
