@@ -185,7 +185,9 @@ def test_a_changed_table_is_convicted(finished, change):
 OF_ESTIMATES = (another_estimate, another_state)
 
 
-@pytest.mark.parametrize("change", [change for change in TAMPERED if change not in OF_ESTIMATES], ids=str)
+@pytest.mark.parametrize(
+    "change", [change for change in TAMPERED if change not in OF_ESTIMATES], ids=lambda c: c.__name__
+)
 def test_a_changed_table_without_estimates_is_convicted(tmp_path, change):
     verdict = Finished(tmp_path, estimates=False).tampered(change)
     assert any(TAMPERED[change] in finding for finding in verdict.findings), verdict.findings
