@@ -61,4 +61,4 @@ def _fill(ledger: Ledger, rows: int, chunk: int) -> None:
                 if t == 1:
                     transaction.open_session(SessionHeader(subject, "state", {"model": "m"}))
                 request = Request(subject, "state", t, "release", Fraction(1), cost, _PLAN, True, False)
-                transaction.store(request, lambda: (3, 4), caps)
+                transaction.add(transaction.admit(request, caps), (3, 4))

@@ -24,6 +24,7 @@ from dphmm.accounting import (
 )
 from dphmm.accounting.event import compose, event_of, leaves
 from dphmm.errors import InvalidInput
+from storing import store
 
 PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
 
@@ -88,7 +89,7 @@ def test_a_subject_is_the_sum_of_its_queries_and_of_its_account() -> None:
             transaction.open_session(SessionHeader(name, query, {"scope": "global"}))
             for t in (1, 2):
                 request = Request(name, query, t, "release", Fraction(1, 7), Fraction(1, 3), PLAN, True, False)
-                transaction.store(request, lambda: (1,), Caps())
+                store(transaction, request, lambda: (1,), Caps())
     ann, bob = summarise_ledger(ledger)
     assert (ann.subject, [q.query for q in ann.queries]) == ("ann", ["home", "state"])
     for summary in (ann, bob):

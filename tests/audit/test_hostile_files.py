@@ -36,15 +36,17 @@ def _damaged(one, change):
 
 
 DEEP = "[" * 100_000
+OF_OPTIONS = "UPDATE document SET text = ? WHERE id IN (SELECT options FROM session)"
+OF_PLANS = "UPDATE document SET text = ? WHERE id IN (SELECT description FROM plan)"
 HOSTILE = {
     "an answer beyond 64 bits": ("UPDATE release SET z = ? WHERE t = 2", "9" * 60 + ",1", "whose answer this space"),
     "an answer of one number": ("UPDATE release SET z = ? WHERE t = 2", "1", "whose answer this space"),
     "an answer of three": ("UPDATE release SET z = z || ? WHERE t = 2", ",1", "whose answer this space"),
-    "an epsilon that takes years": ("UPDATE release SET epsilon = ?", "1e999999999", "damaged"),
+    "an epsilon that takes years": ("UPDATE terms SET epsilon = ?", "1e999999999", "damaged"),
     "an account that takes years": ("UPDATE account SET epsilon = ?", "1e999999999", "damaged"),
-    "deep options": ("UPDATE session SET options = ?", DEEP, "damaged"),
-    "a deep plan": ("UPDATE plan SET description = ?", DEEP, "damaged"),
-    "a book of an option": ("UPDATE session SET options = ?", f'{{"epsilon": "{"9" * 10**6}"}}', "of the ledger is 9"),
+    "deep options": (OF_OPTIONS, DEEP, "damaged"),
+    "a deep plan": (OF_PLANS, DEEP, "damaged"),
+    "a book of an option": (OF_OPTIONS, f'{{"epsilon": "{"9" * 10**6}"}}', "of the ledger is 9"),
 }  # fmt: skip
 
 
@@ -66,7 +68,7 @@ def test_an_origin_that_is_no_number_is_no_time(tmp_path, origin):
     model = dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6), step=60)
     times = pd.date_range("2024-05-06T08:01", periods=4, freq="1min", tz="UTC")
     one = Finished(tmp_path, model=model, table=pd.DataFrame({"user": "ann", "t": times, "state": list("0123")}))
-    sql = "UPDATE session SET options = json_set(options, '$.origin', ?)"
+    sql = OF_OPTIONS.replace("?", "json_set(text, '$.origin', ?)")
     assert not _damaged(one, (sql, (origin,))).convicted
 
 

@@ -438,10 +438,10 @@ def test_replayable_noise_is_convicted(tmp_path):
     ("sql", "words"),
     [
         ("DELETE FROM release WHERE t = 3 AND session = 1", "does not hold"),
-        ("UPDATE release SET cost = '1' WHERE session = 1", "charged otherwise"),
+        ("UPDATE terms SET cost = '1'", "charged otherwise"),
         ("UPDATE account SET cost_nanos = 0", "an account that is not that of its releases"),
         ("UPDATE account SET epsilon = '1'", "an account that is not that of its releases"),
-        ("UPDATE plan SET hash = replace(hash, 'a', 'b')", "plan"),
+        ("UPDATE plan SET hash = CAST(hex(hash) AS BLOB)", "plan"),
     ],
 )
 def test_a_changed_ledger_is_convicted(tmp_path, sql, words):

@@ -24,14 +24,14 @@ from crashes.trials import COMMANDS, SESSIONS
 KEYED = SESSIONS["session, delta-set, keyed"]
 FILE, STREAM = COMMANDS["dphmm release"], COMMANDS["dphmm release -"]
 #: Long enough to need another page of the table of releases.
-LONG = replace(KEYED, args={**KEYED.args, "steps": 250})
+LONG = replace(KEYED, args={**KEYED.args, "steps": 400})
 EIO, ENOSPC = 5, 28
 linux = pytest.mark.skipif(sys.platform != "linux", reason="limits and traces of Linux")
 traced = pytest.mark.skipif(not AVAILABLE, reason="system calls are traced on Linux, x86-64 only")
 
 
 @linux
-@pytest.mark.parametrize("limit", [{"pages": 8}, {"file_size": 60_000}, {"file_size": 90_000}])
+@pytest.mark.parametrize("limit", [{"pages": 17}, {"file_size": 97_000}, {"file_size": 127_000}])
 def test_a_full_disk_stops_a_session_and_lets_nothing_out(arena, folder, limit):
     _, reference = learn(arena, LONG)
     ended = arena.run("session", folder=folder, limits=limit, tries=3, **LONG.args)
@@ -48,7 +48,7 @@ def test_a_full_disk_stops_a_session_and_lets_nothing_out(arena, folder, limit):
 def test_a_full_disk_stops_a_command_with_one_line(arena, folder, trial):
     _, reference = learn(arena, trial)
     source = None if trial.stdin is None else folder / trial.stdin
-    ended = arena.run("command", stdin=source, folder=folder, limits={"file_size": 70_000}, **trial.args)
+    ended = arena.run("command", stdin=source, folder=folder, limits={"file_size": 107_000}, **trial.args)
     assert (ended.code, ended.errors.count("\n")) == (1, 1), (ended.code, ended.errors)
     assert ended.errors.startswith("error: ")
     assert not (folder / "released.csv").exists()

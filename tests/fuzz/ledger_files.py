@@ -35,10 +35,13 @@ _ODD_SQL = (
 )
 _TABLES = {
     "meta": ("key", "value"),
-    "session": ("id", "subject", "query", "options"),
+    "document": ("id", "digest", "text"),
+    "account": ("id", "subject", "version", "epsilon", "cost_nanos", "unbounded"),
+    "session": ("id", "account", "query", "options"),
     "plan": ("id", "hash", "n_states", "states", "description"),
-    "release": ("session", "t", "through", "kind", "z", "epsilon", "cost", "plan", "secure", "constant"),
-    "account": ("subject", "epsilon", "cost_nanos", "unbounded"),
+    "terms": ("id", "kind", "epsilon", "cost", "secure", "constant"),
+    "release": ("session", "t", "steps", "z", "plan", "terms"),
+    "snapshot": ("session", "t", "digest", "belief"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -25,6 +26,7 @@ from dphmm.storage import people
 from dphmm.storage.edges import read_edges
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.journal import Journal
+from dphmm.storage.ledger import migrate_ledger
 from dphmm.storage.number_files import read_numbers
 from dphmm.storage.statement import load_statement
 from dphmm.storage.tables import read_table
@@ -44,6 +46,7 @@ from fuzz.mutations import (
     table_text,
 )
 from fuzz.parquet_files import parquet_file
+from ledger_formats import contents
 
 STATE, DIGITS, MOMENT = "CANARY_7f3a", "50.01937465", "2024-05-06T08:03:41.867531Z"
 #: What no message may repeat of a private file.
@@ -158,6 +161,28 @@ def _read_ledger(path: Path) -> None:
         summarise_ledger(ledger, None)
         model = chain()
         dphmm.ReleaseSession.resume(ledger, "a", model, dphmm.policy.complete(4), model.space)
+        ledger.check()
+
+
+@cache
+def _older_ledgers() -> list[bytes]:
+    made = (Path(__file__).parents[1] / "storage" / "data" / "format1.sql").read_text()
+
+    def write(path: Path) -> None:
+        connection = sqlite3.connect(path)
+        connection.executescript(made)
+        connection.close()
+
+    return [_made(write, ".db")]
+
+
+def _read_older_ledger(path: Path) -> None:
+    with dphmm.open_ledger(path, read_only=True) as ledger:
+        contents(ledger)
+        ledger.check()
+    migrate_ledger(path)
+    with dphmm.open_ledger(path) as ledger:
+        contents(ledger)
         ledger.check()
 
 
@@ -457,6 +482,13 @@ READERS: dict[str, Reader] = {
         (ledger_file,),
         writes=True,
         covers=("open_ledger",),
+    ),
+    "ledger of format 1": Reader(
+        _read_older_ledger,
+        ".db",
+        _older_ledgers,
+        (ledger_file,),
+        writes=True,
     ),
     "stream of places": Reader(
         _lines(True),

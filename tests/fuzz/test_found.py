@@ -150,10 +150,13 @@ def spoiled_ledger(tmp_path, statement):
     return (tmp_path / "x.db").read_bytes()
 
 
+DESCRIPTIONS = "WHERE id IN (SELECT description FROM plan)"
 LEDGERS = {
     "a plan whose number of states is text": "UPDATE plan SET n_states = 'many'",
-    "a plan without its description": "UPDATE plan SET description = '{}'",
-    "a plan whose description is no JSON": "UPDATE plan SET description = 'x'",
+    "a plan without its description": f"UPDATE document SET text = '{{}}' {DESCRIPTIONS}",
+    "a plan whose description is no JSON": f"UPDATE document SET text = 'x' {DESCRIPTIONS}",
+    "steps that are bytes": "UPDATE release SET steps = CAST(steps AS BLOB)",
+    "a version that is bytes": "UPDATE account SET version = CAST(version AS BLOB)",
     "a format of 5,000 digits": f"UPDATE meta SET value = '{'9' * 5000}' WHERE key = 'format'",
     "a schema that is not UTF-8": "UPDATE sqlite_master SET sql = sql || CAST(x'8081' AS TEXT) WHERE name = 'plan'",
 }

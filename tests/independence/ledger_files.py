@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dphmm.storage.ledger import SqliteLedger, open_ledger
 
-_ANSWER = re.compile(r"(INSERT INTO \"?release\"? VALUES ?\((?:\d+, ?){3}'release', ?)'[-0-9,]*'")
+_ANSWER = re.compile(r"(INSERT INTO \"?release\"? VALUES ?\((?:\d+, ?){3})'[-0-9,]*'")
 
 
 @contextlib.contextmanager

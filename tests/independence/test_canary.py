@@ -156,7 +156,7 @@ def test_releases_that_fail_or_are_stopped_repeat_no_secret(scene):
 
 KILLS = [
     "statement 2:INSERT INTO release",
-    "statement 1:INSERT INTO account",
+    "statement 1:UPDATE account",
     "statement 1:COMMIT",
     "SIGKILL",
     "SIGABRT",

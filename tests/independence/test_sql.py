@@ -151,7 +151,7 @@ def test_answers_and_nothing_else_are_left_out_of_a_statement(file_of):
     written = [s for s in run["statements"] if s.startswith("INSERT INTO release")]
     answers = [",".join(map(str, z)) for z in run["answers"]]
     assert len(answers) == 3
-    for statement, z in zip([s for s in written if "'release'" in s], answers, strict=True):
+    for statement, z in zip([s for s in written if "NULL" not in s], answers, strict=True):
         (masked,) = without_answers([statement])
         assert f"'{z}'" in statement
         assert masked == statement.replace(f"'{z}'", "z", 1)

@@ -1,7 +1,7 @@
 """A batch, a session and a resumed session are one computation: the same bits of every estimate from the same answers.
 
 Where rows of floats drop what is too small, a batch has the same bits however it is cut and resumed, and agrees with a
-session to 1e-12 (docs/adr/0012).
+session to 1e-12 (docs/adr/0013).
 
 It could fail where the compiled loop over many subjects differs from a session's own steps: after gaps, on supports
 that still grow, in tails where floats give way to logs, for plans that floats do not serve, at the seams between

@@ -12,14 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dphmm.accounting import Caps, Ledger, MemoryLedger, PlanRecord, Request, Requests, SessionHeader, Spent
+from dphmm.accounting import Caps, Ledger, Looked, MemoryLedger, PlanRecord, Request, Requests, SessionHeader, Spent
+from dphmm.accounting.budget import EMPTY, Account
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.storage.ledger import open_ledger
 from dphmm.types import IntArray
+from storing import store, store_many
 
 FREE = Caps()
 PLAN = PlanRecord("p1", b"\xf0", 5, '{"epsilon":"1/2"}')
 OPTIONS = {"epsilon": "1/2", "scope": "global"}
+#: Epsilon and cost of one such release.
+SPENT_ONCE = (Fraction(1, 2), Fraction(4, 3))
 
 
 def release(t: int, *, subject: str = "ann", query: str = "state", plan: PlanRecord = PLAN) -> Request:
@@ -50,12 +54,12 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
 def test_a_stored_step_is_returned_whatever_would_be_drawn(ledger: Ledger) -> None:
     open_all(ledger)
     with ledger.transaction() as transaction:
-        first = transaction.store(release(1), lambda: (3, -4), FREE)
+        first = store(transaction, release(1), lambda: (3, -4), FREE)
     assert first.z == (3, -4)
     for _ in range(2):
         with ledger.transaction() as transaction:
-            assert transaction.store(release(1), never, Caps(epsilon=Fraction(0))) == first
-            assert transaction.store(release(1), never, FREE) == first
+            assert store(transaction, release(1), never, Caps(epsilon=Fraction(0))) == first
+            assert store(transaction, release(1), never, FREE) == first
     assert ledger.entries("ann", "state") == [first]
     assert ledger.spent("ann") == Spent(Fraction(1, 2), Fraction(1_333_333_334, 10**9))
 
@@ -67,10 +71,10 @@ def test_what_is_stored_comes_back_equal(ledger: Ledger) -> None:
     huge = (2**80, -(10**300), 0)
     with ledger.transaction() as transaction:
         stored = [
-            transaction.store(release(1), lambda: huge, FREE),
-            transaction.store(skip(2), never, FREE),
-            transaction.store(odd, lambda: (7,), FREE),
-            transaction.store(constant, lambda: (7,), FREE),
+            store(transaction, release(1), lambda: huge, FREE),
+            store(transaction, skip(2), never, FREE),
+            store(transaction, odd, lambda: (7,), FREE),
+            store(transaction, constant, lambda: (7,), FREE),
         ]
         assert [transaction.entry("ann", "state", t) for t in (1, 2, 3, 4)] == stored
         assert transaction.last_step("ann", "state") == 4
@@ -96,12 +100,12 @@ def test_a_stored_step_asked_with_other_public_parameters_is_refused(
 ) -> None:
     open_all(ledger)
     with ledger.transaction() as transaction:
-        transaction.store(release(1), lambda: (12345,), FREE)
+        store(transaction, release(1), lambda: (12345,), FREE)
     with (
         pytest.raises(InvalidInput, match="as step 1 was stored") as caught,
         ledger.transaction() as transaction,
     ):
-        transaction.store(other, never, FREE)
+        store(transaction, other, never, FREE)
     assert caught.value.field == field
     assert "12345" not in str(caught.value)
 
@@ -109,9 +113,9 @@ def test_a_stored_step_asked_with_other_public_parameters_is_refused(
 def test_bits_cost_and_constancy_are_not_compared(ledger: Ledger) -> None:
     open_all(ledger)
     with ledger.transaction() as transaction:
-        first = transaction.store(release(1), lambda: (1,), FREE)
+        first = store(transaction, release(1), lambda: (1,), FREE)
         again = replace(release(1), secure=False, cost=math.inf, constant=True)
-        assert transaction.store(again, never, FREE) == first
+        assert store(transaction, again, never, FREE) == first
 
 
 @pytest.mark.parametrize("t", [2, 5, 2**70])
@@ -121,12 +125,12 @@ def test_steps_come_in_order(ledger: Ledger, t: int) -> None:
         pytest.raises(InvalidInput, match=r"^t: got .* expected 1, the next step"),
         ledger.transaction() as tx,
     ):
-        tx.store(release(t), never, FREE)
+        store(tx, release(t), never, FREE)
 
 
 def test_a_release_needs_its_session(ledger: Ledger) -> None:
     with pytest.raises(InvalidInput, match=r"^query: .*opened"), ledger.transaction() as transaction:
-        transaction.store(release(1), never, FREE)
+        store(transaction, release(1), never, FREE)
 
 
 @pytest.mark.parametrize(
@@ -153,13 +157,13 @@ def test_caps_hold_over_all_queries_of_a_subject(ledger: Ledger) -> None:
     open_all(ledger, ("ann", "state"), ("ann", "work"), ("bob", "state"))
     caps = Caps(epsilon=Fraction(1))
     with ledger.transaction() as transaction:
-        transaction.store(release(1), lambda: (1,), caps)
-        transaction.store(release(1, query="work"), lambda: (2,), caps)
-        transaction.store(release(1, subject="bob"), lambda: (3,), caps)
+        store(transaction, release(1), lambda: (1,), caps)
+        store(transaction, release(1, query="work"), lambda: (2,), caps)
+        store(transaction, release(1, subject="bob"), lambda: (3,), caps)
         with pytest.raises(BudgetExceeded, match=r"requested 0\.5; spent 1, remaining 0, cap 1"):
-            transaction.store(release(2), never, caps)
+            store(transaction, release(2), never, caps)
         # A refusal leaves the transaction and its other stores whole; a skip is always free.
-        transaction.store(skip(2), never, caps)
+        store(transaction, skip(2), never, caps)
     assert ledger.spent("ann").epsilon == 1
     assert ledger.spent("bob").epsilon == Fraction(1, 2)
     assert [e.kind for e in ledger.entries("ann", "state")] == ["release", "skip"]
@@ -171,16 +175,16 @@ def test_caps_are_exact(ledger: Ledger) -> None:
     caps = Caps(epsilon=Fraction(3, 10), cost=Fraction(3, 10))
     for t in (1, 2, 3):
         with ledger.transaction() as transaction:
-            transaction.store(replace(tenth, t=t), lambda: (1,), caps)
+            store(transaction, replace(tenth, t=t), lambda: (1,), caps)
     with pytest.raises(BudgetExceeded), ledger.transaction() as transaction:
-        transaction.store(replace(tenth, t=4), never, caps)
+        store(transaction, replace(tenth, t=4), never, caps)
     assert ledger.spent("ann") == Spent(Fraction(3, 10), Fraction(3, 10))
 
 
 def test_an_exception_undoes_the_whole_transaction(ledger: Ledger) -> None:
     with pytest.raises(KeyboardInterrupt), ledger.transaction() as transaction:
         transaction.open_session(SessionHeader("ann", "state", OPTIONS))
-        transaction.store(release(1), lambda: (1,), FREE)
+        store(transaction, release(1), lambda: (1,), FREE)
         raise KeyboardInterrupt
     assert ledger.sessions() == []
     assert ledger.entries("ann", "state") == []
@@ -189,7 +193,7 @@ def test_an_exception_undoes_the_whole_transaction(ledger: Ledger) -> None:
         ledger.plan("p1")
     open_all(ledger)
     with ledger.transaction() as transaction:
-        assert transaction.store(release(1), lambda: (2,), FREE).z == (2,)
+        assert store(transaction, release(1), lambda: (2,), FREE).z == (2,)
 
 
 def test_a_draw_that_fails_leaves_nothing(ledger: Ledger) -> None:
@@ -197,23 +201,24 @@ def test_a_draw_that_fails_leaves_nothing(ledger: Ledger) -> None:
     with ledger.transaction() as transaction:
         for wrong in ((), (1.5,)):
             with pytest.raises(InvalidInput, match="draw"):
-                transaction.store(release(1), lambda wrong=wrong: wrong, FREE)  # type: ignore[misc]
+                store(transaction, release(1), lambda wrong=wrong: wrong, FREE)  # type: ignore[misc]
         assert transaction.last_step("ann", "state") == 0
         assert transaction.spent("ann").epsilon == 0
-        transaction.store(release(1), lambda: (1,), FREE)
+        store(transaction, release(1), lambda: (1,), FREE)
     assert ledger.spent("ann").epsilon == Fraction(1, 2)
 
 
-def test_a_draw_must_leave_the_ledger_alone(ledger: Ledger) -> None:
+def test_a_draw_that_stores_its_own_step_is_not_recorded(ledger: Ledger) -> None:
+    """The step would have two answers, or the second one would be stored as another step."""
     open_all(ledger)
 
     def draw_again() -> tuple[int, ...]:
-        entry = transaction.store(release(1), lambda: (9,), FREE)
+        entry = store(transaction, release(1), lambda: (9,), FREE)
         assert entry.z is not None
         return entry.z
 
-    with pytest.raises(InvalidInput, match="draw"), ledger.transaction() as transaction:
-        transaction.store(release(1), draw_again, FREE)
+    with pytest.raises(InvalidInput, match="admitted"), ledger.transaction() as transaction:
+        store(transaction, release(1), draw_again, FREE)
     assert ledger.entries("ann", "state") == []
 
 
@@ -255,7 +260,7 @@ def test_an_admission_without_an_answer_stores_nothing(ledger: Ledger) -> None:
 def test_reads_show_only_what_has_committed(ledger: Ledger) -> None:
     open_all(ledger)
     with ledger.transaction() as transaction:
-        transaction.store(release(1), lambda: (1,), FREE)
+        store(transaction, release(1), lambda: (1,), FREE)
         assert ledger.entries("ann", "state") == []
         assert ledger.spent("ann").epsilon == 0
         assert transaction.spent("ann").epsilon == Fraction(1, 2)
@@ -268,11 +273,12 @@ def test_transactions_do_not_nest_and_end(ledger: Ledger) -> None:
             raise AssertionError
         transaction.open_session(SessionHeader("ann", "state", OPTIONS))
     uses: list[Callable[[], object]] = [
-        lambda: transaction.store(release(1), never, FREE),
-        lambda: transaction.store_many(columns([(0, 0, 1, 1)]), never_many, FREE),
+        lambda: store(transaction, release(1), never, FREE),
+        lambda: store_many(transaction, columns([(0, 0, 1, 1)]), never_many, FREE),
         lambda: transaction.admit(release(1), FREE),
         lambda: transaction.admit_many(columns([(0, 0, 1, 1)]), FREE),
         lambda: transaction.open_session(SessionHeader("bob", "state", OPTIONS)),
+        lambda: transaction.look(["ann"], "state"),
         lambda: transaction.entry("ann", "state", 1),
         lambda: transaction.spent("ann"),
         lambda: transaction.last_step("ann", "state"),
@@ -288,11 +294,11 @@ def test_one_hash_is_one_plan(ledger: Ledger) -> None:
     open_all(ledger)
     other = replace(PLAN, plan_states=b"\x0f")
     with ledger.transaction() as transaction:
-        transaction.store(release(1), lambda: (1,), FREE)
-        transaction.store(release(2, plan=replace(PLAN)), lambda: (1,), FREE)
+        store(transaction, release(1), lambda: (1,), FREE)
+        store(transaction, release(2, plan=replace(PLAN)), lambda: (1,), FREE)
     for _ in range(2):
         with pytest.raises(InvalidInput, match=r"^plan: .*another"), ledger.transaction() as transaction:
-            transaction.store(release(3, plan=other), lambda: (1,), FREE)
+            store(transaction, release(3, plan=other), lambda: (1,), FREE)
     assert ledger.plan("p1") == PLAN
 
 
@@ -301,7 +307,7 @@ def test_many_plans_in_one_transaction(ledger: Ledger) -> None:
     plans = [PlanRecord(f"h{k}", k.to_bytes(2), 16, f"[{k}]") for k in range(1, 301)]
     with ledger.transaction() as transaction:
         for t, plan in enumerate(plans + plans, start=1):
-            transaction.store(release(t, plan=plan), lambda: (1,), FREE)
+            store(transaction, release(t, plan=plan), lambda: (1,), FREE)
     assert [ledger.plan(plan.hash) for plan in plans] == plans
     assert [e.plan_hash for e in ledger.entries("ann", "state")] == [plan.hash for plan in plans + plans]
 
@@ -310,14 +316,14 @@ def test_the_plans_of_the_other_queries_of_a_step(ledger: Ledger) -> None:
     work, home = replace(PLAN, hash="w"), replace(PLAN, hash="h")
     open_all(ledger, ("ann", "state"), ("ann", "work"), ("ann", "home"), ("bob", "work"))
     with ledger.transaction() as transaction:
-        transaction.store(release(1, query="work", plan=work), lambda: (1,), FREE)
-        transaction.store(release(1, query="home", plan=home), lambda: (1,), FREE)
-        transaction.store(release(1, subject="bob", query="work"), lambda: (1,), FREE)
+        store(transaction, release(1, query="work", plan=work), lambda: (1,), FREE)
+        store(transaction, release(1, query="home", plan=home), lambda: (1,), FREE)
+        store(transaction, release(1, subject="bob", query="work"), lambda: (1,), FREE)
         assert transaction.plans_at("ann", 1, "state") == [home, work]
         assert transaction.plans_at("ann", 1, "work") == [home]
         assert ledger.plans_at("ann", 1, "state") == []  # not committed yet
     with ledger.transaction() as transaction:
-        transaction.store(skip(1), never, FREE)
+        store(transaction, skip(1), never, FREE)
         assert transaction.plans_at("ann", 1, "work") == [home]  # a skip has no plan
         assert transaction.plans_at("ann", 2, "state") == []
     assert ledger.plans_at("ann", 1, "state") == [home, work]
@@ -329,11 +335,11 @@ def test_names_of_any_kind(ledger: Ledger) -> None:
     open_all(ledger, *[(name, "state") for name in names])
     with ledger.transaction() as transaction:
         for k, name in enumerate(names):
-            transaction.store(release(1, subject=name), lambda k=k: (k,), FREE)  # type: ignore[misc]
+            store(transaction, release(1, subject=name), lambda k=k: (k,), FREE)  # type: ignore[misc]
     assert ledger.sessions() == sorted((name, "state") for name in names)
     assert [ledger.entries(name, "state")[0].z for name in names] == [(k,) for k in range(len(names))]
     with pytest.raises(BudgetExceeded) as caught, ledger.transaction() as transaction:
-        transaction.store(release(2, subject="a\nb"), never, Caps(epsilon=Fraction(0)))
+        store(transaction, release(2, subject="a\nb"), never, Caps(epsilon=Fraction(0)))
     assert "\n" not in str(caught.value)
 
 
@@ -360,7 +366,7 @@ def test_threads_get_one_answer(ledger: Ledger) -> None:
 
     def ask(k: int) -> None:
         with ledger.transaction() as transaction:
-            entry = transaction.store(release(1), lambda: drawn.append(k) or (k,), FREE)  # type: ignore[func-returns-value]
+            entry = store(transaction, release(1), lambda: drawn.append(k) or (k,), FREE)  # type: ignore[func-returns-value]
         got.append(entry.z)
 
     threads = [threading.Thread(target=ask, args=(k,)) for k in range(8)]
@@ -379,14 +385,14 @@ def test_another_thread_waits_for_its_turn(ledger: Ledger) -> None:
 
     def ask() -> None:
         with ledger.transaction() as transaction:
-            got.append(transaction.store(release(1), never, FREE).z)
+            got.append(store(transaction, release(1), never, FREE).z)
 
     with ledger.transaction() as transaction:
         other = threading.Thread(target=ask)
         other.start()
         other.join(0.1)
         assert other.is_alive()
-        transaction.store(release(1), lambda: (4,), FREE)
+        store(transaction, release(1), lambda: (4,), FREE)
     other.join()
     assert got == [(4,)]
 
@@ -404,21 +410,158 @@ def test_the_parameters_of_all_queries_of_a_subject(ledger: Ledger) -> None:
         transaction.headers("ann")
 
 
+def test_a_look_finds_all_that_is_stored_about_each_subject(ledger: Ledger) -> None:
+    """Before and in this transaction, in the order asked; nothing of anybody else."""
+    open_all(ledger, ("ann", "home"), ("ann", "state"), ("ann", "work"), ("bob", "work"), ("cid", "state"))
+    with ledger.transaction() as transaction:
+        store(transaction, release(1), lambda: (1,), FREE)
+        store(transaction, replace(skip(2), steps=7), never, FREE)
+        store(transaction, replace(release(1, query="work"), cost=math.inf), lambda: (1,), FREE)
+        store(transaction, release(1, subject="bob", query="work"), lambda: (1,), FREE)
+
+    def header(subject: str, query: str) -> SessionHeader:
+        return SessionHeader(subject, query, OPTIONS)
+
+    half = Account(Fraction(1, 2), 1_333_333_334, False)
+    unbounded = Account(Fraction(1), half.nanos, True)
+    ann = Looked(header("ann", "state"), 8, (header("ann", "home"), header("ann", "work")), unbounded, 3 + 3)
+    bob = Looked(None, 0, (header("bob", "work"),), half, 1 + 1)
+    cid, eve = Looked(header("cid", "state"), 0, (), EMPTY, 1), Looked(None, 0, (), EMPTY, 0)
+    with ledger.transaction() as transaction:
+        assert transaction.look(["eve", "bob", "ann", "cid"], "state") == [eve, bob, ann, cid]
+        assert transaction.look(["ann", "ann"], "home")[1] == ann._replace(
+            header=header("ann", "home"), last=0, others=(header("ann", "state"), header("ann", "work"))
+        )
+        transaction.open_session(header("bob", "state"))
+        store(transaction, release(1, subject="bob"), lambda: (2,), FREE)
+        store(transaction, skip(9), never, FREE)
+        seen = transaction.look(["ann", "bob"], "state")
+        twice = Looked(header("bob", "state"), 1, bob.others, half.plus(*SPENT_ONCE), 2 + 2)
+        assert seen == [ann._replace(last=9, version=7), twice]
+        assert transaction.look([], "state") == []
+        # What the look keeps in mind serves what follows it.
+        store(transaction, release(10), lambda: (3,), FREE)
+        assert transaction.look(["ann"], "state")[0].last == transaction.last_step("ann", "state") == 10
+    with pytest.raises(InvalidInput, match="ended"):
+        transaction.look(["ann"], "state")
+    assert ledger.spent("ann") == Spent(Fraction(3, 2), math.inf)
+
+
+def test_every_stored_fact_raises_the_version_of_its_subject_by_one(ledger: Ledger) -> None:
+    """What was planned on an older version must be seen to be old; nothing else may make it so."""
+
+    def version(subject: str) -> int:
+        with ledger.transaction() as transaction:
+            return transaction.look([subject], "state")[0].version
+
+    assert version("ann") == 0
+    open_all(ledger, ("ann", "state"), ("bob", "state"))
+    open_all(ledger)
+    assert version("ann") == version("bob") == 1
+    with ledger.transaction() as transaction:
+        store(transaction, release(1), lambda: (1, 1), FREE)
+        store(transaction, replace(skip(2), steps=50), never, FREE)
+        store(transaction, release(1), never, FREE)
+        transaction.put_snapshot("ann", "state", 1, b"belief")
+        with pytest.raises(BudgetExceeded):
+            store(transaction, release(52), never, Caps(epsilon=Fraction(1, 2)))
+    assert (version("ann"), version("bob")) == (3, 1)
+    with pytest.raises(ZeroDivisionError), ledger.transaction() as transaction:
+        store(transaction, release(52), lambda: (1, 1), FREE)
+        raise ZeroDivisionError
+    assert version("ann") == 3
+    with ledger.transaction() as transaction:
+        store_many(transaction, columns([(0, 0, 52, 1), (0, 2, 53, 9), (1, 0, 1, 1)]), numbered, FREE)
+        assert [one.version for one in transaction.look(["ann", "bob"], "state")] == [5, 2]
+    assert (version("ann"), version("bob")) == (5, 2)
+
+
+class SlowLedger(Ledger):
+    """A ledger that knows no better than one subject at a time; the rest is another's."""
+
+    def __init__(self, other: Ledger) -> None:
+        self.sessions, self.header, self.spent = other.sessions, other.header, other.spent  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("kind", ["its own", "one at a time"])
+def test_reads_of_many_subjects(ledger: Ledger, kind: str) -> None:
+    names = [f"user {k}" for k in range(1203)]
+    open_all(ledger, *[(name, "state") for name in names], ("user 2", "work"), ("user 10", "home"))
+    with ledger.transaction() as transaction:
+        store(transaction, release(1, subject="user 2"), lambda: (1,), FREE)
+        store(transaction, release(1, subject="user 2", query="work"), lambda: (1,), FREE)
+    read = ledger if kind == "its own" else SlowLedger(ledger)
+    asked = ["user 2", "nobody", "user 10", "user 2"]
+    keys = [("user 10", "home"), ("user 10", "state"), ("user 2", "state"), ("user 2", "work")]
+    assert read.sessions_of(asked) == keys
+    assert read.headers_of(asked) == [SessionHeader(*key, OPTIONS) for key in keys]
+    nothing = Spent(Fraction(0), Fraction(0))
+    twice = Spent(Fraction(1), Fraction(2 * 1_333_333_334, 10**9))
+    assert read.spent_of(asked) == [twice, nothing, nothing, twice]
+    assert read.sessions_of(names[3:]) == [key for key in ledger.sessions() if key[0] in names[3:]]
+    assert read.spent_of(names) == [ledger.spent(name) for name in names]
+    assert read.sessions_of([]) == read.headers_of([]) == read.spent_of([]) == []
+
+
+def test_the_last_snapshot_of_a_session_is_kept(ledger: Ledger) -> None:
+    open_all(ledger, ("ann", "state"), ("ann", "work"))
+    with ledger.transaction() as transaction:
+        store(transaction, release(1), lambda: (1,), FREE)
+        store(transaction, replace(skip(2), steps=8), never, FREE)
+        for t, belief in ((0, b""), (7, b"\0belief"), (9, bytes(range(256)))):
+            transaction.put_snapshot("ann", "state", t, belief)
+        assert ledger.snapshot("ann", "state") is None  # not committed yet
+    assert ledger.snapshot("ann", "state") == (9, bytes(range(256)))
+    assert ledger.snapshot("ann", "work") is None and ledger.snapshot("eve", "state") is None
+    with ledger.transaction() as transaction:
+        transaction.put_snapshot("ann", "state", 3, b"older")
+        for query, t, belief, field in (
+            ("state", 10, b"", "t"),
+            ("state", -1, b"", "t"),
+            ("state", True, b"", "t"),
+            ("state", 1, "text", "belief"),
+            ("home", 0, b"", "query"),
+        ):
+            with pytest.raises(InvalidInput) as caught:
+                transaction.put_snapshot("ann", query, t, belief)  # type: ignore[arg-type]
+            assert caught.value.field == field
+    assert ledger.snapshot("ann", "state") == (3, b"older")
+    with pytest.raises(ZeroDivisionError), ledger.transaction() as transaction:
+        transaction.put_snapshot("ann", "state", 4, b"undone")
+        raise ZeroDivisionError
+    assert ledger.snapshot("ann", "state") == (3, b"older")
+    with pytest.raises(InvalidInput, match="ended"):
+        transaction.put_snapshot("ann", "state", 4, b"late")
+
+
+def test_a_look_at_very_many_subjects(ledger: Ledger) -> None:
+    """More than one statement asks for."""
+    names = [f"user {k}" for k in range(1203)]
+    open_all(ledger, *[(name, "state") for name in names[::2]])
+    with ledger.transaction() as transaction:
+        store(transaction, release(1, subject="user 1202"), lambda: (1,), FREE)
+        looked = transaction.look(names, "state")
+    assert [one.header is not None for one in looked] == [k % 2 == 0 for k in range(1203)]
+    assert [one.header.subject for one in looked if one.header] == names[::2]
+    assert [one.last for one in looked] == [0] * 1202 + [1]
+    assert [one.account.epsilon for one in looked] == [0] * 1202 + [Fraction(1, 2)]
+
+
 def test_one_skip_may_pass_over_many_steps(ledger: Ledger) -> None:
     open_all(ledger)
     gap = replace(skip(2), steps=1000)
     with ledger.transaction() as transaction:
-        transaction.store(release(1), lambda: (0,), FREE)
-        stored = transaction.store(gap, never, FREE)
+        store(transaction, release(1), lambda: (0,), FREE)
+        stored = store(transaction, gap, never, FREE)
         assert transaction.last_step("ann", "state") == 1001
-        after = transaction.store(release(1002), lambda: (5,), FREE)
+        after = store(transaction, release(1002), lambda: (5,), FREE)
     assert (stored.t, stored.through) == (2, 1001)
     with ledger.transaction() as transaction:
         assert transaction.entry("ann", "state", 700) == stored
-        assert transaction.store(gap, never, FREE) == stored
+        assert store(transaction, gap, never, FREE) == stored
         for inside in (release(700), replace(skip(2), steps=9), skip(3)):
             with pytest.raises(InvalidInput):
-                transaction.store(inside, never, FREE)
+                store(transaction, inside, never, FREE)
     assert [entry.t for entry in ledger.entries("ann", "state")] == [1, 2, 1002]
     assert ledger.entries("ann", "state")[-1] == after
 
@@ -458,13 +601,13 @@ def test_many_are_stored_as_one_by_one(ledger: Ledger) -> None:
         open_all(each, ("ann", "state"), ("bob", "state"))
     many = columns(MANY)
     with ledger.transaction() as transaction:
-        stored = transaction.store_many(many, numbered, FREE)
+        stored = store_many(transaction, many, numbered, FREE)
         assert transaction.last_step("ann", "state") == 6
         assert transaction.spent("bob").epsilon == Fraction(5, 6)
         assert ledger.sessions() and not ledger.entries("ann", "state")  # not committed yet
     with single.transaction() as transaction:
         for row in range(len(many)):
-            transaction.store(many[row], lambda row=row: (row, -row), FREE)  # type: ignore[misc]
+            store(transaction, many[row], lambda row=row: (row, -row), FREE)  # type: ignore[misc]
     for subject in ("ann", "bob"):
         assert ledger.entries(subject, "state") == single.entries(subject, "state")
         assert ledger.spent(subject) == single.spent(subject)
@@ -482,10 +625,10 @@ def test_many_draw_once_and_only_for_what_is_new(ledger: Ledger) -> None:
         return numbered(wanted) + 100
 
     with ledger.transaction() as transaction:
-        transaction.store_many(columns(MANY[:2]), numbered, FREE)
+        store_many(transaction, columns(MANY[:2]), numbered, FREE)
     with ledger.transaction() as transaction:
-        stored = transaction.store_many(columns(MANY), draw, FREE)
-        again = transaction.store_many(columns(MANY), never_many, Caps(epsilon=Fraction(0)))
+        stored = store_many(transaction, columns(MANY), draw, FREE)
+        again = store_many(transaction, columns(MANY), never_many, Caps(epsilon=Fraction(0)))
     assert asked == [[2, 3, 4]]
     assert stored.fresh.tolist() == [False, False, True, True, True]
     assert not again.fresh.any()
@@ -503,10 +646,10 @@ def test_what_refuses_one_of_many_refuses_all(ledger: Ledger, rows: list[tuple[i
     open_all(ledger, ("ann", "state"), ("bob", "state"))
     with ledger.transaction() as transaction:
         with pytest.raises(InvalidInput, match=said):
-            transaction.store_many(columns(rows), never_many, FREE)
+            store_many(transaction, columns(rows), never_many, FREE)
         with pytest.raises(InvalidInput, match="opened"):
-            transaction.store_many(columns([(0, 0, 1, 1)], ("eve",)), never_many, FREE)
-        transaction.store(release(1), lambda: (3,), FREE)
+            store_many(transaction, columns([(0, 0, 1, 1)], ("eve",)), never_many, FREE)
+        store(transaction, release(1), lambda: (3,), FREE)
     assert [entry.z for entry in ledger.entries("ann", "state")] == [(3,)]
     assert ledger.entries("bob", "state") == []
 
@@ -515,9 +658,9 @@ def test_what_refuses_one_of_many_refuses_all(ledger: Ledger, rows: list[tuple[i
 def test_many_compare_public_parameters_of_stored_steps(ledger: Ledger, field: str, term: int) -> None:
     open_all(ledger)
     with ledger.transaction() as transaction:
-        transaction.store(release(1), lambda: (12345, 1), FREE)
+        store(transaction, release(1), lambda: (12345, 1), FREE)
     with pytest.raises(InvalidInput, match="as step 1 was stored") as caught, ledger.transaction() as transaction:
-        transaction.store_many(columns([(0, term, 1, 1), (0, 0, 2, 1)]), never_many, FREE)
+        store_many(transaction, columns([(0, term, 1, 1), (0, 0, 2, 1)]), never_many, FREE)
     assert caught.value.field == field
     assert "12345" not in str(caught.value)
 
@@ -526,14 +669,14 @@ def test_caps_of_many_hold_for_each_subject_and_all_before_the_draw(ledger: Ledg
     open_all(ledger, ("ann", "state"), ("bob", "state"), ("bob", "work"))
     caps = Caps(epsilon=Fraction(1))
     with ledger.transaction() as transaction:
-        transaction.store(release(1, subject="bob", query="work"), lambda: (1,), caps)
+        store(transaction, release(1, subject="bob", query="work"), lambda: (1,), caps)
     rows = [(0, 0, 1, 1), (0, 0, 2, 1), (1, 0, 1, 1), (1, 0, 2, 1), (1, 0, 3, 1)]
     one_by_one = r'step 2 of query "state" for subject "bob" requested 0\.5; spent 1, remaining 0, cap 1'
     with ledger.transaction() as transaction:
         with pytest.raises(BudgetExceeded, match=one_by_one):
-            transaction.store_many(columns(rows), never_many, caps)
+            store_many(transaction, columns(rows), never_many, caps)
         assert transaction.spent("ann").epsilon == 0
-        transaction.store_many(columns(rows[:3]), numbered, caps)
+        store_many(transaction, columns(rows[:3]), numbered, caps)
     assert ledger.spent("ann").epsilon == ledger.spent("bob").epsilon == 1
 
 
@@ -544,9 +687,9 @@ def test_a_draw_of_many_that_fails_leaves_nothing(ledger: Ledger, wrong: IntArra
     open_all(ledger)
     with ledger.transaction() as transaction:
         with pytest.raises(InvalidInput, match="draw"):
-            transaction.store_many(columns([(0, 0, 1, 1)]), lambda _: wrong, FREE)
+            store_many(transaction, columns([(0, 0, 1, 1)]), lambda _: wrong, FREE)
         with pytest.raises(InvalidInput, match="draw"):
-            transaction.store_many(columns([(0, 0, 1, 1)]), lambda _: transaction.spent("ann"), FREE)  # type: ignore[arg-type, return-value]
+            store_many(transaction, columns([(0, 0, 1, 1)]), lambda _: transaction.spent("ann"), FREE)  # type: ignore[arg-type, return-value]
         assert transaction.last_step("ann", "state") == 0
     assert ledger.entries("ann", "state") == []
     assert ledger.spent("ann").epsilon == 0
@@ -556,10 +699,10 @@ def test_a_draw_of_many_that_fails_leaves_nothing(ledger: Ledger, wrong: IntArra
 def test_a_stored_answer_that_columns_cannot_hold_refuses_all(ledger: Ledger, kept: tuple[int, ...]) -> None:
     open_all(ledger)
     with ledger.transaction() as transaction:
-        transaction.store(release(1), lambda: kept, FREE)
+        store(transaction, release(1), lambda: kept, FREE)
     with ledger.transaction() as transaction:
         with pytest.raises(InvalidInput, match=r"^ledger: .*2 coordinates of 64 bits"):
-            transaction.store_many(columns([(0, 0, 1, 1), (0, 0, 2, 1)]), numbered, FREE)
+            store_many(transaction, columns([(0, 0, 1, 1), (0, 0, 2, 1)]), numbered, FREE)
         assert transaction.last_step("ann", "state") == 1
     assert ledger.spent("ann").epsilon == Fraction(1, 2)
 
@@ -567,7 +710,7 @@ def test_a_stored_answer_that_columns_cannot_hold_refuses_all(ledger: Ledger, ke
 def test_an_exception_undoes_many(ledger: Ledger) -> None:
     open_all(ledger, ("ann", "state"), ("bob", "state"))
     with pytest.raises(KeyboardInterrupt), ledger.transaction() as transaction:
-        transaction.store_many(columns(MANY), numbered, FREE)
+        store_many(transaction, columns(MANY), numbered, FREE)
         raise KeyboardInterrupt
     assert ledger.entries("ann", "state") == ledger.entries("bob", "state") == []
     assert ledger.spent("ann") == Spent(Fraction(0), Fraction(0))
@@ -576,15 +719,15 @@ def test_an_exception_undoes_many(ledger: Ledger) -> None:
 def test_many_of_one_hash_are_of_one_plan(ledger: Ledger) -> None:
     open_all(ledger)
     with ledger.transaction() as transaction:
-        transaction.store(release(1, plan=replace(PLAN, plan_states=b"\x0f")), lambda: (1, 1), FREE)
+        store(transaction, release(1, plan=replace(PLAN, plan_states=b"\x0f")), lambda: (1, 1), FREE)
     with pytest.raises(InvalidInput, match=r"^plan: .*another"), ledger.transaction() as transaction:
-        transaction.store_many(columns([(0, 0, 2, 1)]), numbered, FREE)
+        store_many(transaction, columns([(0, 0, 2, 1)]), numbered, FREE)
     assert len(ledger.entries("ann", "state")) == 1
 
 
 def test_none_at_all(ledger: Ledger) -> None:
     with ledger.transaction() as transaction:
-        stored = transaction.store_many(columns([]), never_many, FREE)
+        stored = store_many(transaction, columns([]), never_many, FREE)
     assert len(stored.z) == len(stored.fresh) == 0
 
 

@@ -18,6 +18,7 @@ from dphmm.accounting import Caps, Entry, Ledger, MemoryLedger, PlanRecord, Requ
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.storage.ledger import SqliteLedger, open_ledger
 from dphmm.types import IntArray
+from storing import store, store_many
 
 SUBJECTS, QUERIES = ("ann", "bob"), ("state", "work")
 PLANS = [PlanRecord(f"p{k}", bytes([k << 4]), 5, f"[{k}]") for k in range(3)]
@@ -146,7 +147,7 @@ class LedgerMachine(RuleBasedStateMachine):
         expected = self.reference.store(request, z, limits)
         got: Entry | str
         try:
-            got = transaction.store(request, lambda: z, limits)  # type: ignore[attr-defined]
+            got = store(transaction, request, lambda: z, limits)  # type: ignore[attr-defined]
         except InvalidInput as refusal:
             got = refusal.field
         except BudgetExceeded:
@@ -190,7 +191,7 @@ class LedgerMachine(RuleBasedStateMachine):
         requests = Requests("state", [subject for subject, _, _ in many], terms, *columns)
         with contextlib.suppress(ZeroDivisionError), self.ledger.transaction() as transaction:
             try:
-                stored = transaction.store_many(requests, self.answers, limits)
+                stored = store_many(transaction, requests, self.answers, limits)
                 assert [tuple(z) for z in stored.z.tolist()] == [e.z for e in expected if isinstance(e, Entry)]
             except (InvalidInput, BudgetExceeded) as refusal:
                 assert getattr(refusal, "field", "BudgetExceeded") in refused

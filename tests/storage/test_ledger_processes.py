@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ import pytest
 from dphmm.accounting import Caps, PlanRecord, Request, SessionHeader
 from dphmm.errors import LedgerBusy
 from dphmm.storage.ledger import open_ledger
+from storing import store
 
 PRELUDE = """
 import os, random, signal, sys
@@ -20,6 +22,7 @@ from fractions import Fraction
 from dphmm.accounting import Caps, PlanRecord, Request, SessionHeader
 from dphmm.errors import BudgetExceeded, DphmmError, LedgerBusy
 from dphmm.storage.ledger import open_ledger
+from storing import store, store_many
 PLAN = PlanRecord("p1", bytes([240]), 5, "{}")
 path = sys.argv[1]
 def release(t, query="state"):
@@ -34,6 +37,11 @@ def release(t: int, query: str = "state") -> Request:
     return Request("ann", query, t, "release", Fraction(1, 10), Fraction(1, 3), PLAN, True, False)
 
 
+def _paths() -> list[str]:
+    """Where a copy of the tree that is being tried has its modules."""
+    return os.environ["PYTHONPATH"].split(os.pathsep) if "PYTHONPATH" in os.environ else []
+
+
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", PRELUDE + code, *map(str, arguments)],
@@ -41,6 +49,7 @@ def start(code: str, *arguments: object) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *_paths()])},
     )
 
 
@@ -51,7 +60,7 @@ def path(tmp_path: Path) -> Path:
 
 DYING = """
 point, t = sys.argv[2], int(sys.argv[3])
-starts = {"insert": "INSERT INTO release", "account": "INSERT INTO account", "commit": "COMMIT"}
+starts = {"insert": "INSERT INTO release", "account": "UPDATE account", "commit": "COMMIT"}
 ledger = open_ledger(path)
 def watch(statement):
     if point in starts and statement.startswith(starts[point]):
@@ -62,7 +71,7 @@ def draw():
         die()
     return (random.randrange(10**9),)
 with ledger.transaction() as transaction:
-    entry = transaction.store(release(t), draw, Caps())
+    entry = store(transaction, release(t), draw, Caps())
 if point == "committed":
     die()
 print(entry.z[0], flush=True)
@@ -85,7 +94,7 @@ def test_killed_at_named_points_a_step_has_one_answer_and_is_spent(path: Path) -
             assert len(stored) == (t if point in ("committed", "shown") else t - 1)
             assert bool(shown) == (point == "shown")
             with ledger.transaction() as transaction:
-                entry = transaction.store(release(t), lambda: (-1,), Caps())
+                entry = store(transaction, release(t), lambda: (-1,), Caps())
             assert entry.z is not None
             if shown:
                 assert entry.z == (int(shown),)
@@ -97,7 +106,7 @@ DYING_OF_MANY = """
 import numpy as np
 from dphmm.accounting import Requests
 point = sys.argv[2]
-starts = {"insert": "INSERT INTO release", "account": "INSERT INTO account", "commit": "COMMIT"}
+starts = {"insert": "INSERT INTO release", "account": "UPDATE account", "commit": "COMMIT"}
 ledger = open_ledger(path)
 inserts = [0]
 def watch(statement):
@@ -112,7 +121,7 @@ def draw(wanted):
 steps = np.arange(1, 101)
 many = Requests("state", ["ann"], [release(1)], steps * 0, steps * 0, steps, steps * 0 + 1)
 with ledger.transaction() as transaction:
-    stored = transaction.store_many(many, draw, Caps())
+    stored = store_many(transaction, many, draw, Caps())
 if point == "committed":
     die()
 print(*stored.z[:, 0].tolist(), flush=True)
@@ -146,7 +155,7 @@ with ledger.transaction() as transaction:
 while True:
     t += 1
     with ledger.transaction() as transaction:
-        entry = transaction.store(release(t), lambda: (random.randrange(10**9),), Caps())
+        entry = store(transaction, release(t), lambda: (random.randrange(10**9),), Caps())
     print(t, entry.z[0], flush=True)
 """
 
@@ -182,7 +191,7 @@ t = 0
 try:
     while True:
         with ledger.transaction() as transaction:
-            transaction.store(release(t + 1, query), lambda: (1,), Caps(epsilon=Fraction(3)))
+            store(transaction, release(t + 1, query), lambda: (1,), Caps(epsilon=Fraction(3)))
         t += 1
 except BudgetExceeded:
     print(t)
@@ -211,7 +220,7 @@ ledger = open_ledger(path)
 for t in range(1, 21):
     with ledger.transaction() as transaction:
         transaction.open_session(SessionHeader("ann", "state", {}))
-        entry = transaction.store(release(t), lambda: (os.getpid(), t), Caps())
+        entry = store(transaction, release(t), lambda: (os.getpid(), t), Caps())
     print(entry.z, flush=True)
 """
 
@@ -235,7 +244,7 @@ ledger = open_ledger(path, timeout=5)
 def step(query, t):
     with ledger.transaction() as transaction:
         transaction.open_session(SessionHeader("ann", query, {}))
-        return transaction.store(release(t, query), lambda: (t,), Caps())
+        return store(transaction, release(t, query), lambda: (t,), Caps())
 step("parent", 1)
 ledger.sessions()
 def child(work):
@@ -271,7 +280,7 @@ def astray():
         else:
             raise AssertionError("used an inherited connection")
 with ledger.transaction() as transaction:
-    transaction.store(release(32, "parent"), lambda: (32,), Caps())
+    store(transaction, release(32, "parent"), lambda: (32,), Caps())
     assert os.waitpid(child(astray), 0)[1] == 0
 ledger.check()
 # Large enough that SQLite has begun to write it: what the child must not undo in the shared log.
@@ -280,7 +289,7 @@ try:
         for t in range(33, 1233):
             plan = PlanRecord(f"p{t}", random.Random(t).randbytes(4000), 32_000, "{}")
             request = Request("ann", "parent", t, "release", Fraction(1), Fraction(1), plan, True, False)
-            transaction.store(request, lambda: (t,), Caps())
+            store(transaction, request, lambda: (t,), Caps())
         pid = os.fork()
         if pid:
             assert os.waitpid(pid, 0)[1] == 0
@@ -299,7 +308,7 @@ def slow():
     with ledger.transaction() as transaction:
         entered.set()
         forked.wait(0.2)
-        transaction.store(release(1233, "parent"), lambda: (34,), Caps())
+        store(transaction, release(1233, "parent"), lambda: (34,), Caps())
 thread = threading.Thread(target=slow)
 thread.start()
 entered.wait()
@@ -331,7 +340,7 @@ def work():
         for t in range(1, 201):
             plan = PlanRecord(f"p{t}", random.Random(t).randbytes(4000), 32_000, "{}")
             request = Request("ann", "state", t, "release", Fraction(1), Fraction(1), plan, True, False)
-            transaction.store(request, lambda: (t,), Caps())
+            store(transaction, request, lambda: (t,), Caps())
     print("shown")
 try:
     work()

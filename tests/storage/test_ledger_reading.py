@@ -18,6 +18,7 @@ import pytest
 from dphmm.accounting import Caps, PlanRecord, Request, SessionHeader
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger import SqliteLedger, open_ledger
+from storing import store
 
 PLAN = PlanRecord("p", b"\x80", 2, "{}")
 
@@ -26,7 +27,7 @@ def keep(ledger: SqliteLedger, t: int) -> None:
     with ledger.transaction() as transaction:
         transaction.open_session(SessionHeader("ann", "state", {}))
         request = Request("ann", "state", t, "release", Fraction(1, 2), Fraction(4, 3), PLAN, True, False)
-        transaction.store(request, lambda: (t,), Caps())
+        store(transaction, request, lambda: (t,), Caps())
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ Proof: docs/proofs/ledger.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from dphmm.accounting.budget import Account, Spent, recount
-from dphmm.accounting.many import Admitted, AdmittedMany, DrawMany, Requests, StoredMany
+from dphmm.accounting.many import Admitted, AdmittedMany, Looked, Requests, StoredMany
 from dphmm.accounting.memory import MemoryLedger
 from dphmm.accounting.records import Caps, Entry, Kind, PlanRecord, Request, SessionHeader
 from dphmm.errors import InvalidInput
@@ -27,6 +27,7 @@ __all__ = [
     "Entry",
     "Kind",
     "Ledger",
+    "Looked",
     "MemoryLedger",
     "PlanRecord",
     "Request",
@@ -50,6 +51,10 @@ class Transaction(Protocol):
 
         Raises InvalidInput naming the first option in which a known session differs, with both values.
         """
+        ...
+
+    def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
+        """What is stored about each of these subjects, in their order, this transaction included."""
         ...
 
     def headers(self, subject: str) -> list[SessionHeader]:
@@ -76,14 +81,6 @@ class Transaction(Protocol):
         """As ``add`` for the rows ``admitted.wanted`` and the skips between them."""
         ...
 
-    def store(self, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:
-        """``admit``, then ``add`` with one call of ``draw`` where the step is not stored yet."""
-        ...
-
-    def store_many(self, requests: Requests, draw: DrawMany, caps: Caps) -> StoredMany:
-        """As ``store`` for every row, with one call of ``draw`` for all rows that are not stored yet."""
-        ...
-
     def entry(self, subject: str, query: str, t: int) -> Entry | None:
         """A step, stored before or in this transaction."""
         ...
@@ -100,6 +97,13 @@ class Transaction(Protocol):
         """The plans under which the subject's *other* queries released step t, by name of the query."""
         ...
 
+    def put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
+        """Keep a belief that follows from the session's stored steps up to ``t``, in place of the snapshot before it.
+
+        Raises InvalidInput for a step that is not stored yet, and for what is not bytes.
+        """
+        ...
+
 
 class Ledger(Protocol):
     """Where releases are facts. All reads show what has been committed, never an open transaction."""
@@ -112,8 +116,8 @@ class Ledger(Protocol):
         """The parameters of a session, or None."""
         ...
 
-    def entries(self, subject: str, query: str) -> list[Entry]:
-        """The stored steps of a session in order of t."""
+    def entries(self, subject: str, query: str, first: int = 1) -> list[Entry]:
+        """The stored steps of a session that begin at step ``first`` or later, in order of t."""
         ...
 
     def plan(self, hash: str) -> PlanRecord:
@@ -130,6 +134,24 @@ class Ledger(Protocol):
 
     def sessions(self) -> list[tuple[str, str]]:
         """All (subject, query), sorted."""
+        ...
+
+    def sessions_of(self, subjects: Sequence[str]) -> list[tuple[str, str]]:
+        """All (subject, query) of these subjects, sorted."""
+        wanted = set(subjects)
+        return [key for key in self.sessions() if key[0] in wanted]
+
+    def headers_of(self, subjects: Sequence[str]) -> list[SessionHeader]:
+        """The parameters of all sessions of these subjects, by subject and query."""
+        headers = (self.header(*key) for key in self.sessions_of(subjects))
+        return [header for header in headers if header is not None]
+
+    def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
+        """What each of these subjects has spent over all queries, in their order; zero when unknown."""
+        return [self.spent(subject) for subject in subjects]
+
+    def snapshot(self, subject: str, query: str) -> tuple[int, bytes] | None:
+        """The step and the bytes of the session's snapshot; None where there is none, or where it is damaged."""
         ...
 
     def close(self) -> None:

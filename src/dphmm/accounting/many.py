@@ -6,19 +6,16 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from dphmm.accounting.budget import Account, admit
-from dphmm.accounting.records import Caps, Entry, Request
+from dphmm.accounting.records import Caps, Entry, Request, SessionHeader
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, IntArray
-
-#: Answers (k, d) to the rows (k,) that have none yet; called once, after every refusal that there can be.
-DrawMany: TypeAlias = Callable[[IntArray], IntArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +73,21 @@ class Requests:
         starts = np.flatnonzero(np.diff(self.subject, prepend=-1)).tolist()
         ends = [*starts[1:], len(self)][: len(starts)]
         return [(self.subjects[self.subject[a]], a, b) for a, b in zip(starts, ends, strict=True)]
+
+
+class Looked(NamedTuple):
+    """What is stored about one subject, for one query: its session, the last step, and what the other queries share.
+
+    ``header`` is None and ``last`` 0 where the query has no session; ``others`` are the subject's other sessions, by
+    name of the query; ``account`` is that of all queries. ``version`` counts what was stored about the subject: every
+    session, release and skip raises it by 1.
+    """
+
+    header: SessionHeader | None
+    last: int
+    others: tuple[SessionHeader, ...]
+    account: Account
+    version: int
 
 
 class Admitted(NamedTuple):

@@ -6,9 +6,11 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,18 +25,84 @@ from dphmm.types import IntArray
 Key = tuple[str, str]
 
 
+class _Columns(NamedTuple):
+    """The rows first..end of requests, all of one subject, and the answers (m, d) to requests; zeros for skips."""
+
+    requests: Requests
+    z: IntArray
+    first: int
+    end: int
+
+    @property
+    def through(self) -> int:
+        """The last step that they are about."""
+        return int(self.requests.t[self.end - 1] + self.requests.steps[self.end - 1] - 1)
+
+    def entries(self) -> list[Entry]:
+        """One entry a row."""
+        requests, rows = self.requests, slice(self.first, self.end)
+        name, query = requests.subjects[requests.subject[self.first]], requests.query
+        columns = [column[rows].tolist() for column in (requests.term, requests.t, requests.steps)]
+        shared = {number: entry_of(requests.terms[number], None)[5:10] for number in set(columns[0])}
+        skips = {number: requests.terms[number].kind == "skip" for number in shared}
+        return [
+            Entry(
+                name, query, t, "skip" if skips[number] else "release", None if skips[number] else z, *shared[number], n
+            )
+            for number, t, n, z in zip(*columns, zip(*self.z[rows].T.tolist(), strict=True), strict=True)
+        ]
+
+
+class _Steps:
+    """The stored steps of a session. Columns become entries when somebody reads them: most are never read."""
+
+    def __init__(self) -> None:
+        self.through = 0
+        self._entries: list[Entry] = []
+        self._columns: list[_Columns] = []
+
+    def append(self, entry: Entry) -> None:
+        """Add one step."""
+        self.entries().append(entry)
+        self.through = entry.through
+
+    def append_many(self, columns: _Columns) -> None:
+        """Add many steps."""
+        self._columns.append(columns)
+        self.through = columns.through
+
+    def extend(self, steps: _Steps) -> None:
+        """Add all steps of a later part of the session."""
+        if steps._entries:
+            self.entries().extend(steps.entries())
+        else:
+            self._columns.extend(steps._columns)
+        self.through = steps.through
+
+    def entries(self) -> list[Entry]:
+        """The steps in order."""
+        for columns in self._columns:
+            self._entries += columns.entries()
+        self._columns.clear()
+        return self._entries
+
+
 class MemoryLedger:
     """The ledger's promises without its file: same refusals, same replays, same rollback. See ``Ledger``."""
 
     def __init__(self) -> None:
         self._turn = Turn()
+        # Two readers of one session must not both make its entries.
+        self._reading = threading.Lock()
         self._pid = os.getpid()
         self._closed = False
         self._headers: dict[Key, SessionHeader] = {}
         self._queries: dict[str, set[str]] = {}
-        self._entries: dict[Key, list[Entry]] = {}
+        self._steps: dict[Key, _Steps] = {}
         self._plans: dict[str, PlanRecord] = {}
         self._accounts: dict[str, Account] = {}
+        self._versions: dict[str, int] = {}
+        self._snapshots: dict[Key, tuple[int, bytes]] = {}
 
     @contextmanager
     def transaction(self) -> Iterator[MemoryTransaction]:
@@ -57,10 +125,15 @@ class MemoryLedger:
         self._require_open()
         return self._headers.get((subject, query))
 
-    def entries(self, subject: str, query: str) -> list[Entry]:
-        """The stored steps of a session in order of t."""
+    def entries(self, subject: str, query: str, first: int = 1) -> list[Entry]:
+        """The stored steps of a session that begin at step ``first`` or later, in order of t."""
         self._require_open()
-        return list(self._entries.get((subject, query), ()))
+        steps = self._steps_of((subject, query))
+        return steps[bisect_left(steps, first, key=lambda entry: entry.t) :]
+
+    def _steps_of(self, key: Key) -> list[Entry]:
+        with self._reading:
+            return self._steps[key].entries() if key in self._steps else []
 
     def plan(self, hash: str) -> PlanRecord:
         """The plan of this hash. Raises InvalidInput for one that is not stored."""
@@ -83,6 +156,24 @@ class MemoryLedger:
         """All (subject, query), sorted."""
         self._require_open()
         return sorted(self._headers)
+
+    def sessions_of(self, subjects: Sequence[str]) -> list[Key]:
+        """All (subject, query) of these subjects, sorted."""
+        self._require_open()
+        return sorted((subject, query) for subject in set(subjects) for query in self._queries.get(subject, ()))
+
+    def headers_of(self, subjects: Sequence[str]) -> list[SessionHeader]:
+        """The parameters of all sessions of these subjects, by subject and query."""
+        return [self._headers[key] for key in self.sessions_of(subjects)]
+
+    def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
+        """What each of these subjects has spent over all queries, in their order; zero when unknown."""
+        return [self.spent(subject) for subject in subjects]
+
+    def snapshot(self, subject: str, query: str) -> tuple[int, bytes] | None:
+        """The step and the bytes of the session's snapshot, or None."""
+        self._require_open()
+        return self._snapshots.get((subject, query))
 
     def close(self) -> None:
         """Forbid further use."""
@@ -110,9 +201,11 @@ class MemoryTransaction(BaseTransaction):
         self._ledger = ledger
         self._headers: dict[Key, SessionHeader] = {}
         self._queries: dict[str, set[str]] = {}
-        self._entries: dict[Key, list[Entry]] = {}
+        self._steps: dict[Key, _Steps] = {}
         self._plans: dict[str, PlanRecord] = {}
         self._accounts: dict[str, Account] = {}
+        self._versions: dict[str, int] = {}
+        self._snapshots: dict[Key, tuple[int, bytes]] = {}
 
     def keep(self) -> None:
         """Make everything of this transaction part of the ledger."""
@@ -121,8 +214,11 @@ class MemoryTransaction(BaseTransaction):
         self._ledger._headers.update(self._headers)
         self._ledger._plans.update(self._plans)
         self._ledger._accounts.update(self._accounts)
-        for key, entries in self._entries.items():
-            self._ledger._entries.setdefault(key, []).extend(entries)
+        self._ledger._versions.update(self._versions)
+        self._ledger._snapshots.update(self._snapshots)
+        with self._ledger._reading:
+            for key, steps in self._steps.items():
+                self._ledger._steps.setdefault(key, _Steps()).extend(steps)
 
     def end(self) -> None:
         """Refuse any further use."""
@@ -145,17 +241,19 @@ class MemoryTransaction(BaseTransaction):
     def _add_session(self, header: SessionHeader) -> None:
         self._headers[header.subject, header.query] = header
         self._queries.setdefault(header.subject, set()).add(header.query)
+        self._raise_version(header.subject)
 
     def _last_step(self, subject: str, query: str) -> int | None:
         key = (subject, query)
         if self._header(key) is None:
             return None
-        entries = self._entries.get(key) or self._ledger._entries.get(key)
-        return entries[-1].through if entries else 0
+        steps = self._steps.get(key) or self._ledger._steps.get(key)
+        return steps.through if steps else 0
 
     def _entry(self, subject: str, query: str, t: int) -> Entry | None:
         key = (subject, query)
-        for entries in (self._entries.get(key, []), self._ledger._entries.get(key, [])):
+        own = self._steps[key].entries() if key in self._steps else []
+        for entries in (own, self._ledger._steps_of(key)):
             at = bisect_right(entries, t, key=lambda entry: entry.t) - 1
             if at >= 0:
                 return entries[at] if t <= entries[at].through else None
@@ -174,13 +272,23 @@ class MemoryTransaction(BaseTransaction):
     def _account(self, subject: str) -> Account:
         return self._accounts.get(subject) or self._ledger._accounts.get(subject, EMPTY)
 
+    def _version(self, subject: str) -> int:
+        return self._versions.get(subject) or self._ledger._versions.get(subject, 0)
+
+    def _raise_version(self, subject: str, by: int = 1) -> None:
+        self._versions[subject] = self._version(subject) + by
+
+    def _put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
+        self._snapshots[subject, query] = t, belief
+
     def _add(self, request: Request, z: tuple[int, ...] | None, account: Account | None) -> Entry:
         entry = entry_of(request, z)
         if request.plan is not None:
             self._add_plan(request.plan)
         if account is not None:
             self._accounts[request.subject] = account
-        self._entries.setdefault((request.subject, request.query), []).append(entry)
+        self._steps.setdefault((request.subject, request.query), _Steps()).append(entry)
+        self._raise_version(request.subject)
         return entry
 
     def _add_many(
@@ -190,9 +298,17 @@ class MemoryTransaction(BaseTransaction):
             plan = requests.terms[number].plan
             if plan is not None:
                 self._add_plan(plan)
-        answers = {} if z is None else dict(zip(drawn_for.tolist(), zip(*z.T.tolist(), strict=True), strict=True))
-        for entry in entries_of(requests, fresh, answers):
-            self._entries.setdefault((entry.subject, requests.query), []).append(entry)
+        answers = np.zeros((len(requests), 1 if z is None else z.shape[1]), dtype=np.int64)
+        if z is not None:
+            answers[drawn_for] = z
+        parts = requests.parts()
+        # The rows of a subject that are stored already stand before all others of its rows.
+        places = np.searchsorted(fresh, [first for _, first, _ in parts]).tolist()
+        for (subject, _, end), place in zip(parts, places, strict=True):
+            if place < len(fresh) and (first := int(fresh[place])) < end:
+                steps = self._steps.setdefault((subject, requests.query), _Steps())
+                steps.append_many(_Columns(requests, answers, first, end))
+                self._raise_version(subject, end - first)
         self._accounts.update(accounts)
 
     def _add_plan(self, plan: PlanRecord) -> None:
@@ -218,20 +334,6 @@ def entry_of(request: Request, z: tuple[int, ...] | None) -> Entry:
         bool(request.constant),
         request.steps,
     )
-
-
-def entries_of(requests: Requests, rows: IntArray, answers: Mapping[int, tuple[int, ...]]) -> Iterator[Entry]:
-    """The entries that many requests become, row by row."""
-    columns = (rows, requests.subject[rows], requests.term[rows], requests.t[rows], requests.steps[rows])
-    shared = [
-        (term.epsilon, term.cost, None if term.plan is None else term.plan.hash, bool(term.secure), bool(term.constant))
-        for term in requests.terms
-    ]
-    for row, subject, number, t, steps in zip(*(column.tolist() for column in columns), strict=True):
-        name, kind = requests.subjects[subject], requests.terms[number].kind
-        epsilon, cost, plan, secure, constant = shared[number]
-        z = answers.get(row)
-        yield Entry(name, requests.query, t, kind, z, epsilon, cost, plan, secure, constant, steps)
 
 
 def other_plan(plan: PlanRecord) -> InvalidInput:

@@ -10,8 +10,7 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from dphmm.accounting.budget import Account, Spent, admit, quoted
 from dphmm.accounting.many import (
     Admitted,
     AdmittedMany,
-    DrawMany,
+    Looked,
     Requests,
     StoredMany,
     admit_many,
@@ -38,7 +37,25 @@ from dphmm.accounting.records import (
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.types import IntArray
 
-Answers = TypeVar("Answers")
+
+class _InUse:
+    """Around everything that is asked of a transaction: it must be usable, and its storage's failures are explained.
+
+    A class, because a generator takes longer than most of what is asked.
+    """
+
+    __slots__ = ("_transaction",)
+
+    def __init__(self, transaction: BaseTransaction) -> None:
+        self._transaction = transaction
+
+    def __enter__(self) -> None:
+        self._transaction._require_usable()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        meant = None if error is None else self._transaction._failure(error)
+        if meant is not None:
+            raise meant from error
 
 
 class BaseTransaction(ABC):
@@ -46,45 +63,38 @@ class BaseTransaction(ABC):
 
     def __init__(self) -> None:
         self._ended = False
-        self._drawing = False
+        self._in_use = _InUse(self)
         self._admitted: Admitted | AdmittedMany | None = None
 
     def open_session(self, header: SessionHeader) -> None:
         """Record a session if it is new; InvalidInput names the first option in which a known one differs."""
-        self._require_usable()
-        stored = self._options(header.subject, header.query)
-        if stored is None:
-            self._add_session(header)
-        elif stored != header.options:
-            raise _other_option(header, stored)
+        with self._in_use:
+            stored = self._options(header.subject, header.query)
+            if stored is None:
+                self._add_session(header)
+            elif stored != header.options:
+                raise _other_option(header, stored)
+
+    def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
+        """What is stored about each of these subjects, in their order, this transaction included."""
+        with self._in_use:
+            return self._look(subjects, query)
 
     def headers(self, subject: str) -> list[SessionHeader]:
         """The parameters of all of a subject's queries, by name of the query."""
-        self._require_usable()
-        return self._headers_of(subject)
-
-    def store(self, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:
-        """The stored entry of this step, or a new one made by one call of ``draw``.
-
-        A stored step is returned whatever ``draw`` would give, and charged once. Raises InvalidInput when a
-        public parameter differs from the stored step's, or when ``t`` is not the next step; BudgetExceeded,
-        before drawing, when a cap would be passed.
-        """
-        admitted = self.admit(request, caps)
-        if admitted.stored is not None:
-            return admitted.stored
-        return self.add(admitted, None if request.kind == "skip" else self._drawn(draw))
+        with self._in_use:
+            return self._headers_of(subject)
 
     def admit(self, request: Request, caps: Caps) -> Admitted:
         """Look for this step, and refuse it where it has to be refused; nothing is drawn or recorded."""
-        self._require_usable()
-        last = self._last_step_of(request.subject, request.query)
-        if request.t <= last:
-            return Admitted(request, self._replay(request), None)
-        self._require_next(request.t, last)
-        account = None if request.kind == "skip" else admit(self._account(request.subject), request, caps)
-        self._admitted = Admitted(request, None, account)
-        return self._admitted
+        with self._in_use:
+            last = self._last_step_of(request.subject, request.query)
+            if request.t <= last:
+                return Admitted(request, self._replay(request), None)
+            self._require_next(request.t, last)
+            account = None if request.kind == "skip" else admit(self._account(request.subject), request, caps)
+            self._admitted = Admitted(request, None, account)
+            return self._admitted
 
     def add(self, admitted: Admitted, z: tuple[int, ...] | None) -> Entry:
         """Record an admitted step with its answer, None for a skip: the entry as it was recorded.
@@ -92,71 +102,77 @@ class BaseTransaction(ABC):
         Raises InvalidInput for what is no answer, and for a step that was not the last one admitted here, that is
         stored already, or that was recorded before.
         """
-        self._require_admitted(admitted)
-        if admitted.request.kind == "skip":
-            return self._add(admitted.request, None, None)
-        return self._add(admitted.request, lattice_answer(() if z is None else z), admitted.account)
-
-    def store_many(self, requests: Requests, draw: DrawMany, caps: Caps) -> StoredMany:
-        """As ``store`` for every row, in the same order of work, with one draw for all that are not stored yet.
-
-        All or nothing: what would refuse one row refuses all of them, before anything is drawn.
-        """
-        admitted = self.admit_many(requests, caps)
-        wanted = admitted.wanted
-        return self.add_many(admitted, self._drawn(lambda: draw(wanted)) if len(wanted) else None)
+        with self._in_use:
+            self._require_admitted(admitted)
+            if admitted.request.kind == "skip":
+                return self._add(admitted.request, None, None)
+            return self._add(admitted.request, lattice_answer(() if z is None else z), admitted.account)
 
     def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
         """As ``admit`` for every row."""
-        self._require_usable()
-        releases, fresh = requests.releases, np.zeros(len(requests), dtype=np.bool_)
-        stored: dict[int, Entry] = {}
-        accounts: dict[str, Account] = {}
-        for subject, first, end in requests.parts():
-            last = self._last_step_of(subject, requests.query)
-            known = first + int(np.searchsorted(requests.t[first:end], last, side="right"))
-            stored |= {row: self._replay(requests[row]) for row in range(first, known)}
-            if known < end:
-                self._require_next(int(requests.t[known]), last)
-                fresh[known:end] = True
-            if releases[known:end].any():
-                accounts[subject] = admit_many(self._account(subject), requests, known, end, caps)
-        admitted = AdmittedMany(requests, fresh, np.flatnonzero(fresh & releases), stored, accounts)
-        self._admitted = admitted
-        return admitted
+        with self._in_use:
+            releases, fresh = requests.releases, np.zeros(len(requests), dtype=np.bool_)
+            stored: dict[int, Entry] = {}
+            accounts: dict[str, Account] = {}
+            for subject, first, end in requests.parts():
+                last = self._last_step_of(subject, requests.query)
+                known = first + int(np.searchsorted(requests.t[first:end], last, side="right"))
+                stored |= {row: self._replay(requests[row]) for row in range(first, known)}
+                if known < end:
+                    self._require_next(int(requests.t[known]), last)
+                    fresh[known:end] = True
+                if releases[known:end].any():
+                    accounts[subject] = admit_many(self._account(subject), requests, known, end, caps)
+            admitted = AdmittedMany(requests, fresh, np.flatnonzero(fresh & releases), stored, accounts)
+            self._admitted = admitted
+            return admitted
 
     def add_many(self, admitted: AdmittedMany, z: IntArray | None) -> StoredMany:
         """As ``add`` for every row that is not stored yet; ``z`` (k, d) are the answers of the rows ``wanted``."""
-        self._require_admitted(admitted)
-        requests, wanted, fresh = admitted.requests, admitted.wanted, admitted.fresh
-        drawn = checked_answers(z, len(wanted)) if len(wanted) else None
-        together = stored_many(requests, fresh, wanted, drawn, admitted.stored)
-        if fresh.any():
-            self._add_many(requests, np.flatnonzero(fresh), wanted, drawn, admitted.accounts)
-        return together
+        with self._in_use:
+            self._require_admitted(admitted)
+            requests, wanted, fresh = admitted.requests, admitted.wanted, admitted.fresh
+            drawn = checked_answers(z, len(wanted)) if len(wanted) else None
+            together = stored_many(requests, fresh, wanted, drawn, admitted.stored)
+            if fresh.any():
+                self._add_many(requests, np.flatnonzero(fresh), wanted, drawn, admitted.accounts)
+            return together
 
     def entry(self, subject: str, query: str, t: int) -> Entry | None:
         """A step, stored before or in this transaction."""
-        self._require_usable()
-        return self._entry(subject, query, t)
+        with self._in_use:
+            return self._entry(subject, query, t)
 
     def spent(self, subject: str) -> Spent:
         """What the subject has spent, this transaction included."""
-        self._require_usable()
-        return self._account(subject).spent
+        with self._in_use:
+            return self._account(subject).spent
 
     def last_step(self, subject: str, query: str) -> int:
         """The last stored step of a session; 0 when there is none."""
-        self._require_usable()
-        return self._last_step(subject, query) or 0
+        with self._in_use:
+            return self._last_step(subject, query) or 0
 
     def plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
         """The plans under which the subject's *other* queries released step t, by name of the query.
 
         Theorem 7.1 needs them: a state without an edge keeps one partner in all queries of a step (errata 4).
         """
-        self._require_usable()
-        return self._plans_at(subject, t, query)
+        with self._in_use:
+            return self._plans_at(subject, t, query)
+
+    def put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
+        """Keep a belief that follows from the session's stored steps up to ``t``, in place of the snapshot before it.
+
+        Raises InvalidInput for a step that is not stored yet, and for what is not bytes.
+        """
+        with self._in_use:
+            last = self._last_step_of(subject, query)
+            if type(t) is not int or not 0 <= t <= last:
+                raise InvalidInput("t", t, f"0, or a stored step up to {last}")
+            if type(belief) is not bytes:
+                raise InvalidInput("belief", type(belief).__name__, "bytes")
+            self._put_snapshot(subject, query, t, belief)
 
     def _replay(self, request: Request) -> Entry:
         entry = self._entry(request.subject, request.query, request.t)
@@ -175,26 +191,27 @@ class BaseTransaction(ABC):
         if t != last + 1:
             raise InvalidInput("t", t, f"{last + 1}, the next step of this session, or a stored one")
 
-    def _drawn(self, draw: Callable[[], Answers]) -> Answers:
-        self._drawing = True
-        try:
-            return draw()
-        finally:
-            self._drawing = False
-
     def _require_admitted(self, admitted: Admitted | AdmittedMany) -> None:
-        self._require_usable()
         if admitted is not self._admitted:
             # Totals and the next step may have moved since, or the answer is in the ledger already.
             raise InvalidInput("admitted", "not what this transaction admitted last", "each admission recorded once")
         self._admitted = None
 
+    def _failure(self, error: BaseException) -> BaseException | None:
+        """What a failure of the storage means; None for anything else."""
+        return None
+
     def _require_usable(self) -> None:
         if self._ended:
             raise InvalidInput("transaction", "one that has ended", "use inside its with block")
-        if self._drawing:
-            # A draw that stores would take the step it is being drawn for.
-            raise InvalidInput("draw", "a call of the transaction", "a draw that leaves the ledger alone")
+
+    def _look(self, subjects: Sequence[str], query: str) -> list[Looked]:
+        return [self._looked(subject, query) for subject in subjects]
+
+    def _looked(self, subject: str, query: str) -> Looked:
+        headers = {header.query: header for header in self._headers_of(subject)}
+        header, last = headers.pop(query, None), self._last_step(subject, query) or 0
+        return Looked(header, last, tuple(headers.values()), self._account(subject), self._version(subject))
 
     @abstractmethod
     def _headers_of(self, subject: str) -> list[SessionHeader]: ...
@@ -214,6 +231,12 @@ class BaseTransaction(ABC):
 
     @abstractmethod
     def _account(self, subject: str) -> Account: ...
+
+    @abstractmethod
+    def _version(self, subject: str) -> int: ...
+
+    @abstractmethod
+    def _put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None: ...
 
     @abstractmethod
     def _plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]: ...

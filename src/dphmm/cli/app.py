@@ -34,6 +34,7 @@ COMMANDS = {
     "report": ("dphmm.cli.report:report", "A page to look at: map, hulls, errors, what was spent."),
     "audit": ("dphmm.cli.audit:audit", "Does a plan, a sampler or a release keep its promise?"),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
+    "ledger": ("dphmm.cli.ledger:ledger", "Continue a ledger file of an older format."),
     "warm": ("dphmm.cli.warm:warm", "Compile ahead, so that no command has to wait for it."),
 }
 
@@ -90,14 +91,19 @@ class App(click.Group):
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run the command line and exit; a command returns its exit code, or None for 0."""
         extra["standalone_mode"] = False
+        code = 0
         with answered_like_an_interrupt(), compilation_told():
-            code = _code(lambda: super(App, self).main(args, prog_name or "dphmm", **extra))
+            try:
+                code = int(super().main(args, prog_name or "dphmm", **extra) or 0)
+            except BaseException as error:
+                code = _code(error)
         sys.exit(code)
 
 
-def _code(run: Any) -> int:
+def _code(error: BaseException) -> int:
+    """Tell what stopped a command, and its exit code. Raises what is none of ours."""
     try:
-        return int(run() or 0)
+        raise error
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return BAD_INPUT

@@ -32,6 +32,7 @@ from dphmm.session.step import Position
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
+_NONE: BoolArray = np.zeros(0, dtype=np.bool_)
 
 
 @dataclass(eq=False)
@@ -57,7 +58,7 @@ class SubjectState:
     def take(self, ledger: Ledger, query: str, first: int, last: int) -> list[Entry]:
         """The stored steps that begin at ``first`` to ``last``, in order; each is handed out once."""
         if not self.stored or self.stored[0].t > first or self.stored[-1].through < last:
-            self.stored = deque(ledger.entries(self.name, query))
+            self.stored = deque(ledger.entries(self.name, query, first))
         while self.stored and self.stored[0].t < first:
             self.stored.popleft()
         taken = []
@@ -137,6 +138,10 @@ class Beliefs(Protocol):
         """The plans of requests: a function of public data. No subject is moved by them. Raises as the planner does."""
         ...
 
+    def keep(self, transaction: Transaction, drawn: Drawn) -> None:
+        """Keep snapshots of beliefs beside a round, so that subjects can be resumed without their whole history."""
+        ...
+
     def update(self, drawn: Drawn) -> Answered:
         """What a round tells; its subjects are moved past their rows."""
         ...
@@ -163,12 +168,14 @@ class Engine:
         self._look(transaction, subjects)
         first, *others = self._rounds(rows)
         if not others:
-            return Stored((), self._round(transaction, subjects, first, rows, states))
+            return Stored((), self._round(transaction, subjects, first, rows, _layout(subjects, rows), states))
         answered: list[Answered] = []
-        last = self._round(transaction, subjects, first, Rows(rows.owner[first], rows.t[first]), states[first])
+        some = Rows(rows.owner[first], rows.t[first])
+        last = self._round(transaction, subjects, first, some, _layout(subjects, some), states[first])
         for row in others:
             answered.append(self.beliefs.update(last))
-            last = self._round(transaction, subjects, row, Rows(rows.owner[row], rows.t[row]), states[row])
+            some = Rows(rows.owner[row], rows.t[row])
+            last = self._round(transaction, subjects, row, some, _layout(subjects, some), states[row])
         return Stored(answered, last)
 
     def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:
@@ -177,7 +184,7 @@ class Engine:
         one = np.ones(1, dtype=np.int64)
         layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_))
         rows = Rows(_NOTHING, _NOTHING)
-        return Stored((), self._stored(transaction, [subject], _NOTHING, rows, layout, _NOTHING))
+        return Stored((), self._round(transaction, [subject], _NOTHING, rows, layout, _NOTHING))
 
     def show(self, stored: Stored) -> Answered:
         """What the rounds of a committed transaction tell, by row; beliefs are moved past the last of them."""
@@ -186,18 +193,15 @@ class Engine:
 
     def _look(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> None:
         """Bring what is known of subjects up to date with the ledger, and open their sessions."""
-        query = self.setting.query
-        for subject in subjects:
-            headers = transaction.headers(subject.name)
-            others = [header for header in headers if header.query != query]
-            if not subject.opened or len(others) == len(headers):
+        looked = transaction.look([subject.name for subject in subjects], self.setting.query)
+        for subject, found in zip(subjects, looked, strict=True):
+            if found.header is None or not subject.opened:
                 header = self.setting.header(subject.name, subject.origin)
-                for other in others:
+                for other in found.others:
                     check_joint(header, other)
                 transaction.open_session(header)
                 subject.opened = True
-            subject.joint = bool(others)
-            subject.last = transaction.last_step(subject.name, query)
+            subject.joint, subject.last = bool(found.others), found.last
             if subject.position is not None and subject.position.t > subject.last + 1:
                 # It was moved past a step whose transaction was rolled back.
                 subject.position, subject.posterior = None, None
@@ -214,13 +218,6 @@ class Engine:
         return np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)
 
     def _round(
-        self, transaction: Transaction, subjects: Sequence[SubjectState], row: IntArray, rows: Rows, states: IntArray
-    ) -> Drawn:
-        last = np.array([subject.last for subject in subjects], dtype=np.int64)
-        layout = Layout.of(rows, last)
-        return self._stored(transaction, subjects, row, rows, layout, states)
-
-    def _stored(
         self,
         transaction: Transaction,
         subjects: Sequence[SubjectState],
@@ -229,34 +226,21 @@ class Engine:
         layout: Layout,
         states: IntArray,
     ) -> Drawn:
+        """Plan, admit, answer and store the requests of a round: the order that leaves no answer unpaid."""
         past = np.array([subject.last for subject in subjects], dtype=np.int64)
-        planned = self.beliefs.plan(transaction, subjects, layout)
-        secure = is_secure(self.bits)
-        if not len(layout.t):
-            z, drifted = np.zeros((0, self.setting.space.dimension), dtype=np.int64), 0
-        elif len(layout.t) == 1:
+        planned, secure = self.beliefs.plan(transaction, subjects, layout), is_secure(self.bits)
+        if len(layout.t) == 1:
             z, drifted = self._one(transaction, subjects, layout, planned, states, secure)
         else:
-            z, drifted = self._many(transaction, subjects, layout, planned, states, secure)
+            admitted = transaction.admit_many(_requests(self.setting, subjects, layout, planned, secure), self.caps)
+            wanted = admitted.wanted
+            z, drifted = answer(planned.plans, planned.plan_of[wanted], states[layout.row[wanted]], self.bits)
+            z = transaction.add_many(admitted, z).z
         for number, end in zip(layout.owner.tolist(), (layout.t + layout.steps - 1).tolist(), strict=True):
             subjects[number].last = end
-        return Drawn(subjects, rows, row, past, layout, planned, z, secure, drifted)
-
-    def _many(
-        self,
-        transaction: Transaction,
-        subjects: Sequence[SubjectState],
-        layout: Layout,
-        planned: Planned,
-        states: IntArray,
-        secure: bool,
-    ) -> tuple[IntArray, int]:
-        """What requests (m,) became in the ledger (m, d), and how many of their states had drifted."""
-        requests = _requests(self.setting.query, subjects, layout, planned, secure)
-        admitted = transaction.admit_many(requests, self.caps)
-        wanted = admitted.wanted
-        z, drifted = answer(planned.plans, planned.plan_of[wanted], states[layout.row[wanted]], self.bits)
-        return transaction.add_many(admitted, z).z, int(drifted.sum())
+        drawn = Drawn(subjects, rows, row, past, layout, planned, z, secure, int(drifted.sum()))
+        self.beliefs.keep(transaction, drawn)
+        return drawn
 
     def _one(
         self,
@@ -266,20 +250,27 @@ class Engine:
         planned: Planned,
         states: IntArray,
         secure: bool,
-    ) -> tuple[IntArray, int]:
-        """`_many` for one request, which takes a third of the time without columns."""
+    ) -> tuple[IntArray, BoolArray]:
+        """Admit, answer and store one request, which takes a third of the time without columns."""
         name, query, t = subjects[layout.owner[0]].name, self.setting.query, int(layout.t[0])
         if layout.skips[0]:
             skip = Request(name, query, t, "skip", None, None, None, secure, False, int(layout.steps[0]))
             transaction.add(transaction.admit(skip, self.caps), None)
-            return np.zeros((1, self.setting.space.dimension), dtype=np.int64), 0
+            return np.zeros((1, self.setting.space.dimension), dtype=np.int64), _NONE
         admitted = transaction.admit(_release_of(planned.plans[0], secure, name, query, t), self.caps)
         z, drifted = answer(planned.plans, planned.plan_of, states[layout.row], self.bits)
-        return np.array([transaction.add(admitted, tuple(z[0].tolist())).z], dtype=np.int64), int(drifted[0])
+        return np.array([transaction.add(admitted, tuple(z[0].tolist())).z], dtype=np.int64), drifted
 
 
-def _requests(query: str, subjects: Sequence[SubjectState], layout: Layout, planned: Planned, secure: bool) -> Requests:
+def _layout(subjects: Sequence[SubjectState], rows: Rows) -> Layout:
+    return Layout.of(rows, np.array([subject.last for subject in subjects], dtype=np.int64))
+
+
+def _requests(
+    setting: Setting, subjects: Sequence[SubjectState], layout: Layout, planned: Planned, secure: bool
+) -> Requests:
     """What a ledger is asked for; the last of the terms is that of skips."""
+    query = setting.query
     terms = [_release_of(plan, secure) for plan in planned.plans]
     terms.append(Request("", query, 1, "skip", None, None, None, secure, False))
     return Requests(

@@ -45,6 +45,9 @@ class Scheduled:
         found, plan_of[~layout.skips] = np.unique(numbers[~layout.skips], return_inverse=True)
         return Planned([self.schedule.plan(number) for number in found.tolist()], plan_of, numbers)
 
+    def keep(self, transaction: Transaction, drawn: Drawn) -> None:
+        """Nothing: no plan needs a belief, and many steps are moved through at once."""
+
     def update(self, drawn: Drawn) -> Answered:
         """What a round tells; its subjects are moved past their rows where somebody asks for beliefs."""
         steps = Steps.of(drawn, self._histories(drawn), self._setting.space.dimension)

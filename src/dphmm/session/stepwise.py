@@ -10,12 +10,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, Transaction
+from dphmm.markov.filtering import Belief
 from dphmm.session.layout import Layout
-from dphmm.session.plan import NO_PARTNERS, Plan, all_partners
+from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan, all_partners
 from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, together
 from dphmm.session.setting import Setting
 from dphmm.session.step import Estimate, Position, estimate
 from dphmm.session.walk import Walked, walk
+
+#: A belief is kept so often; what comes after it is folded when a subject is resumed.
+_SNAPSHOT_EVERY = 64
+#: Another version of the algorithm may have made other beliefs, and other plans of them.
+_SNAPSHOT_VERSION = ALGORITHM_VERSION
 
 
 class Stepwise:
@@ -53,6 +59,15 @@ class Stepwise:
             before.append(position)
         return Planned(plans, np.array(plan_of, dtype=np.int64), before=before)
 
+    def keep(self, transaction: Transaction, drawn: Drawn) -> None:
+        """Keep the belief before a release where so many steps have passed since one may have been kept."""
+        owners = drawn.layout.owner[~drawn.layout.skips].tolist()
+        for number, before in zip(owners, drawn.planned.before, strict=True):
+            passed, kept = before.t - 1, max(0, int(drawn.past[number]) - 1)
+            if passed // _SNAPSHOT_EVERY > kept // _SNAPSHOT_EVERY:
+                name = drawn.subjects[number].name
+                transaction.put_snapshot(name, self._setting.query, passed, snapshot_of(before.prior))
+
     def update(self, drawn: Drawn) -> Answered:
         """What a round tells; its subjects are moved past their rows."""
         again = self._again(drawn)
@@ -78,7 +93,7 @@ class Stepwise:
             subject.position, subject.posterior = before.following(setting.model, posterior), posterior
         return Answered(
             row=drawn.row[layout.row[places]],
-            z=drawn.z[places],
+            z=drawn.z[places].reshape(-1, setting.space.dimension),
             plans=drawn.planned.plans,
             plan=plan,
             estimates=estimates,
@@ -122,7 +137,7 @@ class Stepwise:
     def _pass(self, subject: SubjectState, last: int) -> Walked | None:
         """Move a subject past its stored steps that begin by ``last``; the last of them."""
         if subject.position is None:
-            subject.position = self._setting.first()
+            subject.position = self._snapshot(subject, last) or self._setting.first()
         assert isinstance(subject.position, Position)
         if subject.position.t > last:
             return None
@@ -131,6 +146,30 @@ class Stepwise:
         for step in walk(self._setting, subject.position, entries, self._ledger.plan):
             subject.position, subject.posterior = step.after, step.posterior
         return step
+
+    def _snapshot(self, subject: SubjectState, last: int) -> Position | None:
+        """Where the subject's snapshot stands, if that is before step ``last``."""
+        found = self._ledger.snapshot(subject.name, self._setting.query)
+        if found is None or found[0] >= last:
+            return None
+        prior = belief_of(found[1], self._setting.model.n_states)
+        return None if prior is None else Position(found[0] + 1, prior)
+
+
+def snapshot_of(belief: Belief) -> bytes:
+    """A belief as bytes: version, whether in logs, the numbers (N,) and the support, a bit for each state."""
+    numbers = belief.log_probability if belief.row is None else belief.row
+    return bytes([_SNAPSHOT_VERSION, belief.row is None]) + numbers.astype("<f8").tobytes() + np.packbits(belief.support).tobytes()
+
+
+def belief_of(snapshot: bytes, n_states: int) -> Belief | None:
+    """The belief of a snapshot, bit by bit; None for what another version of the algorithm wrote."""
+    if snapshot[:1] != bytes([_SNAPSHOT_VERSION]) or len(snapshot) != 2 + 8 * n_states + (n_states + 7) // 8:
+        return None
+    numbers = np.frombuffer(snapshot[2 : 2 + 8 * n_states], dtype="<f8").astype(np.float64)
+    packed = np.frombuffer(snapshot[2 + 8 * n_states :], dtype=np.uint8)
+    support = np.unpackbits(packed, count=n_states).astype(np.bool_)
+    return Belief(numbers, support) if snapshot[1] else Belief.of_row(numbers, support)
 
 
 def _skipped_alone(layout: Layout) -> list[tuple[int, int]]:

@@ -1,8 +1,10 @@
 """The ledger as one SQLite file: every release a stored fact, across crashes and processes.
 
-``open_ledger(path)`` gives a SqliteLedger, a ``dphmm.accounting.Ledger``.
+``open_ledger(path)`` gives a SqliteLedger, a ``dphmm.accounting.Ledger``; ``migrate_ledger(path)`` continues a file of
+an older format.
 """
 
+from dphmm.storage.ledger.migrate import migrate_ledger
 from dphmm.storage.ledger.sqlite import SqliteLedger, open_ledger
 
-__all__ = ["SqliteLedger", "open_ledger"]
+__all__ = ["SqliteLedger", "migrate_ledger", "open_ledger"]

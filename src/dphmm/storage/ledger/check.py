@@ -12,6 +12,7 @@ from pathlib import Path
 from dphmm.accounting.budget import EMPTY, Account, quoted, recount
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.ledger.rows import account_from, entry_from
+from dphmm.storage.ledger.schema import READING
 
 
 def check_pages(connection: sqlite3.Connection, path: Path) -> None:
@@ -22,35 +23,44 @@ def check_pages(connection: sqlite3.Connection, path: Path) -> None:
         raise InvalidInput("ledger", str(path), f"an undamaged ledger ({first}): restore its latest copy")
 
 
-def check_contents(connection: sqlite3.Connection, path: Path) -> None:
-    """Read every page and recount every account, in one snapshot. Raises DphmmError for a difference."""
+#: Sessions, rows and changes raise the version of their account by one each.
+_VERSIONS = """SELECT subject FROM account WHERE version IS NOT
+    (SELECT count(*) FROM session WHERE account = account.id)
+    + (SELECT count(*) FROM session JOIN release ON release.session = session.id WHERE account = account.id)
+    + (SELECT count(*) FROM change WHERE account = account.id)"""
+
+
+def check_contents(connection: sqlite3.Connection, path: Path, reading: str) -> None:
+    """Read every page and recount every account, in one snapshot. Raises DphmmError for a difference.
+
+    ``reading`` begins every query of the file's format: `schema.reading`.
+    """
     check_pages(connection, path)
     connection.execute("BEGIN")
     try:
-        counted, stored = _counted(connection), _stored(connection)
         dangling = connection.execute("PRAGMA foreign_key_check").fetchone()
+        if dangling is not None:
+            raise DphmmError(f"ledger {path.name}: a row of {dangling[0]} has lost what it refers to")
+        counted, stored = _counted(connection, reading), _stored(connection, reading)
+        other = connection.execute(_VERSIONS).fetchone() if reading == READING else None
     finally:
         connection.execute("ROLLBACK")
-    if dangling is not None:
-        raise DphmmError(f"ledger {path.name}: a row of {dangling[0]} has lost what it refers to")
     for subject in sorted({*counted, *stored}, key=str):
         if not isinstance(subject, str):
             raise DphmmError(f"ledger {path.name}: a subject whose name is no text: restore its latest copy")
         if counted.get(subject, EMPTY) != stored.get(subject, EMPTY):
             raise DphmmError(f"ledger {path.name}: the account of {quoted(subject)} is not that of its releases")
+    if other is not None:
+        raise DphmmError(f"ledger {path.name}: the version of {quoted(other[0])} is not the number of its facts")
 
 
-def _counted(connection: sqlite3.Connection) -> dict[str, Account]:
+def _counted(connection: sqlite3.Connection, reading: str) -> dict[str, Account]:
     accounts: dict[str, Account] = defaultdict(lambda: EMPTY)
-    rows = connection.execute(
-        "SELECT subject, query, t, through, kind, z, epsilon, cost, secure, constant "
-        "FROM release JOIN session ON session.id = release.session"
-    )
-    for subject, query, *row in rows:
-        accounts[subject] = recount([entry_from(subject, query, tuple(row), None)], accounts[subject])
+    for subject, query, *row in connection.execute(f"{reading} SELECT * FROM stored_entry"):
+        accounts[subject] = recount([entry_from(subject, query, tuple(row))], accounts[subject])
     return dict(accounts)
 
 
-def _stored(connection: sqlite3.Connection) -> dict[str, Account]:
-    rows = connection.execute("SELECT subject, epsilon, cost_nanos, unbounded FROM account")
+def _stored(connection: sqlite3.Connection, reading: str) -> dict[str, Account]:
+    rows = connection.execute(f"{reading} SELECT * FROM stored_account")
     return {row[0]: account_from(row[1:]) for row in rows}

@@ -12,6 +12,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dphmm.errors import InvalidInput, LedgerBusy
@@ -80,6 +82,27 @@ def use_wal(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
             time.sleep(0.01)
     if mode != "wal":
         raise InvalidInput("ledger", str(path), "a file on a local disk, where a write-ahead log works")
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a ledger against other commands; LedgerBusy at once if one holds it.
+
+    An advisory lock on a file beside the ledger, which the system releases if its holder is killed.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(f"{path}.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise LedgerBusy(f"ledger {path.name}: another dphmm command is using it; wait for it to end") from None
+    except OSError:
+        raise InvalidInput("ledger", str(path), "a file in a folder that can be written") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def abandon(connection: sqlite3.Connection, path: Path) -> None:

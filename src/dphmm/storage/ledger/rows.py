@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -42,39 +44,39 @@ def loss_of(text: str) -> Loss:
     return math.inf if text == "inf" else number_of(text)
 
 
-def release_row(session: int, request: Request, z: tuple[int, ...] | None, plan: int | None) -> Row:
-    """The row (session, t, through, kind, z, epsilon, cost, plan, secure, constant)."""
-    return (
-        session,
-        request.t,
-        request.through,
-        request.kind,
-        None if z is None else ",".join(map(str, z)),
-        number_text(request.epsilon),
-        number_text(request.cost),
-        plan,
-        int(bool(request.secure)),
-        int(bool(request.constant)),
-    )
+def digest_of(text: str | bytes) -> bytes:
+    """What a document or a snapshot is found or checked by: the first 16 bytes of its SHA-256."""
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).digest()[:16]
+
+
+def terms_row(request: Request) -> Row:
+    """The row (kind, epsilon, cost, secure, constant): what many releases share."""
+    numbers = number_text(request.epsilon), number_text(request.cost)
+    return request.kind, *numbers, int(bool(request.secure)), int(bool(request.constant))
+
+
+def release_row(session: int, request: Request, z: tuple[int, ...] | None, plan: int | None, terms: int) -> Row:
+    """The row (session, t, steps, z, plan, terms)."""
+    return session, request.t, request.steps, None if z is None else ",".join(map(str, z)), plan, terms
 
 
 def release_rows(
-    requests: Requests, rows: IntArray, sessions: IntArray, plans: Mapping[int, int], answers: Sequence[str | None]
+    requests: Requests,
+    rows: IntArray,
+    sessions: IntArray,
+    plans: Mapping[int, int],
+    terms: Mapping[int, int],
+    answers: Sequence[str | None],
 ) -> list[Row]:
-    """`release_row` of many rows; ``sessions`` by subject, ``plans`` by term, ``answers`` as text, one for each row."""
-    terms, number = requests.terms, requests.term[rows]
-    t = requests.t[rows]
+    """`release_row` of many rows: ``sessions`` by subject, ``plans`` and ``terms`` by term, ``answers`` one a row."""
+    number, count = requests.term[rows], len(requests.terms)
     columns = (
         sessions[requests.subject[rows]].tolist(),
-        t.tolist(),
-        (t + requests.steps[rows] - 1).tolist(),
-        _of_each([term.kind for term in terms], number),
+        requests.t[rows].tolist(),
+        requests.steps[rows].tolist(),
         answers,
-        _of_each([number_text(term.epsilon) for term in terms], number),
-        _of_each([number_text(term.cost) for term in terms], number),
-        _of_each([plans.get(place) for place in range(len(terms))], number),
-        _of_each([int(term.secure) for term in terms], number),
-        _of_each([int(term.constant) for term in terms], number),
+        _of_each([plans.get(place) for place in range(count)], number),
+        _of_each([terms.get(place) for place in range(count)], number),
     )
     return list(zip(*columns, strict=True))
 
@@ -90,9 +92,14 @@ def answer_texts(z: IntArray) -> list[str]:
     return list(map(template.__mod__, zip(*z.T.tolist(), strict=True)))
 
 
-def entry_from(subject: str, query: str, row: Row, plan_hash: str | None) -> Entry:
-    """The entry of (t, through, kind, z, epsilon, cost, secure, constant)."""
-    t, through, kind, z, epsilon, cost, secure, constant = row
+def entry_from(subject: str, query: str, row: Row) -> Entry:
+    """The entry of (t, steps, kind, z, epsilon, cost, secure, constant, hash)."""
+    t, steps, kind, z, epsilon, cost, secure, constant, plan_hash = row
+    nothing = [value is None for value in (z, epsilon, cost, plan_hash)]
+    if kind not in ("release", "skip") or nothing != [kind == "skip"] * 4:
+        raise damaged()
+    if type(t) is not int or type(steps) is not int:
+        raise damaged()
     try:
         return Entry(
             subject,
@@ -102,18 +109,18 @@ def entry_from(subject: str, query: str, row: Row, plan_hash: str | None) -> Ent
             None if z is None else tuple(map(int, z.split(","))),
             None if epsilon is None else number_of(epsilon),
             None if cost is None else loss_of(cost),
-            plan_hash,
+            None if plan_hash is None else hash_text(plan_hash),
             bool(secure),
             bool(constant),
-            through - t + 1,
+            steps,
         )
     except _UNREADABLE:
         raise damaged() from None
 
 
-def account_row(subject: str, account: Account) -> Row:
-    """The row (subject, epsilon, cost_nanos, unbounded)."""
-    return subject, str(account.epsilon), str(account.nanos), int(account.unbounded)
+def account_row(account: Account) -> Row:
+    """The row (epsilon, cost_nanos, unbounded)."""
+    return str(account.epsilon), str(account.nanos), int(account.unbounded)
 
 
 def account_from(row: Row) -> Account:
@@ -133,9 +140,22 @@ def options_from(text: str) -> dict[str, str]:
         raise damaged() from None
 
 
-def plan_row(plan: PlanRecord) -> Row:
+_SHA256 = re.compile("[0-9a-f]{64}")
+
+
+def hash_stored(plan_hash: str) -> str | bytes:
+    """A plan's hash as it is stored: the 32 bytes of a SHA-256, any other text as it is."""
+    return bytes.fromhex(plan_hash) if _SHA256.fullmatch(plan_hash) else plan_hash
+
+
+def hash_text(stored: str | bytes) -> str:
+    """The hash of what `hash_stored` gave."""
+    return stored.hex() if isinstance(stored, bytes) else str(stored)
+
+
+def plan_row(plan: PlanRecord, document: int) -> Row:
     """The row (hash, n_states, states, description)."""
-    return plan.hash, plan.n_states, zlib.compress(plan.plan_states, level=1), plan.description
+    return hash_stored(plan.hash), plan.n_states, zlib.compress(plan.plan_states, level=1), document
 
 
 def plan_from(row: Row) -> PlanRecord:
@@ -147,5 +167,5 @@ def plan_from(row: Row) -> PlanRecord:
     except (zlib.error, *_UNREADABLE):
         size, states = -1, b""
     if len(states) != size:
-        raise damaged(what=f"a damaged plan {plan_hash}")
-    return PlanRecord(plan_hash, states, n_states, description)
+        raise damaged(what=f"a damaged plan {hash_text(plan_hash)}")
+    return PlanRecord(hash_text(plan_hash), states, n_states, description)

@@ -8,36 +8,47 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dphmm.accounting.budget import quoted
+from dphmm.accounting.budget import EMPTY, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
 from dphmm.accounting.turn import Turn
-from dphmm.errors import InvalidInput, LedgerBusy
+from dphmm.errors import InvalidInput
 from dphmm.storage.ledger import forks
 from dphmm.storage.ledger.check import check_contents, check_pages
-from dphmm.storage.ledger.connection import abandon, connect, connect_reading, ledger_path, use_wal
+from dphmm.storage.ledger.connection import abandon, connect, connect_reading, held, ledger_path, use_wal
 from dphmm.storage.ledger.faults import damaged, explained
-from dphmm.storage.ledger.rows import account_from, entry_from, options_from, plan_from
-from dphmm.storage.ledger.schema import prepare, require_tables
-from dphmm.storage.ledger.transaction import FIND_ACCOUNT, FIND_PLANS_AT, SqliteTransaction
+from dphmm.storage.ledger.rows import account_from, digest_of, entry_from, hash_stored, options_from, plan_from
+from dphmm.storage.ledger.schema import prepare, reading
+from dphmm.storage.ledger.transaction import SqliteTransaction
 
 Result = TypeVar("Result")
 
 #: Files up to this size (bytes) are read whole when they are opened.
 CHECKED_SIZE = 64 * 2**20
 
-_SESSION = "SELECT options FROM session WHERE subject = ? AND query = ?"
+#: Subjects that one query asks for.
+ASKED_TOGETHER = 500
+
+_HEADER = "SELECT options FROM stored_header WHERE subject = ? AND query = ?"
 _ENTRIES = (
-    "SELECT t, through, kind, z, epsilon, cost, secure, constant, plan.hash FROM release "
-    "JOIN session ON session.id = release.session LEFT JOIN plan ON plan.id = release.plan "
-    "WHERE subject = ? AND query = ? ORDER BY t"
+    "SELECT t, steps, kind, z, epsilon, cost, secure, constant, hash FROM stored_entry "
+    "WHERE subject = ? AND query = ? AND t >= ? ORDER BY t"
 )
-_PLAN = "SELECT hash, n_states, states, description FROM plan WHERE hash = ?"
+# Format 1 keeps every hash as text, later ones the bytes of a SHA-256.
+_PLAN = "SELECT hash, n_states, states, description FROM stored_plan WHERE hash IN (?, ?)"
+_PLANS_AT = (
+    "SELECT hash, n_states, states, description FROM stored_entry JOIN stored_plan USING (hash) "
+    "WHERE subject = ? AND t = ? AND query <> ? ORDER BY query"
+)
+_ACCOUNT = "SELECT epsilon, cost_nanos, unbounded FROM stored_account WHERE subject = ?"
+_SNAPSHOT = "SELECT t, digest, belief FROM stored_snapshot WHERE subject = ? AND query = ?"
+_HEADERS_OF = "SELECT subject, query, options FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
+_SESSIONS_OF = "SELECT subject, query FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
+_SPENT_OF = "SELECT subject, epsilon, cost_nanos, unbounded FROM stored_account WHERE subject IN ({})"
 
 
 def open_ledger(path: str | os.PathLike[str], *, timeout: float = 30.0, read_only: bool = False) -> SqliteLedger:
@@ -61,6 +72,8 @@ class SqliteLedger:
 
     _write: sqlite3.Connection | None = None
     _read: sqlite3.Connection | None = None
+    #: What begins every query; by the format of the file.
+    _stored: str
 
     def __init__(self, path: Path, timeout: float = 30.0, read_only: bool = False) -> None:
         self.path = path
@@ -90,7 +103,6 @@ class SqliteLedger:
     def _make_ready(self) -> None:
         if self.read_only:
             connection = self._reader()
-            require_tables(connection, self.path)
         else:
             connection = self._writer()
             prepare(connection, self.path)
@@ -120,60 +132,67 @@ class SqliteLedger:
 
     def header(self, subject: str, query: str) -> SessionHeader | None:
         """The parameters of a session, or None."""
-        rows = self._rows(_SESSION, subject, query)
+        rows = self._rows(_HEADER, subject, query)
         return SessionHeader(subject, query, options_from(rows[0][0])) if rows else None
 
-    def entries(self, subject: str, query: str) -> list[Entry]:
-        """The stored steps of a session in order of t."""
-        return [entry_from(subject, query, row[:-1], row[-1]) for row in self._rows(_ENTRIES, subject, query)]
+    def entries(self, subject: str, query: str, first: int = 1) -> list[Entry]:
+        """The stored steps of a session that begin at step ``first`` or later, in order of t."""
+        return [entry_from(subject, query, row) for row in self._rows(_ENTRIES, subject, query, first)]
 
     def plan(self, hash: str) -> PlanRecord:
         """The plan of this hash. Raises InvalidInput for one that is not stored."""
-        rows = self._rows(_PLAN, hash)
+        rows = self._rows(_PLAN, hash, hash_stored(hash))
         if not rows:
             raise InvalidInput("plan", quoted(hash), "the hash of a plan in this ledger")
         return plan_from(rows[0])
 
     def plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
         """The plans under which the subject's *other* queries released step t, by name of the query."""
-        return [plan_from(row) for row in self._rows(FIND_PLANS_AT, t, subject, query)]
+        return [plan_from(row) for row in self._rows(_PLANS_AT, subject, t, query)]
 
     def spent(self, subject: str) -> Spent:
         """What the subject has spent over all queries; zero when unknown."""
-        rows = self._rows(FIND_ACCOUNT, subject)
-        return account_from(rows[0]).spent if rows else Spent(Fraction(0), Fraction(0))
+        rows = self._rows(_ACCOUNT, subject)
+        return (account_from(rows[0]) if rows else EMPTY).spent
 
     def sessions(self) -> list[tuple[str, str]]:
         """All (subject, query), sorted."""
-        return sorted(self._rows("SELECT subject, query FROM session"))
+        return sorted(self._rows("SELECT subject, query FROM stored_header"))
+
+    def sessions_of(self, subjects: Sequence[str]) -> list[tuple[str, str]]:
+        """All (subject, query) of these subjects, sorted."""
+        return sorted(self._rows_of(_SESSIONS_OF, subjects))
+
+    def headers_of(self, subjects: Sequence[str]) -> list[SessionHeader]:
+        """The parameters of all sessions of these subjects, by subject and query."""
+        rows = sorted(self._rows_of(_HEADERS_OF, subjects))
+        return [SessionHeader(subject, query, options_from(options)) for subject, query, options in rows]
+
+    def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
+        """What each of these subjects has spent over all queries, in their order; zero when unknown."""
+        found = {row[0]: account_from(row[1:]) for row in self._rows_of(_SPENT_OF, subjects)}
+        return [found.get(subject, EMPTY).spent for subject in subjects]
+
+    def snapshot(self, subject: str, query: str) -> tuple[int, bytes] | None:
+        """The step and the bytes of the session's snapshot; None where there is none, or where it is damaged."""
+        for t, digest, belief in self._rows(_SNAPSHOT, subject, query):
+            if type(t) is int and type(belief) is bytes and digest_of(belief) == digest:
+                return t, belief
+        return None
 
     def check(self) -> None:
         """Read every page and recount every account from its releases. Raises DphmmError for a difference."""
-        self._told(lambda: check_contents(self._reader(), self.path))
+        self._told(lambda: check_contents(self._reader(), self.path, self._stored))
 
     @contextmanager
     def exclusive(self) -> Iterator[SqliteLedger]:
         """Hold the whole ledger against other commands; LedgerBusy at once if one holds it.
 
-        An advisory lock on a file beside the ledger, which the system releases if its holder is killed.
         Programs that use the library need it not: their transactions are safe by themselves.
         """
-        from filelock import FileLock, Timeout
-
         self._require_writing()
-        lock = FileLock(f"{self.path}.lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise LedgerBusy(
-                f"ledger {self.path.name}: another dphmm command is using it; wait for it to end"
-            ) from None
-        except OSError:
-            raise InvalidInput("ledger", str(self.path), "a file in a folder that can be written") from None
-        try:
+        with held(self.path):
             yield self
-        finally:
-            lock.release()
 
     def close(self) -> None:
         """Close the file; committed steps are in it. Further use raises InvalidInput."""
@@ -227,8 +246,15 @@ class SqliteLedger:
             connection.close()
             self._write = None
 
-    def _rows(self, statement: str, *values: str | int) -> list[Any]:
-        return self._told(lambda: self._reader().execute(statement, values).fetchall())
+    def _rows(self, statement: str, *values: str | int | bytes) -> list[Any]:
+        return self._told(lambda: self._reader().execute(self._stored + statement, values).fetchall())
+
+    def _rows_of(self, statement: str, subjects: Sequence[str]) -> list[Any]:
+        names, rows = sorted(set(subjects)), []
+        for first in range(0, len(names), ASKED_TOGETHER):
+            some = names[first : first + ASKED_TOGETHER]
+            rows += self._rows(statement.format(",".join("?" * len(some))), *some)
+        return rows
 
     def _told(self, read: Callable[[], Result]) -> Result:
         with self._reading:
@@ -248,8 +274,14 @@ class SqliteLedger:
         self._require_open()
         if self._read is None:
             opened = connect_reading if self.read_only else connect
-            self._read = opened(self.path, self._timeout)
-            self._read.execute("PRAGMA query_only = ON")
+            connection = opened(self.path, self._timeout)
+            try:
+                connection.execute("PRAGMA query_only = ON")
+                self._stored = reading(connection, self.path)
+            except BaseException:
+                connection.close()
+                raise
+            self._read = connection
         return self._read
 
     def _require_writing(self) -> None:

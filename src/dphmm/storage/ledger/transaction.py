@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -16,62 +16,82 @@ from pathlib import Path
 import numpy as np
 
 from dphmm.accounting.budget import EMPTY, Account
-from dphmm.accounting.ledger import Caps, Entry, PlanRecord, Request, SessionHeader, Spent
-from dphmm.accounting.many import Admitted, AdmittedMany, Requests, StoredMany
+from dphmm.accounting.ledger import Entry, PlanRecord, Request, SessionHeader
+from dphmm.accounting.many import Looked, Requests
 from dphmm.accounting.memory import other_plan
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import DphmmError
-from dphmm.storage.ledger.faults import explained
+from dphmm.storage.ledger.faults import damaged, explained
 from dphmm.storage.ledger.rows import (
     Row,
     account_from,
     account_row,
     answer_texts,
+    digest_of,
     entry_from,
+    hash_stored,
     options_from,
     plan_from,
     plan_row,
     release_row,
     release_rows,
+    terms_row,
 )
 from dphmm.types import IntArray
 
 #: Plans whose record is kept at hand, so that a plan seen again is compared by identity.
 PLANS_AT_HAND = 256
+#: Subjects that one statement asks for.
+ASKED_TOGETHER = 500
 
-_ENTRY = "t, through, kind, z, epsilon, cost, secure, constant"
-_FIND_SESSION = (
-    "SELECT id, options, (SELECT max(through) FROM release WHERE session = session.id) "
-    "FROM session WHERE subject = ? AND query = ?"
+#: All about some subjects: their accounts, their sessions, and the last step of each.
+_FIND = (
+    "SELECT subject, account.id, version, epsilon, cost_nanos, unbounded, query, session.id, text, "
+    "(SELECT t + steps - 1 FROM release WHERE session = session.id ORDER BY t DESC LIMIT 1) FROM account "
+    "LEFT JOIN session ON session.account = account.id LEFT JOIN document ON document.id = session.options "
+    "WHERE subject IN ({}) ORDER BY subject, query"
 )
-_ADD_RELEASE = "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_READ_BACK = f"SELECT {_ENTRY} FROM release WHERE session = ? AND t = ?"
+_ENTRY = (
+    "SELECT t, steps, kind, z, epsilon, cost, secure, constant, hash FROM release "
+    "JOIN terms ON terms.id = terms LEFT JOIN plan ON plan.id = plan WHERE session = ? "
+)
+_READ_BACK = f"{_ENTRY} AND t = ?"
 _READ_BACK_MANY = "SELECT t, z FROM release WHERE session = ? AND t BETWEEN ? AND ? ORDER BY t"
-_FIND_RELEASE = (
-    "SELECT t, through, kind, z, epsilon, cost, secure, constant, plan.hash "
-    "FROM release LEFT JOIN plan ON plan.id = release.plan WHERE session = ? AND t <= ? ORDER BY t DESC LIMIT 1"
-)
-FIND_ACCOUNT = "SELECT epsilon, cost_nanos, unbounded FROM account WHERE subject = ?"
-FIND_PLANS_AT = (
-    "SELECT hash, n_states, states, description FROM session "
+_FIND_RELEASE = f"{_ENTRY} AND t <= ? ORDER BY t DESC LIMIT 1"
+_FIND_PLANS_AT = (
+    "SELECT hash, n_states, states, text FROM account JOIN session ON session.account = account.id "
     "JOIN release ON release.session = session.id AND t = ? JOIN plan ON plan.id = release.plan "
-    "WHERE subject = ? AND query <> ? ORDER BY query"
+    "JOIN document ON document.id = plan.description WHERE subject = ? AND query <> ? ORDER BY query"
 )
-_PUT_ACCOUNT = (
-    "INSERT INTO account VALUES (?, ?, ?, ?) ON CONFLICT (subject) DO UPDATE SET "
-    "epsilon = excluded.epsilon, cost_nanos = excluded.cost_nanos, unbounded = excluded.unbounded"
+_FIND_TERMS = (
+    "SELECT id FROM terms WHERE kind = ? AND epsilon IS ? AND cost IS ? AND secure = ? AND constant = ? LIMIT 1"
 )
+_ADD_ACCOUNT = "INSERT INTO account (subject, version, epsilon, cost_nanos, unbounded) VALUES (?, 0, ?, ?, ?)"
+_ADD_RELEASE = "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?)"
+_PUT_ACCOUNT = "UPDATE account SET version = ?, epsilon = ?, cost_nanos = ?, unbounded = ? WHERE id = ?"
+_PUT_SNAPSHOT = "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)"
 #: Of a row that is added, what is read back of it.
-_T_AND_Z = itemgetter(1, 4)
+_T_AND_Z = itemgetter(1, 3)
 
 
 class _Session:
     """A session row and, under the write lock, the step it has reached."""
 
-    __slots__ = ("id", "last", "options")
+    __slots__ = ("header", "id", "last")
 
-    def __init__(self, id: int, options: Mapping[str, str], last: int) -> None:
-        self.id, self.options, self.last = id, options, last
+    def __init__(self, id: int, header: SessionHeader, last: int) -> None:
+        self.id, self.header, self.last = id, header, last
+
+
+class _Subject:
+    """A subject's account row, None where it has none yet, and all its sessions by name of the query."""
+
+    __slots__ = ("account", "id", "sessions", "version")
+
+    def __init__(self) -> None:
+        self.id: int | None = None
+        self.version, self.account = 0, EMPTY
+        self.sessions: dict[str, _Session] = {}
 
 
 class SqliteTransaction(BaseTransaction):
@@ -83,85 +103,25 @@ class SqliteTransaction(BaseTransaction):
         self._path = path
         self._pid = os.getpid()
         self._failed = False
-        self._sessions: dict[tuple[str, str], _Session] = {}
-        self._accounts: dict[str, Account] = {}
+        self._subjects: dict[str, _Subject] = {}
         self._changed: set[str] = set()
         self._plans: OrderedDict[str, tuple[int, PlanRecord]] = OrderedDict()
-
-    def open_session(self, header: SessionHeader) -> None:
-        """Record a session if it is new; InvalidInput names the first option in which a known one differs."""
-        try:
-            super().open_session(header)
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
-
-    def admit(self, request: Request, caps: Caps) -> Admitted:
-        """Look for this step, and refuse it where it has to be refused; nothing is drawn or recorded."""
-        try:
-            return super().admit(request, caps)
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
-
-    def add(self, admitted: Admitted, z: tuple[int, ...] | None) -> Entry:
-        """Record an admitted step with its answer, None for a skip: the entry as it was recorded."""
-        try:
-            return super().add(admitted, z)
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
-
-    def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
-        """As ``admit`` for every row."""
-        try:
-            return super().admit_many(requests, caps)
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
-
-    def add_many(self, admitted: AdmittedMany, z: IntArray | None) -> StoredMany:
-        """As ``add`` for every row that is not stored yet."""
-        try:
-            return super().add_many(admitted, z)
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
-
-    def entry(self, subject: str, query: str, t: int) -> Entry | None:
-        """A step, stored before or in this transaction."""
-        try:
-            return super().entry(subject, query, t)
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
-
-    def spent(self, subject: str) -> Spent:
-        """What the subject has spent, this transaction included."""
-        try:
-            return super().spent(subject)
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
-
-    def last_step(self, subject: str, query: str) -> int:
-        """The last stored step of a session; 0 when there is none."""
-        try:
-            return super().last_step(subject, query)
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
-
-    def plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
-        """The plans under which the subject's *other* queries released step t, by name of the query."""
-        try:
-            return super().plans_at(subject, t, query)
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
+        self._terms: dict[Row, int] = {}
 
     def write_accounts(self) -> None:
-        """Write the totals of every subject that released something; called once, before the commit."""
+        """Write totals and version of every subject that something was stored of; called once, before the commit."""
         self._require_usable()
-        rows = [account_row(subject, self._accounts[subject]) for subject in sorted(self._changed)]
+        changed = [self._subjects[subject] for subject in sorted(self._changed)]
+        rows = [(one.version, *account_row(one.account), one.id) for one in changed]
         self._connection.executemany(_PUT_ACCOUNT, rows)
 
     def end(self) -> None:
         """Refuse any further use."""
         self._ended = True
 
-    def _broken(self, error: sqlite3.Error) -> DphmmError | sqlite3.Error:
+    def _failure(self, error: BaseException) -> BaseException | None:
+        if not isinstance(error, sqlite3.Error):
+            return None
         # SQLite may have rolled back by itself: a later statement would then commit alone.
         self._failed = True
         return explained(error, self._path)
@@ -173,96 +133,132 @@ class SqliteTransaction(BaseTransaction):
         if self._failed or not self._connection.in_transaction:
             raise DphmmError(f"ledger {self._path.name}: this transaction failed before; nothing of it was stored")
 
-    def _session(self, subject: str, query: str) -> _Session | None:
-        known = self._sessions.get((subject, query))
-        if known is None:
-            row = self._connection.execute(_FIND_SESSION, (subject, query)).fetchone()
-            if row is None:
-                return None
-            known = self._sessions[subject, query] = _Session(row[0], options_from(row[1]), row[2] or 0)
-        return known
+    def _subject(self, name: str) -> _Subject:
+        if name not in self._subjects:
+            self._find([name])
+        return self._subjects[name]
 
-    def headers(self, subject: str) -> list[SessionHeader]:
-        """The parameters of all of a subject's queries, by name of the query."""
-        try:
-            return super().headers(subject)
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
+    def _find(self, names: list[str]) -> None:
+        """Read all about these subjects, which are not known yet, in one statement."""
+        self._subjects |= {name: _Subject() for name in names}
+        found = self._connection.execute(_FIND.format(",".join("?" * len(names))), names)
+        for name, number, version, *account, query, session, options, last in found:
+            subject = self._subjects[name]
+            if type(version) is not int:
+                raise damaged()
+            if subject.id is None:
+                subject.id, subject.version, subject.account = number, version, account_from(tuple(account))
+            if session is not None:
+                header = SessionHeader(name, query, options_from(options))
+                subject.sessions[query] = _Session(session, header, last or 0)
+
+    def _look(self, subjects: Sequence[str], query: str) -> list[Looked]:
+        new = [name for name in dict.fromkeys(subjects) if name not in self._subjects]
+        for first in range(0, len(new), ASKED_TOGETHER):
+            self._find(new[first : first + ASKED_TOGETHER])
+        return super()._look(subjects, query)
 
     def _headers_of(self, subject: str) -> list[SessionHeader]:
-        rows = self._connection.execute(
-            "SELECT query, options FROM session WHERE subject = ? ORDER BY query", (subject,)
-        )
-        return [SessionHeader(subject, query, options_from(options)) for query, options in rows]
+        sessions = self._subject(subject).sessions
+        return [sessions[query].header for query in sorted(sessions)]
 
     def _options(self, subject: str, query: str) -> Mapping[str, str] | None:
-        session = self._session(subject, query)
-        return None if session is None else session.options
+        session = self._subject(subject).sessions.get(query)
+        return None if session is None else session.header.options
 
     def _add_session(self, header: SessionHeader) -> None:
-        row = (header.subject, header.query, header.options_text)
-        added = self._connection.execute("INSERT INTO session (subject, query, options) VALUES (?, ?, ?)", row)
-        assert added.lastrowid is not None
-        self._sessions[header.subject, header.query] = _Session(added.lastrowid, header.options, 0)
+        subject = self._subject(header.subject)
+        if subject.id is None:
+            subject.id = self._inserted(_ADD_ACCOUNT, (header.subject, *account_row(EMPTY)))
+        row = (subject.id, header.query, self._document(header.options_text))
+        number = self._inserted("INSERT INTO session (account, query, options) VALUES (?, ?, ?)", row)
+        subject.sessions[header.query] = _Session(number, header, 0)
+        self._raise_version(header.subject, 1)
+
+    def _inserted(self, statement: str, row: Row) -> int:
+        number = self._connection.execute(statement, row).lastrowid
+        assert number is not None
+        return number
+
+    def _document(self, text: str) -> int:
+        """The number of a text that is stored once."""
+        digest = digest_of(text)
+        row = self._connection.execute("SELECT id, text FROM document WHERE digest = ?", (digest,)).fetchone()
+        if row is None:
+            return self._inserted("INSERT INTO document (digest, text) VALUES (?, ?)", (digest, text))
+        if row[1] != text:
+            raise damaged(what="a text that is not that of its digest")
+        return int(row[0])
 
     def _last_step(self, subject: str, query: str) -> int | None:
-        session = self._session(subject, query)
+        session = self._subject(subject).sessions.get(query)
         return None if session is None else session.last
 
     def _entry(self, subject: str, query: str, t: int) -> Entry | None:
-        session = self._session(subject, query)
+        session = self._subject(subject).sessions.get(query)
         if session is None or not 1 <= t <= session.last:
             return None
         row = self._connection.execute(_FIND_RELEASE, (session.id, t)).fetchone()
-        return None if row is None or row[1] < t else entry_from(subject, query, row[:-1], row[-1])
+        return None if row is None or row[0] + row[1] <= t else entry_from(subject, query, row)
 
     def _plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
-        rows = self._connection.execute(FIND_PLANS_AT, (t, subject, query))
+        rows = self._connection.execute(_FIND_PLANS_AT, (t, subject, query))
         return [plan_from(row) for row in rows]
 
     def _account(self, subject: str) -> Account:
-        known = self._accounts.get(subject)
-        if known is None:
-            row = self._connection.execute(FIND_ACCOUNT, (subject,)).fetchone()
-            known = self._accounts[subject] = EMPTY if row is None else account_from(row)
-        return known
+        return self._subject(subject).account
+
+    def _version(self, subject: str) -> int:
+        return self._subject(subject).version
+
+    def _raise_version(self, subject: str, facts: int) -> None:
+        self._subject(subject).version += facts
+        self._changed.add(subject)
+
+    def _put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
+        row = (self._subject(subject).sessions[query].id, t, digest_of(belief), belief)
+        self._connection.execute(_PUT_SNAPSHOT, row)
 
     def _add(self, request: Request, z: tuple[int, ...] | None, account: Account | None) -> Entry:
-        session = self._sessions[request.subject, request.query]
+        subject = self._subject(request.subject)
+        session = subject.sessions[request.query]
         plan = None if request.plan is None else self._plan_id(request.plan)
-        self._connection.execute(_ADD_RELEASE, release_row(session.id, request, z, plan))
+        row = release_row(session.id, request, z, plan, self._terms_id(request))
+        self._connection.execute(_ADD_RELEASE, row)
         session.last = request.through
-        if account is not None:
-            self._accounts[request.subject] = account
-            self._changed.add(request.subject)
+        subject.account = account or subject.account
+        self._raise_version(request.subject, 1)
         row = self._connection.execute(_READ_BACK, (session.id, request.t)).fetchone()
-        return entry_from(request.subject, request.query, row, request.plan.hash if request.plan else None)
+        return entry_from(request.subject, request.query, row)
 
     def _add_many(
         self, requests: Requests, fresh: IntArray, drawn_for: IntArray, z: IntArray | None, accounts: dict[str, Account]
     ) -> None:
-        plans = {
-            number: self._plan_id(plan)
-            for number in np.unique(requests.term[fresh]).tolist()
-            if (plan := requests.terms[number].plan) is not None
-        }
-        sessions = [self._session(subject, requests.query) for subject in requests.subjects]
+        plans, terms = {}, {}
+        for number in np.unique(requests.term[fresh]).tolist():
+            term = requests.terms[number]
+            terms[number] = self._terms_id(term)
+            if term.plan is not None:
+                plans[number] = self._plan_id(term.plan)
+        sessions = [self._subject(subject).sessions.get(requests.query) for subject in requests.subjects]
         ids = np.array([0 if session is None else session.id for session in sessions], dtype=np.int64)
         answers = np.full(len(requests), None, dtype=np.object_)
         if z is not None:
             answers[drawn_for] = answer_texts(z)
-        rows = release_rows(requests, fresh, ids, plans, answers[fresh].tolist())
+        rows = release_rows(requests, fresh, ids, plans, terms, answers[fresh].tolist())
         # Rows without their accounts must not be committed, whatever stops this half way.
         self._failed = True
         self._connection.executemany(_ADD_RELEASE, rows)
         self._require_recorded(rows)
-        self._accounts.update(accounts)
-        self._changed.update(accounts)
-        self._failed = False
-        for number, row in zip(*_last_of_each(requests.subject[fresh]), strict=True):
+        for name, account in accounts.items():
+            self._subject(name).account = account
+        numbers, counts = np.unique(requests.subject[fresh], return_counts=True)
+        for number, row, count in zip(numbers.tolist(), np.cumsum(counts).tolist(), counts.tolist(), strict=True):
             session = sessions[number]
             assert session is not None
-            session.last = int(requests.t[fresh[row]] + requests.steps[fresh[row]] - 1)
+            session.last = int(requests.t[fresh[row - 1]] + requests.steps[fresh[row - 1]] - 1)
+            self._raise_version(requests.subjects[number], count)
+        self._failed = False
 
     def _require_recorded(self, rows: list[Row]) -> None:
         """What is shown is what the rows hold: read them back, session by session."""
@@ -287,18 +283,22 @@ class SqliteTransaction(BaseTransaction):
         return number
 
     def _stored_plan(self, plan_hash: str) -> tuple[int, PlanRecord] | None:
-        found = "SELECT id, hash, n_states, states, description FROM plan WHERE hash = ?"
-        row = self._connection.execute(found, (plan_hash,)).fetchone()
+        found = (
+            "SELECT plan.id, hash, n_states, states, text FROM plan JOIN document ON document.id = description "
+            "WHERE hash = ?"
+        )
+        row = self._connection.execute(found, (hash_stored(plan_hash),)).fetchone()
         return None if row is None else (row[0], plan_from(row[1:]))
 
     def _add_plan(self, plan: PlanRecord) -> tuple[int, PlanRecord]:
         added = "INSERT INTO plan (hash, n_states, states, description) VALUES (?, ?, ?, ?)"
-        number = self._connection.execute(added, plan_row(plan)).lastrowid
-        assert number is not None
-        return number, plan
+        return self._inserted(added, plan_row(plan, self._document(plan.description))), plan
 
-
-def _last_of_each(subject: IntArray) -> tuple[list[int], list[int]]:
-    """The numbers of an ascending column, and the place where each stands last."""
-    places = np.flatnonzero(np.diff(subject, append=-1))
-    return subject[places].tolist(), places.tolist()
+    def _terms_id(self, request: Request) -> int:
+        """The number of what this request shares with others."""
+        row = terms_row(request)
+        if row not in self._terms:
+            found = self._connection.execute(_FIND_TERMS, row).fetchone()
+            added = "INSERT INTO terms (kind, epsilon, cost, secure, constant) VALUES (?, ?, ?, ?, ?)"
+            self._terms[row] = self._inserted(added, row) if found is None else found[0]
+        return self._terms[row]

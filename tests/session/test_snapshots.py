@@ -1,0 +1,84 @@
+"""Resuming from a snapshot of the belief gives the bits of the whole history, and is never trusted for an account.
+
+It could fail where a snapshot is of another step than it says, where a belief in logs or a support is not restored,
+where another version's snapshot is taken, and where an old step would be made from a later belief.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.session import stepwise
+from dphmm.session.stepwise import belief_of, snapshot_of
+from session.test_tables import world
+
+WORLDS = ("grid", "tails", "faint", "two phases")
+
+
+def history(name, ledger, steps=200, **choices):
+    """A subject's session over many steps, with skips."""
+    model, policy, space, epsilon, kept = world(name)
+    choices = {**kept, **choices}
+    session = dphmm.ReleaseSession(
+        model, policy, space, epsilon, subject="a", ledger=ledger, bits=dphmm.ReplayBits(4), **choices
+    )
+    rng = np.random.default_rng(8)
+    while session.t <= steps:
+        if rng.random() < 0.1:
+            session.skip(int(rng.integers(1, 9)))
+        session.release(int(rng.integers(space.n_states)))
+    return session, (model, policy, space)
+
+
+def bits_of(belief):
+    return belief.log_probability.tobytes(), belief.support.tobytes(), belief.row is None
+
+
+@pytest.mark.parametrize("constraint", ["support", "delta=0.1"])
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_resumed_session_has_the_bits_of_the_whole_history(name, constraint, monkeypatch):
+    ledger = MemoryLedger()
+    session, parts = history(name, ledger, constraint=constraint)
+    kept, _ = ledger.snapshot("a", "state")
+    assert session.t - 1 - 64 - 9 <= kept < session.t - 1
+    asked, truly = [], MemoryLedger.entries
+    monkeypatch.setattr(MemoryLedger, "entries", lambda self, *which: asked.append(which) or truly(self, *which))
+    resumed = dphmm.ReleaseSession.resume(ledger, "a", *parts)
+    assert asked == [("a", "state", kept + 1)]
+    assert resumed.t == session.t
+    assert bits_of(resumed.prior) == bits_of(session.prior)
+    assert bits_of(resumed.posterior) == bits_of(session.posterior)
+    assert resumed.plan.hash == session.plan.hash
+    without = MemoryLedger()
+    other, _ = history(name, without, constraint=constraint)
+    monkeypatch.setattr(MemoryLedger, "snapshot", lambda *_: None)
+    whole = dphmm.ReleaseSession.resume(without, "a", *parts)
+    assert bits_of(whole.prior) == bits_of(resumed.prior) and other.spent == resumed.spent
+    assert [r.estimate.tolist() for r in resumed.releases] == [r.estimate.tolist() for r in whole.releases]
+
+
+def test_an_earlier_step_is_not_made_from_a_later_belief():
+    ledger = MemoryLedger()
+    session, (model, policy, space) = history("grid", ledger)
+    behind = dphmm.ReleaseSession(model, policy, space, 1, subject="a", ledger=ledger)
+    first = behind.release(0, t=1)
+    assert first.estimate.tolist() == session.released(1).estimate.tolist() and behind.t == 2
+
+
+def test_a_file_keeps_snapshots_too(tmp_path):
+    with dphmm.open_ledger(tmp_path / "ledger.db") as ledger:
+        session, parts = history("grid", ledger, steps=80, constraint="delta=0.1")
+        assert ledger.snapshot("a", "state")[0] < session.t - 1
+        assert bits_of(dphmm.ReleaseSession.resume(ledger, "a", *parts).prior) == bits_of(session.prior)
+
+
+def test_snapshots_of_other_versions_and_lengths_are_none(monkeypatch):
+    belief = dphmm.ReleaseSession(*world("grid")[:4]).prior
+    kept = snapshot_of(belief)
+    assert bits_of(belief_of(kept, belief.n_states)) == bits_of(belief)
+    assert belief_of(kept[:-1], belief.n_states) is None and belief_of(b"", belief.n_states) is None
+    monkeypatch.setattr(stepwise, "_SNAPSHOT_VERSION", 200)
+    assert belief_of(kept, belief.n_states) is None
