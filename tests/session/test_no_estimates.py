@@ -196,6 +196,31 @@ def test_a_session_is_resumed_in_every_combination(name):
                 assert release.estimate_state == whole.estimate_state
 
 
+def test_beliefs_catch_up_with_answers_that_were_released_without_them():
+    """After a long part without estimates, a snapshot of a belief from before it is of an earlier step."""
+    model, policy, space, _ = WORLDS["growing"]
+    states = np.random.default_rng(4).integers(0, N, 700).tolist()
+
+    def released(parts):
+        ledger, bits, found = MemoryLedger(), dphmm.ReplayBits(9), []
+        batch = [
+            Batch(model, policy, space, 1, ledger=ledger, bits=bits, estimates=estimates) for estimates in (False, True)
+        ]
+        batch[parts[0][1]].session("x", "0").skip(1)
+        for last, estimates in parts:
+            session = batch[estimates].resumed("x")
+            found += [session.release(state) for state in states[len(found) : last]]
+        return found, ledger
+
+    whole, expected = released([(700, True)])
+    mixed, ledger = released([(300, True), (650, False), (700, True)])
+    assert held(ledger) == held(expected)
+    assert [of_answers(release) for release in mixed] == [of_answers(release) for release in whole]
+    assert all(release.estimate is None for release in mixed[300:650])
+    for release, other in zip(mixed[650:], whole[650:], strict=True):
+        assert release.estimate.tolist() == other.estimate.tolist() and release.estimate_state == other.estimate_state
+
+
 @pytest.mark.parametrize("forms", list(itertools.product([True, False], repeat=2)))
 def test_several_queries_of_a_subject_share_partners_in_either_form(forms):
     """A state without an edge has one partner in all queries of a step, though one query has estimates."""
@@ -274,9 +299,9 @@ class Counted(MemoryLedger):
         super().__init__()
         self.read = 0
 
-    def entries(self, subject, query):
+    def entries(self, subject, query, first=1):
         self.read += 1
-        return super().entries(subject, query)
+        return super().entries(subject, query, first)
 
 
 @pytest.mark.parametrize("estimates", [True, False])
