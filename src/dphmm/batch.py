@@ -215,8 +215,7 @@ class Batch:
 
     def _refuse_known(self, again: set[str]) -> None:
         if again:
-            came = f"releases of {len(again)} of these users already, {min(again)!r} among them"
-            raise InvalidInput("ledger", came, "a new ledger, or resume to continue them")
+            raise already_released(f"{len(again)} of these users already, {min(again)!r} among them")
 
     def _precheck(self, visits: list[Visit], known: set[str]) -> None:
         """Refuse the whole batch when its epsilons alone pass the cap; a cost may depend on what is released."""
@@ -233,6 +232,11 @@ class Batch:
                     f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {len(visit.rows)} rows; spent "
                     f"{float(spent):g} of {float(cap):g}, nothing was released; raise the cap or release fewer rows"
                 )
+
+
+def already_released(whose: str) -> InvalidInput:
+    """The refusal of users that the ledger holds, where nobody asked to continue them."""
+    return InvalidInput("ledger", f"releases of {whose}", "a new ledger, or resume to continue them")
 
 
 def _origin(origin: str, begins: str, user: str) -> int:
@@ -278,7 +282,8 @@ def release_many(
         time zone) where the model has a time step; optional ``step``. Never changed. Frames of
         scikit-mobility, trackintel and movingpandas go through `dphmm.convert_frame` first.
     model, policy, space, epsilon and the other choices : as `ReleaseSession`.
-    estimates : False for z alone, without the estimate columns; only where plans do not depend on answers.
+    estimates : False for z alone: no belief is kept and the estimate columns are absent. Only where plans do not depend
+        on answers. Answers, plans and costs stay the same; either form may resume the other.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.
     progress : show a bar on a terminal, or call (done, total).
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from dphmm.batch import Batch, Released
+from dphmm.batch import Batch, Released, already_released
 from dphmm.errors import InvalidInput
 from dphmm.session.session import ReleaseSession
 from dphmm.states.naming import check_names
 from dphmm.states.observed import true_states
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories
+from dphmm.storage.json_lines import strict_json
 from dphmm.storage.released import released_table
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -98,9 +99,7 @@ class Stream:
         if self.batch.ledger.header(user, self.batch.setting.query) is None:
             return self.batch.session(user, origin=str(number or 0))
         if not self.resume:
-            raise InvalidInput(
-                "ledger", f"releases of user {user!r} already", "a new ledger, or resume to continue them"
-            )
+            raise already_released(f"user {user!r} already")
         return self.batch.resumed(user)
 
     def _state(self, line: Line) -> int:
@@ -124,7 +123,7 @@ class Stream:
 def parse_line(text: bytes, on_map: bool) -> Line:
     """A line of JSON. Raises BadLine with a reason code for anything that is not one."""
     try:
-        given = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        given = strict_json(text)
     except (ValueError, RecursionError):
         raise BadLine("invalid_json") from None
     if not isinstance(given, dict):
@@ -173,17 +172,6 @@ def _degrees(value: object, least: int, most: int) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise BadLine("invalid_place")
     return float(value) - 360.0 if value > 180 else float(value)
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
 
 
 def answered_line(released: Released, space: StateSpace) -> str:

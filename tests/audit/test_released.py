@@ -37,6 +37,8 @@ OPTIONS = [
     {"flat": "allow", "mechanism": "discrete-knorm"},
     {"scope": "component"},
     {"protection": "min-error", "start": "at"},
+    {"estimates": False},
+    {"estimates": False, "scope": "component"},
 ]
 
 
@@ -76,7 +78,8 @@ class Finished:
 
     def check(self, released=None, ledger=True, **changed):
         what = self.path if released is None else released
-        return check_released(what, *self.public, ledger=self.ledger if ledger else None, **(self.options | changed))
+        options = {name: value for name, value in self.options.items() if name != "estimates"} | changed
+        return check_released(what, *self.public, ledger=self.ledger if ledger else None, **options)
 
     def tampered(self, change):
         """The verdict on the table with one change, as a table: no statement is looked for."""
@@ -177,6 +180,56 @@ def test_a_changed_table_is_convicted(finished, change):
     verdict = finished.tampered(change)
     assert verdict.convicted
     assert any(TAMPERED[change] in finding for finding in verdict.findings), verdict.findings
+
+
+OF_ESTIMATES = (another_estimate, another_state)
+
+
+@pytest.mark.parametrize(
+    "change", [change for change in TAMPERED if change not in OF_ESTIMATES], ids=lambda c: c.__name__
+)
+def test_a_changed_table_without_estimates_is_convicted(tmp_path, change):
+    verdict = Finished(tmp_path, estimates=False).tampered(change)
+    assert any(TAMPERED[change] in finding for finding in verdict.findings), verdict.findings
+
+
+@pytest.mark.parametrize("on_map", [True, False])
+def test_estimates_are_all_there_or_none_is(tmp_path, on_map):
+    """A part of the columns is refused by the first that is missing, in files and tables."""
+    world = {}
+    if on_map:
+        grid = dphmm.Grid(10.0, 50.0, 10.028, 50.018, 1000)
+        n = grid.n_states
+        model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n))
+        table = pd.DataFrame([(user, step, 50.001, 10.001) for user in "ab" for step in range(4)])
+        table.columns = ["user", "step", "lat", "lon"]
+        world = {"space": grid, "model": model, "policy": dphmm.policy.complete(n), "table": table}
+    one = Finished(tmp_path, suffix=".csv", **world)
+    frame = one.table.to_pandas()
+    estimates = [name for name in frame.columns if name.startswith("estimate")]
+    assert len(estimates) == (5 if on_map else 3)
+    alone = frame.drop(columns=estimates)
+    assert not one.check(alone).convicted
+    if on_map:
+        moved = one.check(alone.assign(z_lat=alone["z_lat"] + 1e-6))
+        assert any("z_lat and z_lon are not those of z" in finding for finding in moved.findings)
+    assert "a plan that is no hash" in one.check(alone.assign(plan="0" * 63)).findings
+    for name in estimates:
+        for part in (frame.drop(columns=name), frame.drop(columns=[other for other in estimates if other != name])):
+            write_table(one.path, pa.Table.from_pandas(part, preserve_index=False))
+            missing = next(other for other in estimates if other not in part.columns)
+            for what in (part, None):
+                with pytest.raises(InvalidInput, match=f"a table without the column '{missing}'"):
+                    one.check(what)
+
+
+def test_a_row_that_is_left_out_of_a_file_without_estimates_is_told_and_its_statement_convicted(tmp_path):
+    one = Finished(tmp_path, estimates=False)
+    write_table(one.path, one.table.slice(1))
+    verdict = one.check()
+    assert any(note.startswith("1 releases of these users that the ledger holds") for note in verdict.notes)
+    assert any("file.sha256" in finding for finding in verdict.findings)
+    assert any("published.rows" in finding for finding in verdict.findings)
 
 
 @pytest.mark.parametrize("options", [{}, {"constraint": "delta=0.2"}], ids=str)

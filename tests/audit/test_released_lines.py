@@ -67,7 +67,8 @@ class Streamed:
 
     def check(self, ledger=True, **more):
         ledger = self.ledger if ledger else None
-        return check_released(self.path, *self.public, ledger=ledger, **more, **self.options)
+        options = {name: value for name, value in self.options.items() if name != "estimates"}
+        return check_released(self.path, *self.public, ledger=ledger, **more, **options)
 
     def changed(self, number, **members):
         """The verdict after one line has other members; its statement says the new hash."""
@@ -88,8 +89,9 @@ def timed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"constraint": "delta=0.2"}, {"scope": "component"}, {"flat": "allow"}, {"timed": True}], ids=str
-)
+    "options", [{}, {"constraint": "delta=0.2"}, {"scope": "component"}, {"flat": "allow"}, {"timed": True},
+     {"estimates": False}, {"estimates": False, "timed": True}], ids=str
+)  # fmt: skip
 def test_right_lines_are_acquitted(tmp_path, options):
     one = Streamed(tmp_path, **options)
     verdict = one.check()
@@ -98,6 +100,34 @@ def test_right_lines_are_acquitted(tmp_path, options):
     (whom,) = [note for note in verdict.notes if "order of the lines" not in note]
     assert whom == "whom the model was fitted on: others than those released, as the data owner says"
     assert "ledger" in one.check(ledger=False).notes[0] and not one.check(ledger=False).convicted
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_lines_without_estimates_are_convicted_as_those_with(tmp_path, timed):
+    one = Streamed(tmp_path, timed=timed, estimates=False)
+    assert not any("estimate" in line for line in one.lines)
+    z = json.loads(one.lines[2])["z_0"]
+    findings = one.changed(2, z_0=z + one.public[2].frame.pitch[0]).findings
+    assert any("not the one in the ledger" in finding for finding in findings)
+
+
+def test_lines_have_the_form_of_the_first(tmp_path):
+    """Two runs in one file, or members that were taken out of one line, are refused by the number of the line."""
+    (tmp_path / "alone").mkdir()
+    whole, alone = Streamed(tmp_path), Streamed(tmp_path / "alone", estimates=False)
+    refused = "^line 4: got answers with estimates beside answers without; expected the lines of one run$"
+    for first, other in ((whole, alone), (alone, whole)):
+        kept = list(first.lines)
+        first.lines[3] = other.lines[3]
+        first.state()
+        with pytest.raises(InvalidInput, match=refused):
+            first.check()
+        first.lines = kept
+    line = whole.lines[0]
+    for name in ("estimate", "estimate_0", "estimate_1"):
+        with pytest.raises(InvalidInput, match=f"^line 1: got an answer without '{name}'"):
+            whole.changed(0, **{name: ...})
+        whole.lines[0] = line
 
 
 def test_a_table_of_the_lines_has_the_same_verdict(timed):

@@ -12,7 +12,7 @@ from dphmm.errors import InvalidInput
 def test_a_total_for_plans_that_hang_on_answers_is_refused_from_the_options(town, choice):
     """The search for an epsilon refuses it too, but only after the rows have been read."""
     asked = ("trajectories", "epsilon", "query", "constraint", "mechanism", "scope", "flat", "start")
-    given = dict.fromkeys((*asked, "cap_epsilon", "cap_cost"))
+    given = dict.fromkeys((*asked, "cap_epsilon", "cap_cost", "no_estimates"))
     given |= {"model": town / "model.npz", "policy": town / "radius.json", "total_epsilon": "1", "steps": 3}
     assert Job.of(given).steps == 3
     with pytest.raises(InvalidInput, match="plans that do not depend on answers"):

@@ -17,7 +17,7 @@ from scipy import sparse
 
 import dphmm
 from dphmm.audit.findings import Findings
-from dphmm.audit.released_file import columns_of
+from dphmm.audit.released_file import forms_of
 from dphmm.audit.released_lines import table_of_lines
 from dphmm.cli.answers import labels_by_state, space_of_answers
 from dphmm.errors import DphmmError
@@ -206,6 +206,7 @@ _ANSWERS = (
     b'{"user": "u2", "t": "2024-05-06T08:05:00.5Z", "step": 7, "z_0": 2.0, "z_1": 1.0, "estimate_0": 1e-07, '
     b'"estimate_1": 1.0, "estimate": "beta", "epsilon": 0.5, "cost": 1.25, "plan": "cd"}\n'
 )
+_ALONE = b'{"user": "u1", "step": 1, "z_0": -3.0, "z_1": 0.0, "epsilon": 1.0, "cost": null, "plan": "ab"}\n'
 _SMOOTHED = b"user,step,smoothed_0,smoothed_1,smoothed\nu1,1,0.25,1e-3,alpha\nu1,2,1,2,beta\n"
 _PLT = plt(f"{DIGITS},116.1,0,492,39744.1,2008-10-23,02:53:04", f"{DIGITS},116.2,0,492,39744.1,2008-10-23,02:53:09")
 _GOWALLA = (
@@ -353,9 +354,9 @@ READERS: dict[str, Reader] = {
     "released table": Reader(read_table, ".csv", lambda: [_RELEASED], _CSV, covers=("read_table",)),
     "released parquet": Reader(read_table, ".parquet", _table_seed, (parquet_file, bytes_anywhere), True),
     "released lines": Reader(
-        lambda path: table_of_lines(path, columns_of(chain().space, timed=True), Findings()),
+        lambda path: table_of_lines(path, forms_of(chain().space, timed=True), Findings()),
         ".jsonl",
-        lambda: [_ANSWERS],
+        lambda: [_ANSWERS, _ALONE],
         (json_lines, bytes_anywhere),
         covers=("table_of_lines",),
     ),

@@ -116,7 +116,6 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "_kernels/cache.py",  # what it compiled itself
         "_kernels/sources.py",  # the package's own sources
         "cli/warm.py",  # the lines of its own small world
-        "stream.py",  # parse_line
         "evaluation/running.py",  # settings.json of an experiment's folder, beside its journal
         "markov/model.py",  # its own provenance
         "report/restated.py",  # a policy's own description, in the form that JSON gives it
@@ -128,7 +127,7 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "storage/importers/gowalla.py",
         "storage/inputs.py",  # digests
         "storage/journal.py",  # Journal
-        "storage/json_lines.py",  # table_of_lines
+        "storage/json_lines.py",  # table_of_lines, parse_line
         "storage/ledger/connection.py",  # open_ledger
         "storage/ledger/rows.py",
         "storage/number_files.py",  # read_numbers

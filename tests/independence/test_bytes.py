@@ -71,7 +71,9 @@ def test_with_the_same_answers_every_byte_is_the_same(shown, kind):
 
 
 @pytest.mark.parametrize("output", ["out.parquet", "out.csv.gz"])
-@pytest.mark.parametrize("more", [["--constraint", "delta=0.2"], ["--scope", "component", "--mechanism", "staircase"]])
+@pytest.mark.parametrize(
+    "more", [["--constraint", "delta=0.2"], ["--scope", "component", "--mechanism", "staircase"], ["--no-estimates"]]
+)
 def test_so_is_every_byte_of_other_formats_and_choices(shown, output, more):
     rows, dimension = KINDS["town"]
     runs = []
@@ -168,8 +170,9 @@ class TestTables:
         entries = {key: ledger.entries(*key) for key in ledger.sessions()}
         return out, entries
 
-    def test_all_but_z_is_the_same_and_so_is_the_noise_of_the_first_step(self):
-        tables = {name: self.released(name) for name in NAMES}
+    @pytest.mark.parametrize("estimates", [True, False])
+    def test_all_but_z_is_the_same_and_so_is_the_noise_of_the_first_step(self, estimates):
+        tables = {name: self.released(name, estimates=estimates) for name in NAMES}
         first, entries = tables["home"]
         public = [column for column in first.columns if not column.startswith(("z_", "estimate"))]
         surrogate = {"home": 0.0, "news": 2.0, "shop": 3.0, "help": 3.0}
@@ -184,11 +187,12 @@ class TestTables:
                     attributes_of(e) | {"z": None} for e in kept
                 ]
 
-    def test_with_the_same_answers_the_tables_are_equal(self):
+    @pytest.mark.parametrize("estimates", [True, False])
+    def test_with_the_same_answers_the_tables_are_equal(self, estimates):
         tables = []
         for name in NAMES:
             with given_answers(1):
-                tables.append(self.released(name))
+                tables.append(self.released(name, estimates=estimates))
         assert all(table.equals(tables[0][0]) and stored == tables[0][1] for table, stored in tables)
 
 

@@ -59,6 +59,14 @@ def test_the_map_has_every_answer(space, ax):
     assert words(ax) == ["truth", "released", "estimate", "smoothed"]
 
 
+def test_a_release_of_z_alone_is_drawn_without_estimates(ax):
+    table, truth = released(GRID)
+    table = table.drop(columns=["estimate_0", "estimate_1"])
+    dphmm.plot.release_map(table, GRID, truth=truth, ax=ax)
+    assert words(ax) == ["truth", "released"]
+    assert words(dphmm.plot.error_over_time(table, truth, GRID, ax=Figure().add_subplot())) == ["released"]
+
+
 @pytest.mark.replayed_words
 def test_answers_of_one_number_are_drawn_over_the_steps(ax):
     table, truth = released(LINE)

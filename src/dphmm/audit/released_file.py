@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.audit.findings import Findings
-from dphmm.audit.released_lines import table_of_lines
+from dphmm.audit.released_lines import Forms, form_of, table_of_lines
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
 from dphmm.states.naming import FORBIDDEN, LONGEST_NAME
@@ -39,7 +39,8 @@ class ReleasedFile:
     """Released rows (n,) in file order. ``z`` (n, d) as floats, ``lattice`` (n, d) the nearest lattice points.
 
     ``times`` (n,) in microseconds since 1970 UTC; None where none or not all have one (``timed``: some have).
-    ``streamed``: the lines of a stream, each step once.
+    ``streamed``: the lines of a stream, each step once. ``estimate`` (n, d) and ``estimate_name`` are None where z
+    alone was released.
     """
 
     users: list[str]
@@ -47,8 +48,8 @@ class ReleasedFile:
     times: IntArray | None
     z: FloatArray
     lattice: IntArray
-    estimate: FloatArray
-    estimate_name: list[str]
+    estimate: FloatArray | None
+    estimate_name: list[str] | None
     epsilon: FloatArray
     cost: FloatArray
     plans: list[str]
@@ -64,7 +65,8 @@ class ReleasedFile:
         table = _table(released, space, findings)
         d = space.dimension
         z = np.stack([_numbers(table, f"z_{j}") for j in range(d)], axis=1)
-        estimate = np.stack([_numbers(table, f"estimate_{j}") for j in range(d)], axis=1)
+        estimated = "estimate" in table.column_names
+        estimate = np.stack([_numbers(table, f"estimate_{j}") for j in range(d)], axis=1) if estimated else None
         steps, bad = integers(table.column("step"), "step")
         if bad.any() or (steps < 1).any():
             raise InvalidInput("step", "a cell that is no step", "whole numbers from 1, as they were released")
@@ -75,7 +77,7 @@ class ReleasedFile:
             z=z,
             lattice=_nearest(z, space),
             estimate=estimate,
-            estimate_name=_texts(table, "estimate"),
+            estimate_name=_texts(table, "estimate") if estimated else None,
             epsilon=_numbers(table, "epsilon"),
             cost=_numbers(table, "cost", infinite=True),
             plans=_texts(table, "plan"),
@@ -102,7 +104,9 @@ class ReleasedFile:
         return rows
 
     def _judge_estimates(self, space: StateSpace, findings: Findings) -> None:
-        """What an estimate can be at all: a mean of answers, and the name of a state, under a plan with a hash."""
+        """What an estimate can be at all: a mean of answers, and the name of a state."""
+        if self.estimate is None or self.estimate_name is None:
+            return
         odd = {name for name in set(self.estimate_name) if space.index_of(name) < 0}
         findings.require(not odd, "a likeliest state that the model does not have")
         answers = space.own_answers
@@ -111,12 +115,12 @@ class ReleasedFile:
         among = ((self.estimate >= low - slack) & (self.estimate <= high + slack)).all(axis=1)
         for row in np.flatnonzero(~among).tolist():
             findings.add("an estimate beyond all states", self.where(row))
-        findings.require(all(map(_HASH.fullmatch, set(self.plans))), "a plan that is no hash")
 
     def _judge(self, table: pa.Table, space: StateSpace, findings: Findings) -> None:
         if "t" in table.column_names and self.times is None and not self.streamed:
             raise InvalidInput("t", "a row without a time", "a time in every row or in none, as they were released")
         self._judge_estimates(space, findings)
+        findings.require(all(map(_HASH.fullmatch, set(self.plans))), "a plan that is no hash")
         exactly = np.all(space.frame.to_answers(self.lattice) == self.z, axis=1)
         for row in np.flatnonzero(~exactly).tolist():
             findings.add("an answer that is no lattice point: its digits may say where it came from", self.where(row))
@@ -129,6 +133,8 @@ class ReleasedFile:
         )
         if isinstance(space, MapSpace):
             for name, points in (("z", self.z), ("estimate", self.estimate)):
+                if points is None:
+                    continue
                 place = space.to_latlon(points)
                 assert place is not None
                 shown = [_numbers(table, f"{name}_{axis}") for axis in ("lat", "lon")]
@@ -137,19 +143,24 @@ class ReleasedFile:
                     findings.add(f"{name}_lat and {name}_lon are not those of {name}", self.where(row))
 
 
-def columns_of(space: StateSpace, timed: bool) -> list[str]:
+def columns_of(space: StateSpace, timed: bool, *, estimated: bool) -> list[str]:
     """The columns that a released file of a space has: all others could say something of the truth."""
-    axes = range(space.dimension)
+    axes, points = range(space.dimension), ["z", "estimate"] if estimated else ["z"]
     names = ["user", *(["t"] if timed else []), "step"]
-    names += [f"z_{j}" for j in axes] + [f"estimate_{j}" for j in axes] + ["estimate"]
+    names += [f"{name}_{j}" for name in points for j in axes] + (["estimate"] if estimated else [])
     if isinstance(space, MapSpace):
-        names += ["z_lat", "z_lon", "estimate_lat", "estimate_lon"]
+        names += [f"{name}_{axis}" for name in points for axis in ("lat", "lon")]
     return [*names, "epsilon", "cost", "plan"]
+
+
+def forms_of(space: StateSpace, timed: bool) -> Forms:
+    """The two forms of those columns: with estimates, and without."""
+    return columns_of(space, timed, estimated=True), columns_of(space, timed, estimated=False)
 
 
 def _table(released: Any, space: StateSpace, findings: Findings) -> pa.Table:
     if _is_path(released) and is_json_lines(released):
-        table = table_of_lines(released, columns_of(space, timed=True), findings)
+        table = table_of_lines(released, forms_of(space, timed=True), findings)
         names = list(table.column_names)
     elif _is_path(released):
         _check_name(released)
@@ -159,7 +170,7 @@ def _table(released: Any, space: StateSpace, findings: Findings) -> pa.Table:
     else:
         names = column_list(released)
         table = None
-    expected = columns_of(space, "t" in names)
+    expected = form_of(names, forms_of(space, "t" in names))
     missing = [name for name in expected if name not in names]
     if missing:
         came = f"a table without the column {missing[0]!r}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,23 +22,38 @@ if TYPE_CHECKING:
 _TEXTS = ("user", "estimate", "plan")
 _EXPECTED = "lines as dphmm release - prints them"
 _LARGEST = 2**63 - 1
+#: The columns of a release with estimates, and those of a release without.
+Forms = tuple[list[str], list[str]]
 
 
-def table_of_lines(path: str | os.PathLike[str], expected: list[str], findings: Findings) -> pa.Table:
+def table_of_lines(path: str | os.PathLike[str], forms: Forms, findings: Findings) -> pa.Table:
     """The distinct answers of a stream in the order of their first lines, with the columns of a release.
 
-    ``expected``: those columns, ``t`` among them, which is null where a line has no time. Findings tell of members
-    that no answer has, of lines that a stream would write otherwise, and of steps that were answered twice and not
-    alike. Raises InvalidInput for a line that is no answer of this space.
+    ``forms``: those columns with estimates, and without; ``t`` is among them, and null where a line has no time. All
+    lines have the form of the first one. Findings tell of members that no answer has, of lines that a stream would
+    write otherwise, and of steps that were answered twice and not alike. Raises InvalidInput for a line that is no
+    answer of this space, and for answers with estimates beside answers without.
     """
+    expected, _ = forms
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for line in read_json_lines(path, "released"):
+        form = form_of(line.members, forms)
+        if rows and form != expected:
+            came = "answers with estimates beside answers without"
+            raise InvalidInput(f"line {line.number}", came, "the lines of one run")
+        expected = form
         row = _row(line, expected, findings)
         where = f"line {line.number}"
         first = rows.setdefault((row["user"], row["step"]), row)
         findings.require(first == row, "a step of a user that is answered twice, and not alike", where)
     timed = any("t" in row for row in rows.values())
     return _table(list(rows.values()), [name for name in expected if timed or name != "t"])
+
+
+def form_of(names: Collection[str], forms: Forms) -> list[str]:
+    """The form that a table or a line with these names must have: with all estimates where it has one of them."""
+    estimated, alone = forms
+    return alone if set(estimated).difference(alone).isdisjoint(names) else estimated
 
 
 def _row(line: JsonLine, expected: list[str], findings: Findings) -> dict[str, Any]:

@@ -181,6 +181,8 @@ class RowsAudit:
         exact = isinstance(plan.cost, float) or Fraction(cost) >= plan.cost
         cost = cost if exact else math.nextafter(cost, math.inf)
         self.findings.require(told == (float(plan.promised), cost), "epsilon or cost other than the plan's", where)
+        if file.estimate is None or file.estimate_name is None:
+            return
         guess = np.array(found.guess.answer)
         scale = np.abs(self.setting.space.own_answers).max() + 1
         near = np.abs(file.estimate[row] - guess).max() <= _RELATIVE * scale

@@ -31,6 +31,12 @@ from dphmm.errors import InvalidInput
 @click.option("--cap-epsilon", metavar="E", help="Refuse what would bring a subject's sum of epsilons above this.")
 @click.option("--cap-cost", metavar="C", help="Refuse what would bring a subject's sum of costs above this.")
 @click.option(
+    "--no-estimates",
+    is_flag=True,
+    help="z alone: no belief is kept and no estimate is written, which is faster. Only where plans do not depend on "
+    "answers: not with a delta-set, not with --flat allow.",
+)
+@click.option(
     "--resume", is_flag=True, help="Continue subjects that the ledger holds; stored answers stay as they are."
 )
 @click.option("--dry-run", is_flag=True, help="Print the plans of the first steps; draw, spend and write nothing.")

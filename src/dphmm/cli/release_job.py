@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.session.budget_plan import BudgetPlan
+    from dphmm.session.setting import Setting
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.people import People, Whom
@@ -51,8 +52,9 @@ class Job:
         model, space = loaded_model(given["model"])
         policy, space = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
+        choices["estimates"] = not given["no_estimates"]
         job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices, given["steps"])
-        setting = job.batch(None).setting
+        setting = job._setting(given)
         # A record of learning that contradicts itself is refused now, not when the statement is written.
         learning_event(model.provenance, given["model"])
         if job.steps is not None:
@@ -64,6 +66,17 @@ class Job:
         from dphmm.batch import Batch
 
         return Batch(self.model, self.policy, self.space, self.epsilon, ledger=ledger, **self.choices)
+
+    def _setting(self, given: Mapping[str, Any]) -> Setting:
+        """The setting of the batch. Raises InvalidInput for choices that no batch takes."""
+        try:
+            return self.batch(None).setting
+        except InvalidInput as error:
+            if error.field != "estimates":
+                raise
+            came = f"it with --constraint {given['constraint']} and --flat {given['flat']}"
+            expected = "--constraint support and --flat thicken or refuse with it: other plans follow from beliefs"
+            raise InvalidInput("--no-estimates", came, expected) from None
 
     def rows(self, trajectories: Trajectories, columns: Sequence[str]) -> Trajectories:
         """The rows as the model's states and steps need them; InvalidInput for a missing or wrong column."""

@@ -61,6 +61,13 @@ class Columns:
         """Answers (n, d) at the rows."""
         return np.stack([self.numbers(f"{name}_{j}") for j in range(space.dimension)], axis=1)
 
+    def published(self, space: StateSpace) -> dict[str, FloatArray]:
+        """The released answers (n, d), and the estimates where the table has them."""
+        found = {"released": self.answers("z", space)}
+        if "estimate_0" in self.table.column_names:
+            found["estimate"] = self.answers("estimate", space)
+        return found
+
     def given(self, answers: Any, name: str, space: StateSpace) -> FloatArray:
         """Answers (n, d), or states (n,), of every row of the table, at the rows; NaN for a state of -1."""
         values = np.asarray(answers)

@@ -32,7 +32,7 @@ def error_over_time(
     """
     columns = Columns.of(released, user)
     true = columns.given(truth, "truth", space)
-    answers = {"released": columns.answers("z", space), "estimate": columns.answers("estimate", space)}
+    answers = columns.published(space)
     if smoothed is not None:
         answers["smoothed"] = columns.given(smoothed, "smoothed", space)
     known = ~np.isnan(true).any(axis=1)

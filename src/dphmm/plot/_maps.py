@@ -31,7 +31,7 @@ def release_map(
     for the data owner alone. Answers of one number are drawn over the steps, of more than two by the first two.
     """
     columns = Columns.of(released, user if user is not None else Columns.of(released, None).first_user)
-    answers = {"released": columns.answers("z", space), "estimate": columns.answers("estimate", space)}
+    answers = columns.published(space)
     if smoothed is not None:
         answers["smoothed"] = columns.given(smoothed, "smoothed", space)
     if truth is not None:

@@ -25,6 +25,10 @@ from dphmm.storage.statement_types import ReleaseStatement
 
 #: Rows that a page carries step by step, all subjects together: a few megabytes.
 MOST_ROWS = 15_000
+#: A page is drawn around the estimates.
+_WITH_ESTIMATES = (
+    "estimates beside them: the release resumed with estimates writes them and spends nothing; dphmm smooth needs none"
+)
 #: Pages draw whom a state hides among as a hull.
 _TABLES = (
     "The answers are those of tables, which have no hull: their plans are neither made again nor drawn on this page; "
@@ -59,9 +63,11 @@ def release_report(
     the releases were stored; each explored row must be in it. ``parts``: truth, smoothed, notes and whatever else a
     ReleaseReport has.
 
-    Raises InvalidInput for an unknown user, more rows than fit on a page, an answer that was drawn under another plan
-    than these public data make, and a ledger that does not hold it.
+    Raises InvalidInput for a file without estimates, an unknown user, more rows than fit on a page, an answer that was
+    drawn under another plan than these public data make, and a ledger that does not hold it.
     """
+    if file.estimate is None:
+        raise InvalidInput("released", "answers z without estimates", _WITH_ESTIMATES)
     chosen, note = _chosen(file, users)
     tables = made.options is not None and made.options.made_from == "answers"
     told = [_told(user, rows, file, ledger, made) for user, rows in chosen]
@@ -157,6 +163,7 @@ def _table(file: ReleasedFile) -> Any:
     if file.times is not None:
         columns["t"] = pa.array(file.times, pa.timestamp("us", tz="UTC"))
     columns["step"] = file.step
+    assert file.estimate is not None
     for name, answers in (("z", file.z), ("estimate", file.estimate)):
         columns |= {f"{name}_{j}": answers[:, j] for j in range(answers.shape[1])}
     columns["estimate"] = pa.array(file.estimate_name, pa.string())

@@ -47,12 +47,17 @@ def _parsed(number: int, line: bytes) -> JsonLine:
         if len(line) > _LONGEST:
             raise ValueError
         text = line.decode("utf-8")
-        members = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        members = strict_json(text)
     except (ValueError, RecursionError):
         members = None
     if not isinstance(members, dict):
         raise InvalidInput(f"line {number}", "text that is no JSON object", "lines as dphmm release - prints them")
     return JsonLine(number, text, members)
+
+
+def strict_json(text: str | bytes) -> Any:
+    """What a text of JSON says. Raises ValueError, also for a member twice, NaN or an infinity; RecursionError."""
+    return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

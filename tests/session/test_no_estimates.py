@@ -1,0 +1,347 @@
+"""Releases of z alone: the same answers, plans, costs, ledgers and accounts as with estimates, and no belief is moved.
+
+It could fail where a word is drawn for an estimate, where a plan or a cost follows from a belief, where a history that
+was written in one form is not continued in the other, where a belief is moved or a history is read for nothing, or
+where z alone is released although plans depend on answers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import dphmm
+from dphmm._kernels import lanes
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.batch import Batch
+from dphmm.errors import InvalidInput
+from dphmm.markov.filtering import Belief
+from dphmm.session.following import Follower
+from dphmm.session.step import Position
+from dphmm.stream import Stream, answered_line, parse_line
+
+SIDE = 5
+N = SIDE**2
+POINTS = np.stack(np.divmod(np.arange(N), SIDE), axis=1)
+NEAR = np.abs(POINTS[:, None] - POINTS).max(axis=2) <= 1
+SPACE = dphmm.StateSpace(POINTS)
+#: From one corner: the support grows for some steps, and so plans change.
+WALK = dphmm.MarkovModel(np.eye(N)[0], NEAR / NEAR.sum(axis=1, keepdims=True))
+EVEN = dphmm.MarkovModel(np.full(N, 1 / N), NEAR / NEAR.sum(axis=1, keepdims=True))
+#: All but one move so unlikely that the floats of a belief end after some steps.
+FAINT = dphmm.MarkovModel(
+    np.eye(N)[0], sparse.csr_array(np.where(NEAR, 1e-120, 0) + np.diag(1 - 1e-120 * (NEAR.sum(axis=1) - 1) - 1e-120))
+)
+NEIGHBOURS = dphmm.policy.radius(SPACE, 1)
+ROWS = dphmm.policy.categorical(POINTS[:, 0])
+WORLDS = {
+    "growing": (WALK, NEIGHBOURS, SPACE, {}),
+    "complete": (EVEN, dphmm.policy.complete(N), SPACE, {"mechanism": "discrete-knorm", "start": "at"}),
+    "staircase": (EVEN, NEIGHBOURS, SPACE, {"mechanism": "staircase"}),
+    "laplace": (WALK, NEIGHBOURS, SPACE, {"mechanism": "discrete-laplace", "protection": "min-error"}),
+    "table": (WALK, NEIGHBOURS, SPACE, {"mechanism": "optimal-table"}),
+    "components": (WALK, ROWS, SPACE, {"scope": "component"}),
+    "median": (WALK, NEIGHBOURS, SPACE, {"estimate_loss": "euclidean"}),
+    "faint": (FAINT, NEIGHBOURS, SPACE, {"estimate_loss": "state"}),
+}
+#: Three users with gaps, drift (a state that nobody can be in at first, a name that no state has) and late beginnings.
+FRAME = pd.DataFrame(
+    [("a", 0, "0"), ("a", 1, "24"), ("a", 4, "7"), ("b", 3, "elsewhere"), ("b", 4, "2"), ("b", 12, "24"),
+     ("c", 1, "6"), ("a", 5, "12"), ("a", 14, "13"), ("b", 13, "1"), ("c", 9, "8"), ("c", 10, "8")],
+    columns=["user", "step", "state"],
+)  # fmt: skip
+
+
+def held(ledger):
+    """Everything that a ledger holds."""
+    entries = {key: ledger.entries(*key) for key in ledger.sessions()}
+    plans = {entry.plan_hash for some in entries.values() for entry in some if entry.plan_hash is not None}
+    return {
+        "headers": {key: ledger.header(*key) for key in entries},
+        "entries": entries,
+        "plans": {plan: ledger.plan(plan) for plan in plans},
+        "spent": {subject: ledger.spent(subject) for subject, _ in entries},
+    }
+
+
+def table(world, frame, *, estimates, bits=None, ledger=None, **more):
+    model, policy, space, choices = world
+    ledger = MemoryLedger() if ledger is None else ledger
+    bits = dphmm.ReplayBits(5) if bits is None else bits
+    how = {"bits": bits, "ledger": ledger, "progress": False, "estimates": estimates, **choices, **more}
+    return dphmm.release_many(frame, model, policy, space, 1, **how), ledger
+
+
+def without_estimates(frame):
+    return frame[[name for name in frame.columns if not name.startswith("estimate")]]
+
+
+def of_answers(release):
+    """A release but for its estimates."""
+    spent = (release.epsilon, release.cost, release.plan_hash, release.mechanism, release.constant, release.secure)
+    return release.t, release.z.tolist(), release.z_lattice.tolist(), *spent
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_table_is_the_same_but_for_the_estimates(name):
+    (whole, ledger), (alone, other) = (table(WORLDS[name], FRAME, estimates=choice) for choice in (True, False))
+    assert list(alone.columns) == ["user", "step", "z_0", "z_1", "epsilon", "cost", "plan"]
+    assert len(whole.columns) == len(alone.columns) + 3
+    assert without_estimates(whole).equals(alone)
+    assert held(ledger) == held(other)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_so_is_a_session(name):
+    model, policy, space, choices = WORLDS[name]
+    seen = []
+    for estimates in (True, False):
+        ledger, found = MemoryLedger(), []
+        session = dphmm.ReleaseSession(
+            *(model, policy, space, 1), ledger=ledger, bits=dphmm.ReplayBits(2), estimates=estimates, **choices
+        )
+        for step, state in enumerate([0, 24, -1, "elsewhere", 7, 12]):
+            if step in (2, 5):
+                session.skip(step)
+            found.append((session.plan.hash, session.support.tolist(), of_answers(session.release(state))))
+        assert [of_answers(release) for release in session.releases] == [one for _, _, one in found]
+        assert all((release.estimate is not None) is estimates for release in session.releases)
+        assert all((release.estimate_state is not None) is estimates for release in session.releases)
+        seen.append((found, held(ledger), session.owner_view()))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("name", ["growing", "components", "table"])
+def test_so_is_a_stream(name):
+    """Lines have no members of estimates; a line of a bin that was answered gets the same line again."""
+    model, policy, space, choices = WORLDS[name]
+    model = dphmm.MarkovModel(model.initial, model.transition, step=60)
+    minutes = [("a", 0, "0"), ("b", 3, "24"), ("a", 1, "elsewhere"), ("a", 1, "3"), ("a", 5, "9"), ("b", 4, "1")]
+    lines = [
+        json.dumps({"user": user, "t": f"2024-05-06T08:{minute:02d}:30Z", "state": state}).encode()
+        for user, minute, state in minutes
+    ]
+    seen = []
+    for estimates in (True, False):
+        ledger = MemoryLedger()
+        bits = dphmm.ReplayBits(3)
+        stream = Stream(Batch(model, policy, space, 1, ledger=ledger, bits=bits, estimates=estimates, **choices), False)
+        found = [json.loads(answered_line(stream.answer(parse_line(line, False)), space)) for line in lines]
+        assert found[2] == found[3]
+        assert all({"estimate", "estimate_0", "estimate_1"} <= row.keys() for row in found) is estimates
+        alone = [{name: row[name] for name in row if not name.startswith("estimate")} for row in found]
+        seen.append((alone, held(ledger)))
+    assert seen[0] == seen[1]
+
+
+FORMS = list(itertools.product([True, False], repeat=3))
+
+
+@pytest.mark.parametrize("name", ["growing", "components", "faint"])
+def test_a_table_is_resumed_in_every_combination(name):
+    """The rows up to step 3, then up to step 9, then all: each part with estimates or without."""
+
+    def resumed(forms):
+        ledger, bits, found = MemoryLedger(), dphmm.ReplayBits(8), []
+        for last, estimates in zip((3, 9, 99), forms, strict=True):
+            frame = FRAME[FRAME["step"] <= last]
+            one, _ = table(WORLDS[name], frame, estimates=estimates, bits=bits, ledger=ledger, resume=True)
+            found.append(one)
+        return found, ledger
+
+    reference, expected = resumed(FORMS[0])
+    for forms in FORMS[1:]:
+        found, ledger = resumed(forms)
+        assert held(ledger) == held(expected)
+        for estimates, part, whole in zip(forms, found, reference, strict=True):
+            # Rows that come again have estimates too, whatever form they were released in.
+            assert ("estimate" in part.columns) is estimates
+            assert without_estimates(part).equals(without_estimates(whole))
+            if estimates:
+                assert part["estimate"].equals(whole["estimate"])
+                assert np.allclose(part.filter(like="estimate_"), whole.filter(like="estimate_"), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", ["growing", "components", "faint"])
+def test_a_session_is_resumed_in_every_combination(name):
+    model, policy, space, choices = WORLDS[name]
+    states = [0, 6, 12, 13, 24, 18]
+
+    def resumed(forms):
+        ledger, bits, found = MemoryLedger(), dphmm.ReplayBits(8), []
+        dphmm.ReleaseSession(model, policy, space, 1, subject="x", ledger=ledger, bits=bits, **choices).release(0)
+        loss = {name: value for name, value in choices.items() if name == "estimate_loss"}
+        for number, estimates in enumerate(forms):
+            how = {"bits": bits, "estimates": estimates, **loss}
+            session = dphmm.ReleaseSession.resume(ledger, "x", model, policy, space, **how)
+            found += [session.release(state) for state in states[2 * number : 2 * number + 2]]
+            session.skip(number + 1)
+            found += session.releases
+        return found, ledger
+
+    reference, expected = resumed(FORMS[0])
+    for forms in FORMS[1:]:
+        found, ledger = resumed(forms)
+        assert held(ledger) == held(expected)
+        assert [of_answers(release) for release in found] == [of_answers(release) for release in reference]
+        for release, whole in zip(found, reference, strict=True):
+            if release.estimate is not None:
+                assert release.estimate.tolist() == whole.estimate.tolist()
+                assert release.estimate_state == whole.estimate_state
+
+
+def test_beliefs_catch_up_with_answers_that_were_released_without_them():
+    """After a long part without estimates, a snapshot of a belief from before it is of an earlier step."""
+    model, policy, space, _ = WORLDS["growing"]
+    states = np.random.default_rng(4).integers(0, N, 700).tolist()
+
+    def released(parts):
+        ledger, bits, found = MemoryLedger(), dphmm.ReplayBits(9), []
+        batch = [
+            Batch(model, policy, space, 1, ledger=ledger, bits=bits, estimates=estimates) for estimates in (False, True)
+        ]
+        batch[parts[0][1]].session("x", "0").skip(1)
+        for last, estimates in parts:
+            session = batch[estimates].resumed("x")
+            found += [session.release(state) for state in states[len(found) : last]]
+        return found, ledger
+
+    whole, expected = released([(700, True)])
+    mixed, ledger = released([(300, True), (650, False), (700, True)])
+    assert held(ledger) == held(expected)
+    assert [of_answers(release) for release in mixed] == [of_answers(release) for release in whole]
+    assert all(release.estimate is None for release in mixed[300:650])
+    for release, other in zip(mixed[650:], whole[650:], strict=True):
+        assert release.estimate.tolist() == other.estimate.tolist() and release.estimate_state == other.estimate_state
+
+
+@pytest.mark.parametrize("forms", list(itertools.product([True, False], repeat=2)))
+def test_several_queries_of_a_subject_share_partners_in_either_form(forms):
+    """A state without an edge has one partner in all queries of a step, though one query has estimates."""
+    n = 5
+    model = dphmm.MarkovModel(np.full(n, 0.2), np.full((n, n), 0.2))
+    policy = dphmm.policy.from_edges([(1, 4), (2, 3)], n)
+
+    def released(forms):
+        ledger, bits = MemoryLedger(), dphmm.ReplayBits(3)
+        sessions = [
+            dphmm.ReleaseSession(
+                *(model, policy, dphmm.StateSpace(np.array(answers)[:, None]), 1),
+                **{"subject": "x", "query": query, "ledger": ledger, "bits": bits, "estimates": estimates},
+            )
+            for (query, answers), estimates in zip(
+                {"f1": (0, 1, 10, 11, 2), "f2": (0, 10, 1, 2, 11)}.items(), forms, strict=True
+            )
+        ]
+        found = []
+        for state in (0, 3, 1):
+            found += [(session.plan.hash, of_answers(session.release(state))) for session in sessions]
+        return found, held(ledger)
+
+    found, ledger = released(forms)
+    assert (found, ledger) == released((True, True))
+    alone = dphmm.ReleaseSession(model, policy, dphmm.StateSpace(np.array([0, 10, 1, 2, 11])[:, None]), 1)
+    assert found[1][0] != alone.plan.hash, "the second query is planned beside the first"
+
+
+@pytest.fixture
+def no_belief_moves(monkeypatch):
+    """Beliefs raise where they are moved, but for the prior of step 1, which follows from the model alone."""
+
+    def refuse(*_, **__):
+        raise AssertionError("a belief was moved")
+
+    def predict(belief, model, t, truly=Belief.predict):
+        return truly(belief, model, t) if sys._getframe(1).f_code is Position.first.__func__.__code__ else refuse()
+
+    monkeypatch.setattr(Belief, "predict", predict)
+    for name in ("predict_many", "condition", "weighted"):
+        monkeypatch.setattr(Belief, name, refuse)
+    for name in ("posterior", "following", "passing"):
+        monkeypatch.setattr(Position, name, refuse)
+    monkeypatch.setattr(Follower, "follow", refuse)
+    monkeypatch.setattr(lanes, "follow", refuse)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_no_belief_is_moved(name, no_belief_moves):
+    """Neither by a release nor by a history that is continued, in tables, sessions and for rows that come again."""
+    model, policy, space, choices = WORLDS[name]
+    first = FRAME[FRAME["step"] <= 5]
+    _, ledger = table(WORLDS[name], first, estimates=False)
+    again, _ = table(WORLDS[name], FRAME, estimates=False, ledger=ledger, resume=True)
+    assert len(again) == len(FRAME)
+    session = Batch(model, policy, space, 1, ledger=ledger, bits=dphmm.ReplayBits(1), estimates=False, **choices)
+    resumed = session.resumed("a")
+    resumed.skip(3)
+    assert resumed.release(4).estimate is None and resumed.released(1).estimate_state is None
+
+
+def test_the_check_for_beliefs_can_fail(no_belief_moves):
+    model, policy, space, _ = WORLDS["growing"]
+    with pytest.raises(AssertionError, match="a belief was moved"):
+        table(WORLDS["growing"], FRAME, estimates=True)
+    session = dphmm.ReleaseSession(model, policy, space, 1, bits=dphmm.ReplayBits(1))
+    with pytest.raises(AssertionError, match="a belief was moved"):
+        session.release(0)
+
+
+class Counted(MemoryLedger):
+    """A ledger that counts how often whole histories are read."""
+
+    def __init__(self):
+        super().__init__()
+        self.read = 0
+
+    def entries(self, subject, query, first=1):
+        self.read += 1
+        return super().entries(subject, query, first)
+
+
+@pytest.mark.parametrize("estimates", [True, False])
+def test_a_long_history_is_not_read_for_new_rows(estimates):
+    model, policy, space, _ = WORLDS["growing"]
+    ledger, bits = Counted(), dphmm.ReplayBits(6)
+    rows = pd.DataFrame({"user": "a", "step": np.arange(300), "state": "0"})
+    table(WORLDS["growing"], rows, estimates=estimates, ledger=ledger, bits=bits)
+    batch = Batch(model, policy, space, 1, ledger=ledger, bits=bits, estimates=estimates)
+    ledger.read = 0
+    session = batch.resumed("a")
+    session.release(0)
+    session.skip(1)
+    stream = Stream(batch, True)
+    stream.answer(parse_line(b'{"user": "a", "state": "7"}', False))
+    assert (ledger.read == 0) is not estimates
+    for steps, reads in (([303, 305], int(estimates)), ([0, 303, 306], 1)):
+        # A row that comes again is read, once with all others.
+        ledger.read = 0
+        more = pd.DataFrame({"user": "a", "step": steps, "state": "0"})
+        found, _ = table(WORLDS["growing"], more, estimates=estimates, ledger=ledger, bits=bits, resume=True)
+        assert len(found) == len(steps) and ledger.read == reads
+
+
+DEPENDENT = [{"constraint": "delta=0.2"}, {"flat": "allow"}]
+
+
+@pytest.mark.parametrize("choice", DEPENDENT, ids=str)
+def test_where_plans_depend_on_answers_it_is_refused_by_name(choice):
+    model, policy, space, _ = WORLDS["growing"]
+    refused = "^estimates: got False; expected True: with delta-sets, or flat bodies that exclude states, plans follow"
+    ledger = MemoryLedger()
+    with pytest.raises(InvalidInput, match=refused):
+        dphmm.ReleaseSession(model, policy, space, 1, subject="a", ledger=ledger, estimates=False, **choice)
+    with pytest.raises(InvalidInput, match=refused):
+        Batch(model, policy, space, 1, ledger=ledger, estimates=False, **choice)
+    with pytest.raises(InvalidInput, match=refused):
+        dphmm.release_many(FRAME, model, policy, space, 1, ledger=ledger, estimates=False, progress=False, **choice)
+    assert list(ledger.sessions()) == []
+    bits = dphmm.ReplayBits(1)
+    dphmm.ReleaseSession(model, policy, space, 1, subject="a", ledger=ledger, bits=bits, **choice).release(0)
+    with pytest.raises(InvalidInput, match=refused):
+        dphmm.ReleaseSession.resume(ledger, "a", model, policy, space, estimates=False)
