@@ -4,7 +4,7 @@ The file stays where it is, because two files would be two ledgers of the same p
 sees the old tables; whatever stops it before then leaves them as they were. What the new tables say is compared with
 what the old ones say, by the queries that read them, before the commit.
 
-Design: docs/adr/0012. Proof: docs/proofs/ledger.md.
+Decision: docs/adr/0012. Proof: docs/proofs/ledger.md.
 """
 
 from __future__ import annotations

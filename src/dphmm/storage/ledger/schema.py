@@ -11,7 +11,7 @@ release      one step each, UNIQUE (session, t); z as text, because integers may
 snapshot     a belief at a step: a cache that the rows can always replace
 publication  what was published about all persons of a data set (reserved)
 
-Design: docs/adr/0012. Proof: docs/proofs/ledger.md.
+Decision: docs/adr/0012. Proof: docs/proofs/ledger.md.
 """
 
 from __future__ import annotations
