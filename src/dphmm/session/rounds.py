@@ -236,8 +236,8 @@ class Engine:
             wanted = admitted.wanted
             z, drifted = answer(planned.plans, planned.plan_of[wanted], states[layout.row[wanted]], self.bits)
             z = transaction.add_many(admitted, z).z
-        for number, end in zip(layout.owner.tolist(), (layout.t + layout.steps - 1).tolist(), strict=True):
-            subjects[number].last = end
+        for number, t, steps in zip(layout.owner.tolist(), layout.t.tolist(), layout.steps.tolist(), strict=True):
+            subjects[number].last = t + steps - 1
         drawn = Drawn(subjects, rows, row, past, layout, planned, z, secure, int(drifted.sum()))
         self.beliefs.keep(transaction, drawn)
         return drawn

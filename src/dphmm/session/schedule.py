@@ -81,13 +81,14 @@ class PlanSchedule:
 
     def at(self, number: int) -> ScheduledPlan:
         """A plan, which is made when it is first asked for. Raises as the planner does."""
-        if number not in self._plans:
+        found = self._plans.get(number)
+        if found is None:
             support = self.support_of(number)
             plan = self._planner.plan(support, support, self._pairs[number >> _SUPPORT_BITS])
-            self._plans[number] = ScheduledPlan(plan, likelihood_of(plan))
+            found = self._plans[number] = ScheduledPlan(plan, likelihood_of(plan))
             while len(self._plans) > max(16, _MOST_STATES // len(support)):
                 self._plans.popitem(last=False)
-        return self._plans[number]
+        return found
 
     def plan(self, number: int) -> Plan:
         """The plan of a number."""

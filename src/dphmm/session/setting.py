@@ -101,6 +101,10 @@ class Setting:
 
     def first(self) -> Position:
         """Before step 1."""
+        return self._first
+
+    @cached_property
+    def _first(self) -> Position:
         return Position.first(self.model, self.options)
 
     def plan(self, position: Position, partners: IntArray = NO_PARTNERS) -> Plan:

@@ -18,6 +18,7 @@ from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, togethe
 from dphmm.session.setting import Setting
 from dphmm.session.step import Estimate, Position, estimate
 from dphmm.session.walk import Walked, walk
+from dphmm.types import IntArray
 
 #: A belief is kept so often; what comes after it is folded when a subject is resumed.
 _SNAPSHOT_EVERY = 64
@@ -71,37 +72,39 @@ class Stepwise:
 
     def update(self, drawn: Drawn) -> Answered:
         """What a round tells; its subjects are moved past their rows."""
+        if len(drawn.planned.before) == len(drawn.rows.t) == len(drawn.layout.t):
+            # Nothing is skipped and nothing was stored before: what nearly every release of a session is.
+            return self._fresh(drawn, slice(None))
         again = self._again(drawn)
         for number, steps in _skipped_alone(drawn.layout):
             subject = drawn.subjects[number]
             position = self.position(subject, int(drawn.past[number]))
             subject.posterior = position.passing(self._setting.model, position.t + steps - 1).prior
             subject.position = position.skipping(self._setting.model, steps)
-        fresh = self._fresh(drawn)
+        fresh = self._fresh(drawn, np.flatnonzero(~drawn.layout.skips))
         return fresh if again is None else together([fresh, again])
 
-    def _fresh(self, drawn: Drawn) -> Answered:
+    def _fresh(self, drawn: Drawn, places: IntArray | slice) -> Answered:
         """The releases that were drawn now; each moves its subject from where it was planned."""
         layout, setting = drawn.layout, self._setting
-        places = np.flatnonzero(~layout.skips)
-        plan = drawn.planned.plan_of[places]
-        estimates, states = np.empty((len(places), setting.space.dimension)), np.empty(len(places), dtype=np.int64)
-        steps = zip(layout.owner[places].tolist(), drawn.planned.before, plan.tolist(), drawn.z[places], strict=True)
-        for place, (number, before, plan_number, z) in enumerate(steps):
-            posterior = before.posterior(drawn.planned.plans[plan_number], z)
+        plan, z = drawn.planned.plan_of[places], drawn.z[places].reshape(-1, setting.space.dimension)
+        estimates, states = np.empty(z.shape), np.empty(len(z), dtype=np.int64)
+        steps = zip(layout.owner[places].tolist(), drawn.planned.before, plan.tolist(), z, strict=True)
+        for place, (number, before, plan_number, answer) in enumerate(steps):
+            posterior = before.posterior(drawn.planned.plans[plan_number], answer)
             estimates[place], states[place] = estimate(posterior, setting.space.own_answers, self._loss)
             subject = drawn.subjects[number]
             subject.position, subject.posterior = before.following(setting.model, posterior), posterior
         return Answered(
             row=drawn.row[layout.row[places]],
-            z=drawn.z[places].reshape(-1, setting.space.dimension),
+            z=z,
             plans=drawn.planned.plans,
             plan=plan,
             estimates=estimates,
             states=states,
-            secure=np.full(len(places), drawn.secure),
-            fresh=np.ones(len(places), dtype=np.bool_),
-            skipped=int(layout.steps[layout.skips].sum()),
+            secure=np.full(len(z), drawn.secure),
+            fresh=np.ones(len(z), dtype=np.bool_),
+            skipped=int(layout.steps.sum()) - len(z),
             drifted=drawn.drifted,
         )
 
