@@ -106,6 +106,7 @@ class SqliteTransaction(BaseTransaction):
         self._subjects: dict[str, _Subject] = {}
         self._changed: set[str] = set()
         self._plans: OrderedDict[str, tuple[int, PlanRecord]] = OrderedDict()
+        self._documents: dict[str, int] = {}
         self._terms: dict[Row, int] = {}
 
     def write_accounts(self) -> None:
@@ -182,6 +183,13 @@ class SqliteTransaction(BaseTransaction):
 
     def _document(self, text: str) -> int:
         """The number of a text that is stored once."""
+        if text not in self._documents:
+            if len(self._documents) == PLANS_AT_HAND:
+                self._documents.clear()
+            self._documents[text] = self._stored_document(text)
+        return self._documents[text]
+
+    def _stored_document(self, text: str) -> int:
         digest = digest_of(text)
         row = self._connection.execute("SELECT id, text FROM document WHERE digest = ?", (digest,)).fetchone()
         if row is None:
