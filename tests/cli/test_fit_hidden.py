@@ -49,6 +49,15 @@ def test_rows_that_cannot_be_read_are_counted_and_exit_3(site, tmp_path, run, on
     assert one_json(result)["set_aside"] == {"missing_state": 1}
 
 
+def test_the_share_of_symbols_that_are_not_listed_is_told(site, tmp_path, run, one_json):
+    lines = (site / "visits.csv").read_text().split()[1:]
+    others = sum(line.endswith(",delta") for line in lines)
+    (tmp_path / "symbols.csv").write_text("symbol\nalpha\nbeta\ngamma\n")
+    fit = ("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *HIDDEN, "--iterations", "2")
+    counted = one_json(run(*fit, "--symbols-file", tmp_path / "symbols.csv", "--json"))
+    assert 0 < others < len(lines) and counted["share_outside"] == others / len(lines)
+
+
 def test_a_private_model_has_the_public_symbols_and_its_event(site, tmp_path, run, one_json, private):
     result = run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *private, "--json")
     document = one_json(result)

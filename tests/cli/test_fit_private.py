@@ -346,6 +346,16 @@ def test_account_tells_what_a_model_cost(learned, town, tmp_path, run, release_o
     run(*release_of(learned, tmp_path, "visits.csv", "complete.json"), "-q")
     both = run("account", tmp_path / "ledger.db", "--model", learned / "model.npz").stdout
     assert "6 subjects" in both and "epsilon 1, delta 0" in both
+    # Along a path of states the cost of a release, which the model's is added to, is more than its epsilon.
+    model = dphmm.load_model(learned / "model.npz")
+    with dphmm.open_ledger(tmp_path / "path.db") as ledger:
+        path = dphmm.policy.from_edges([(0, 1), (1, 2), (2, 3)], 4)
+        session = dphmm.ReleaseSession(model, path, model.space, 1, ledger=ledger, bits=dphmm.ReplayBits(1))
+        session.release(0)
+        spent = session.spent
+    learning = one_json(run("account", tmp_path / "path.db", "--model", learned / "model.npz", "--json"))
+    together = float(learning["model"]["learning"]["together"]["epsilon"])
+    assert spent.cost > spent.epsilon and together == pytest.approx(2 + float(spent.cost))
     assert "NO PRIVACY: it was fitted without privacy" in run("account", "--model", town / "model.npz").stdout
     assert "LEDGER: got nothing" in run("account", code=2).stderr
     assert "LEDGER: got nothing" in run("account", "--model", learned / "model.npz", "--subject", "a", code=2).stderr

@@ -131,3 +131,20 @@ def test_without_the_package_there_are_no_corners(monkeypatch):
     for name in ("h3", "h3.api", "h3.api.basic_int"):
         monkeypatch.setitem(sys.modules, name, None)
     assert space.corners is None
+
+
+def test_the_base_cells_that_are_pentagons_are_those_of_the_library():
+    from dphmm.states import hexes
+
+    assert {h3.get_base_cell_number(cell) for cell in h3.get_pentagons(0)} == hexes._PENTAGONS
+
+
+def test_the_gap_of_squares_that_meet_nowhere_is_between_their_nearest_corners():
+    """Diagonally apart, no corner is beside a side of the other square."""
+    from dphmm.states.gaps import _corner_gaps, unit_vectors
+
+    lat, lon = np.array([0.0, 0.0, 0.1, 0.1]), np.array([0.0, 0.1, 0.1, 0.0])
+    one, other = unit_vectors(lat, lon)[None], unit_vectors(lat + 0.5, lon + 0.5)[None]
+    nearest = np.arccos(one[0, 2] @ other[0, 0])
+    assert _corner_gaps(one, other)[0] == pytest.approx(nearest, rel=1e-6)
+    assert _corner_gaps(other, one)[0] == pytest.approx(nearest, rel=1e-6)
