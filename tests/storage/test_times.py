@@ -143,3 +143,19 @@ def test_files_and_tables_take_a_zone(tmp_path):
     table = pa.table({"user": ["a"], "t": ["2024-05-06T10:00:00"], "state": ["x"]})
     same = trajectories_from_table(table, timezone="Europe/Berlin")
     assert same.trajectories.time[0] == loaded.trajectories.time[0] == read(ZONED)[0][0]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_typed_times_are_set_aside_at_both_ends_of_what_is_kept(unit):
+    """In every unit: the first and the last second that are kept, and those beside them."""
+    import pyarrow as pa
+
+    from dphmm.storage import times
+
+    first, last = -(-times._EARLIEST // 10**6), times._LATEST // 10**6
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    seconds = [first, last, *([] if unit == "ns" else [first - 1, last + 1])]
+    column = pa.chunked_array([pa.array([second * per_second for second in seconds], pa.timestamp(unit))])
+    counts, bad = times._counted(column)
+    assert bad.tolist() == [False, False, True, True][: len(seconds)]
+    assert counts.tolist()[:2] == [first * 10**6, last * 10**6]

@@ -95,15 +95,18 @@ class App(click.Group):
         with answered_like_an_interrupt(), compilation_told():
             try:
                 code = int(super().main(args, prog_name or "dphmm", **extra) or 0)
-            except BaseException as error:
-                code = _code(error)
+            except BaseException:
+                code = _code()
         sys.exit(code)
 
 
-def _code(error: BaseException) -> int:
-    """Tell what stopped a command, and its exit code. Raises what is none of ours."""
+def _code() -> int:
+    """Tell what stopped a command, and its exit code. Raises again what is none of ours.
+
+    It is given no exception: one in a variable here would keep the frames of the command, and so an open ledger.
+    """
     try:
-        raise error
+        raise
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return BAD_INPUT
