@@ -317,3 +317,13 @@ def test_the_warning_of_the_readme_is_the_one_that_policy_prints(farm, tmp_path,
     form = re.sub(r"\b[NPAB]\b", number, re.escape(printed)).replace(r"\ km", " k?m").replace("cells", "cells?")
     told = run("policy", "radius", farm / "model.npz", "-o", tmp_path / "p.json", "--radius", "1.5km").stderr
     assert any(re.fullmatch(form, line) for line in told.splitlines()), told
+
+
+def test_cells_that_the_model_merged_are_not_the_policy_s():
+    from types import SimpleNamespace
+
+    from dphmm.cli.lonely import _pairs_of_policy
+
+    fitted, both = np.array([[1, 0], [4, 2]]), np.array([[1, 0], [3, 2], [4, 2]])
+    spaces = (SimpleNamespace(merges=merges) for merges in (both, fitted))
+    assert _pairs_of_policy(*spaces).tolist() == [[3, 2]]
