@@ -1,0 +1,86 @@
+"""Two sessions of one key, stopped at odd places and gone on with: each step has one answer, paid before it is shown.
+
+Random histories of releases, skips, resumes and interrupts, before or after what they stop. It could fail where a
+session's own state outlives a transaction that was rolled back, or a step that was stored is drawn again.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.accounting.transaction import BaseTransaction
+from dphmm.errors import InvalidInput
+from dphmm.session.scheduled import Scheduled
+from dphmm.session.stepwise import Stepwise
+
+N = 9
+MODEL = dphmm.MarkovModel(np.eye(N)[4], np.full((N, N), 1 / N))
+SPACE = dphmm.StateSpace(np.stack(np.divmod(np.arange(N), 3), axis=1))
+POLICY = dphmm.policy.radius(SPACE, 1)
+STOPPED = [
+    (BaseTransaction, "put_snapshot"),
+    (BaseTransaction, "add"),
+    *((kind, name) for kind in (Stepwise, Scheduled) for name in ("plan", "update")),
+]
+
+
+def opened(ledger, rng, choices):
+    bits = dphmm.ReplayBits(int(rng.integers(10**6)))
+    if ledger.header("a", "state"):
+        kept = {name: value for name, value in choices.items() if name == "estimates"}
+        return dphmm.ReleaseSession.resume(ledger, "a", MODEL, POLICY, SPACE, bits=bits, **kept)
+    return dphmm.ReleaseSession(MODEL, POLICY, SPACE, 1, subject="a", ledger=ledger, bits=bits, **choices)
+
+
+def interrupting(patch, rng):
+    """One of the places raises KeyboardInterrupt, before or after its work."""
+    kind, name = STOPPED[int(rng.integers(len(STOPPED)))]
+    truly, after = getattr(kind, name), rng.random() < 0.5
+
+    def stopped(self, *given):
+        if after:
+            truly(self, *given)
+        raise KeyboardInterrupt
+
+    patch.setattr(kind, name, stopped)
+
+
+def acted(session, rng, shown):
+    """A skip, or a release whose answer is what was shown of its step before, if it was."""
+    if rng.random() < 0.1:
+        session.skip(int(rng.integers(1, 4)))
+        return
+    named = {"t": session.t} if rng.random() < 0.7 else {}
+    release = session.release(int(rng.integers(N)), **named)
+    answer = tuple(release.z_lattice.tolist())
+    assert shown.setdefault(release.t, answer) == answer
+
+
+@pytest.mark.parametrize("choices", [{}, {"constraint": "delta=0.2"}, {"estimates": False}], ids=["public", "δ", "z"])
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_stops_it_a_step_has_one_answer_which_is_paid(seed, choices):
+    rng, ledger = np.random.default_rng([seed, len(str(choices))]), MemoryLedger()
+    sessions, shown, stops = [opened(ledger, rng, choices) for _ in range(2)], {}, 0
+    for _ in range(90):
+        session = sessions[int(rng.integers(2))]
+        with pytest.MonkeyPatch.context() as patch:
+            if rng.random() < 0.15:
+                interrupting(patch, rng)
+            try:
+                acted(session, rng, shown)
+            except KeyboardInterrupt:
+                stops += 1
+            except InvalidInput as refused:
+                assert "moved on" in str(refused) or "skipped" in str(refused)
+        if rng.random() < 0.05:
+            sessions[int(rng.integers(2))] = opened(ledger, rng, choices)
+    entries = ledger.entries("a", "state")
+    stored = {entry.t: entry.z for entry in entries if entry.z is not None}
+    assert stops and len(shown) > 10 and {t: stored[t] for t in shown} == shown
+    assert ledger.spent("a").epsilon == len(stored) - sum(entry.constant for entry in entries)
+    assert all(after.t == before.through + 1 for before, after in pairwise(entries))
