@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import threading
 from collections import OrderedDict
 from typing import Any, NamedTuple, TypeAlias
 
@@ -37,7 +38,7 @@ _MOST_CACHED_DELTA_SETS = 64
 
 
 class Planner:
-    """Makes and keeps the plans of one policy, space and set of options."""
+    """Makes and keeps the plans of one policy, space and set of options. Threads may share one."""
 
     def __init__(self, policy: PolicyGraph, space: StateSpace, options: Options) -> None:
         check_sizes(policy, space.lattice)
@@ -57,6 +58,7 @@ class Planner:
         most = max(16, _MOST_CACHED_STATES // space.n_states)
         self._most_plans = most if isinstance(options.constraint, Support) else min(most, _MOST_CACHED_DELTA_SETS)
         self._plans: OrderedDict[_Key, Plan] = OrderedDict()
+        self._lock = threading.Lock()
 
     def plan(self, support: BoolArray, plan_set: BoolArray, partners: IntArray = NO_PARTNERS) -> Plan:
         """The plan of a step: from the cache, or made now.
@@ -68,11 +70,11 @@ class Planner:
         found = self._plans.get(key)
         if found is None:
             found = self._make(support, plan_set, partners, key)
+        with self._lock:
             self._plans[key] = found
+            self._plans.move_to_end(key)
             while len(self._plans) > self._most_plans:
                 self._plans.popitem(last=False)
-        else:
-            self._plans.move_to_end(key)
         return found
 
     def _make(self, support: BoolArray, plan_set: BoolArray, partners: IntArray, key: _Key) -> Plan:

@@ -8,6 +8,7 @@ Proof: docs/proofs/support.md.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ class ScheduledPlan:
 
 
 class PlanSchedule:
-    """The plans of a setting with public plans, by number."""
+    """The plans of a setting with public plans, by number. Threads that move beliefs may share one."""
 
     def __init__(self, setting: Setting) -> None:
         self._model = setting.model
@@ -46,6 +47,7 @@ class PlanSchedule:
         self._partners: dict[bytes, int] = {b"": 0}
         self._pairs: list[IntArray] = [NO_PARTNERS]
         self._plans: OrderedDict[int, ScheduledPlan] = OrderedDict()
+        self._lock = threading.Lock()
         self._append(self.start.prior.support)
 
     def numbers(self, t: IntArray) -> IntArray:
@@ -82,28 +84,38 @@ class PlanSchedule:
     def at(self, number: int) -> ScheduledPlan:
         """A plan, which is made when it is first asked for. Raises as the planner does."""
         found = self._plans.get(number)
-        if found is None:
-            support = self.support_of(number)
-            plan = self._planner.plan(support, support, self._pairs[number >> _SUPPORT_BITS])
-            found = self._plans[number] = ScheduledPlan(plan, likelihood_of(plan))
-            while len(self._plans) > max(16, _MOST_STATES // len(support)):
-                self._plans.popitem(last=False)
-        return found
+        return self._made(number) if found is None else found
 
     def plan(self, number: int) -> Plan:
         """The plan of a number."""
         return self.at(number).plan
 
+    def _made(self, number: int) -> ScheduledPlan:
+        support = self.support_of(number)
+        plan = self._planner.plan(support, support, self._pairs[number >> _SUPPORT_BITS])
+        made = ScheduledPlan(plan, likelihood_of(plan))
+        with self._lock:
+            self._plans[number] = made
+            while len(self._plans) > max(16, _MOST_STATES // len(support)):
+                self._plans.popitem(last=False)
+        return made
+
     def _walk(self, t: int) -> None:
         """Know the supports up to step t, or to where they repeat themselves."""
         while len(self._steps) < t and not self._period:
-            support = self._supports[self._steps[-1]]
-            following = self._model.reach(support, len(self._steps) + 1)
-            before = self._numbers.get(np.packbits(following).tobytes())
-            if before is not None and self._model.time_homogeneous:
-                # Each step has another support until one comes again: its number is the step it first had.
-                self._period = len(self._steps) - before
-                return
+            with self._lock:
+                known = len(self._steps)
+                # Another thread may have found this step while this one waited.
+                if known < t and not self._period:
+                    self._step(self._model.reach(self._supports[self._steps[-1]], known + 1))
+
+    def _step(self, following: BoolArray) -> None:
+        """Add the support one step after the last one that is known."""
+        before = self._numbers.get(np.packbits(following).tobytes())
+        if before is not None and self._model.time_homogeneous:
+            # Each step has another support until one comes again: its number is the step it first had.
+            self._period = len(self._steps) - before
+        else:
             self._append(following)
 
     def _append(self, support: BoolArray) -> None:
