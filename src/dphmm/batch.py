@@ -130,13 +130,17 @@ class Batch:
         engine = self._engine()
         owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
+        ranked = stepped.step is None and times is not None
         met: dict[int, tuple[SubjectState, int]] = {}
         count = 0
         for first in range(0, len(order), self._chunk):
             row, mine = order[first : first + self._chunk], owner[first : first + self._chunk]
             numbers = range(int(mine[0]), int(mine[-1]) + 1)
             # Rows are by subject: of those met before, only the first can have rows left.
-            met = {number: met.get(number) or self._met(visits[number], stepped, times, known) for number in numbers}
+            before, met = met, {}
+            for number in numbers:
+                visit = visits[number]
+                met[number] = before.get(number) or self._met(visit, _begins(visit, steps, times, ranked), known)
             subjects = [subject for subject, _ in met.values()]
             for subject in subjects:
                 subject.finished = True
@@ -172,15 +176,10 @@ class Batch:
     def _engine(self) -> Engine:
         return engine_of(self.setting, self.ledger, self.caps, self._bits, self._loss, scheduled=self._is_scheduled)
 
-    def _met(
-        self, visit: Visit, stepped: Trajectories, times: IntArray | None, known: set[str]
-    ) -> tuple[SubjectState, int]:
-        """A user as met for the first time, and the step number of its step 1."""
-        first = visit.rows[0]
-        number = int(stepped.steps()[first])
-        begins = f"{number}@{int(times[first])}" if stepped.step is None and times is not None else str(number)
+    def _met(self, visit: Visit, begins: str, known: set[str]) -> tuple[SubjectState, int]:
+        """A user as met for the first time, whose rows begin as `_begins` says, and the step number of its step 1."""
         if visit.user not in known:
-            return SubjectState(visit.user, begins), number
+            return SubjectState(visit.user, begins), _origin(begins, begins, visit.user)
         kept = self.ledger.header(visit.user, self.setting.query)
         assert kept is not None
         origin = kept.options.get("origin", "")
@@ -237,6 +236,13 @@ class Batch:
 def already_released(whose: str) -> InvalidInput:
     """The refusal of users that the ledger holds, where nobody asked to continue them."""
     return InvalidInput("ledger", f"releases of {whose}", "a new ledger, or resume to continue them")
+
+
+def _begins(visit: Visit, steps: IntArray, times: IntArray | None, ranked: bool) -> str:
+    """What step 1 of a user stands for: a step number, and its time where steps are but ranks of rows."""
+    first = visit.rows[0]
+    number = str(int(steps[first]))
+    return f"{number}@{int(times[first])}" if ranked and times is not None else number
 
 
 def _origin(origin: str, begins: str, user: str) -> int:

@@ -166,16 +166,14 @@ class Engine:
         in the round.
         """
         self._look(transaction, subjects)
-        first, *others = self._rounds(rows)
-        if not others:
-            return Stored((), self._round(transaction, subjects, first, rows, _layout(subjects, rows), states))
         answered: list[Answered] = []
-        some = Rows(rows.owner[first], rows.t[first])
-        last = self._round(transaction, subjects, first, some, _layout(subjects, some), states[first])
-        for row in others:
-            answered.append(self.beliefs.update(last))
+        last: Drawn | None = None
+        for row in self._rounds(rows):
+            if last is not None:
+                answered.append(self.beliefs.update(last))
             some = Rows(rows.owner[row], rows.t[row])
             last = self._round(transaction, subjects, row, some, _layout(subjects, some), states[row])
+        assert last is not None
         return Stored(answered, last)
 
     def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:

@@ -153,7 +153,8 @@ class Stepwise:
 
     def _snapshot(self, subject: SubjectState, last: int) -> Position | None:
         """Where the subject's snapshot stands, if that is before step ``last``."""
-        found = self._ledger.snapshot(subject.name, self._setting.query)
+        # None is kept of an earlier step: whoever begins asks the ledger for nothing.
+        found = self._ledger.snapshot(subject.name, self._setting.query) if last > _SNAPSHOT_EVERY else None
         if found is None or found[0] >= last:
             return None
         prior = belief_of(found[1], self._setting.model.n_states)

@@ -23,15 +23,12 @@ from dphmm.storage.ledger.connection import abandon, connect, connect_reading, h
 from dphmm.storage.ledger.faults import damaged, explained
 from dphmm.storage.ledger.rows import account_from, digest_of, entry_from, hash_stored, options_from, plan_from
 from dphmm.storage.ledger.schema import prepare, reading
-from dphmm.storage.ledger.transaction import SqliteTransaction
+from dphmm.storage.ledger.transaction import ASKED_TOGETHER, SqliteTransaction
 
 Result = TypeVar("Result")
 
 #: Files up to this size (bytes) are read whole when they are opened.
 CHECKED_SIZE = 64 * 2**20
-
-#: Subjects that one query asks for.
-ASKED_TOGETHER = 500
 
 _HEADER = "SELECT options FROM stored_header WHERE subject = ? AND query = ?"
 _ENTRIES = (
