@@ -16,6 +16,11 @@ from dphmm.types import BoolArray, IntArray
 #: Most steps that one skip may pass over: a belief is moved through each of them.
 MOST_SKIPPED = 2**26
 
+#: The columns of one request for the next step.
+_ONE_STEP, _FIRST_ROW, _NO_SKIP = np.ones(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
+for _column in (_ONE_STEP, _FIRST_ROW, _NO_SKIP):
+    _column.setflags(write=False)
+
 
 def check_gap(steps: int) -> None:
     """Refuse to skip so many steps."""
@@ -46,6 +51,9 @@ class Layout(NamedTuple):
         Raises InvalidInput for rows out of order, and for a gap of too many steps.
         """
         n = len(rows.t)
+        if n == 1 and rows.t[0] == last[rows.owner[0]] + 1:
+            # The next step of one subject: what nearly every release of a session is.
+            return cls(rows.owner, rows.t, _ONE_STEP, _FIRST_ROW, _NO_SKIP)
         requests = np.empty((5, 2 * n), dtype=np.int64)
         count = _kernels.layout.lay_out(rows.owner, rows.t, last, MOST_SKIPPED, requests)
         if count < -n:

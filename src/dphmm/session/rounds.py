@@ -171,8 +171,7 @@ class Engine:
         for row in self._rounds(rows):
             if last is not None:
                 answered.append(self.beliefs.update(last))
-            some = Rows(rows.owner[row], rows.t[row])
-            last = self._round(transaction, subjects, row, some, _layout(subjects, some), states[row])
+            last = self._round(transaction, subjects, row, Rows(rows.owner[row], rows.t[row]), states[row])
         assert last is not None
         return Stored(answered, last)
 
@@ -181,8 +180,8 @@ class Engine:
         self._look(transaction, [subject])
         one = np.ones(1, dtype=np.int64)
         layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_))
-        rows = Rows(_NOTHING, _NOTHING)
-        return Stored((), self._round(transaction, [subject], _NOTHING, rows, layout, _NOTHING))
+        rows, states = Rows(_NOTHING, _NOTHING), _NOTHING
+        return Stored((), self._round(transaction, [subject], _NOTHING, rows, states, layout))
 
     def show(self, stored: Stored) -> Answered:
         """What the rounds of a committed transaction tell, by row; beliefs are moved past the last of them."""
@@ -221,11 +220,12 @@ class Engine:
         subjects: Sequence[SubjectState],
         row: IntArray,
         rows: Rows,
-        layout: Layout,
         states: IntArray,
+        layout: Layout | None = None,
     ) -> Drawn:
         """Plan, admit, answer and store the requests of a round: the order that leaves no answer unpaid."""
         past = np.array([subject.last for subject in subjects], dtype=np.int64)
+        layout = layout or Layout.of(rows, past)
         planned, secure = self.beliefs.plan(transaction, subjects, layout), is_secure(self.bits)
         if len(layout.t) == 1:
             z, drifted = self._one(transaction, subjects, layout, planned, states, secure)
@@ -236,7 +236,7 @@ class Engine:
             z = transaction.add_many(admitted, z).z
         for number, t, steps in zip(layout.owner.tolist(), layout.t.tolist(), layout.steps.tolist(), strict=True):
             subjects[number].last = t + steps - 1
-        drawn = Drawn(subjects, rows, row, past, layout, planned, z, secure, int(drifted.sum()))
+        drawn = Drawn(subjects, rows, row, past, layout, planned, z, secure, int(np.count_nonzero(drifted)))
         self.beliefs.keep(transaction, drawn)
         return drawn
 
@@ -258,10 +258,6 @@ class Engine:
         admitted = transaction.admit(_release_of(planned.plans[0], secure, name, query, t), self.caps)
         z, drifted = answer(planned.plans, planned.plan_of, states[layout.row], self.bits)
         return np.array([transaction.add(admitted, tuple(z[0].tolist())).z], dtype=np.int64), drifted
-
-
-def _layout(subjects: Sequence[SubjectState], rows: Rows) -> Layout:
-    return Layout.of(rows, np.array([subject.last for subject in subjects], dtype=np.int64))
 
 
 def _requests(

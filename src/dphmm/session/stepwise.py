@@ -63,8 +63,9 @@ class Stepwise:
 
     def keep(self, transaction: Transaction, drawn: Drawn) -> None:
         """Keep the belief before a release where so many steps have passed since one may have been kept."""
-        owners = drawn.layout.owner[~drawn.layout.skips].tolist()
-        for number, before in zip(owners, drawn.planned.before, strict=True):
+        layout, befores = drawn.layout, drawn.planned.before
+        owner = layout.owner if len(befores) == len(layout.t) else layout.owner[~layout.skips]
+        for number, before in zip(owner.tolist(), befores, strict=True):
             passed, kept = before.t - 1, max(0, int(drawn.past[number]) - 1)
             if passed // _SNAPSHOT_EVERY > kept // _SNAPSHOT_EVERY:
                 name = drawn.subjects[number].name
@@ -102,8 +103,8 @@ class Stepwise:
             plan=plan,
             estimates=estimates,
             states=states,
-            secure=np.full(len(z), drawn.secure),
-            fresh=np.ones(len(z), dtype=np.bool_),
+            secure=np.array([drawn.secure] * len(z), dtype=np.bool_),
+            fresh=np.array([True] * len(z), dtype=np.bool_),
             skipped=int(layout.steps.sum()) - len(z),
             drifted=drawn.drifted,
         )
