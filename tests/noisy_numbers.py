@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm.accounting.learning import NoisyCounts
+from dphmm.accounting.event import NoisyCounts
 from dphmm.dependent import _counts, _degrees, _linear, _lloyd
 
 MODULES = (_counts, _degrees, _linear, _lloyd)

@@ -48,25 +48,21 @@ MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/levels", "_kernels/
 MODULES += ("states/merging",)
 MODULES += ("_kernels/cells", "_kernels/columns", "_kernels/points", "batch")
 MODULES += ("_kernels/hmm_records", "_kernels/lanes", "_kernels/runs", "_kernels/polygon", "_kernels/masses")
-MODULES += ("cli/release_total", "cli/fit_private", "states/gaps", "storage/covered")
-MODULES += ("storage/assembling", "storage/delimited", "storage/times", "storage/importers/imported")
+MODULES += ("cli/release_total", "cli/fit_private", "states/gaps", "storage/promises")
+MODULES += ("storage/trajectories", "storage/tables", "storage/columns", "storage/importers/imported")
 MODULES += ("audit/black_box", "audit/intervals", "audit/verify", "audit/released")
 #: Modules of those packages on which no statement of a page rests, and why.
 CARRY_NOTHING = {
-    "policy/_files": "reads descriptions; what comes out is checked as a policy",
+    "policy/_files": "reads descriptions and edges; what comes out is checked as a policy",
     "policy/_kinds": "names for kinds that hull.md has",
-    "policy/_named": "reads edges; what comes out is a policy of edges",
     "session/options": "checks choices and writes them down",
-    "session/release": "a record of what was published",
     "session/releases": "columns of such records",
     "session/retrospect": "reads published answers only, and changes none",
-    "accounting/event": "descriptions; composition adds them up",
     "accounting/records": "records, checked when they are made",
     "accounting/summary": "prints what budget and composition computed",
     "dependent/_comparison": "a table of what _scales judged",
     "dependent/_friendship": "a model as somebody gives it, checked",
     "dependent/_joint": "a model as somebody gives it, checked",
-    "storage/ledger/faults": "wording of errors",
     "storage/ledger/rows": "records as text and back",
 }
 #: Pages of what is not there yet, and what would show that it is.

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from dphmm.sensitivity.protection import exposed_states as exposed_states
     from dphmm.sensitivity.protection import protectable_graph as protectable_graph
     from dphmm.sensitivity.spread import l1_sensitivity as l1_sensitivity
-    from dphmm.session.release import Release as Release
+    from dphmm.session.releases import Release as Release
     from dphmm.session.session import ReleaseSession as ReleaseSession
     from dphmm.states.grid import Grid as Grid
     from dphmm.states.hexes import H3 as H3
@@ -104,7 +104,7 @@ _HOMES = {
     "merge_lonely": "dphmm.sensitivity.merging",
     "protectable_graph": "dphmm.sensitivity.protection",
     "l1_sensitivity": "dphmm.sensitivity.spread",
-    "Release": "dphmm.session.release",
+    "Release": "dphmm.session.releases",
     "ReleaseSession": "dphmm.session.session",
     "Grid": "dphmm.states.grid",
     "H3": "dphmm.states.hexes",

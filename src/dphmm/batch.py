@@ -27,8 +27,7 @@ from dphmm.session.releases import Released, Releases, terms_of
 from dphmm.session.rounds import Answered, Engine, SubjectState
 from dphmm.session.session import ReleaseSession, checked_loss, engine_of
 from dphmm.session.setting import Setting, check_header
-from dphmm.states.observed import in_steps, public_times, true_states
-from dphmm.states.sequences import Visit
+from dphmm.states.observed import Visit, in_steps, public_times, true_states
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories
 from dphmm.types import Bits, Exact, IntArray

@@ -18,9 +18,8 @@ from typing import Any
 from dphmm.batch import Batch, Released, already_released
 from dphmm.errors import InvalidInput
 from dphmm.session.session import ReleaseSession
-from dphmm.states.naming import check_names
 from dphmm.states.observed import true_states
-from dphmm.states.space import StateSpace
+from dphmm.states.space import StateSpace, check_names
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.json_lines import strict_json
 from dphmm.storage.released import released_table

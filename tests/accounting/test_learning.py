@@ -13,11 +13,12 @@ from fractions import Fraction
 
 import pytest
 
-from dphmm.accounting.event import ComposedEvents, compose
-from dphmm.accounting.learning import (
+from dphmm.accounting.event import (
+    ComposedEvents,
     LearningEvent,
     NoisyCounts,
     NotPrivateEvent,
+    compose,
     described,
     event_from,
     learned,

@@ -16,7 +16,7 @@ from audit.test_additive import with_law
 from dphmm.audit.black_box import black_box
 from dphmm.audit.law import Law
 from dphmm.mechanisms import OptimalAdditive
-from dphmm.mechanisms.additive_certificate import falling_ratio
+from dphmm.mechanisms.additive_law import falling_ratio
 from naive_mechanisms import shape
 
 

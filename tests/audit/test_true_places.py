@@ -17,7 +17,7 @@ import pytest
 
 import dphmm
 from dphmm.audit import attack
-from dphmm.states.projection import ground_distance
+from dphmm.states.maps import ground_distance
 from geodesic import metres
 from report.worlds import BBOX, grid, of_places, pages, report, run, table, walks
 

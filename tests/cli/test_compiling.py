@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from dphmm.cli import termination
+from dphmm.cli import outcomes
 
 
 def busy(number, place):
@@ -24,15 +24,15 @@ def busy(number, place):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_where_it_would_be_lost_waits_for_its_end(number, place):
     began = time.monotonic()
-    with termination.answered_like_an_interrupt(), pytest.raises(KeyboardInterrupt):
-        signal.signal(number, termination._interrupt if number == signal.SIGINT else termination._stop)
+    with outcomes.answered_like_an_interrupt(), pytest.raises(KeyboardInterrupt):
+        signal.signal(number, outcomes._interrupt if number == signal.SIGINT else outcomes._stop)
         busy(number, place)
     assert time.monotonic() - began < 4
-    assert termination.asked_to_stop() is not None
+    assert outcomes.asked_to_stop() is not None
 
 
 def test_elsewhere_it_is_raised_at_once():
-    with termination.answered_like_an_interrupt(), pytest.raises(KeyboardInterrupt):
-        signal.signal(signal.SIGINT, termination._interrupt)
+    with outcomes.answered_like_an_interrupt(), pytest.raises(KeyboardInterrupt):
+        signal.signal(signal.SIGINT, outcomes._interrupt)
         signal.raise_signal(signal.SIGINT)
         pytest.fail("not raised at once")

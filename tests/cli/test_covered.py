@@ -16,7 +16,7 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.storage.covered import ANY, covered_document, covered_facts, covered_words, factor, facts_of, length
+from dphmm.storage.promises import ANY, covered_document, covered_facts, covered_words, factor, facts_of, length
 from dphmm.storage.statement import load_statement, statement_schema
 from dphmm.storage.statement_types import document
 

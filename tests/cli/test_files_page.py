@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import dphmm
-from dphmm.storage.assembling import REASONS
 from dphmm.storage.statement import statement_schema
+from dphmm.storage.trajectories import REASONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text()
 

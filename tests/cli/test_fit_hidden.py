@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 
 HIDDEN = ("--states", "2", "--symbols", "state")
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.accounting.learning import LearningEvent, NoisyCounts, NotPrivateEvent, described, event_from
+from dphmm.accounting.event import LearningEvent, NoisyCounts, NotPrivateEvent, described, event_from
 from dphmm.storage.learned import COSTS, LEDGER_COSTS, learning_document
 from dphmm.storage.models import load_model
 

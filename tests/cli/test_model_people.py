@@ -17,7 +17,7 @@ import pytest
 
 import dphmm
 from dphmm.storage.inputs import file_digest
-from dphmm.storage.people import load_people, people_path, save_people
+from dphmm.storage.learned import load_people, people_path, save_people
 from dphmm.storage.statement import load_statement, statement_schema
 from dphmm.storage.statement_types import document
 

@@ -11,10 +11,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from dphmm.cli import termination
+from dphmm.cli import outcomes
 from dphmm.cli.app import app
-from dphmm.cli.outcomes import Interrupted, Terminated
-from dphmm.cli.termination import answered_like_an_interrupt
+from dphmm.cli.outcomes import Interrupted, Terminated, answered_like_an_interrupt
 
 
 def test_a_command_that_is_terminated(monkeypatch):
@@ -50,7 +49,7 @@ class Freed:
 @pytest.mark.parametrize(("number", "stop"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
 def test_a_signal_while_an_object_is_freed_is_not_lost(number, stop):
     with answered_like_an_interrupt(), pytest.raises(stop):
-        signal.signal(signal.SIGINT, termination._interrupt)
+        signal.signal(signal.SIGINT, outcomes._interrupt)
         del (freed := [Freed(number)])[0]
         assert not freed
         time.sleep(5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dphmm.cli.wording import named, on_the_command_line
+from dphmm.cli.outcomes import named, on_the_command_line
 from dphmm.errors import BudgetExceeded, DegenerateHull, InvalidInput
 
 

@@ -16,7 +16,7 @@ from dphmm.samplers.levels import Levels, LevelTable
 from dphmm.sensitivity import hull as hulls
 from dphmm.sensitivity import protection
 from dphmm.sensitivity.differences import PolicyDifferences
-from dphmm.session import joint, planner
+from dphmm.session import planner, rounds
 from dphmm.session.plan import Plan
 
 
@@ -120,7 +120,7 @@ def plans_cached_by_size(monkeypatch):
 
 def partners_forgotten(monkeypatch):
     """A second query does not keep the partners of the first."""
-    monkeypatch.setattr(joint, "all_partners", lambda records: planner.NO_PARTNERS)
+    monkeypatch.setattr(rounds, "all_partners", lambda records: planner.NO_PARTNERS)
 
 
 def epsilon_charged_as_cost(monkeypatch):

@@ -22,7 +22,7 @@ from dphmm.audit.released_lines import table_of_lines
 from dphmm.cli.answers import labels_by_state, space_of_answers
 from dphmm.errors import DphmmError
 from dphmm.report.companions import smoothed_answers
-from dphmm.storage import people
+from dphmm.storage import learned
 from dphmm.storage.edges import read_edges
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.journal import Journal
@@ -54,8 +54,8 @@ SECRETS = (STATE, "01937465", "867531")
 NAMES = ("alpha", "beta", "gamma", "delta")
 _PEOPLE = json.dumps(
     {
-        "format": people.FORMAT,
-        "kind": people._KIND,
+        "format": learned.FORMAT,
+        "kind": learned._KIND,
         "model_sha256": "ab" * 32,
         "key": "01" * 32,
         "digests": ["23" * 16, "45" * 16],
@@ -314,7 +314,7 @@ READERS: dict[str, Reader] = {
         covers=("load_policy_space",),
     ),
     "people of a model": Reader(
-        people._read,
+        learned._read,
         ".people",
         lambda: [_PEOPLE],
         (json_text, json_text, bytes_anywhere),

@@ -114,7 +114,6 @@ def test_every_module_that_opens_files_for_reading_is_known():
     }
     assert found == {
         "_kernels/cache.py",  # what it compiled itself
-        "_kernels/sources.py",  # the package's own sources
         "cli/warm.py",  # the lines of its own small world
         "evaluation/running.py",  # settings.json of an experiment's folder, beside its journal
         "markov/model.py",  # its own provenance
@@ -125,16 +124,15 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "storage/arrays.py",  # load_model, load_hidden_model
         "storage/importers/archives.py",  # geolife
         "storage/importers/gowalla.py",
-        "storage/inputs.py",  # digests
+        "storage/inputs.py",  # digests, and all that is packed
         "storage/journal.py",  # Journal
         "storage/json_lines.py",  # table_of_lines, parse_line
         "storage/ledger/connection.py",  # open_ledger
         "storage/ledger/rows.py",
         "storage/number_files.py",  # read_numbers
-        "storage/people.py",  # load_people
-        "storage/parquet_files.py",  # load_trajectories, read_table
+        "storage/learned.py",  # load_people
+        "storage/tables.py",  # load_trajectories, read_table
         "storage/statement.py",  # load_statement
-        "storage/unpacking.py",  # all that is packed
     }
 
 

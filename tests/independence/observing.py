@@ -24,7 +24,7 @@ from dphmm.errors import DphmmError
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session import answer
 from dphmm.session.plan import Plan
-from dphmm.session.release import Release
+from dphmm.session.releases import Release
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
 from dphmm.types import BoolArray, IntArray, WordArray

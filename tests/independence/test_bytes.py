@@ -214,7 +214,7 @@ class TestTheChecksCanFail:
         assert {"out.csv", "names"} & differing(runs)
 
     def test_a_row_of_drift_that_is_not_released(self, shown, monkeypatch):
-        monkeypatch.setattr("dphmm.states.sequences.visits", _without_drift)
+        monkeypatch.setattr("dphmm.states.observed.visits", _without_drift)
         with given_answers(1):
             first = shown("site", site_rows("news"))
         with given_answers(1):
@@ -242,13 +242,13 @@ class TestTheChecksCanFail:
 
 
 def _without_drift(trajectories):
-    from dphmm.states import sequences
+    from dphmm.states import observed
 
-    order, steps, repeated = sequences._step_order(trajectories)
+    order, steps, repeated = observed._step_order(trajectories)
     known = np.array([name in PAGES.names for name in trajectories.state[order]])
     order, steps = order[known], steps[known]
     owners = trajectories.user[order]
     found = [
-        sequences.Visit(user, steps[owners == k] + 1, order[owners == k]) for k, user in enumerate(trajectories.users)
+        observed.Visit(user, steps[owners == k] + 1, order[owners == k]) for k, user in enumerate(trajectories.users)
     ]
-    return found, sequences.Counts({"same_step": repeated})
+    return found, observed.Counts({"same_step": repeated})

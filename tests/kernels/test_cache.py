@@ -20,7 +20,7 @@ import pytest
 from numba.core import types
 
 from dphmm._kernels import announced, cache, compiled
-from dphmm._kernels.sources import key_of, read_by
+from dphmm._kernels.cache import key_of, read_by
 
 FILES = {
     "__init__.py": '"""Nothing."""\n',

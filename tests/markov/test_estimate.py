@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dphmm.errors import InvalidInput
-from dphmm.markov import MarkovModel, estimate, fit, keep_visited, smoothing
+from dphmm.markov import MarkovModel, estimate, fit, keep_visited
 from dphmm.states.space import StateSpace
 
 sequences_of = st.integers(2, 6).flatmap(
@@ -159,7 +159,7 @@ def test_smoothing_over_neighbours_of_a_grid():
 def test_smoothing_of_many_states_needs_a_support():
     with pytest.raises(InvalidInput, match=r'all pairs of 3001 states; expected smoothing_support="neighbours"'):
         fit([[0, 1]], 3_001, 1.0)
-    assert smoothing.ALL_PAIRS_STATES == 3_000
+    assert estimate.ALL_PAIRS_STATES == 3_000
     with pytest.raises(InvalidInput, match="neighbours of no space"):
         fit([[0, 1]], 2, 1.0, smoothing_support="neighbours")
     with pytest.raises(InvalidInput, match="not on a lattice"):

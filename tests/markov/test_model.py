@@ -12,7 +12,7 @@ from scipy import sparse
 
 from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
-from dphmm.markov.notes import absorbing_states, closed_classes
+from dphmm.markov.model import absorbing_states, closed_classes
 from dphmm.states.space import StateSpace
 
 FAIR = [[0.5, 0.5], [0.5, 0.5]]

@@ -25,7 +25,7 @@ from dphmm.mechanisms import (
     mechanism,
     mechanism_for,
 )
-from dphmm.mechanisms import choice as module
+from dphmm.mechanisms import registry as module
 from dphmm.mechanisms.expected import Breakpoints
 from dphmm.mechanisms.lattice import lattice_body
 from dphmm.mechanisms.registry import KINDS, RELEASE_KINDS

@@ -17,7 +17,7 @@ from dphmm.mechanisms import lattice as module
 from dphmm.policy import complete
 from dphmm.samplers import ReplayBits
 from dphmm.sensitivity import sensitivity_hull
-from dphmm.sensitivity.spatial import Body
+from dphmm.sensitivity.exact_hull import Body
 from naive_mechanisms import SHAPES, exponent, hull_of_points, norm, shape
 
 #: What draws by default replays words here, each test its own.

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from dphmm.mechanisms import OptimalAdditive, optimal
-from dphmm.mechanisms.additive_certificate import Uncertified, falling_ratio, require_certified
-from dphmm.mechanisms.additive_law import AdditiveLaw
+from dphmm.mechanisms.additive_law import AdditiveLaw, Uncertified, falling_ratio, require_certified
 from dphmm.samplers.rows import Facets
 from naive_mechanisms import shape
 
@@ -156,9 +155,9 @@ def test_whatever_the_solver_says_what_comes_out_is_certified(lie, monkeypatch):
 
 def test_without_repair_a_lie_is_not_drawn_from(monkeypatch):
     """The certificate alone, in the place where it counts: what rounding leaves wrong stops the mechanism."""
-    from dphmm.mechanisms import additive_certificate
+    from dphmm.mechanisms import additive_law
 
-    monkeypatch.setattr(additive_certificate, "_raised", lambda given, *rest: given)
+    monkeypatch.setattr(additive_law, "_raised", lambda given, *rest: given)
     monkeypatch.setattr(optimal, "proposed", lambda window, *rest: 1.0 + (np.arange(len(window.levels)) % 2))
     optimal._cache.clear()
     with pytest.raises(Uncertified):

@@ -224,13 +224,13 @@ def test_nearest_by_brute_force(way, seed):
     lattice = rng.integers(-3, 4, (n, d)) + (0 if rng.random() < 0.7 else 2**50)
     plan = rng.random(n) < 0.5
     plan[int(rng.integers(n))] = True
-    from dphmm.policy import _nearest
+    from dphmm.policy import constraint
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in WAYS[way].items():
-            patch.setattr(_nearest, name, value)
+            patch.setattr(constraint, name, value)
         exact = tuple(Fraction(repr(float(p))) for p in pitch)
-        found = _nearest.nearest_states(lattice, exact, plan)
+        found = constraint.nearest_states(lattice, exact, plan)
     assert found.tolist() == naive.nearest(lattice, exact, plan).tolist()
 
 
@@ -238,7 +238,7 @@ def test_nearest_by_brute_force(way, seed):
 @settings(max_examples=100, deadline=None)
 def test_nearest_in_a_crowded_plane(seed):
     """Many states in a small box, so that parabolas touch, cross and tie in every way; uneven units too."""
-    from dphmm.policy import _nearest
+    from dphmm.policy import constraint
 
     rng = np.random.default_rng(seed)
     n, sides = int(rng.integers(1, 150)), rng.integers(1, 14, 2)
@@ -250,7 +250,7 @@ def test_nearest_in_a_crowded_plane(seed):
     plan = rng.random(n) < rng.choice([0.05, 0.3, 0.7])
     plan[int(rng.integers(n))] = True
     exact = tuple(Fraction(int(p)) for p in rng.choice([1, 2, 3, 5], 2))
-    found = _nearest.nearest_states(lattice, exact, plan)
+    found = constraint.nearest_states(lattice, exact, plan)
     assert found.tolist() == naive.nearest(lattice, exact, plan).tolist()
 
 
@@ -264,10 +264,10 @@ def test_near_ties_are_decided_exactly():
 
 @pytest.mark.parametrize("way", WAYS)
 def test_many_ties_go_to_the_lowest_number(way, monkeypatch):
-    from dphmm.policy import _nearest
+    from dphmm.policy import constraint
 
     for name, value in WAYS[way].items():
-        monkeypatch.setattr(_nearest, name, value)
+        monkeypatch.setattr(constraint, name, value)
     ring = np.array([p for p in np.ndindex(11, 11) if (p[0] - 5) ** 2 + (p[1] - 5) ** 2 == 25])
     assert len(ring) == 12
     for seed in range(12):

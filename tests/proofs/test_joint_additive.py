@@ -27,7 +27,7 @@ import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.audit.history import first_support, moved
 from dphmm.sensitivity.protection import METHODS
-from dphmm.session import joint
+from dphmm.session import rounds
 from dphmm.session.options import Options
 from dphmm.session.plan import given_partners
 from dphmm.session.planner import Planner
@@ -246,6 +246,6 @@ def test_joint_promises_hold_in_many_worlds():
 def test_the_check_can_fail(monkeypatch):
     """Queries that do not read each other's partners hide some state behind two."""
     none = np.zeros((0, 2), dtype=np.int64)
-    monkeypatch.setattr(joint, "all_partners", lambda others: none)
+    monkeypatch.setattr(rounds, "all_partners", lambda others: none)
     found = [word for world in worlds(range(30)) for word in world.broken()]
     assert any("no partner" in word for word in found)

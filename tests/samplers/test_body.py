@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from crafted_bits import CountedBits, CraftedBits
 from dphmm.samplers.body import NOISE_BOUND, LatticeBody, LatticeSampler, add_noise
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.samplers.exponential import exp_bracket
-from dphmm.samplers.uniform import WordReader
+from dphmm.samplers.uniform import WordReader, exp_bracket
 
 DISC = ([(2, 1), (1, 2), (-1, 2), (-2, 1)], [6, 6, 6, 6])
 SEGMENT = ([(1,)], [3])

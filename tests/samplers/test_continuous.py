@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphmm.samplers.continuous import choices, exponentials, unit_floats
+from dphmm.samplers.uniform import choices, exponentials, unit_floats
 
 
 class Words:

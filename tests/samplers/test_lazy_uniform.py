@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphmm.samplers.exponential import _series, _squares, exp_bracket
-from dphmm.samplers.uniform import LazyUniform, WordReader
+from dphmm.samplers.uniform import LazyUniform, WordReader, _series, _squares, exp_bracket
 
 
 class GivenWords:

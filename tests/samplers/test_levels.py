@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dphmm._kernels.levels import level_bounds, levels_below
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.samplers.levels import Levels
-from dphmm.samplers.reduction import outline, reduced_plane, reduced_rows
+from dphmm.samplers.rows import outline, reduced_plane, reduced_rows
 from dphmm.samplers.uniform import LazyUniform, WordReader
 from naive_mechanisms import hull_of_points
 
@@ -256,11 +256,11 @@ def test_the_outline_of_facets_spreads_like_the_body():
 
 def test_rows_at_a_tie_are_not_exchanged_for_ever(monkeypatch):
     """A slope of a half, up to rounding: one row minus the other is as long as it was."""
-    from dphmm.samplers import reduction
+    from dphmm.samplers import rows
 
-    monkeypatch.setattr(reduction, "_MOST_STEPS", 10)
-    subtract, steps = reduction._Change.subtract, []
-    monkeypatch.setattr(reduction._Change, "subtract", lambda self, *at: (steps.append(at), subtract(self, *at)))
+    monkeypatch.setattr(rows, "_MOST_STEPS", 10)
+    subtract, steps = rows._Change.subtract, []
+    monkeypatch.setattr(rows._Change, "subtract", lambda self, *at: (steps.append(at), subtract(self, *at)))
     half = [[-3, -7], [-18, 9], [-3, 10], [-1, 10], [1, 9]]
     rows, inverse = reduced_rows(np.array(half + [[-x, -y] for x, y in half]) / 10)
     assert len(steps) <= 1

@@ -30,7 +30,7 @@ RANDOM_NAMES = {"urandom", "getrandom", "random", "RandomState", "default_rng", 
 KNOWN = {
     "samplers/entropy.py": "the operating system's words",
     "storage/inputs.py": "the name of a temporary file",
-    "storage/people.py": "the key of a file of user names, for its owner alone",
+    "storage/learned.py": "the key of a file of user names, for its owner alone",
     "markov/hidden/hmm.py": "random_state, for starts and samples: simulation",
     "markov/hidden/inference.py": "posterior paths from a generator that the caller gives: simulation",
     "markov/hidden/starting.py": "random starts of plain training",

@@ -10,7 +10,7 @@ import random
 
 import numpy as np
 
-from dphmm.sensitivity.degree import degree_among
+from dphmm.sensitivity.protection import degree_among
 from naive_mechanisms import hull_of_points
 
 

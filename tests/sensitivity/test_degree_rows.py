@@ -11,8 +11,8 @@ import pytest
 
 import dphmm
 from dphmm._kernels import runs
-from dphmm.sensitivity import degree
-from dphmm.sensitivity.degree import degree_among
+from dphmm.sensitivity import protection
+from dphmm.sensitivity.protection import degree_among
 
 
 def _hull(differences, points):
@@ -40,7 +40,7 @@ def test_rows_equal_the_definition(seed, share, monkeypatch):
     )
     hull = _hull(rng.integers(-25, 26, size=(rng.integers(2, 6), 2)), image)
     targets, among = (np.flatnonzero(rng.random(400) < p) for p in (share, 0.5))
-    monkeypatch.setattr(degree, "_by_pairs", _refuse_pairs)
+    monkeypatch.setattr(protection, "_by_pairs", _refuse_pairs)
     assert hull.rank == 2
     assert degree_among(hull, image, targets, among).tolist() == _plain(hull, image, targets, among)
 

@@ -34,8 +34,8 @@ def test_qhull_is_never_told_to_joggle():
     assert {name for name, text in sources.items() if "ConvexHull(" in text} == {
         # Draws outlines, decides nothing.
         "plot/_bodies.py",
-        "policy/_hull_points.py",
-        "sensitivity/spatial.py",
+        "policy/_points.py",
+        "sensitivity/exact_hull.py",
     }
 
 

@@ -11,7 +11,7 @@ import dphmm
 import naive
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.policy.constraint import Constraint
-from dphmm.sensitivity.degree import degree_among
+from dphmm.sensitivity.protection import degree_among
 
 
 @st.composite

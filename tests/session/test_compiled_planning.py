@@ -32,9 +32,9 @@ from dphmm._kernels.points import extents, outermost
 from dphmm._kernels.policy import contract_cliques, runs_of_rows
 from dphmm.policy.constraint import delta_states
 from dphmm.sensitivity import moment, spread
-from dphmm.session.likelihood import Likelihood
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
+from dphmm.session.step import Likelihood
 
 
 @pytest.mark.parametrize("reach", [3, 40, 2**14 - 1])

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import dphmm
 from dphmm._kernels.belief import STEPS, TABLE, UP
 from dphmm.markov.filtering import Belief
-from dphmm.session.likelihood import Likelihood, likelihood_of, updated
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
+from dphmm.session.step import Likelihood, likelihood_of, updated
 
 
 def plan_of(points, epsilon, radius, **choices):
@@ -104,7 +104,7 @@ def test_what_floats_do_not_hold_is_refused(monkeypatch):
     islands = np.concatenate([points, points * 3 + 100])
     assert Likelihood.of(plan_of(islands, 1, 3, scope="component")) is None
     assert Likelihood.of(plan_of(points * [[1, 0]], 1, 1, flat="allow")) is None
-    monkeypatch.setattr("dphmm.session.likelihood._ROOM", 2.0)
+    monkeypatch.setattr("dphmm.session.step._ROOM", 2.0)
     assert Likelihood.of(plan_of(points, 1, 1)) is None
 
 
@@ -152,5 +152,5 @@ def test_what_floats_do_not_hold_is_left_to_logs(monkeypatch):
     islands = np.concatenate([points, points * 3 + 100])
     wide = beliefs(np.random.default_rng(2), np.ones(18, dtype=np.bool_))
     assert updated(wide, plan_of(islands, 1, 3, scope="component"), near) is None
-    monkeypatch.setattr("dphmm.session.likelihood._ROOM", 2.0)
+    monkeypatch.setattr("dphmm.session.step._ROOM", 2.0)
     assert updated(prior, plan, near) is None

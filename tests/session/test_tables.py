@@ -209,7 +209,7 @@ def test_answers_too_far_for_floats_are_left_to_positions(monkeypatch):
     """A bound so near that some answers of a small grid are beyond it; the estimates are what they were before."""
     rows, taken, truly = rows_of(49), [], following._Work._one
     expected = run(batch_of("grid", MemoryLedger()), rows)
-    monkeypatch.setattr("dphmm.session.likelihood._ROOM", 16.0)
+    monkeypatch.setattr("dphmm.session.step._ROOM", 16.0)
     monkeypatch.setattr(
         following._Work, "_one", lambda self, at, position: taken.append(at) or truly(self, at, position)
     )

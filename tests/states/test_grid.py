@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.states import Grid
-from dphmm.states.projection import metres_per_degree
+from dphmm.states.maps import metres_per_degree
 
 BEIJING = (116.28, 39.85, 116.48, 39.99)
 

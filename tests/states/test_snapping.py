@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.states import StateSpace, lattice_answers
-from dphmm.states.snapping import as_answers, snap
+from dphmm.states.lattice import as_answers, snap
 
 
 def fewest_steps_plainly(values):

@@ -11,8 +11,7 @@ import random
 
 import numpy as np
 
-from dphmm.samplers.exponential import exp_bracket
-from dphmm.samplers.uniform import WordReader
+from dphmm.samplers.uniform import WordReader, exp_bracket
 
 _WORDS = 2**64
 _DEPTH = 192

@@ -86,7 +86,7 @@ def test_a_byte_that_is_not_text_spoils_its_cell_wherever_blocks_end(tmp_path):
     """Characters of several bytes are cut by the ends of blocks: every split reads the same."""
     import io
 
-    from dphmm.storage.unpacking import Legible
+    from dphmm.storage.inputs import Legible
 
     data = "aé€😀".encode() + b"\xff" + "é".encode()[:1] + b"b" + "€".encode()[:2]
     whole = "aé€😀\x1a\x1ab\x1a\x1a".encode()

@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 import dphmm
-from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.storage import arrays
 

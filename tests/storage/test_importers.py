@@ -15,7 +15,7 @@ import pytest
 
 import dphmm.storage.importers as importers
 from dphmm.errors import InvalidInput
-from dphmm.storage import unpacking
+from dphmm.storage import inputs
 from dphmm.storage.importers import IMPORTERS, archives
 from dphmm.storage.tables import write_table
 
@@ -174,7 +174,7 @@ def test_bombs_are_refused(tmp_path, monkeypatch):
     sources = [write_tar(tmp_path / "x.tar.gz", files), write_zip(tmp_path / "x.zip", files)]
     for source in sources:
         assert IMPORTERS["geolife"](source).report.kept == 20_000
-    monkeypatch.setattr(unpacking, "FREE_BYTES", 1000)
+    monkeypatch.setattr(inputs, "FREE_BYTES", 1000)
     monkeypatch.setattr(archives, "FREE_BYTES", 1000)
     for source in sources:
         with pytest.raises(InvalidInput, match="bomb"):
@@ -271,7 +271,7 @@ def test_bad_gowalla_files_are_refused(tmp_path, monkeypatch):
     with pytest.raises(InvalidInput, match="truncated"):
         IMPORTERS["gowalla"](tmp_path / "x.txt.gz")
     (tmp_path / "x.txt.gz").write_bytes(gzip.compress(GOWALLA * 5000))
-    monkeypatch.setattr(unpacking, "FREE_BYTES", 1000)
+    monkeypatch.setattr(inputs, "FREE_BYTES", 1000)
     with pytest.raises(InvalidInput, match="bomb"):
         IMPORTERS["gowalla"](tmp_path / "x.txt.gz")
 

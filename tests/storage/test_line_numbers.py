@@ -14,8 +14,8 @@ import random
 import pytest
 
 from dphmm.errors import InvalidInput
+from dphmm.storage.csv_files import Layout, lines_of_records, lines_of_rows
 from dphmm.storage.importers.gowalla import LAYOUT as GOWALLA
-from dphmm.storage.line_numbers import Layout, lines_of_records, lines_of_rows
 from dphmm.storage.tables import read_table
 
 TEXTS = {

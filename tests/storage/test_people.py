@@ -18,7 +18,7 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.storage.people import Whom, check_people, load_people, people_path, remove_people, save_people, whom
+from dphmm.storage.learned import Whom, check_people, load_people, people_path, remove_people, save_people, whom
 
 #: Commands and files draw here: each test replays words of its own.
 pytestmark = pytest.mark.replayed_words

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from dphmm.session.options import Options
-from dphmm.storage.people import Whom
+from dphmm.storage.learned import Whom
 from dphmm.storage.promises import not_private_because, not_protected
 
 #: A word of the sentence, and the choice or provenance that it is for.

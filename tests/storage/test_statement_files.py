@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.accounting.learning import LearningEvent, NoisyCounts, described
+from dphmm.accounting.event import LearningEvent, NoisyCounts, described
 from dphmm.batch import Batch
 from dphmm.states import Trajectories
 from dphmm.storage.query_statement import query_statement

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
-from dphmm.storage import unpacking
+from dphmm.storage import inputs
 from dphmm.storage.inputs import checked_input, replacing, steady
 from dphmm.storage.tables import column_names, read_batches, read_table, table_writer, write_table
 
@@ -305,7 +305,7 @@ def test_truncated_gzip_and_bombs_are_refused(tmp_path, monkeypatch):
         read_table(path)
     path.write_bytes(gzip.compress(b"user\n" + b"a\n" * 500_000))
     assert read_table(path).num_rows == 500_000
-    monkeypatch.setattr(unpacking, "FREE_BYTES", 1000)
+    monkeypatch.setattr(inputs, "FREE_BYTES", 1000)
     with pytest.raises(InvalidInput, match="bomb"):
         read_table(path)
 

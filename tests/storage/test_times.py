@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.times import Times
+from dphmm.storage.columns import Times
 from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
 
 ZONED = "2024-05-06T08:00:00Z"
@@ -150,12 +150,12 @@ def test_typed_times_are_set_aside_at_both_ends_of_what_is_kept(unit):
     """In every unit: the first and the last second that are kept, and those beside them."""
     import pyarrow as pa
 
-    from dphmm.storage import times
+    from dphmm.storage import columns
 
-    first, last = -(-times._EARLIEST // 10**6), times._LATEST // 10**6
+    first, last = -(-columns._EARLIEST // 10**6), columns._LATEST // 10**6
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     seconds = [first, last, *([] if unit == "ns" else [first - 1, last + 1])]
     column = pa.chunked_array([pa.array([second * per_second for second in seconds], pa.timestamp(unit))])
-    counts, bad = times._counted(column)
+    counts, bad = columns._counted(column)
     assert bad.tolist() == [False, False, True, True][: len(seconds)]
     assert counts.tolist()[:2] == [first * 10**6, last * 10**6]

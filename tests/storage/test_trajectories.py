@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.states import Trajectories
+from dphmm.storage.columns import Times
 from dphmm.storage.frames import convert_frame, to_arrow, to_kind
 from dphmm.storage.tables import write_table
-from dphmm.storage.times import Times
 from dphmm.storage.trajectories import load_trajectories, save_trajectories, trajectories_from_table
 
 UTC = dt.UTC

@@ -20,7 +20,7 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 TABLE = 0
 STEPS = 1
 GRADED = 2
-#: Takes a largest ratio past its own rounding, and never past the next integer (proved in dphmm.session.likelihood).
+#: Takes a largest ratio past its own rounding, and never past the next integer (proved in dphmm.session.step).
 UP = 1.0 + 2.0**-48
 
 

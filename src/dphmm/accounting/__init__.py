@@ -8,74 +8,104 @@ policy_leakage, policy_allocation.
 Remember it: MemoryLedger here, ``dphmm.open_ledger`` for a file; both are a Ledger of Transactions.
 """
 
-from dphmm.accounting.composition import (
-    Guarantee,
-    SeveralQueries,
-    neighbouring_paths,
-    theorem_5_3,
-    theorem_6_3,
-    theorem_7_1,
-    theorem_7_2,
-)
-from dphmm.accounting.event import ComposedEvents, ReleaseEvent, SkipEvent
-from dphmm.accounting.learning import LearningEvent, NoisyCounts, NotPrivateEvent, learned, together
-from dphmm.accounting.ledger import (
-    Caps,
-    Entry,
-    Ledger,
-    Looked,
-    MemoryLedger,
-    PlanRecord,
-    Request,
-    Requests,
-    SessionHeader,
-    Spent,
-    StoredMany,
-    Transaction,
-    replay,
-)
-from dphmm.accounting.policy_leakage import PolicyLeakage, policy_allocation, policy_leakage
-from dphmm.accounting.summary import QuerySummary, SubjectSummary, summarise, summarise_ledger
-from dphmm.accounting.temporal import Leakage, losses_per_step, temporal_allocation, temporal_leakage
+from __future__ import annotations
 
-__all__ = [
-    "Caps",
-    "ComposedEvents",
-    "Entry",
-    "Guarantee",
-    "Leakage",
-    "LearningEvent",
-    "Ledger",
-    "Looked",
-    "MemoryLedger",
-    "NoisyCounts",
-    "NotPrivateEvent",
-    "PlanRecord",
-    "PolicyLeakage",
-    "QuerySummary",
-    "ReleaseEvent",
-    "Request",
-    "Requests",
-    "SessionHeader",
-    "SeveralQueries",
-    "SkipEvent",
-    "Spent",
-    "StoredMany",
-    "SubjectSummary",
-    "Transaction",
-    "learned",
-    "losses_per_step",
-    "neighbouring_paths",
-    "policy_allocation",
-    "policy_leakage",
-    "replay",
-    "summarise",
-    "summarise_ledger",
-    "temporal_allocation",
-    "temporal_leakage",
-    "theorem_5_3",
-    "theorem_6_3",
-    "theorem_7_1",
-    "theorem_7_2",
-    "together",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dphmm.accounting.composition import Guarantee as Guarantee
+    from dphmm.accounting.composition import SeveralQueries as SeveralQueries
+    from dphmm.accounting.composition import neighbouring_paths as neighbouring_paths
+    from dphmm.accounting.composition import theorem_5_3 as theorem_5_3
+    from dphmm.accounting.composition import theorem_6_3 as theorem_6_3
+    from dphmm.accounting.composition import theorem_7_1 as theorem_7_1
+    from dphmm.accounting.composition import theorem_7_2 as theorem_7_2
+    from dphmm.accounting.event import ComposedEvents as ComposedEvents
+    from dphmm.accounting.event import LearningEvent as LearningEvent
+    from dphmm.accounting.event import NoisyCounts as NoisyCounts
+    from dphmm.accounting.event import NotPrivateEvent as NotPrivateEvent
+    from dphmm.accounting.event import ReleaseEvent as ReleaseEvent
+    from dphmm.accounting.event import SkipEvent as SkipEvent
+    from dphmm.accounting.event import learned as learned
+    from dphmm.accounting.event import together as together
+    from dphmm.accounting.ledger import Caps as Caps
+    from dphmm.accounting.ledger import Entry as Entry
+    from dphmm.accounting.ledger import Ledger as Ledger
+    from dphmm.accounting.ledger import Looked as Looked
+    from dphmm.accounting.ledger import MemoryLedger as MemoryLedger
+    from dphmm.accounting.ledger import PlanRecord as PlanRecord
+    from dphmm.accounting.ledger import Request as Request
+    from dphmm.accounting.ledger import Requests as Requests
+    from dphmm.accounting.ledger import SessionHeader as SessionHeader
+    from dphmm.accounting.ledger import Spent as Spent
+    from dphmm.accounting.ledger import StoredMany as StoredMany
+    from dphmm.accounting.ledger import Transaction as Transaction
+    from dphmm.accounting.ledger import replay as replay
+    from dphmm.accounting.policy_leakage import PolicyLeakage as PolicyLeakage
+    from dphmm.accounting.policy_leakage import policy_allocation as policy_allocation
+    from dphmm.accounting.policy_leakage import policy_leakage as policy_leakage
+    from dphmm.accounting.summary import QuerySummary as QuerySummary
+    from dphmm.accounting.summary import SubjectSummary as SubjectSummary
+    from dphmm.accounting.summary import summarise as summarise
+    from dphmm.accounting.summary import summarise_ledger as summarise_ledger
+    from dphmm.accounting.temporal import Leakage as Leakage
+    from dphmm.accounting.temporal import losses_per_step as losses_per_step
+    from dphmm.accounting.temporal import temporal_allocation as temporal_allocation
+    from dphmm.accounting.temporal import temporal_leakage as temporal_leakage
+
+#: Where each public name lives: a release loads the ledger, and none of the theorems.
+_HOMES = {
+    "Caps": "ledger",
+    "ComposedEvents": "event",
+    "Entry": "ledger",
+    "Guarantee": "composition",
+    "Leakage": "temporal",
+    "LearningEvent": "event",
+    "Ledger": "ledger",
+    "Looked": "ledger",
+    "MemoryLedger": "ledger",
+    "NoisyCounts": "event",
+    "NotPrivateEvent": "event",
+    "PlanRecord": "ledger",
+    "PolicyLeakage": "policy_leakage",
+    "QuerySummary": "summary",
+    "ReleaseEvent": "event",
+    "Request": "ledger",
+    "Requests": "ledger",
+    "SessionHeader": "ledger",
+    "SeveralQueries": "composition",
+    "SkipEvent": "event",
+    "Spent": "ledger",
+    "StoredMany": "ledger",
+    "SubjectSummary": "summary",
+    "Transaction": "ledger",
+    "learned": "event",
+    "losses_per_step": "temporal",
+    "neighbouring_paths": "composition",
+    "policy_allocation": "policy_leakage",
+    "policy_leakage": "policy_leakage",
+    "replay": "ledger",
+    "summarise": "summary",
+    "summarise_ledger": "summary",
+    "temporal_allocation": "temporal",
+    "temporal_leakage": "temporal",
+    "theorem_5_3": "composition",
+    "theorem_6_3": "composition",
+    "theorem_7_1": "composition",
+    "theorem_7_2": "composition",
+    "together": "event",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dphmm.accounting' has no attribute {name!r}")
+    return globals().setdefault(name, getattr(import_module(f"dphmm.accounting.{home}"), name))
+
+
+def __dir__() -> list[str]:
+    return __all__

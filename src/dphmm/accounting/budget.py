@@ -3,7 +3,9 @@
 Every rounding goes towards privacy: a spend is rounded up, a cap down, both to 1e-9 of cost. Epsilon is
 exact.
 
-Proof: docs/proofs/ledger.md.
+Floats that are not below what they stand for.
+
+Proofs: docs/proofs/ledger.md, docs/proofs/temporal-leakage.md.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from dphmm.accounting.records import Caps, Entry, Request, shown
 from dphmm.errors import BudgetExceeded, InvalidInput
@@ -125,3 +129,18 @@ def _exceeded(request: Request, what: str, needs: Loss, spent: Loss, cap: Fracti
 def quoted(name: str) -> str:
     """A name inside a one-line message: quoted, plain ASCII, shortened."""
     return json.dumps(name if len(name) <= 64 else name[:61] + "...")
+
+
+def float_above(value: Fraction | float) -> float:
+    """The smallest float that is not below an exact number."""
+    nearest = float(value)
+    return nearest if nearest == math.inf or Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def sum_above(a: Any, b: Any) -> Any:
+    """The smallest floats that are not below a + b."""
+    total = np.asarray(a + b)
+    with np.errstate(invalid="ignore"):
+        part = total - a
+        lost = (a - (total - part)) + (b - part)
+    return np.where(lost > 0, np.nextafter(total, np.inf), total)

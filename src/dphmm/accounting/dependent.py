@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dphmm.accounting.composition import Guarantee
-from dphmm.accounting.learning import NoisyCounts
+from dphmm.accounting.event import NoisyCounts
 from dphmm.accounting.records import check_exact, in_short
 from dphmm.errors import InvalidInput, Refused
 

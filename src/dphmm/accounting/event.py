@@ -1,21 +1,33 @@
-"""What was spent, described and not yet accounted for.
+"""What was spent, described and not yet accounted for; and what learning a model cost.
 
 An event holds the public parameters that are necessary and sufficient to account for what happened; which
 theorem turns them into a total is decided elsewhere (``composition``). Meanings never change; unknown events
 are refused. (The idea is dp_accounting's ``DpEvent``.)
+
+Learning: a record is all sequences of one owner, after public caps; or one sequence, where nobody said whose each is.
+Neighbouring data sets differ by one record: added or removed ("add-remove"), or put in place of another ("replace"). An
+event holds the public parameters of a fit and computes its true total from them; whatever a method calls its epsilon,
+the total is what the noise really gives.
+
+A fit that promises nothing is a ``NotPrivateEvent``: it has no epsilon, and whatever adds up events refuses it.
+
+Proof: docs/proofs/learning.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from dphmm.accounting.records import Entry, SessionHeader, check_exact
+from dphmm._checks import exact_number, one_of
+from dphmm.accounting.composition import Guarantee
+from dphmm.accounting.records import Entry, SessionHeader, check_exact, shown
+from dphmm.accounting.zcdp import check_delta, epsilon_of
 from dphmm.errors import InvalidInput
-from dphmm.types import Loss
+from dphmm.types import Exact, Loss
 
 
 @dataclass(frozen=True)
@@ -79,3 +91,233 @@ def event_of(entry: Entry, header: SessionHeader | None = None) -> ReleaseEvent 
 def compose(events: Iterable[Event]) -> ComposedEvents:
     """Events in order, as one."""
     return ComposedEvents(tuple(events))
+
+
+NEIGHBOURS = ("add-remove", "replace")
+NOISES = ("laplace", "gaussian")
+UNITS = ("owner", "sequence")
+#: No total of a fit that anybody would publish comes near.
+_MOST_RHO = Fraction(10**30)
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """One vector of non-negative counts, published with independent noise in every cell.
+
+    ``noise`` "laplace": P(z) ∝ exp(-|z|/scale), and ``sensitivity`` is the L1 sensitivity. "gaussian":
+    P(z) ∝ exp(-z²/(2·scale)), scale the variance, and ``sensitivity`` is the *squared* L2 sensitivity. Both are in
+    counts (squared counts) and for the neighbours of the event that this is a part of.
+    """
+
+    name: str
+    noise: str
+    sensitivity: Fraction
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        one_of(self.noise, NOISES, "noise")
+        check_exact(self.sensitivity, "sensitivity")
+        check_exact(self.scale, "scale")
+        if self.scale == 0 or self.sensitivity == 0:
+            raise InvalidInput("scale, sensitivity", 0, "numbers greater than 0")
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The pure epsilon of Laplace noise; Gaussian noise has none."""
+        if self.noise != "laplace":
+            raise InvalidInput(
+                "noise", self.noise, "laplace: Gaussian noise has a rho, and an epsilon for a delta only"
+            )
+        return self.sensitivity / self.scale
+
+    @property
+    def rho(self) -> Fraction:
+        """What it adds in zero-concentrated differential privacy."""
+        if self.noise == "laplace":
+            return self.epsilon**2 / 2
+        return self.sensitivity / (2 * self.scale)
+
+    def for_replacement(self) -> NoisyCounts:
+        """The same noise seen by neighbours that replace a record, if this was for adding and removing one.
+
+        Counts are not negative: two of them differ by at most the sum of their L1 norms, and in squares by at most
+        the sum of their squared L2 norms.
+        """
+        return replace(self, sensitivity=2 * self.sensitivity)
+
+
+@dataclass(frozen=True)
+class LearningEvent:
+    """A model was learned from the sum of these parts, each of which may depend on what earlier ones published.
+
+    ``unit``: what a record is, "owner" (all sequences of one) or "sequence" (one, whoever's it is).
+    ``secure``: False for noise of any other bits than the package's own system bits; nothing is then promised.
+    """
+
+    parts: tuple[NoisyCounts, ...]
+    neighbours: str
+    max_length: int
+    max_sequences: int
+    secure: bool
+    delta: Fraction = Fraction(0)
+    unit: str = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        one_of(self.neighbours, NEIGHBOURS, "neighbours")
+        one_of(self.unit, UNITS, "unit")
+        if not self.parts or not all(isinstance(part, NoisyCounts) for part in self.parts):
+            raise InvalidInput("parts", type(self.parts).__name__, "at least one NoisyCounts")
+        if not isinstance(self.secure, bool):
+            raise InvalidInput("secure", self.secure, "True or False")
+        for cap in ("max_length", "max_sequences"):
+            value = getattr(self, cap)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InvalidInput(cap, value, "a whole number, at least 1")
+        if self.pure and self.delta != 0:
+            raise InvalidInput("delta", self.delta, "0: Laplace noise needs none")
+        if not self.pure:
+            check_delta(self.delta)
+        if self.rho > _MOST_RHO:
+            raise InvalidInput("parts", "a rho beyond 1e30", "noise that hides something")
+
+    @property
+    def pure(self) -> bool:
+        """Whether all noise is Laplace, so that delta is 0."""
+        return all(part.noise == "laplace" for part in self.parts)
+
+    @property
+    def rho(self) -> Fraction:
+        """The total in zero-concentrated differential privacy."""
+        return sum((part.rho for part in self.parts), Fraction(0))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The true total: the sum of the epsilons if pure, else that of the total rho at delta, rounded up."""
+        if self.pure:
+            return sum((part.epsilon for part in self.parts), Fraction(0))
+        return epsilon_of(self.rho, self.delta)
+
+    def for_replacement(self) -> LearningEvent:
+        """The same fit for neighbours that replace one record by another."""
+        if self.neighbours == "replace":
+            return self
+        return replace(self, parts=tuple(part.for_replacement() for part in self.parts), neighbours="replace")
+
+
+@dataclass(frozen=True)
+class NotPrivateEvent:
+    """A model was learned with no promise. There is no epsilon here to ask for."""
+
+    reason: str
+
+
+_SEVERAL = " (whose sequences are whose was not said: who has k of them loses up to k times as much)"
+
+
+def learned(events: LearningEvent | Iterable[LearningEvent]) -> Guarantee:
+    """What fits on one set of people lose together: the sum of epsilons and of deltas (sequential composition).
+
+    Raises InvalidInput for anything but learning events of one kind of neighbours and records: a fit without privacy
+    adds up to nothing; and for sets, which hold equal fits once.
+    """
+    if isinstance(events, (Set, Mapping)):
+        raise InvalidInput("events", type(events).__name__, "a list: a set holds equal fits once")
+    given = list(events) if isinstance(events, Iterable) else [events]
+    for event in given:
+        if not isinstance(event, LearningEvent):
+            raise InvalidInput("events", type(event).__name__, "private fits: nothing bounds what others lose")
+    for name in ("neighbours", "unit"):
+        came = sorted({getattr(event, name) for event in given})
+        if len(came) != 1:
+            raise InvalidInput("events", f"{name} {came}", f"fits with one kind of {name}")
+    verb = "adding or removing" if given[0].neighbours == "add-remove" else "replacing"
+    value = sum((event.epsilon for event in given), Fraction(0))
+    delta = sum((event.delta for event in given), Fraction(0))
+    record = "all sequences of one person" if given[0].unit == "owner" else f"one sequence{_SEVERAL}"
+    statement = f"bounds the loss of {verb} {record} in what the model was learned from"
+    return _guarantee(value, delta, given, statement, "docs/proofs/learning.md, 1")
+
+
+def together(event: LearningEvent, sum_cost: Exact | Loss) -> Guarantee:
+    """What a privately learned model and one person's releases with it lose together.
+
+    For any two lives of that person: the fit's loss for *replacing* their record (twice the epsilon of adding or
+    removing one) plus the sum of the costs of their releases. Raises InvalidInput for a fit without privacy.
+    """
+    if not isinstance(event, LearningEvent):
+        raise InvalidInput("event", type(event).__name__, "a private fit: nothing bounds what others lose")
+    replaced = event.for_replacement()
+    whose = "one person" if event.unit == "owner" else f"one person with one sequence{_SEVERAL}"
+    statement = f"bounds the loss of any two lives of {whose}, in the model and in that person's releases together"
+    if isinstance(sum_cost, float) and sum_cost == math.inf:
+        return Guarantee(math.inf, statement, "docs/proofs/learning.md, 4")
+    cost = exact_number(sum_cost, "sum_cost")
+    if cost < 0:
+        raise InvalidInput("sum_cost", sum_cost, "0 or more")
+    total = replaced.epsilon + cost
+    return _guarantee(total, replaced.delta, [replaced], statement, "docs/proofs/learning.md, 4")
+
+
+def _guarantee(
+    value: Fraction, delta: Fraction, events: list[LearningEvent], statement: str, citation: str
+) -> Guarantee:
+    if delta:
+        statement += f", but for a delta of {float(delta):g}"
+    if not all(event.secure for event in events):
+        statement += "; the noise can be replayed, so nothing is promised"
+    return Guarantee(value, statement, citation)
+
+
+def described(event: LearningEvent | NotPrivateEvent) -> dict[str, Any]:
+    """The event as JSON has it; numbers exactly, as text. ``epsilon`` is there for readers and is checked on return."""
+    if isinstance(event, NotPrivateEvent):
+        return {"private": False, "reason": event.reason}
+    return {
+        "private": event.secure,
+        "secure": event.secure,
+        "neighbours": event.neighbours,
+        "unit": event.unit,
+        "max_length": event.max_length,
+        "max_sequences": event.max_sequences,
+        "epsilon": shown(event.epsilon),
+        "delta": str(event.delta),
+        "parts": [
+            {"name": p.name, "noise": p.noise, "sensitivity": str(p.sensitivity), "scale": str(p.scale)}
+            for p in event.parts
+        ],
+    }
+
+
+def event_from(description: Any, field: str = "privacy") -> LearningEvent | NotPrivateEvent:
+    """The event of a description; InvalidInput if it is none, or if it states another epsilon than its parts have."""
+    try:
+        if "parts" not in description and description["private"] is False:
+            return NotPrivateEvent(str(description["reason"]))
+        event = LearningEvent(
+            parts=tuple(_part(part) for part in description["parts"]),
+            neighbours=description["neighbours"],
+            max_length=description["max_length"],
+            max_sequences=description["max_sequences"],
+            secure=description["secure"],
+            delta=_exact(description["delta"], "delta"),
+            unit=description["unit"],
+        )
+        stated, private = description["epsilon"], description["private"]
+    except (KeyError, TypeError, AttributeError):
+        raise InvalidInput(field, type(description).__name__, "the description of a fit") from None
+    if stated != shown(event.epsilon) or private is not event.secure:
+        raise InvalidInput(field, f"epsilon {stated}, private {private}", "what its parts give")
+    return event
+
+
+def _part(part: Any) -> NoisyCounts:
+    sensitivity, scale = (_exact(part[name], name) for name in ("sensitivity", "scale"))
+    return NoisyCounts(str(part["name"]), part["noise"], sensitivity, scale)
+
+
+def _exact(text: object, field: str) -> Fraction:
+    numerator, slash, denominator = str(text).partition("/")
+    over = exact_number(denominator, field) if slash else Fraction(1)
+    if over == 0:
+        raise InvalidInput(field, text, "a fraction")
+    return exact_number(numerator, field) / over

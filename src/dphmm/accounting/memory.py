@@ -17,8 +17,7 @@ import numpy as np
 from dphmm.accounting.budget import EMPTY, Account, Spent, quoted
 from dphmm.accounting.many import Requests
 from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader
-from dphmm.accounting.transaction import BaseTransaction
-from dphmm.accounting.turn import Turn
+from dphmm.accounting.transaction import BaseTransaction, Turn
 from dphmm.errors import InvalidInput
 from dphmm.types import IntArray
 

@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm.accounting.directions import Directions, Increasing
-from dphmm.accounting.increase import Increase, largest_increase, loss
+from dphmm.accounting.budget import float_above, sum_above
+from dphmm.accounting.increase import Directions, Increase, Increasing, largest_increase, loss
 from dphmm.accounting.marginals import reversed_transition
 from dphmm.accounting.records import Entry
-from dphmm.accounting.rounding import float_above, sum_above
 from dphmm.errors import InvalidInput
 from dphmm.types import FloatArray, States
 

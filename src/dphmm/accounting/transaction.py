@@ -4,13 +4,17 @@ Look up, compare public parameters, check the caps: that is ``admit``. Only then
 is ``add``. That order, in one transaction that commits before anything is shown, is what leaves no double release and
 no unspent one after a crash. Nothing random is read before ``admit`` has returned; what it returned serves once.
 
+`Turn` lets one transaction at a time run within a process.
+
 Proof: docs/proofs/ledger.md.
 """
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
@@ -25,17 +29,56 @@ from dphmm.accounting.many import (
     checked_answers,
     stored_many,
 )
-from dphmm.accounting.records import (
-    Caps,
-    Entry,
-    PlanRecord,
-    Request,
-    SessionHeader,
-    lattice_answer,
-    shown,
-)
-from dphmm.errors import DphmmError, InvalidInput
+from dphmm.accounting.records import Caps, Entry, PlanRecord, Request, SessionHeader, lattice_answer, shown
+from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
 from dphmm.types import IntArray
+
+
+class Turn:
+    """A lock that other threads wait for and that its own thread may not take twice."""
+
+    def __init__(self, timeout: float | None = None) -> None:
+        # One that knows its thread: an interrupt just after it was taken must not leave it taken for ever.
+        self._lock = threading.RLock()
+        self._owner: int | None = None
+        self._timeout = timeout
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Wait for the turn. Raises InvalidInput when nested, LedgerBusy after the timeout (seconds)."""
+        self.refuse_nested()
+        try:
+            if not self.take():
+                raise LedgerBusy(
+                    f"ledger: another thread held it for over {self._timeout:g} s; nothing was drawn or spent"
+                )
+            yield
+        finally:
+            self.give_back()
+
+    def take(self) -> bool:
+        """Take the turn, which this thread must not have, or False after the timeout."""
+        if not self._lock.acquire(timeout=-1 if self._timeout is None else self._timeout):
+            return False
+        self._owner = threading.get_ident()
+        return True
+
+    def give_back(self) -> None:
+        """End the turn of this thread, if it is its turn."""
+        if self.mine:
+            self._owner = None
+        with suppress(RuntimeError):
+            self._lock.release()
+
+    @property
+    def mine(self) -> bool:
+        """Whether this thread has the turn."""
+        return self._owner == threading.get_ident()
+
+    def refuse_nested(self) -> None:
+        """Raises InvalidInput if this thread has the turn."""
+        if self.mine:
+            raise InvalidInput("transaction", "one inside another", "one at a time: leave the first before the next")
 
 
 class _InUse:

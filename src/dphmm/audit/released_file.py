@@ -15,13 +15,11 @@ from dphmm.audit.findings import Findings
 from dphmm.audit.released_lines import Forms, form_of, table_of_lines
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
-from dphmm.states.naming import FORBIDDEN, LONGEST_NAME
-from dphmm.states.space import StateSpace
+from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.frames import column_list, to_arrow
 from dphmm.storage.json_lines import is_json_lines
-from dphmm.storage.parquet_files import open_parquet
-from dphmm.storage.tables import read_table, table_format
+from dphmm.storage.tables import open_parquet, read_table, table_format
 from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from dphmm.audit.findings import Findings
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.session.setting import Setting
-from dphmm.storage.covered import covered_facts
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
-from dphmm.storage.people import Whom
-from dphmm.storage.promises import unknown_because, verdict
+from dphmm.storage.learned import Whom
+from dphmm.storage.promises import covered_facts, unknown_because, verdict
 from dphmm.storage.statement import read_statement
 from dphmm.storage.statement_types import ReleaseStatement, member
 

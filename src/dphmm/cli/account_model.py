@@ -10,7 +10,7 @@ from dphmm.cli.console import aligned
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
+    from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 
 
 #: How the noise was made, beside the parts themselves: public choices that a file keeps.
@@ -19,7 +19,7 @@ _CHOICES = ("order", "starts")
 
 def model_document(path: str) -> tuple[dict[str, Any], LearningEvent | None]:
     """The model's name, whether it was learned with privacy, and the guarantee or why there is none; and its event."""
-    from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
+    from dphmm.accounting.event import LearningEvent, NotPrivateEvent
     from dphmm.storage.learned import learning_document, published_parts
 
     provenance, event = _read(path)
@@ -38,7 +38,7 @@ def model_document(path: str) -> tuple[dict[str, Any], LearningEvent | None]:
 
 def model_lines(document: Mapping[str, Any] | None, event: LearningEvent | None) -> list[str]:
     """The same for people."""
-    from dphmm.cli.learned_words import guarantee_rows, published_rows, together_row
+    from dphmm.cli.public_warnings import guarantee_rows, published_rows, together_row
     from dphmm.storage.learned import REPLAYABLE, published_words
 
     if document is None:
@@ -63,7 +63,7 @@ def model_lines(document: Mapping[str, Any] | None, event: LearningEvent | None)
 
 
 def _read(path: str) -> tuple[dict[str, Any], LearningEvent | NotPrivateEvent | None]:
-    from dphmm.cli.wording import named
+    from dphmm.cli.outcomes import named
     from dphmm.storage.hidden_models import holds_hidden_model, load_hidden_model
     from dphmm.storage.learned import learning_event
     from dphmm.storage.models import load_model

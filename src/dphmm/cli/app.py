@@ -14,9 +14,18 @@ from typing import Any, NoReturn
 import click
 
 from dphmm.cli.console import compilation_told
-from dphmm.cli.outcomes import BAD_INPUT, CLOSED, FAILED, Interrupted, OutputClosed, one_line, stopped_code
-from dphmm.cli.termination import answered_like_an_interrupt, asked_to_stop
-from dphmm.cli.wording import on_the_command_line
+from dphmm.cli.outcomes import (
+    BAD_INPUT,
+    CLOSED,
+    FAILED,
+    Interrupted,
+    OutputClosed,
+    answered_like_an_interrupt,
+    asked_to_stop,
+    on_the_command_line,
+    one_line,
+    stopped_code,
+)
 from dphmm.errors import DphmmError
 
 #: name: (where its click command lives, what the overview says of it)

@@ -10,8 +10,7 @@ import click
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.demo_run import FILES, MARKER, Results, run
 from dphmm.cli.options import messages
-from dphmm.cli.outcomes import Interrupted
-from dphmm.cli.wording import named
+from dphmm.cli.outcomes import Interrupted, named
 from dphmm.errors import InvalidInput
 
 
@@ -103,7 +102,7 @@ def _document(folder: Path, results: Results) -> dict[str, Any]:
 
 
 def _summary(results: Results) -> list[Row]:
-    from dphmm.cli.covered import covered_rows
+    from dphmm.cli.public_warnings import covered_rows
 
     n = _numbers(results)
     totals = results.statement.totals

@@ -46,14 +46,14 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
     said of the data but what has noise.
     """
     from dphmm.storage.inputs import checked_input
-    from dphmm.storage.people import check_people
+    from dphmm.storage.learned import check_people
 
     console = Console(quiet)
     check_together(given)
     path = checked_input(trajectories, "TRAJ")
     new_output(output, [path], force)
     if given["epsilon"] is not None:
-        from dphmm.cli.set_aside import rejected_path
+        from dphmm.cli.owner_view import rejected_path
 
         new_output(rejected_path(output), [path], force)
     check_people(output)
@@ -73,12 +73,12 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     from dphmm.cli.fit_spaces import check_states, space_of
     from dphmm.cli.fit_times import bins_of, check_times, speed_limit, times, warn_of_order
     from dphmm.cli.lonely import fit_lines
+    from dphmm.cli.outcomes import reworded
+    from dphmm.cli.owner_view import by_reason, in_words
     from dphmm.cli.portrait import by_name
-    from dphmm.cli.set_aside import by_reason, in_words
-    from dphmm.cli.wording import reworded
     from dphmm.storage.inputs import steady
+    from dphmm.storage.learned import save_people
     from dphmm.storage.models import save_model
-    from dphmm.storage.people import save_people
     from dphmm.storage.tables import column_names
     from dphmm.storage.trajectories import load_trajectories
 
@@ -115,7 +115,7 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
 def _fitted(
     rows: Trajectories, space: StateSpace, source: tuple[str, str], choices: dict[str, Any]
 ) -> tuple[MarkovModel, FitSummary]:
-    from dphmm.cli.wording import named
+    from dphmm.cli.outcomes import named
     from dphmm.markov.trajectories import Source, fit_trajectories
 
     near = "neighbours" if space.kind == "grid" else None
@@ -128,7 +128,7 @@ def _fitted(
 
 def people_row(model: str) -> Row:
     """Where the people of a model are, and what for."""
-    from dphmm.storage.people import people_path
+    from dphmm.storage.learned import people_path
 
     told = "keyed digests of user names, for you alone: by them dphmm release tells whether it releases these people"
     return "", f"written to {people_path(model)}: {told}"
@@ -156,7 +156,7 @@ def _counting(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _document(summary: FitSummary, set_aside: dict[str, int], path: str) -> dict[str, Any]:
-    from dphmm.storage.people import people_path
+    from dphmm.storage.learned import people_path
 
     report = summary.report
     return {

@@ -16,9 +16,9 @@ from dphmm.cli.outcomes import SET_ASIDE
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
+    from dphmm.accounting.event import LearningEvent, NotPrivateEvent
     from dphmm.markov.hidden.hmm import CategoricalHMM
-    from dphmm.states.sequences import Sequences
+    from dphmm.states.observed import Sequences
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
 
@@ -34,7 +34,7 @@ NOT_PRIVATE = (
 
 def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
     """Learn, write, and say what came out; returns the exit code."""
-    from dphmm.cli.wording import named
+    from dphmm.cli.outcomes import named
 
     try:
         check_size(given["states"], None)
@@ -48,10 +48,10 @@ def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
 def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.fit import people_row
     from dphmm.cli.fit_times import bins_of, check_times, times, warn_of_order
-    from dphmm.cli.set_aside import by_reason, in_words
+    from dphmm.cli.owner_view import by_reason, in_words
     from dphmm.storage.hidden_models import save_hidden_model
     from dphmm.storage.inputs import steady
-    from dphmm.storage.people import people_path, save_people
+    from dphmm.storage.learned import people_path, save_people
     from dphmm.storage.tables import column_names
     from dphmm.storage.trajectories import load_trajectories
 
@@ -105,7 +105,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 
 def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
-    from dphmm.accounting.learning import LearningEvent
+    from dphmm.accounting.event import LearningEvent
     from dphmm.cli.fit_private import (
         LEFT_OUT,
         LEFT_OUT_PLAINLY,
@@ -116,9 +116,9 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         warn_replayable,
     )
     from dphmm.cli.fit_times import times, warn_of_order
-    from dphmm.cli.set_aside import list_rejected
+    from dphmm.cli.owner_view import list_rejected
     from dphmm.storage.hidden_models import learning_of, save_hidden_model
-    from dphmm.storage.people import remove_people
+    from dphmm.storage.learned import remove_people
     from dphmm.storage.public_files import refuse_private
 
     if given["symbols_file"] is not None:
@@ -161,7 +161,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 def _choices(event: LearningEvent | NotPrivateEvent | None, noise: Mapping[str, Any], method: str) -> dict[str, Any]:
     """The length of the words and the number of starts, chosen or by default; other methods have neither."""
-    from dphmm.accounting.learning import LearningEvent
+    from dphmm.accounting.event import LearningEvent
     from dphmm.markov.private.hidden import N_STARTS
 
     if method != "ngrams" or not isinstance(event, LearningEvent):
@@ -172,7 +172,7 @@ def _choices(event: LearningEvent | NotPrivateEvent | None, noise: Mapping[str, 
 
 
 def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, aside: str) -> dict[str, Any]:
-    from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
+    from dphmm.accounting.event import LearningEvent, NotPrivateEvent
     from dphmm.storage.hidden_models import learning_of
     from dphmm.storage.learned import learning_document, published_parts
 

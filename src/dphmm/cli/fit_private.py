@@ -16,7 +16,7 @@ from dphmm.cli.fit_options import FIELDS
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from dphmm.accounting.learning import LearningEvent
+    from dphmm.accounting.event import LearningEvent
     from dphmm.markov.model import MarkovModel
     from dphmm.states.space import StateSpace
     from dphmm.types import Bits, IntArray
@@ -32,7 +32,7 @@ LEFT_OUT = (
 
 def left_out(sentence: str, output: str) -> str:
     """What became of rows that were not counted: the same words whatever the rows are."""
-    from dphmm.cli.set_aside import rejected_path
+    from dphmm.cli.owner_view import rejected_path
 
     return sentence.format(rejected_path(output).name)
 
@@ -51,9 +51,9 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     """Learn, write and say what was promised; returns the exit code, which depends on no row."""
     from dphmm.cli.fit_spaces import check_states, public_space
     from dphmm.cli.fit_times import times, warn_of_order
-    from dphmm.cli.set_aside import list_rejected
+    from dphmm.cli.owner_view import list_rejected
+    from dphmm.storage.learned import remove_people
     from dphmm.storage.models import save_model
-    from dphmm.storage.people import remove_people
 
     check_states(given)
     space, timing, noise = public_space(given, path), times(given), _noise(given, path)
@@ -77,7 +77,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
 def _learned(
     records: Records, space: StateSpace, step: int | None, noise: Mapping[str, Any], mask: str | None
 ) -> tuple[MarkovModel, LearningEvent]:
-    from dphmm.cli.wording import named
+    from dphmm.cli.outcomes import named
     from dphmm.markov.private import fit_chain
 
     try:
@@ -104,7 +104,7 @@ def records_of(
     no row raises. No row at all is data too.
     """
     from dphmm.cli.fit_times import bins_of, check_times, speed_limit
-    from dphmm.cli.wording import named
+    from dphmm.cli.outcomes import named
     from dphmm.markov.trajectories import state_sequences
     from dphmm.storage.inputs import steady
     from dphmm.storage.tables import column_names
@@ -135,7 +135,7 @@ def bits_of(seed: int | None) -> Bits | None:
 def caps_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """The budget and the public bounds of a record, checked before the data are read."""
     from dphmm._checks import exact_epsilon
-    from dphmm.cli.wording import named
+    from dphmm.cli.outcomes import named
     from dphmm.markov.private.sensitivity import Caps
 
     most = 1 if given["max_sequences"] is None else given["max_sequences"]
@@ -167,7 +167,7 @@ def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 def _mask(given: Mapping[str, Any], space: StateSpace) -> str | None:
     """Which moves get noise: those to neighbouring cells, or all of them."""
-    from dphmm.markov.smoothing import ALL_PAIRS_STATES
+    from dphmm.markov.estimate import ALL_PAIRS_STATES
 
     if given["moves"] == "neighbours" and space.kind != "grid":
         raise InvalidInput("--moves", "neighbours", "all: only cells of a --grid have neighbours")
@@ -177,7 +177,7 @@ def _mask(given: Mapping[str, Any], space: StateSpace) -> str | None:
 
 def promised(event: LearningEvent, choices: Mapping[str, Any]) -> list[Row]:
     """The guarantee, its limits, and what was published for it."""
-    from dphmm.cli.learned_words import guarantee_rows, published_rows
+    from dphmm.cli.public_warnings import guarantee_rows, published_rows
     from dphmm.storage.learned import learning_document, published_words
 
     return [*guarantee_rows(learning_document(event), covered=True), *published_rows(published_words(event), choices)]

@@ -161,9 +161,9 @@ def _listed(given: Mapping[str, Any]) -> StateSpace | None:
 
 def listed_names(path: str, option: str, column: str) -> list[str]:
     """The names in one column of a table, in its order; no message repeats one, in case the table is the data."""
-    from dphmm.states.naming import check_names
+    from dphmm.states.space import check_names
     from dphmm.storage.columns import as_text
-    from dphmm.storage.headers import listed
+    from dphmm.storage.csv_files import listed
     from dphmm.storage.inputs import checked_input
     from dphmm.storage.tables import column_names, read_table
 

@@ -30,7 +30,7 @@ def times(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_times(step: str | None, timed: bool, columns: Sequence[str]) -> None:
     """A time step needs times, or the numbers of time bins."""
-    from dphmm.storage.headers import listed
+    from dphmm.storage.csv_files import listed
 
     if step is not None and not timed and "step" not in columns:
         expected = "a column t of times (dphmm import csv with --time-column makes it), or no --step: every row is one"

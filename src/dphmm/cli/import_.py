@@ -14,7 +14,7 @@ from dphmm.cli.outcomes import SET_ASIDE
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from dphmm.storage.line_numbers import Layout
+    from dphmm.storage.csv_files import Layout
 
 #: Columns that a table may name, and what they are for.
 _COLUMNS = {
@@ -93,8 +93,8 @@ _TABS = {"tab": "\t", "\\t": "\t"}
 
 def _layout(name: str, given: Mapping[str, Any]) -> Layout | None:
     """How a text that is not plain CSV is cut into rows; None for CSV, and for what has no lines of its own."""
+    from dphmm.storage.csv_files import Layout
     from dphmm.storage.importers.gowalla import LAYOUT
-    from dphmm.storage.line_numbers import Layout
 
     if name == "gowalla":
         return LAYOUT
@@ -102,8 +102,8 @@ def _layout(name: str, given: Mapping[str, Any]) -> Layout | None:
 
 
 def _run(name: str, given: dict[str, Any]) -> int:
-    from dphmm.cli.set_aside import rejected_path, write_rejected
-    from dphmm.cli.wording import named, reworded
+    from dphmm.cli.outcomes import named, reworded
+    from dphmm.cli.owner_view import rejected_path, write_rejected
     from dphmm.storage.importers import IMPORTERS
     from dphmm.storage.tables import table_format
     from dphmm.storage.trajectories import save_trajectories

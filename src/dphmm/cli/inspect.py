@@ -94,7 +94,7 @@ def _row(name: str, fact: Any, unit: str) -> Row:
     if name == "expected_errors":
         return f"  {label}", ", ".join(_error(mechanism, error, unit) for mechanism, error in fact.items())
     if name == "covered_distance":
-        from dphmm.storage.covered import places_words
+        from dphmm.storage.promises import places_words
 
         return f"  {label}", "none: the states are no cells of a map" if fact is None else places_words(fact)
     if name == "epsilon":

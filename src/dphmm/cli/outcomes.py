@@ -1,6 +1,21 @@
-"""Exit codes, and messages of one line."""
+"""How a command ends: exit codes, messages of one line, signals.
+
+The library's messages are told in the words of the command line: --min-count for min_count.
+
+Ctrl-C and SIGTERM, answered alike: what is open is closed, what was committed stays.
+"""
 
 from __future__ import annotations
+
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+
+from dphmm.errors import DphmmError, InvalidInput
 
 FAILED = 1
 BAD_INPUT = 2
@@ -35,3 +50,153 @@ def one_line(text: str) -> str:
     """A message on one line, with nothing in it that a terminal would obey."""
     joined = " ".join(text.split())
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in joined)
+
+
+#: Fields of the library that are options; --cap-epsilon and others with an underscore follow by themselves.
+_FIELDS = {
+    "cell": "--grid", "constraint": "--constraint", "delimiter": "--delimiter", "delta": "--constraint delta",
+    "east": "--bbox east", "epsilon": "--epsilon", "flat": "--flat", "mechanism": "--mechanism",
+    "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "query": "--query",
+    "resolution": "--h3", "scope": "--scope",
+    "smoothing": "--smoothing", "source": "SRC", "south": "--bbox south", "start": "--start", "steps": "--steps",
+    "timezone": "--timezone", "west": "--bbox west",
+}  # fmt: skip
+_UNDERSCORED = re.compile(
+    r"\b(cap_epsilon|cap_cost|total_epsilon|min_count|max_speed|assume_utc|(?:user|time|order|trip|state|lat|lon)_column)\b=?"
+)
+_COMMANDS = {"model": "fit", "policy": "policy"}
+#: What the library says, and what a user of the command line can do.
+_PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"assume_utc=True, or timezone='([^']*)'", r"dphmm import csv with --assume-utc, or with --timezone \1"),
+    (r"or names=False for", "or --no-names for"),
+    (r"(?:a )?new ledger, or resume to continue", "a new ledger, or --resume to continue"),
+    (r"; skip\(\) lets steps pass", ""),
+    (r" written by save_(model|policy)", lambda found: f" written by dphmm {_COMMANDS[found[1]]}"),
+    (r", or user_column=", ", or dphmm import csv with --user-column"),
+    (r"a number, a Fraction or a decimal string", "a number"),
+    (r"(.*) or a DeltaSet", lambda found: found[1].replace('", "', '" or "').replace('"', "")),
+    (r'flat="(\w+)", or "(\w+)"', r"--flat \1, or --flat \2"),
+    (r"remedy: smoothing=1,", "remedy: --smoothing 1,"),
+    (r"\ba larger cell\b", "a larger --grid"),
+    (r"\b(?:give )?a larger pitch=", "answers with larger gaps"),
+    (r"; give pitch=, such as \S+", ": answers with larger gaps, or a smaller span"),
+    (r'smoothing_support="neighbours" or a sparse mask above', "--smoothing 0 above"),
+)
+
+
+def on_the_command_line(error: DphmmError) -> str:
+    """The message of an error with options where the library has arguments. What the user gave stays as it is."""
+    if not isinstance(error, InvalidInput):
+        return reworded(str(error))
+    came, expected = _parts(error)
+    # Other fields are options already, columns, or files: they stay as they are.
+    field = _option(error.field) if _UNDERSCORED.fullmatch(error.field) else _FIELDS.get(error.field, error.field)
+    return f"{field}: got {came}; expected {reworded(expected)}"
+
+
+def named(error: InvalidInput, names: Mapping[str, str]) -> InvalidInput:
+    """The same error about another field: the option that one command has for an argument of the library."""
+    return InvalidInput(names.get(error.field, error.field), *_parts(error))
+
+
+def reworded(text: str) -> str:
+    """A sentence of the library in the words of the command line."""
+    for pattern, words in _PHRASES:
+        text = re.sub(pattern, words, text)
+    return _UNDERSCORED.sub(lambda found: _option(found[1]), text)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _parts(error: InvalidInput) -> tuple[str, str]:
+    """What came and what was expected."""
+    came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
+    return came, expected
+
+
+@contextmanager
+def answered_like_an_interrupt() -> Iterator[None]:
+    """Inside the block the first SIGTERM raises Terminated; later ones do not disturb the tidying up."""
+    _asked.clear()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    # Only the main thread may set handlers, and what a parent chose to ignore stays ignored.
+    if threading.current_thread() is not threading.main_thread() or before[signal.SIGTERM] is signal.SIG_IGN:
+        yield
+        return
+    others = sys.unraisablehook
+    sys.unraisablehook = lambda lost: _ask_for_the_lost(lost.exc_type) if _stops(lost.exc_type) else others(lost)
+    signal.signal(signal.SIGTERM, _stop)
+    if before[signal.SIGINT] is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = others
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def asked_to_stop() -> KeyboardInterrupt | None:
+    """The interrupt that was asked for, even where a library made another error of it."""
+    return _asked[0]() if _asked else None
+
+
+#: The kind alone: an error that is kept keeps what every function on its way held, open files and ledgers too.
+_asked: list[type[KeyboardInterrupt]] = []
+_SWALLOWING = ("llvmlite", "importlib._bootstrap")
+#: Seconds until a signal that came where it would be lost is looked at again.
+_MOMENT = 0.02
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if _swallowed(frame):
+        _ask_again(number)
+        return
+    _asked.append(KeyboardInterrupt)
+    raise KeyboardInterrupt
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    if _swallowed(frame):
+        _ask_again(number)
+        return
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _asked.append(Terminated)
+    raise Terminated
+
+
+def _stops(kind: type[BaseException]) -> bool:
+    return issubclass(kind, KeyboardInterrupt)
+
+
+def _ask_for_the_lost(kind: type[BaseException]) -> None:
+    """Python forgets what is raised while it frees an object: an interrupt that came just then comes again."""
+    if issubclass(kind, Terminated):
+        signal.signal(signal.SIGTERM, _stop)
+        _ask_again(signal.SIGTERM)
+    else:
+        _ask_again(signal.SIGINT)
+
+
+def _swallowed(frame: FrameType | None) -> bool:
+    """Whether an exception would be lost here.
+
+    It is lost where LLVM waits for Python's answer (and would read nothing), and where a compiled module imports
+    another.
+    """
+    while frame is not None:
+        if any(place in frame.f_code.co_filename for place in _SWALLOWING):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _ask_again(number: int) -> None:
+    """The same signal to the main thread, a moment later."""
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(_MOMENT, signal.pthread_kill, (main, number))
+    timer.daemon = True
+    timer.start()

@@ -67,7 +67,7 @@ def radius(model: str, covers: str | None, radius: str | None, is_open: bool, **
     Answers are the centres of cells, and people are at places: --covers takes the distance between places, and the
     smallest radius that hides all of them up to it, wherever they lie in their cells.
     """
-    from dphmm.cli.wording import named
+    from dphmm.cli.outcomes import named
     from dphmm.policy import radius as build
 
     _one_distance(covers, radius, is_open)
@@ -104,7 +104,7 @@ def _radius_words(graph: PolicyGraph, space: StateSpace, covers: str) -> list[st
 @click.option("--k", "k", type=int, required=True, metavar="K", help="How many nearest states each is joined to.")
 def knn(model: str, k: int, **given: Any) -> None:
     """Every state and its K nearest others are neighbours."""
-    from dphmm.cli.wording import named
+    from dphmm.cli.outcomes import named
     from dphmm.policy import knn as build
 
     states, space = loaded_model(model)
@@ -194,9 +194,9 @@ def _distance(text: str, space: StateSpace) -> object:
 def _save(
     graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inputs: Sequence[str], said: Sequence[str] = ()
 ) -> None:
-    from dphmm.cli.covered import covered_rows
-    from dphmm.storage.covered import covered_facts
+    from dphmm.cli.public_warnings import covered_rows
     from dphmm.storage.policies import save_policy
+    from dphmm.storage.promises import covered_facts
 
     path = given["output"]
     new_output(path, inputs, given["force"])

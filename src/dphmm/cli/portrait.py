@@ -29,8 +29,8 @@ def space_facts(space: StateSpace) -> dict[str, Any]:
 
 def model_facts(model: MarkovModel, source: str = "privacy") -> dict[str, Any]:
     """Where subjects can go, and where the model is from. ``source``: the file that an error names."""
-    from dphmm.cli.learned_words import learning_of
-    from dphmm.markov.notes import absorbing_states, closed_classes
+    from dphmm.cli.public_warnings import learning_of
+    from dphmm.markov.model import absorbing_states, closed_classes
 
     provenance = model.provenance
     learning = learning_of(model, source)
@@ -54,7 +54,7 @@ def model_facts(model: MarkovModel, source: str = "privacy") -> dict[str, Any]:
 
 def state_list(model: MarkovModel, space: StateSpace) -> list[dict[str, Any]]:
     """Every state: number, name, answer, on a map latitude and longitude, and whether no move leaves it."""
-    from dphmm.markov.notes import absorbing_states
+    from dphmm.markov.model import absorbing_states
 
     absorbing = set(absorbing_states(model.transition).tolist())
     states: list[dict[str, Any]] = [

@@ -28,8 +28,8 @@ def protection_facts(
 ) -> dict[str, Any]:
     """Sections "policy", "first_step", where the step can be released "release" and "promise", and "warnings"."""
     from dphmm.cli.lonely import lonely_sections
+    from dphmm.cli.outcomes import reworded
     from dphmm.cli.public_warnings import plan_warnings, trapped_belief
-    from dphmm.cli.wording import reworded
     from dphmm.policy.constraint import Constraint
     from dphmm.session.setting import Setting
 
@@ -60,7 +60,7 @@ def protection_facts(
 
 
 def _policy(policy: PolicyGraph, space: StateSpace) -> dict[str, Any]:
-    from dphmm.storage.covered import covered_facts
+    from dphmm.storage.promises import covered_facts
 
     return {
         "kind": policy.kind,
@@ -150,11 +150,11 @@ def _errors(hull: SensitivityHull, options: Options, bias: float) -> dict[str, A
 def _promise(plan: Plan, options: Options, covered: dict[str, Any] | None) -> dict[str, Any]:
     from dphmm.accounting.composition import theorem_6_3
     from dphmm.accounting.records import shown
-    from dphmm.storage.covered import covered_distance_of
     from dphmm.storage.promises import (
         LONELY_PROMISE,
         constraint_words,
         cost_unbounded_because,
+        covered_distance_of,
         edge_promise,
         scope_words,
     )

@@ -1,17 +1,25 @@
-"""What can be said against a release before anything is drawn: from public data alone."""
+"""What can be said against a release before anything is drawn: from public data alone.
+
+Beside them the guarantee of a learned model, and the distance that a policy covers, as lines for people.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dphmm.cli.console import Row
 
 if TYPE_CHECKING:
+    from dphmm.accounting.event import LearningEvent, NotPrivateEvent
     from dphmm.batch import Batch
     from dphmm.cli.console import Console
     from dphmm.markov.model import MarkovModel
     from dphmm.session.options import Options
     from dphmm.session.plan import Plan
-    from dphmm.storage.people import Whom
+    from dphmm.storage.learned import Whom
 
 #: A cost above this many epsilons is worth a warning: states that no edge joins can be told apart that well.
 _FAR_ABOVE = 20
@@ -47,7 +55,7 @@ def plan_warnings(plan: Plan, options: Options) -> list[str]:
 
 def model_warning(model: MarkovModel, people: str, console: Console, known_by: str | None = None) -> None:
     """What a model fitted without privacy means: nothing wrong where it was fitted on other people."""
-    from dphmm.storage.people import Whom
+    from dphmm.storage.learned import Whom
     from dphmm.storage.promises import provenance_words
 
     if model.provenance.get("private") is False:
@@ -70,7 +78,7 @@ def whom_warning(model: MarkovModel, whom: Whom, console: Console) -> None:
 
 def trapped_belief(model: MarkovModel, options: Options) -> list[str]:
     """A δ-set may end on one absorbing state, whose answer is then a public constant for ever."""
-    from dphmm.markov.notes import absorbing_states
+    from dphmm.markov.model import absorbing_states
     from dphmm.policy.constraint import Support
 
     absorbing = len(absorbing_states(model.transition))
@@ -92,3 +100,84 @@ def first_step_warnings(batch: Batch) -> list[str]:
     except Refused:
         return []
     return [*plan_warnings(plan, batch.setting.options), *trapped_belief(batch.setting.model, batch.setting.options)]
+
+
+def guarantee_rows(learning: Mapping[str, Any], covered: bool = False) -> list[Row]:
+    """What a fit promises, whom of, and (``covered``) what it does not."""
+    from dphmm.accounting.records import in_short
+
+    epsilon = f"{in_short(learning['epsilon'])}, delta {in_short(learning['delta'])}: {learning['meaning']}"
+    rows = [("learning", f"epsilon {epsilon}"), ("counted", learning["record"])]
+    if covered:
+        rows += [("not covered", sentence) for sentence in learning["not_covered"]]
+    return rows
+
+
+def published_rows(parts: Sequence[str], choices: Mapping[str, Any]) -> list[Row]:
+    """What a fit published of the data, and what was chosen for it."""
+    return [
+        *(("published", words) for words in parts),
+        *((name, str(value)) for name, value in choices.items() if value is not None),
+    ]
+
+
+def both_rows(learning: Mapping[str, Any] | None) -> list[Row]:
+    """The learning guarantee of a statement, and what it gives together with the releases; nothing without one."""
+    if learning is None:
+        return []
+    from dphmm.storage.learned import OTHER_PEOPLE
+
+    both = learning["together"]
+    if both is None:
+        return [*guarantee_rows(learning), ("together", OTHER_PEOPLE)]
+    return [*guarantee_rows(learning), together_row(both)]
+
+
+def together_row(both: Mapping[str, Any]) -> Row:
+    """What a model and the releases of one person lose together."""
+    from dphmm.accounting.records import in_short
+
+    return "together", f"epsilon {in_short(both['epsilon'])}, delta {in_short(both['delta'])}: {both['meaning']}"
+
+
+def coming_rows(model: MarkovModel, people: str) -> list[Row]:
+    """The same before a release, whose costs are not known yet."""
+    from dphmm.accounting.records import in_short
+    from dphmm.storage.learned import OTHER_PEOPLE, replacing_epsilon
+
+    event = event_of(model)
+    learning = learning_of(model)
+    if learning is None or event is None:
+        return []
+    if people == "others":
+        return [*guarantee_rows(learning), ("together", OTHER_PEOPLE)]
+    replacing = in_short(replacing_epsilon(event))
+    said = f"the sum of a person's costs, and {replacing}: what the model loses if they are replaced"
+    return [*guarantee_rows(learning), ("together", said)]
+
+
+def learning_of(model: MarkovModel, source: str = "privacy") -> dict[str, Any] | None:
+    """The guarantee of a model's fit for JSON; None if it was not learned with noise."""
+    from dphmm.storage.learned import learning_document
+
+    event = event_of(model, source)
+    return None if event is None else learning_document(event)
+
+
+def event_of(model: MarkovModel, source: str = "privacy") -> LearningEvent | None:
+    """The event of a model learned with noise."""
+    from dphmm.accounting.event import LearningEvent
+    from dphmm.storage.learned import learning_event
+
+    event: LearningEvent | NotPrivateEvent | None = learning_event(model.provenance, source)
+    return event if isinstance(event, LearningEvent) else None
+
+
+def covered_rows(facts: Mapping[str, Any] | None, epsilon: Fraction | str | None = None) -> list[Row]:
+    """The line of these facts, with an epsilon what one answer may tell; none where states are no cells of a map."""
+    from dphmm.storage.promises import covered_words, places_words
+
+    if facts is None:
+        return []
+    words = places_words(facts) if epsilon is None else covered_words(facts, Fraction(epsilon))
+    return [("covered", words)]

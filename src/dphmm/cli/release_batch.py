@@ -14,9 +14,9 @@ from dphmm.cli.release_job import Job, check_outputs, check_resumed, people
 if TYPE_CHECKING:
     from dphmm.batch import Batch
     from dphmm.states.trajectory import Trajectories
-    from dphmm.storage.assembling import Loaded
     from dphmm.storage.statement import Published
     from dphmm.storage.statement_types import ReleaseStatement
+    from dphmm.storage.trajectories import Loaded
 
 #: From so many steps on a release can take longer than a few seconds.
 _LONG = 100_000
@@ -24,11 +24,18 @@ _LONG = 100_000
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
-    from dphmm.cli.learned_words import both_rows
-    from dphmm.cli.owner_view import name_counts, owner_counts, owner_path, rows_to_answer, write_counts
-    from dphmm.cli.public_warnings import first_step_warnings, whom_warning
+    from dphmm.cli.owner_view import (
+        by_reason,
+        name_counts,
+        owner_counts,
+        owner_path,
+        rejected_path,
+        rows_to_answer,
+        write_counts,
+        write_rejected,
+    )
+    from dphmm.cli.public_warnings import both_rows, first_step_warnings, whom_warning
     from dphmm.cli.release_total import budget_plan_rows, check_before_search, check_total, with_budget_plan
-    from dphmm.cli.set_aside import by_reason, rejected_path, write_rejected
     from dphmm.storage.ledger import open_ledger
     from dphmm.storage.statement import Published, privacy_statement, write_statement
 
@@ -170,8 +177,8 @@ def _document(
 
 def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
     from dphmm.accounting.records import in_short
-    from dphmm.cli.covered import covered_rows
-    from dphmm.cli.set_aside import in_words
+    from dphmm.cli.owner_view import in_words
+    from dphmm.cli.public_warnings import covered_rows
 
     each, epsilons, costs = (
         in_short(document[name]) for name in ("epsilon_per_release", "largest_epsilon_sum", "largest_cost_sum")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dphmm.session.setting import Setting
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
-    from dphmm.storage.people import People, Whom
+    from dphmm.storage.learned import People, Whom
 
 #: Options of the command that are choices of the batch.
 _CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "cap_epsilon", "cap_cost", "query")
@@ -105,7 +105,7 @@ class Job:
 
 def fitted_on(job: Job, given: Mapping[str, Any], console: Console) -> People | None:
     """The people that the model was fitted on without privacy, where dphmm fit wrote them beside it."""
-    from dphmm.storage.people import load_people
+    from dphmm.storage.learned import load_people
 
     if job.model.provenance.get("private") is True:
         return None
@@ -117,7 +117,7 @@ def people(job: Job, rows: Trajectories, sha256: str, given: Mapping[str, Any], 
 
     InvalidInput, before anything is drawn, where the owner says others and the names or the hash say the same.
     """
-    from dphmm.storage.people import people_path, whom
+    from dphmm.storage.learned import people_path, whom
 
     known, declared = fitted_on(job, given, console), given["model_people"]
     same_file = job.model.provenance.get("source_sha256") == sha256
@@ -165,8 +165,7 @@ def check_outputs(given: Mapping[str, Any]) -> None:
 
     A dry run writes nothing: it needs neither output nor ledger, and what is named is checked all the same.
     """
-    from dphmm.cli.owner_view import owner_path
-    from dphmm.cli.set_aside import rejected_path
+    from dphmm.cli.owner_view import owner_path, rejected_path
     from dphmm.storage.inputs import checked_output
     from dphmm.storage.ledger.connection import ledger_path
     from dphmm.storage.statement import statement_path

@@ -23,13 +23,18 @@ _STEPS = 3
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
     from dphmm.accounting.records import in_short
-    from dphmm.cli.covered import covered_rows
-    from dphmm.cli.learned_words import coming_rows, learning_of
-    from dphmm.cli.public_warnings import plan_warnings, trapped_belief, whom_warning
+    from dphmm.cli.owner_view import by_reason, in_words
+    from dphmm.cli.public_warnings import (
+        coming_rows,
+        covered_rows,
+        learning_of,
+        plan_warnings,
+        trapped_belief,
+        whom_warning,
+    )
     from dphmm.cli.release_total import budget_plan_rows, check_total, with_budget_plan
-    from dphmm.cli.set_aside import by_reason, in_words
     from dphmm.states.observed import in_steps
-    from dphmm.storage.covered import covered_document, covered_facts
+    from dphmm.storage.promises import covered_document, covered_facts
 
     check_outputs(given)
     loaded, rows, sha256 = read_rows(job, given)

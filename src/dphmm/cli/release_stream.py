@@ -1,10 +1,14 @@
-"""dphmm release -: lines of standard input, each answered on standard output after it has been stored."""
+"""dphmm release -: lines of standard input, each answered on standard output after it has been stored.
+
+The privacy statement is written when the stream ends, however it ends.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -16,12 +20,100 @@ import click
 from dphmm.cli.console import Console
 from dphmm.cli.outcomes import SET_ASIDE, Interrupted
 from dphmm.cli.release_job import Job
-from dphmm.cli.stream_statement import Names, check_statement, stated
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from dphmm.batch import Batch, Released
     from dphmm.states.space import StateSpace
+    from dphmm.storage.learned import Whom
     from dphmm.stream import BadLine, Line, Stream
+
+
+def check_statement(given: Mapping[str, Any]) -> None:
+    """--statement names a new file that can be written, if it names one."""
+    from dphmm.storage.inputs import checked_output
+
+    path = given["statement"]
+    if path is None:
+        return
+    inputs = [given["model"], given["policy"], given["ledger"]]
+    if checked_output(path, inputs, "--statement").exists():
+        raise InvalidInput("--statement", f"{path}, which exists", "a new file: a statement is about one run")
+
+
+class Names:
+    """The user names of a stream, held against those that the model was fitted on; warns of the first that is one."""
+
+    def __init__(self, job: Job, given: Mapping[str, Any], console: Console) -> None:
+        from dphmm.cli.release_job import fitted_on
+        from dphmm.storage.learned import people_path
+
+        self._model, self._declared, self._console = job.model, given["model_people"], console
+        self._people = fitted_on(job, given, console)
+        self._among: bool | None = None
+        if self._people is None or self._declared is not None:
+            self._warn()
+        else:
+            console.note(f"whom the model was fitted on is told by the user names of the lines, with "
+                         f"{people_path(given['model']).name}")  # fmt: skip
+
+    @property
+    def whom(self) -> Whom:
+        """Whom the model was fitted on, seen from the users met so far."""
+        from dphmm.storage.learned import whom
+
+        return whom(self._declared, self._among)
+
+    def meet(self, user: str) -> None:
+        """Compare the name of a user who has been answered."""
+        if self._people is None or self._among:
+            return
+        self._among = self._people.has_one_of([user])
+        if self._among:
+            self._warn()
+
+    def _warn(self) -> None:
+        from dphmm.cli.public_warnings import whom_warning
+
+        whom_warning(self._model, self.whom, self._console)
+
+
+@contextmanager
+def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Callable[[Released, str], None]]:
+    """A function to call with every release and the line it was answered by; writes the statement at the end.
+
+    The end may be an interrupt or an error: what was answered before was published.
+    """
+    if given["statement"] is None:
+        yield lambda released, line: None
+        return
+    from dphmm.storage.statement import Published, privacy_statement, save_statement
+
+    published, lines = Published(), hashlib.sha256()
+    told: set[tuple[str, int]] = set()
+
+    def answered(released: Released, line: str) -> None:
+        lines.update(line.encode() + b"\n")
+        # The same step asked again is the same release.
+        if (released.user, released.release.t) not in told:
+            told.add((released.user, released.release.t))
+            published.add([released])
+
+    try:
+        yield answered
+    finally:
+        statement = privacy_statement(
+            published,
+            model=batch.setting.model,
+            policy=batch.setting.policy,
+            space=batch.setting.space,
+            options=batch.setting.options,
+            query=batch.setting.query,
+            model_people=names.whom.people,
+            known_by=names.whom.known_by,
+        )
+        save_statement(Path(given["statement"]), statement, "-", lines.hexdigest())
+
 
 _LONGEST_LINE = 65536
 
@@ -52,12 +144,10 @@ class _Lines:
 
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
-    from dphmm.cli.covered import covered_rows
-    from dphmm.cli.learned_words import coming_rows
     from dphmm.cli.owner_view import name_counts, owner_path, write_counts
-    from dphmm.cli.public_warnings import first_step_warnings
-    from dphmm.storage.covered import covered_facts
+    from dphmm.cli.public_warnings import coming_rows, covered_rows, first_step_warnings
     from dphmm.storage.ledger import open_ledger
+    from dphmm.storage.promises import covered_facts
     from dphmm.stream import BadLine, Stream, answered_line
 
     _check(given)

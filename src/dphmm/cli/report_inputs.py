@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm.cli.options import loaded_model, loaded_policy
-from dphmm.cli.outcomes import one_line
-from dphmm.cli.wording import named
+from dphmm.cli.outcomes import named, one_line
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:

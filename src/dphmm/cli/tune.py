@@ -46,8 +46,8 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     Nothing but public information is used: the model, the policies and the options. Errors are those of people who
     move as the model says. With --mechanism auto (as without) both exact mechanisms are tried.
     """
+    from dphmm.cli.outcomes import named
     from dphmm.cli.tune_table import document, headline, told
-    from dphmm.cli.wording import named
     from dphmm.evaluation.tuning import Trial, sweep
 
     chain, space = loaded_model(model)
@@ -82,7 +82,7 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 
 
 def _targets(error: str | None, dop: int | None, space: StateSpace) -> Targets | None:
-    from dphmm.cli.wording import named
+    from dphmm.cli.outcomes import named
     from dphmm.evaluation.recommendation import Targets
 
     if error is None and dop is None:

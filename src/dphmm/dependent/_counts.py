@@ -30,9 +30,8 @@ from dphmm.errors import InvalidInput, Refused
 from dphmm.markov.model import MarkovModel
 from dphmm.samplers.entropy import default_bits
 from dphmm.states.space import StateSpace
-from dphmm.storage.assembling import Roles
-from dphmm.storage.people import MODEL_PEOPLE
-from dphmm.storage.trajectories import column_roles
+from dphmm.storage.learned import MODEL_PEOPLE
+from dphmm.storage.trajectories import Roles, column_roles
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
 if TYPE_CHECKING:

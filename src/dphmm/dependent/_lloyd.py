@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dphmm._checks import exact_number, whole
-from dphmm.accounting.learning import NoisyCounts
+from dphmm.accounting.event import NoisyCounts
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._counts import Answered, resolved

@@ -25,7 +25,7 @@ from dphmm.dependent._options import MAX_ROWS, Called, Option
 from dphmm.dependent._tables import Rejected, data_rows, data_users
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import file_digest
-from dphmm.storage.people import Whom
+from dphmm.storage.learned import Whom
 from dphmm.storage.private_rows import PrivateRows, PrivateTable
 from dphmm.storage.query_statement import query_statement
 from dphmm.storage.statement_types import document

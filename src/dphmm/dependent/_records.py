@@ -26,10 +26,9 @@ from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.units import parse_duration
-from dphmm.storage.assembling import Roles, places_of
-from dphmm.storage.columns import Numbering, as_text, integers
+from dphmm.storage.columns import Numbering, Times, as_text, integers
 from dphmm.storage.private_rows import PrivateRows
-from dphmm.storage.times import Times
+from dphmm.storage.trajectories import Roles, places_of
 from dphmm.types import BoolArray, IntArray
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from dphmm.dependent._contributions import first_of_each
 from dphmm.dependent._options import names
 from dphmm.errors import InvalidInput
 from dphmm.storage.columns import Numbering, as_text, decimals
-from dphmm.storage.headers import listed
+from dphmm.storage.csv_files import lines_of_rows, listed
 from dphmm.storage.inputs import checked_input
-from dphmm.storage.line_numbers import lines_of_rows
 from dphmm.storage.private_rows import PrivateRows, PrivateTable
 from dphmm.storage.public_files import refuse_private
 from dphmm.storage.tables import SUFFIXES, column_names, read_table, table_format

@@ -14,7 +14,7 @@ import numpy as np
 from dphmm._checks import exact_number
 from dphmm.errors import InvalidInput
 from dphmm.states.grid import Grid
-from dphmm.states.projection import metres_per_degree
+from dphmm.states.maps import metres_per_degree
 from dphmm.states.trajectory import MICROSECONDS, Trajectories
 from dphmm.types import FloatArray
 

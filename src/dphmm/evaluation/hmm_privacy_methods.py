@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm.accounting.learning import LearningEvent
+from dphmm.accounting.event import LearningEvent
 from dphmm.evaluation.experiment import Cell, Row
 from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.samplers.entropy import ReplayBits

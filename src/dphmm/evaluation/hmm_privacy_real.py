@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dphmm.accounting.learning import LearningEvent
+from dphmm.accounting.event import LearningEvent
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.experiment import Cell, Row, Settings
 from dphmm.evaluation.hmm_privacy_methods import BETTER, NOT_PRIVATE, bits_of, described, event_of, number, quietly

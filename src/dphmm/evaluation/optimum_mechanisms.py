@@ -9,7 +9,7 @@ import numpy as np
 
 from dphmm.evaluation.optimum_risk import Naming, Noise, World, named
 from dphmm.mechanisms import DiscreteKNorm, LatticeMechanism, OptimalAdditive, OptimalTable, Staircase, choose
-from dphmm.mechanisms.additive_program import best_offset
+from dphmm.mechanisms.additive_law import best_offset
 from dphmm.mechanisms.optimal import facets_of
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import FloatArray, IntArray

@@ -15,8 +15,8 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.mechanisms import MECHANISM_CHOICES, KNorm, Laplace, Mechanism, PlanarIsotropic
 from dphmm.mechanisms.base import hull_field, rows, vector
-from dphmm.samplers.continuous import exponentials, unit_floats
 from dphmm.samplers.entropy import default_bits
+from dphmm.samplers.uniform import exponentials, unit_floats
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.answer import answer_under
 from dphmm.session.plan import Plan

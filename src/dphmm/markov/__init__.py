@@ -7,9 +7,8 @@ hidden          hidden Markov models: CategoricalHMM and what it is made of
 Belief          log-probabilities beside a support that never underflows: predict, condition
 """
 
-from dphmm.markov.estimate import FitReport, fit
+from dphmm.markov.estimate import FitReport, fit, keep_visited
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel, Predecessors
-from dphmm.markov.sequences import keep_visited
 
 __all__ = ["Belief", "FitReport", "MarkovModel", "Predecessors", "fit", "keep_visited"]

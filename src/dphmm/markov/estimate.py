@@ -2,6 +2,9 @@
 
 M[i, j] = (times i was followed by j) / (times i was followed by anything). Nothing here is private: the zero
 pattern of the result can show one person's move, and the model says so in its provenance and its notes.
+
+Sequences are checked and laid end to end first; messages name sequence and position, never a state. Pseudo-counts are
+spread over the pairs of states that `smoothing_pairs` names.
 """
 
 from __future__ import annotations
@@ -11,19 +14,176 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from dphmm._checks import one_of, whole
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel
-from dphmm.markov.notes import many, some
-from dphmm.markov.sequences import FlatSequences, flatten
-from dphmm.markov.smoothing import pseudo_count, smoothing_pairs
+from dphmm.markov.model import MarkovModel, many, some
 from dphmm.markov.stochastic import canonical, divided, row_sums
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
+
+
+@dataclass(frozen=True, eq=False)
+class FlatSequences:
+    """``states`` (m,) of all sequences, one after another; sequence k begins at ``starts[k]``."""
+
+    states: IntArray
+    starts: IntArray
+
+    @property
+    def n_sequences(self) -> int:
+        return len(self.starts)
+
+    def split(self) -> list[IntArray]:
+        """The sequences again, as views."""
+        return np.split(self.states, self.starts[1:])
+
+    def leaves(self) -> BoolArray:
+        """Which positions (m - 1,) are followed by another state of the same sequence."""
+        inside = np.ones(max(len(self.states) - 1, 0), dtype=np.bool_)
+        inside[self.starts[1:] - 1] = False
+        return inside
+
+
+def flatten(sequences: Iterable[Any], n_states: int, field: str = "sequences") -> FlatSequences:
+    """Lay sequences of states 0..n_states-1 end to end.
+
+    Raises InvalidInput for no sequences, an empty one, anything that is not an integer, and numbers out of
+    range.
+    """
+    if isinstance(sequences, (str, bytes)) or not isinstance(sequences, Iterable):
+        raise InvalidInput(field, type(sequences).__name__, "a list of integer sequences")
+    arrays = [_one(given, f"{field}[{k}]") for k, given in enumerate(sequences)]
+    if not arrays:
+        raise InvalidInput(field, "no sequence", "at least one")
+    lengths = np.array([len(array) for array in arrays], dtype=np.int64)
+    starts = np.cumsum(lengths) - lengths
+    states = np.concatenate(arrays)
+    if states.min() < 0 or states.max() >= n_states:
+        position = int(np.argmax((states < 0) | (states >= n_states)))
+        k = int(np.searchsorted(starts, position, side="right")) - 1
+        where = f"{field}[{k}][{position - int(starts[k])}]"
+        came = "a negative number" if states[position] < 0 else f"a number above {n_states - 1}"
+        raise InvalidInput(where, came, f"a state from 0 to {n_states - 1}")
+    return FlatSequences(states, starts)
+
+
+def keep_visited(sequences: Iterable[Any], n_cells: int) -> tuple[IntArray, list[IntArray]]:
+    """Leave out cells that nobody visits.
+
+    Returns
+    -------
+    (k,) int64, the visited cells, increasing: cell ``kept[i]`` is state i of the smaller space
+    (``space.subset(kept)``); ``n_cells - k`` were left out.
+    The sequences in the numbers of that space.
+
+    Which cells are visited is taken from the data, without privacy. Raises InvalidInput as :func:`flatten`
+    does.
+    """
+    flat = flatten(sequences, n_cells)
+    visited = np.zeros(n_cells, dtype=np.bool_)
+    visited[flat.states] = True
+    number = np.cumsum(visited, dtype=np.int64) - 1
+    return np.flatnonzero(visited), FlatSequences(number[flat.states], flat.starts).split()
+
+
+def _one(given: Any, field: str) -> IntArray:
+    if np.ndim(given) == 0 if isinstance(given, np.ndarray) else not _is_sequence(given):
+        raise InvalidInput(field, type(given).__name__, "a sequence of states; a single sequence goes in a list")
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise InvalidInput(field, "rows of different lengths", "a flat sequence of states") from None
+    if array.ndim != 1:
+        raise InvalidInput(field, f"{array.ndim} dimensions", "a flat sequence of states")
+    if len(array) == 0:
+        raise InvalidInput(field, "an empty sequence", "at least one state")
+    if array.dtype.kind not in "iu":
+        raise _not_integers(given, array, field)
+    return array.astype(np.int64, copy=False)
+
+
+def _is_sequence(given: Any) -> bool:
+    return isinstance(given, Iterable) and hasattr(given, "__len__") and not isinstance(given, (str, bytes, dict))
+
+
+def _not_integers(given: Any, array: NDArray[Any], field: str) -> InvalidInput:
+    position = next((k for k, entry in enumerate(given) if not _is_whole(entry)), 0)
+    return InvalidInput(f"{field}[{position}]", f"dtype {array.dtype}", "integer state numbers")
+
+
+def _is_whole(entry: Any) -> bool:
+    if isinstance(entry, (bool, np.bool_)):
+        return False
+    return isinstance(entry, (int, np.integer)) or (
+        isinstance(entry, (float, np.floating)) and float(entry).is_integer()
+    )
+
+
+#: All pairs of this many states are 9 million moves; more would make every step of every release dense.
+ALL_PAIRS_STATES = 3_000
+
+
+def pseudo_count(amount: float | None, given: object) -> float:
+    """An amount of smoothing in its range; InvalidInput names what was ``given`` where it is not, or is no number."""
+    # Divided by any count a pseudo-count of 1e-12 is still far from underflow: what is smoothed stays possible.
+    if amount is None or not (amount == 0 or 1e-12 <= amount <= 1e12):
+        raise InvalidInput("smoothing", given, "a pseudo-count: 0, or from 1e-12 to 1e12")
+    return amount
+
+
+def smoothing_pairs(chosen: Any, n: int, space: Any) -> Any:
+    """The pairs to smooth over, as a csr_array (n, n) of ones.
+
+    chosen : None, every pair (up to 3,000 states);
+        "neighbours", pairs at most one lattice step apart on every axis and each state with itself (needs a
+        space whose answers lie on a lattice, such as a grid);
+        or a dense or sparse (n, n) matrix, whose non-zeros are the pairs.
+
+    Raises InvalidInput for anything else.
+    """
+    if chosen is None:
+        if n > ALL_PAIRS_STATES:
+            expected = f'smoothing_support="neighbours" or a sparse mask above {ALL_PAIRS_STATES} states'
+            raise InvalidInput("smoothing", f"all pairs of {n} states", expected)
+        return sparse.csr_array(np.ones((n, n)))
+    if isinstance(chosen, str):
+        if chosen != "neighbours":
+            raise InvalidInput("smoothing_support", chosen, '"neighbours", a mask (n, n) or None')
+        return _of_size(lattice_neighbours(space), n)
+    mask = _of_size(sparse.csr_array(chosen), n)
+    kept: BoolArray = mask.data != 0
+    rows = np.repeat(np.arange(n), np.diff(mask.indptr))[kept]
+    pairs = sparse.csr_array((np.ones(len(rows)), (rows, mask.indices[kept])), shape=(n, n))
+    pairs.sum_duplicates()
+    pairs.data[:] = 1.0
+    return pairs
+
+
+def _of_size(mask: Any, n: int) -> Any:
+    if mask.shape != (n, n):
+        raise InvalidInput("smoothing_support", f"shape {mask.shape}", f"({n}, {n})")
+    return mask
+
+
+def lattice_neighbours(space: Any) -> Any:
+    """Pairs of states whose lattice points differ by at most 1 on every axis, as a csr_array of ones."""
+    from scipy.spatial import KDTree
+
+    if space is None or not space.unmerged.is_lattice:
+        came = "no space" if space is None else "answers that are not on a lattice"
+        raise InvalidInput("smoothing_support", f"neighbours of {came}", "a grid, or a mask (n, n)")
+    # Lattice points are integers, so any radius between 1 and 2 asks the same question without rounding.
+    pairs = KDTree(space.unmerged.lattice).query_pairs(1.5, p=np.inf, output_type="ndarray")
+    itself = np.arange(space.n_states)
+    rows = np.concatenate([pairs[:, 0], pairs[:, 1], itself])
+    columns = np.concatenate([pairs[:, 1], pairs[:, 0], itself])
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(space.n_states, space.n_states))
+
 
 #: Up to this many pairs a table of all of them is counted; above, the pairs that occur are sorted.
 _TABLE_PAIRS = 2**22
@@ -105,7 +265,7 @@ def fit(
         "uniform": every state alike, visited or not.
     min_count : transitions seen fewer times are dropped, before smoothing.
     n_users, source, source_sha256 : how many people the sequences are of, and which file they came from.
-        Kept in the provenance; who the people are is not, hashed or otherwise: `dphmm.storage.people.save_people`
+        Kept in the provenance; who the people are is not, hashed or otherwise: `dphmm.storage.learned.save_people`
         writes that beside a saved model, for its owner alone.
 
     A state that no kept transition leaves, and no smoothing, gets a self-loop and is named in the report.

@@ -13,17 +13,14 @@ import numpy as np
 
 from dphmm._checks import whole
 from dphmm.errors import InvalidInput
-from dphmm.markov.estimate import FitReport, fit
-from dphmm.markov.model import MarkovModel
-from dphmm.markov.notes import many
-from dphmm.markov.sequences import keep_visited
-from dphmm.states.counts import Counts
+from dphmm.markov.estimate import FitReport, fit, keep_visited
+from dphmm.markov.model import MarkovModel, many
 from dphmm.states.merging import nearest_among
-from dphmm.states.trajectory import MICROSECONDS, Trajectories
+from dphmm.states.trajectory import MICROSECONDS, Counts, Trajectories
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
-    from dphmm.states.sequences import Sequences
+    from dphmm.states.observed import Sequences
     from dphmm.states.space import StateSpace
 
 

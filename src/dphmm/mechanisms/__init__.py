@@ -9,19 +9,17 @@
 """
 
 from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism
-from dphmm.mechanisms.choice import choose
 from dphmm.mechanisms.constant import Constant
+from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
-from dphmm.mechanisms.knorm import KNorm
-from dphmm.mechanisms.laplace import Laplace
 from dphmm.mechanisms.lattice import DiscreteKNorm
 from dphmm.mechanisms.optimal import OptimalAdditive
-from dphmm.mechanisms.planar import PlanarIsotropic
 from dphmm.mechanisms.registry import (
     MECHANISM_CHOICES,
     MECHANISMS,
     RELEASE_MECHANISMS,
     answer_mechanism,
+    choose,
     chosen_kind,
     from_description,
     mechanism,

@@ -16,9 +16,17 @@ import numpy as np
 
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.additive_certificate import falling_ratio, require_certified, rounded
-from dphmm.mechanisms.additive_law import AdditiveLaw, summed
-from dphmm.mechanisms.additive_program import Window, best_offset, proposed, symmetries
+from dphmm.mechanisms.additive_law import (
+    AdditiveLaw,
+    Window,
+    best_offset,
+    falling_ratio,
+    proposed,
+    require_certified,
+    rounded,
+    summed,
+    symmetries,
+)
 from dphmm.mechanisms.base import written_epsilon
 from dphmm.mechanisms.expected import LawSums
 from dphmm.mechanisms.lattice import BodyMechanism

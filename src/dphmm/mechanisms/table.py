@@ -16,24 +16,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._checks import one_of
-from dphmm.accounting.rounding import float_above
+from dphmm.accounting.budget import float_above
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import AnswerMechanism, Words, rows, vector
-from dphmm.mechanisms.table_certificate import digits_for, margin_of, require_certified, rounded, truthful
-from dphmm.mechanisms.table_inputs import (
+from dphmm.mechanisms.table_law import TableLaw, digits_for, margin_of, require_certified, rounded, truthful
+from dphmm.mechanisms.table_program import (
+    Optimum,
+    Problem,
     checked_costs,
     checked_edges,
     checked_points,
     checked_prior,
+    optimum,
     require_checkable,
     require_room,
 )
-from dphmm.mechanisms.table_law import TableLaw
-from dphmm.mechanisms.table_program import Optimum, Problem, optimum
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
-from dphmm.samplers.table import TableSampler
+from dphmm.samplers.weighted import TableSampler
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray, Loss, States

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from dphmm import _kernels
 from dphmm.errors import InvalidInput
-from dphmm.policy._hull_points import CHAIN_SPAN, hull_points
+from dphmm.policy._points import CHAIN_SPAN, hull_points
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import (
     PolicyGraph,

@@ -15,7 +15,7 @@ from scipy import sparse
 from dphmm import _kernels
 from dphmm.errors import InvalidInput
 from dphmm.policy._cliques import array_hash
-from dphmm.policy._hull_points import hull_points
+from dphmm.policy._points import hull_points
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph, count_of_states, projected, read_only, sorted_edges
 from dphmm.types import BoolArray, IntArray

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dphmm._checks import whole
 from dphmm.errors import InvalidInput
-from dphmm.policy._distance import LatticeDistance
 from dphmm.policy._edges import Listed
+from dphmm.policy._points import LatticeDistance
 from dphmm.policy._radius import DISTANCE_TOLERANCE, floats_hash, lattice_hash
 from dphmm.policy.graph import PolicyGraph, read_only, refuse_too_many, sorted_edges
 from dphmm.types import FloatArray, IntArray

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm import _kernels
-from dphmm.policy._cells import Cells
-from dphmm.policy._hull_points import hull_points
+from dphmm.policy._points import Cells, hull_points
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import (
     PolicyGraph,

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from dphmm._checks import exact_number
 from dphmm.errors import InvalidInput
-from dphmm.policy._cells import indexable
 from dphmm.policy._cliques import Complete, array_hash, complete
-from dphmm.policy._distance import LatticeDistance
 from dphmm.policy._edges import Listed
 from dphmm.policy._offsets import Offsets
+from dphmm.policy._points import LatticeDistance, indexable
 from dphmm.policy.graph import PolicyGraph, read_only, refuse_too_many
 from dphmm.types import FloatArray, IntArray
 

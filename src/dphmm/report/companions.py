@@ -10,7 +10,7 @@ from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
-from dphmm.storage.headers import listed
+from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_input
 from dphmm.storage.tables import column_names, read_table
 from dphmm.types import FloatArray

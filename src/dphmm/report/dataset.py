@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm.policy._distance import LatticeDistance
+from dphmm.policy._points import LatticeDistance
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.content import ReleaseReport
 from dphmm.report.encoding import Shelf, adjacency, repeated, scaled

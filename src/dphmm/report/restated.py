@@ -29,8 +29,8 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
 from dphmm.storage import promises
-from dphmm.storage.covered import ANY, covered_distance_of, covered_facts, facts_of
-from dphmm.storage.people import KNOWN_BY, Whom
+from dphmm.storage.learned import KNOWN_BY, Whom
+from dphmm.storage.promises import ANY, covered_distance_of, covered_facts, facts_of
 from dphmm.storage.statement import LARGEST, stated_options
 from dphmm.storage.statement_types import CoveredDistance, ReleaseStatement, member
 

@@ -22,7 +22,7 @@ import numpy as np
 from dphmm import _kernels
 from dphmm._kept import kept
 from dphmm.samplers.levels import Levels
-from dphmm.samplers.reduction import Rows, identity, outline, reduced_plane, reduced_rows
+from dphmm.samplers.rows import Matrix, identity, outline, reduced_plane, reduced_rows
 from dphmm.samplers.uniform import LazyUniform, WordReader
 from dphmm.types import Bits, FloatArray, IntArray
 
@@ -271,7 +271,7 @@ def add_noise(images: IntArray, noise: IntArray) -> IntArray:
     return np.asarray(np.minimum(np.maximum(images + noise, -(2**61)), 2**61))
 
 
-def _product(left: Rows, right: Rows) -> tuple[tuple[int, ...], ...]:
+def _product(left: Matrix, right: Matrix) -> tuple[tuple[int, ...], ...]:
     if right == identity(len(right)):
         return tuple(map(tuple, left))
     columns = list(zip(*right, strict=True))

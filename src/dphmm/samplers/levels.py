@@ -23,8 +23,7 @@ import numpy as np
 
 from dphmm import _kernels
 from dphmm._kept import kept
-from dphmm.samplers.exponential import exp_bracket
-from dphmm.samplers.uniform import GUARD_BITS, LazyUniform
+from dphmm.samplers.uniform import GUARD_BITS, LazyUniform, exp_bracket
 from dphmm.types import FloatArray, IntArray
 
 #: Widths and offset are rounded up to short binary fractions: a box may be larger than the body, never

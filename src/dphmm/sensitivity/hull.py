@@ -26,10 +26,9 @@ from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity import moment
 from dphmm.sensitivity.differences import Differences, PolicyDifferences, dot, independent
+from dphmm.sensitivity.exact_hull import Body, polygon_of, spatial_body, symmetric_polygon
 from dphmm.sensitivity.integers import null_lattice, span_lattice
-from dphmm.sensitivity.planar import polygon_of, symmetric_polygon
-from dphmm.sensitivity.spatial import Body, spatial_body
-from dphmm.sensitivity.width import certified_width
+from dphmm.sensitivity.moment import certified_width
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace, lattice_answers
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States

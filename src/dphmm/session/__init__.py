@@ -3,7 +3,7 @@
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
-from dphmm.session.release import Release
+from dphmm.session.releases import Release
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting, check_same_states
 from dphmm.session.step import Position, estimate

@@ -24,9 +24,8 @@ from dphmm import _kernels
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import SETTLED, Belief
 from dphmm.markov.model import MarkovModel
-from dphmm.session.likelihood import Likelihood
 from dphmm.session.schedule import PlanSchedule
-from dphmm.session.step import Position, estimate
+from dphmm.session.step import Likelihood, Position, estimate
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 

@@ -1,4 +1,7 @@
-"""Many published rows as columns: what a batch gives back, and what tables are made of."""
+"""What is published: one release, and many rows as columns, which a batch gives back and tables are made of.
+
+Nothing in it depends on the true state but z and what is computed from z.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,31 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dphmm.session.plan import Plan
-from dphmm.session.release import Release
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """The published answer of one step.
+
+    t : step, from 1. z (d,) : the released answer, in answer units; z_lattice (d,) : the same in lattice steps.
+    estimate (d,), estimate_state : what the public belief makes of all releases so far, None where nobody
+    asked for estimates. epsilon : the promise of this
+    release given the past. cost : the largest loss between any two plan states (Theorem 6.3; inf when unbounded).
+    constant : the answer was a public constant. secure : False for any other bits than the system's.
+    """
+
+    t: int
+    z: FloatArray
+    z_lattice: IntArray
+    estimate: FloatArray | None
+    estimate_state: int | None
+    epsilon: Fraction
+    cost: Loss
+    plan_hash: str
+    mechanism: str
+    constant: bool
+    secure: bool
 
 
 class Released(NamedTuple):

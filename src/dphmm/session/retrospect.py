@@ -18,12 +18,11 @@ from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.retrospect import Rows, likeliest_path, smooth
 from dphmm.session.layout import check_gap
-from dphmm.session.likelihood import likelihood_of
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
-from dphmm.session.step import Position
+from dphmm.session.step import Position, likelihood_of
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Likelihoods of so many states together are kept between the two passes and the path.

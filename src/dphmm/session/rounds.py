@@ -7,6 +7,10 @@ of one row.
 Words: noise is drawn plan by plan, in the order in which the rows of a round (by subject and step) first need each, and
 row by row within one.
 
+Several queries of one subject: the corrected Theorem 7.1 keeps a state without an edge hidden behind one partner. That
+needs the same steps, the same policy and model, partners for every possible state (so no δ-sets), and a support that no
+other query has narrowed (so no flat hulls that are allowed to exclude states).
+
 Proofs: docs/proofs/promise.md, docs/proofs/ledger.md, docs/proofs/joint-queries.md.
 """
 
@@ -19,17 +23,39 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dphmm.accounting.ledger import Caps, Entry, Ledger, Request, Requests, Transaction
+from dphmm.accounting.ledger import Caps, Entry, Ledger, Request, Requests, SessionHeader, Transaction
+from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
 from dphmm.session.answer import answer
 from dphmm.session.following import FlushedRow
-from dphmm.session.joint import check_joint
 from dphmm.session.layout import Layout, Rows
-from dphmm.session.plan import Plan
+from dphmm.session.plan import Plan, all_partners
 from dphmm.session.setting import Setting
 from dphmm.session.step import Position
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray
+
+_SHARED = ("origin", "model", "policy", "start")
+
+
+def check_joint(header: SessionHeader, other: SessionHeader) -> None:
+    """Refuse a query beside another one of the same subject when the two together would promise less."""
+    beside = f"because the subject has the query {other.query!r} too"
+    for name in _SHARED:
+        own, kept = header.options.get(name), other.options.get(name)
+        if own != kept:
+            raise InvalidInput(name, str(own), f"{kept}, {beside}")
+    for options in (header.options, other.options):
+        if options.get("constraint") != "support":
+            raise InvalidInput("constraint", str(options.get("constraint")), f"support in both, {beside}")
+        if options.get("flat") == "allow":
+            raise InvalidInput("flat", "allow", f"thicken or refuse in both, {beside}")
+
+
+def partners_at(ledger: Ledger | Transaction, subject: str, t: int, query: str) -> IntArray:
+    """The partners (p, 2) that a subject's other queries have fixed for a step."""
+    return all_partners(ledger.plans_at(subject, t, query))
+
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 _NONE: BoolArray = np.zeros(0, dtype=np.bool_)

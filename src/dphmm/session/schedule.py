@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphmm.session.likelihood import Likelihood, likelihood_of
 from dphmm.session.plan import NO_PARTNERS, Plan
 from dphmm.session.setting import Setting
+from dphmm.session.step import Likelihood, likelihood_of
 from dphmm.types import BoolArray, IntArray
 
 #: Plans are kept at hand for so many states together.

@@ -13,14 +13,13 @@ import numpy as np
 from dphmm.accounting.ledger import Entry, Ledger, Transaction
 from dphmm.errors import DphmmError
 from dphmm.session.following import Followed, Follower, Script
-from dphmm.session.history import History
-from dphmm.session.joint import partners_at
 from dphmm.session.layout import Layout, Rows
 from dphmm.session.plan import Plan
-from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState
+from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, partners_at
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.step import Position
+from dphmm.session.walk import History
 from dphmm.types import BoolArray, IntArray
 
 

@@ -19,12 +19,11 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
-from dphmm.session.joint import partners_at
 from dphmm.session.layout import Rows, check_gap
 from dphmm.session.options import checked_caps, checked_ledger
 from dphmm.session.plan import Plan
-from dphmm.session.release import Release
-from dphmm.session.rounds import Answered, Engine, SubjectState
+from dphmm.session.releases import Release
+from dphmm.session.rounds import Answered, Engine, SubjectState, partners_at
 from dphmm.session.scheduled import Scheduled
 from dphmm.session.setting import Setting, check_header
 from dphmm.session.step import ESTIMATE_LOSSES, Position, estimate

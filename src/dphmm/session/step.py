@@ -2,23 +2,128 @@
 
 predict → constraint and surrogates → contracted policy → protection → body → mechanism → (true state) → condition
 
-Proof: docs/proofs/promise.md.
+`Likelihood` says how likely a plan makes an answer, in plain floats: exp(-ε·norm) of every state at once, without
+logs. A staircase is decided exactly. With v = |normal·(z − image)|, o the offset of a facet and a its allowance, the
+steps to a facet are floor(R), R = (v + o − 1 − a)/o. The kernel has R up to a factor 1 ± 2**-51 and adds 2**-48 of
+it, which passes no integer k > R: k − R is at least 1/o, and R·2**-47 less than that while v + o < 2**46. Plans and
+answers beyond that bound, flat bodies, and several bodies in one plan have none here; `Plan.log_likelihood` serves
+them.
+
+Proofs: docs/proofs/promise.md, docs/proofs/support.md.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dphmm import _kernels
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
-from dphmm.policy.constraint import Support, delta_states
-from dphmm.session.likelihood import updated
+from dphmm.mechanisms.base import FloatLaw
+from dphmm.policy.constraint import Constraint, Support, delta_states
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.types import BoolArray, FloatArray, IntArray
+
+_ROOM = 2.0**44
+_LARGEST_KEPT = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """What the kernel reads of a plan; ``normals`` (m, d) and ``room`` are for the answers.
+
+    ``columns`` (d, N) are the states' answers, ``inverses`` (m,) are 1/offset, ``shifts`` (m,) what a staircase adds.
+    Where states are released as others, ``columns`` (d, P) are of the plan states of ``contracted`` alone.
+    """
+
+    columns: FloatArray
+    inverses: FloatArray
+    shifts: FloatArray
+    kind: int
+    rate: float
+    table: FloatArray
+    normals: FloatArray
+    room: float
+    contracted: Constraint | None
+
+    @classmethod
+    def of(cls, plan: Plan) -> Likelihood | None:
+        """The likelihood of a plan, or None where it is not of the kind that floats serve exactly."""
+        law = _law_of(plan)
+        if law is None:
+            return None
+        normals, inverses, shifts, longest, largest = _kernels.belief.facets_of(*law[:3])
+        contracted = plan.constraint if plan.constraint.contracted else None
+        numbers = np.arange(len(plan.image)) if contracted is None else contracted.plan_states
+        columns, farthest = _kernels.belief.columns_of(plan.image, numbers)
+        if longest * farthest >= _ROOM or largest >= _ROOM:
+            return None
+        room = _ROOM / longest
+        return cls(columns, inverses, shifts, law.kind, law.rate, law.table, normals, room, contracted)
+
+    @property
+    def size(self) -> int:
+        """m·N, or m·P, the numbers of ``projected``."""
+        return len(self.inverses) * len(self.columns[0])
+
+    @cached_property
+    def projected(self) -> FloatArray:
+        """normals·answer (m, N) or (m, P): for whoever asks again and again."""
+        return _kernels.belief.projections(self.normals, self.columns)
+
+    def holds(self, z: IntArray) -> bool:
+        """Whether answers (..., d) are near enough for exact floats."""
+        return max(map(abs, z.ravel().tolist())) < self.room
+
+    def at(self, z: IntArray) -> FloatArray | None:
+        """Pr(z | s) (N,) up to a constant of the plan; None for an answer (d,) too far away."""
+        if not self.holds(z):
+            return None
+        facets = (self.normals, self.inverses, self.shifts)
+        out = _kernels.belief.likelihood_of_points(self.columns, *facets, z, self.kind, self.rate, self.table)
+        within = self.contracted
+        return out if within is None else _kernels.belief.as_released(out, within.plan_states, within.surrogate)
+
+
+_KNOWN: WeakKeyDictionary[Plan, Likelihood | None] = WeakKeyDictionary()
+
+
+def likelihood_of(plan: Plan) -> Likelihood | None:
+    """`Likelihood.of`, made once for a plan unless it is very large."""
+    if plan in _KNOWN:
+        return _KNOWN[plan]
+    made = Likelihood.of(plan)
+    if made is None or made.size <= _LARGEST_KEPT:
+        _KNOWN[plan] = made
+    return made
+
+
+def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
+    """The prior given an answer z (d,), as `Likelihood.at` and `Belief.weighted` have it; None where floats do not do.
+
+    Nothing is kept for a second answer: with a plan of its own at every step there is none.
+    """
+    law = _law_of(plan)
+    if law is None or prior.row is None:
+        return None
+    seen = plan.constraint
+    n = prior.n_states
+    posterior, remaining = np.empty(n), np.empty(n, dtype=np.bool_)
+    released = plan.lattice, seen.support, seen.plan_states, seen.surrogate
+    facets, falls = law[:3], law[3:]
+    fits = _kernels.belief.update(prior.row, prior.support, z, *released, *facets, *falls, _ROOM, posterior, remaining)
+    return Belief.of_row(posterior, remaining) if fits else None
+
+
+def _law_of(plan: Plan) -> FloatLaw | None:
+    """The law of a plan of one body, where floats serve it."""
+    return plan.mechanisms[0].float_law if len(plan.mechanisms) == 1 else None
 
 
 class Position(NamedTuple):

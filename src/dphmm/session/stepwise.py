@@ -11,10 +11,9 @@ import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, Transaction
 from dphmm.markov.filtering import Belief
-from dphmm.session.joint import partners_at
 from dphmm.session.layout import Layout
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
-from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, together
+from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, partners_at, together
 from dphmm.session.setting import Setting
 from dphmm.session.step import Estimate, Position, estimate
 from dphmm.session.walk import Walked, walk

@@ -1,21 +1,97 @@
 """The steps of one subject walked again: from what was recorded to plans, beliefs and estimates.
 
-Proof: docs/proofs/promise.md.
+`History` is what a ledger holds of one subject, as columns, under the numbers of the plans of a schedule.
+
+Proofs: docs/proofs/promise.md, docs/proofs/ledger.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dphmm.accounting.ledger import Entry, PlanRecord
+from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
-from dphmm.session.history import check_made_again
-from dphmm.session.plan import Plan, given_partners, plan_states
+from dphmm.session.following import Script
+from dphmm.session.plan import ALGORITHM_VERSION, Plan, given_partners, plan_states
+from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.step import Position
+from dphmm.types import BoolArray, IntArray
+
+
+class History(NamedTuple):
+    """Stored steps (n,): ``skipped`` is 0 for a release of ``z`` (n, d) under plan ``number``, else how many steps."""
+
+    t: IntArray
+    skipped: IntArray
+    z: IntArray
+    secure: BoolArray
+    number: IntArray
+
+    @classmethod
+    def of(
+        cls, entries: Sequence[Entry], dimension: int, schedule: PlanSchedule, plan: Callable[[str], PlanRecord]
+    ) -> History:
+        """The columns of entries; ``plan`` finds the record of a hash.
+
+        Raises InvalidInput for answers that are not of this dimension and 64 bits, and for plans that the schedule does
+        not make of what was recorded.
+        """
+        t = np.array([entry.t for entry in entries], dtype=np.int64)
+        return cls(
+            t=t,
+            skipped=np.array([0 if entry.z is not None else entry.steps for entry in entries], dtype=np.int64),
+            z=_answers(entries, dimension),
+            secure=np.array([entry.secure for entry in entries], dtype=np.bool_),
+            number=_numbers(entries, t, schedule, plan),
+        )
+
+    def script(self) -> Script:
+        """The steps of this one subject, for its belief to follow."""
+        return Script(np.arange(len(self.t)) == 0, self.t, self.skipped, self.z, self.number)
+
+
+def _answers(entries: Sequence[Entry], dimension: int) -> IntArray:
+    nothing = (0,) * dimension
+    answers = [nothing if entry.z is None else entry.z for entry in entries]
+    if any(len(answer) != dimension or max(map(abs, answer)).bit_length() > 63 for answer in answers):
+        raise InvalidInput("ledger", "an answer of another space", f"{dimension} coordinates of 64 bits")
+    return np.array(answers, dtype=np.int64).reshape(-1, dimension)
+
+
+def _numbers(
+    entries: Sequence[Entry], t: IntArray, schedule: PlanSchedule, plan: Callable[[str], PlanRecord]
+) -> IntArray:
+    numbers = schedule.numbers(t)
+    found: dict[tuple[int, str], int] = {}
+    for place, (number, entry) in enumerate(zip(numbers.tolist(), entries, strict=True)):
+        if entry.z is None:
+            continue
+        key = number, str(entry.plan_hash)
+        if key not in found:
+            found[key] = _number(number, entry, schedule, plan)
+        numbers[place] = found[key]
+    return numbers
+
+
+def _number(number: int, entry: Entry, schedule: PlanSchedule, plan: Callable[[str], PlanRecord]) -> int:
+    """The number of the plan of an entry: the step's own, or that beside the partners that were recorded."""
+    if schedule.plan(number).hash == entry.plan_hash:
+        return number
+    beside = schedule.beside(number, given_partners(plan(str(entry.plan_hash))))
+    check_made_again(entry, schedule.plan(beside).hash)
+    return beside
+
+
+def check_made_again(entry: Entry, made: str) -> None:
+    """Raises InvalidInput where a recorded plan is not the one that the record makes today."""
+    if made != entry.plan_hash:
+        expected = f"{made}, made from the record by version {ALGORITHM_VERSION} of the algorithm"
+        raise InvalidInput("ledger", f"plan {entry.plan_hash} at t={entry.t}", expected)
 
 
 class Walked(NamedTuple):

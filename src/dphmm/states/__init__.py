@@ -1,15 +1,13 @@
 """States: names, answers on a lattice, maps (grids, H3 cells), categories; and trajectories of them."""
 
-from dphmm.states.categories import category_space, ordered_labels
-from dphmm.states.counts import Counts
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
-from dphmm.states.kinds import SPACES, from_description
+from dphmm.states.kinds import SPACES, category_space, from_description, ordered_labels
 from dphmm.states.lattice import Lattice
 from dphmm.states.maps import MapSpace
-from dphmm.states.sequences import Sequences, Visit
+from dphmm.states.observed import Sequences, Visit
 from dphmm.states.space import StateSpace, lattice_answers
-from dphmm.states.trajectory import Trajectories
+from dphmm.states.trajectory import Counts, Trajectories
 from dphmm.states.units import parse_duration, parse_length, parse_speed
 
 __all__ = [

@@ -15,9 +15,9 @@ from dphmm._checks import finite_number
 from dphmm.errors import InvalidInput
 from dphmm.states.gaps import offsets_by_gap
 from dphmm.states.lattice import Lattice
-from dphmm.states.maps import MapSpace
-from dphmm.states.projection import (
+from dphmm.states.maps import (
     LARGEST_LATITUDE,
+    MapSpace,
     Projection,
     least_metres_east,
     least_metres_north,

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphmm.errors import InvalidInput
 from dphmm.states.gaps import Polygons
-from dphmm.states.maps import MapSpace, as_places
-from dphmm.states.projection import LARGEST_LATITUDE, Projection, least_metres_north
-from dphmm.states.snapping import snap
+from dphmm.states.lattice import snap
+from dphmm.states.maps import LARGEST_LATITUDE, MapSpace, Projection, as_places, least_metres_north
 from dphmm.states.space import Description
 from dphmm.types import FloatArray, IntArray
 

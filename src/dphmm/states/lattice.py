@@ -2,10 +2,16 @@
 
 Pitch and origin are public and mean the decimals they print as, so a distance is compared exactly and a
 released value carries no low-order bits of the true answer (docs/theory.md 5).
+
+`snap` is the only place where a float becomes an integer of the geometry, once. Without a pitch, an axis of integers
+stays as it is; any other axis gets the smallest answer as origin and the largest pitch of the form span/m whose
+snapping error is at most 1 % of the smallest gap between its distinct answers.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -120,3 +126,169 @@ def _vector(values: ArrayLike, name: str) -> FloatArray:
         raise InvalidInput(name, "NaN or an infinity", "finite numbers")
     vector.flags.writeable = False
     return vector
+
+
+#: Most steps across an axis that is snapped, and across one whose integers or pitch were given.
+MOST_STEPS_SNAPPED = 2**20
+MOST_STEPS_GIVEN = 2**28
+#: Snapping error allowed, as a share of the smallest gap.
+SNAP_SHARE = 0.01
+#: Largest answer and smallest pitch: their squares and products must stay within float64.
+LARGEST_ANSWER = 1e100
+SMALLEST_PITCH = 1e-100
+_BLOCK = 1 << 14
+
+
+def as_answers(answers: ArrayLike) -> FloatArray:
+    """Answers as finite float64 (N, d), N and d at least 1, without -0.0; a list of N numbers becomes (N, 1).
+
+    Raises InvalidInput naming the state of the first answer that is missing or not finite.
+    """
+    table = _rectangular(answers)
+    if table.dtype.kind not in "iuf":
+        raise InvalidInput("answers", f"dtype {table.dtype}", "numbers")
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2 or 0 in table.shape:
+        raise InvalidInput("answers", f"an array of shape {table.shape}", "(N, d) with N and d at least 1")
+    if table.dtype.kind in "iu" and _too_large(table):
+        raise InvalidInput("answers", "an integer beyond 2**53", "integers of at most 2**53")
+    values: FloatArray = table.astype(np.float64) + 0.0
+    bad = ~np.isfinite(values)
+    if bad.any():
+        state, axis = (int(i) for i in np.argwhere(bad)[0])
+        raise InvalidInput(f"answers[{state}, {axis}]", float(values[state, axis]), "a finite number")
+    large = np.abs(values) > LARGEST_ANSWER
+    if large.any():
+        state, axis = (int(i) for i in np.argwhere(large)[0])
+        raise InvalidInput(f"answers[{state}, {axis}]", float(values[state, axis]), "at most 1e100; rescale")
+    return values
+
+
+def snap(raw: FloatArray, pitch: ArrayLike | None = None) -> tuple[IntArray, Lattice]:
+    """Lattice points int64 (N, d) nearest to the answers (N, d), and their lattice.
+
+    A given pitch (a number or one per axis) has origin 0. Raises InvalidInput where an axis is too long for
+    its pitch.
+    """
+    d = raw.shape[1]
+    if pitch is not None:
+        frame = Lattice(_pitches(pitch, d), np.zeros(d))
+    else:
+        axes = [_choose(raw[:, axis], axis) for axis in range(d)]
+        frame = Lattice(np.array([a[0] for a in axes]), np.array([a[1] for a in axes]))
+    with np.errstate(over="ignore"):
+        steps = np.rint((raw - frame.origin) / frame.pitch)
+    # The choice above already kept a snapped axis to the shorter limit.
+    _check_range(steps)
+    lattice = steps.astype(np.int64)
+    _check_round_trip(lattice, frame)
+    return lattice, frame
+
+
+def check_lattice(lattice: IntArray) -> None:
+    """Refuse integer answers beyond 2**53 or more than 2**28 across an axis."""
+    if _too_large(lattice):
+        raise InvalidInput("answers", "an integer beyond 2**53", "integers of at most 2**53")
+    _check_range(lattice.astype(np.float64))
+
+
+def _rectangular(answers: ArrayLike) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(answers)
+    except ValueError:
+        raise InvalidInput("answers", _first_ragged(answers), "the same count for every state") from None
+
+
+def _first_ragged(answers: ArrayLike) -> str:
+    rows = list(answers) if isinstance(answers, Sequence) else []
+    sizes = [np.size(row) for row in rows]
+    ragged = next((i for i, size in enumerate(sizes) if size != sizes[0]), None)
+    return "ragged rows" if ragged is None else f"{sizes[ragged]} numbers for state {ragged}, {sizes[0]} for 0"
+
+
+def _too_large(table: np.ndarray[Any, Any]) -> bool:
+    return bool((table > LARGEST).any() or (table < -LARGEST).any())
+
+
+def _pitches(pitch: ArrayLike, d: int) -> FloatArray:
+    given = np.asarray(pitch)
+    if given.dtype.kind not in "iuf":
+        raise InvalidInput("pitch", f"dtype {given.dtype}", f"a number or {d} numbers")
+    if given.ndim > 1 or (given.ndim == 1 and len(given) != d):
+        raise InvalidInput("pitch", f"an array of shape {given.shape}", f"a number or {d} numbers")
+    return np.broadcast_to(given.astype(np.float64), (d,)).copy()
+
+
+def _choose(values: FloatArray, axis: int) -> tuple[float, float]:
+    """Pitch and origin of one axis."""
+    if (values == np.rint(values)).all() and (np.abs(values) <= LARGEST).all():
+        return 1.0, 0.0
+    distinct = np.unique(values)
+    if len(distinct) == 1:
+        return 1.0, float(distinct[0])
+    offsets = distinct - distinct[0]
+    span, gap = float(offsets[-1]), float(np.diff(distinct).min())
+    if gap < SMALLEST_PITCH:
+        raise InvalidInput(f"answers[:, {axis}]", f"a gap of {gap:.3g}", "gaps of float64's range; rescale")
+    steps = _fewest_steps(offsets[1:], gap)
+    if steps is None:
+        raise InvalidInput(
+            f"answers[:, {axis}]",
+            f"a gap of {gap:.3g} in a span of {span:.3g}",
+            f"at most 2**20 steps across; give pitch=, such as {span / 2**10:.1g}",
+        )
+    return _short_decimal(span / steps, distinct, steps), float(distinct[0])
+
+
+def _fewest_steps(offsets: FloatArray, gap: float) -> int | None:
+    """The smallest m for which span/m snaps all offsets to within 1 % of the gap; None above 2**20.
+
+    Two answers a gap apart snap to different points, so no pitch above 1.02 gaps can serve: m starts there.
+    """
+    span = float(offsets[-1])
+    allowed = SNAP_SHARE * gap * (1 + 1e-9)
+    m = max(1, math.floor(min(span / gap / (1 + 2 * SNAP_SHARE), float(MOST_STEPS_SNAPPED + 1))))
+    while m <= MOST_STEPS_SNAPPED:
+        stop = min(m + _BLOCK, MOST_STEPS_SNAPPED + 1)
+        serving = _serving(np.arange(m, stop, dtype=np.float64), offsets, span, allowed)
+        if len(serving):
+            return int(serving[0])
+        m = stop
+    return None
+
+
+def _serving(candidates: FloatArray, offsets: FloatArray, span: float, allowed: float) -> FloatArray:
+    """Those m whose pitch serves every offset; most fall at the first few: small blocks."""
+    start = 0
+    while start < len(offsets) and len(candidates):
+        part = offsets[start : start + max(1, min(256, (1 << 20) // len(candidates)))]
+        pitch = span / candidates[:, None]
+        error = np.abs(part - np.rint(part / pitch) * pitch).max(axis=1)
+        candidates = candidates[error <= allowed]
+        start += len(part)
+    return candidates
+
+
+def _short_decimal(pitch: float, distinct: FloatArray, steps: int) -> float:
+    """The pitch without the last binary digits (0.1 for 0.10000000000000002) where that moves no answer."""
+    short = float(f"{pitch:.15g}")
+    moved = abs(short - pitch) * steps
+    return short if moved <= 1e-9 * pitch and short > 0 else pitch
+
+
+def _check_range(steps: FloatArray) -> None:
+    if not (np.abs(steps) <= LARGEST).all():
+        raise InvalidInput("answers", "a point beyond 2**53 steps", "a larger pitch or answers nearer to 0")
+    across = np.ptp(steps, axis=0)
+    if (across > MOST_STEPS_GIVEN).any():
+        axis = int(np.argmax(across))
+        came = f"{across[axis]:.0f} steps across"
+        raise InvalidInput(f"answers[:, {axis}]", came, "at most 2**28; give a larger pitch=")
+
+
+def _check_round_trip(lattice: IntArray, frame: Lattice) -> None:
+    """Refuse an origin so far from the answers' gaps that float64 cannot tell lattice points apart."""
+    back = (frame.to_answers(lattice) - frame.origin) / frame.pitch
+    if (frame.pitch < SMALLEST_PITCH).any() or not (np.abs(back - lattice) <= OFF_LATTICE).all():
+        raise InvalidInput("answers", "steps too fine for float64", "answers nearer to 0 or a larger pitch=")

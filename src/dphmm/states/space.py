@@ -1,8 +1,12 @@
-"""States and their answers. States are 0..N-1 inside, names at the edges; answers are snapped once."""
+"""States and their answers. States are 0..N-1 inside, names at the edges; answers are snapped once.
+
+`check_names` says what may be a name of a state or a user.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -12,11 +16,41 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
-from dphmm.states.lattice import Lattice
+from dphmm.states.lattice import Lattice, as_answers, check_lattice, snap
 from dphmm.states.merging import NO_MERGES, checked_merges
-from dphmm.states.naming import check_names
-from dphmm.states.snapping import as_answers, check_lattice, snap
 from dphmm.types import FloatArray, IntArray, States
+
+#: Longest name, in characters.
+LONGEST_NAME = 200
+# Control characters, line and paragraph separators, and the marks that reorder text on a screen.
+FORBIDDEN = "[\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
+_FORBIDDEN = re.compile(FORBIDDEN)
+
+
+def check_names(names: Sequence[str], n: int) -> tuple[str, ...]:
+    """Names as a tuple: ``n`` distinct printable strings of 1 to 200 characters, or InvalidInput."""
+    if isinstance(names, str):
+        raise InvalidInput("names", "one string", f"a list of {n} strings")
+    given = tuple(names)
+    if len(given) != n:
+        raise InvalidInput("names", f"{len(given)} names", f"{n}, one per state")
+    first: dict[str, int] = {}
+    for state, name in enumerate(given):
+        _check_name(name, state)
+        if first.setdefault(str(name), state) != state:
+            raise InvalidInput(f"names[{state}]", name, f"a name other than that of state {first[name]}")
+    return tuple(map(str, given))
+
+
+def _check_name(name: object, state: int) -> None:
+    field = f"names[{state}]"
+    if not isinstance(name, str):
+        raise InvalidInput(field, type(name).__name__, "a string")
+    if not 0 < len(name) <= LONGEST_NAME:
+        raise InvalidInput(field, f"{len(name)} characters", f"1 to {LONGEST_NAME}")
+    if _FORBIDDEN.search(name):
+        raise InvalidInput(field, ascii(name), "no control characters or text-direction marks")
+
 
 #: What a space is saved as: numbers and text for JSON, and arrays. Never a pickle.
 Description = tuple[dict[str, Any], dict[str, NDArray[Any]]]
@@ -56,8 +90,8 @@ class StateSpace:
 
     @classmethod
     def categories(cls, names: Sequence[str], answers: str | Mapping[str, Any] | ArrayLike = "ordinal") -> StateSpace:
-        """A space of named categories: see ``dphmm.states.categories.category_space``."""
-        from dphmm.states.categories import category_space
+        """A space of named categories: see ``dphmm.states.kinds.category_space``."""
+        from dphmm.states.kinds import category_space
 
         return category_space(names, answers)
 

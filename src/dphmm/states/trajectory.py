@@ -2,11 +2,13 @@
 
 A Trajectories is frozen; every operation gives a new one and says how many rows it changed. Its rows are
 private: nothing here puts one into a message or a repr.
+
+`Counts` say how many rows something happened to, by reason. Order among the rows of many users needs no loop over rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,13 +17,49 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphmm._checks import exact_number, finite_number
 from dphmm.errors import InvalidInput
-from dphmm.states import ordering
-from dphmm.states.counts import Counts
-from dphmm.states.projection import MEAN_RADIUS
+from dphmm.states.maps import MEAN_RADIUS
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from dphmm.states.sequences import Sequences, Visit
+    from dphmm.states.observed import Sequences, Visit
+
+
+def ranks(owner: NDArray[Any]) -> IntArray:
+    """How many rows of the same owner stand before each row (n,)."""
+    n = len(owner)
+    result = np.empty(n, dtype=np.int64)
+    order = np.argsort(owner, kind="stable")
+    result[order] = np.arange(n) - _run_starts(owner[order])
+    return result
+
+
+def out_of_order(owner: NDArray[Any], keys: Sequence[IntArray]) -> int:
+    """Rows whose key is less than that of the row before them of the same owner."""
+    order = np.argsort(owner, kind="stable")
+    same = owner[order][1:] == owner[order][:-1]
+    return sum(int((same & (key[order][1:] < key[order][:-1])).sum()) for key in keys)
+
+
+def first_of_each(columns: Sequence[IntArray]) -> BoolArray:
+    """Mask of the rows that differ in some column from every earlier row."""
+    n = len(columns[0])
+    order = np.lexsort(tuple(columns))
+    new = np.zeros(n, dtype=np.bool_)
+    new[:1] = True
+    for column in columns:
+        ordered = column[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    first = np.zeros(n, dtype=np.bool_)
+    first[order[new]] = True
+    return first
+
+
+def _run_starts(values: NDArray[Any]) -> IntArray:
+    """Position at which the run of equal values around each position starts."""
+    starts = np.arange(len(values))
+    starts[1:][values[1:] == values[:-1]] = 0
+    return np.maximum.accumulate(starts)
+
 
 MICROSECONDS = 1_000_000
 
@@ -89,7 +127,7 @@ class Trajectories:
         """Rows by user and then time (else step, else as they stand), stable; counts rows that came too early."""
         key = self.step if self.time is None else self.time
         keys = () if key is None else (key,)
-        wrong = ordering.out_of_order(self.user, keys)
+        wrong = out_of_order(self.user, keys)
         scattered = bool((np.diff(self.user) < 0).any())
         counts = Counts({"out_of_order": wrong})
         if not wrong and not scattered:
@@ -98,7 +136,7 @@ class Trajectories:
 
     def drop_duplicates(self) -> tuple[Self, Counts]:
         """Without rows that repeat an earlier row in every column."""
-        keep = ordering.first_of_each([_as_key(getattr(self, name)) for name in self.columns])
+        keep = first_of_each([_as_key(getattr(self, name)) for name in self.columns])
         return self._keep(keep, "duplicate")
 
     def resample(self, step_seconds: int) -> tuple[Self, Counts]:
@@ -142,21 +180,21 @@ class Trajectories:
         if self.step is not None:
             return self.step
         if self.time is None:
-            return ordering.ranks(self.user)
+            return ranks(self.user)
         order = np.lexsort((self.time, self.user))
         steps = np.empty(len(self), dtype=np.int64)
-        steps[order] = ordering.ranks(self.user[order])
+        steps[order] = ranks(self.user[order])
         return steps
 
     def sequences(self, states: ArrayLike, *, gap: float | None = None, hold: int = 0) -> Sequences:
-        """State sequences for fitting; see ``dphmm.states.sequences.state_sequences``."""
-        from dphmm.states.sequences import state_sequences
+        """State sequences for fitting; see ``dphmm.states.observed.state_sequences``."""
+        from dphmm.states.observed import state_sequences
 
         return state_sequences(self, states, gap=gap, hold=hold)
 
     def visits(self) -> tuple[list[Visit], Counts]:
-        """Each user's steps and rows for release; see ``dphmm.states.sequences.visits``."""
-        from dphmm.states.sequences import visits
+        """Each user's steps and rows for release; see ``dphmm.states.observed.visits``."""
+        from dphmm.states.observed import visits
 
         return visits(self)
 
@@ -225,3 +263,39 @@ def _microseconds(step_seconds: object) -> int:
     if width.denominator != 1 or not 0 < width <= 2**62:
         raise InvalidInput("step", step_seconds, "a number of seconds greater than 0, in whole microseconds")
     return int(width)
+
+
+class Counts(Mapping[str, int]):
+    """A frozen mapping reason -> number of rows; reasons with 0 rows are left out. They add up with ``+``."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Mapping[str, int] | None = None) -> None:
+        given = {} if rows is None else rows
+        self._rows = {reason: int(given[reason]) for reason in sorted(given) if given[reason]}
+
+    @property
+    def total(self) -> int:
+        """Rows over all reasons."""
+        return sum(self._rows.values())
+
+    def __getitem__(self, reason: str) -> int:
+        return self._rows.get(reason, 0)
+
+    def __contains__(self, reason: object) -> bool:
+        return reason in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __add__(self, other: Mapping[str, int]) -> Counts:
+        return Counts({reason: self[reason] + other.get(reason, 0) for reason in {*self, *other}})
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._rows.items()))
+
+    def __repr__(self) -> str:
+        return f"Counts({self._rows})"

@@ -1,21 +1,109 @@
-"""CSV (RFC 4180, UTF-8) with ids that a spreadsheet cannot take for formulas."""
+"""CSV (RFC 4180, UTF-8) with ids that a spreadsheet cannot take for formulas.
+
+Messages and lists of rows say on which lines records begin, as an editor counts them. Names of columns are public in
+messages, unless the first row is no header but somebody's data.
+
+Proof: docs/proofs/records.md.
+"""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.headers import listed, repeated_name
-from dphmm.storage.line_numbers import CSV, Layout, lines_of_records
-from dphmm.storage.unpacking import Tapped, open_bytes
+from dphmm.states.space import LONGEST_NAME
+from dphmm.storage.inputs import Tapped, open_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text is cut into records. Records of another number of ``fields`` than is given are none."""
+
+    delimiter: str = ","
+    header: bool = True
+    quoted: bool = True
+    fields: int | None = None
+
+
+#: A CSV file with a header.
+CSV = Layout()
+
+
+def lines_of_rows(path: Path, rows: Sequence[int], layout: Layout = CSV) -> list[int]:
+    """The lines, from 1, on which rows begin; rows count from 1, after the header."""
+    return lines_of_records(path, [row + layout.header for row in rows], layout)
+
+
+def lines_of_records(path: Path, records: Sequence[int], layout: Layout = CSV) -> list[int]:
+    """The lines, from 1, on which records begin; a header is a record, an empty line is none."""
+    wanted = set(records)
+    found: dict[int, int] = {}
+    for record, line in enumerate(_beginnings(path, layout), start=1):
+        if record in wanted:
+            found[record] = line
+        if len(found) == len(wanted):
+            break
+    return [found.get(record, record) for record in records]
+
+
+_UNQUOTED: Any = {"quoting": csv.QUOTE_NONE}
+
+
+def _beginnings(path: Path, layout: Layout) -> Iterator[int]:
+    with io.TextIOWrapper(open_bytes(path), "utf-8-sig", errors="replace", newline="") as text:
+        records = csv.reader(text, delimiter=layout.delimiter, **({} if layout.quoted else _UNQUOTED))
+        before = 0
+        try:
+            for record in records:
+                if record and layout.fields in (None, len(record)):
+                    yield before + 1
+                before = records.line_num
+        except csv.Error:
+            # A cell of more than 128 KiB: what comes after it is counted in records.
+            return
+
+
+# A cell of a row rather than a name: nothing, a number; or in it a decimal fraction, a date, a time, many digits.
+_DATUM = re.compile(r"\s*([+-]?[0-9]+([eE][+-]?[0-9]+)?)?\s*")
+_MEASURED = re.compile(r"[0-9]\.[0-9]{2}|[0-9]:[0-9]{2}|[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]|[0-9]{6}")
+_LONGEST = 400
+
+
+def looks_like_data(names: Sequence[str]) -> bool:
+    """Whether a first row is a row like any other, or holds several: then nothing of it may be told."""
+    return any(
+        _DATUM.fullmatch(name) or _MEASURED.search(name) or len(name) > LONGEST_NAME or not name.isprintable()
+        for name in names
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names there are, for a message; only how many, where they look like somebody's row."""
+    if looks_like_data(names):
+        return f"{len(names)} columns (the first row looks like data: is there a header?)"
+    text = ", ".join(names)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(names)} columns)"
+
+
+def repeated_name(names: Sequence[str]) -> str | None:
+    """What to say of a name that stands twice, or None."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return "two columns of one name" if looks_like_data(names) else f"two columns {name!r}"
+        seen.add(name)
+    return None
+
 
 # A text that a spreadsheet would evaluate, with any apostrophes that already stand before it.
 _FORMULA = r"^'*[=@+\-\t\r]"

@@ -14,11 +14,10 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.columns import as_text
-from dphmm.storage.headers import listed
-from dphmm.storage.inputs import PathLike, checked_input, steady
+from dphmm.storage.csv_files import listed
+from dphmm.storage.inputs import PathLike, checked_input, open_bytes, steady
 from dphmm.storage.private_rows import PrivateRows, private_names, read_private, text_rows
 from dphmm.storage.tables import column_names, read_table
-from dphmm.storage.unpacking import open_bytes
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:

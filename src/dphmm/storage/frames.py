@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.headers import listed, repeated_name
-from dphmm.storage.times import Times
+from dphmm.storage.columns import Times
+from dphmm.storage.csv_files import listed, repeated_name
 
 if TYPE_CHECKING:
     import pandas as pd

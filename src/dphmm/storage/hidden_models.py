@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dphmm.accounting.learning import LearningEvent, NotPrivateEvent, described
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.markov.hidden.memory import CHANGED, event_of, is_as_left, remember, was_fitted
 from dphmm.markov.hidden.starting import ATTRIBUTES
-from dphmm.states.naming import check_names
+from dphmm.states.space import check_names
 from dphmm.storage import models
 from dphmm.storage.arrays import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
 from dphmm.storage.learned import learning_event

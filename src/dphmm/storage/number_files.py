@@ -13,9 +13,8 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.columns import decimals
-from dphmm.storage.csv_files import first_row, read_headless
+from dphmm.storage.csv_files import Layout, first_row, lines_of_rows, read_headless
 from dphmm.storage.inputs import PathLike, checked_input, steady
-from dphmm.storage.line_numbers import Layout, lines_of_rows
 from dphmm.storage.tables import read_table, table_format
 from dphmm.types import FloatArray
 

@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import Encoding, _unescape, _unescape_columns
+from dphmm.storage.csv_files import Encoding, _unescape, _unescape_columns, listed, repeated_name
 from dphmm.storage.frames import column_list, table_kind, to_arrow
-from dphmm.storage.headers import listed, repeated_name
-from dphmm.storage.inputs import PathLike, checked_input, steady
+from dphmm.storage.inputs import PathLike, checked_input, open_bytes, steady
 from dphmm.storage.tables import column_names, read_table, table_format
-from dphmm.storage.unpacking import open_bytes
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:

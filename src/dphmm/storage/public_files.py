@@ -14,10 +14,9 @@ from pathlib import Path
 
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.edges import TEXT, edge_rows
-from dphmm.storage.inputs import PathLike, file_digest
+from dphmm.storage.inputs import PathLike, file_digest, open_bytes
 from dphmm.storage.private_rows import PrivateRows, PrivateTable, private_names
 from dphmm.storage.tables import SUFFIXES
-from dphmm.storage.unpacking import open_bytes
 
 
 def refuse_private(

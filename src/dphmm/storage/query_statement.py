@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import Any
 
 from dphmm.accounting.dependent import DependentEvent
-from dphmm.accounting.learning import NoisyCounts
+from dphmm.accounting.event import NoisyCounts
 from dphmm.accounting.records import shown
 from dphmm.storage.statement_types import (
     Dependence,

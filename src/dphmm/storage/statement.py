@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from dphmm.accounting.budget import EMPTY, Account
-from dphmm.accounting.learning import LearningEvent
+from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.records import shown
 from dphmm.accounting.summary import EPSILON_STATEMENT
 from dphmm.errors import InvalidInput
@@ -30,15 +30,15 @@ from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import Released, Releases
 from dphmm.states.space import StateSpace
-from dphmm.storage.covered import covered_distance_of, covered_facts
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
-from dphmm.storage.learned import learning, learning_event, learning_of_others
-from dphmm.storage.people import Whom
+from dphmm.storage.learned import Whom, learning, learning_event, learning_of_others
 from dphmm.storage.promises import (
     UNIT,
     constraint_words,
     cost_unbounded_because,
     cost_words,
+    covered_distance_of,
+    covered_facts,
     flat_words,
     merged_words,
     not_private_because,
@@ -150,7 +150,7 @@ def privacy_statement(
     ``published`` has counted every row of the file. ``model_people``: "others" where the data owner knows that the
     model was made without data of the people released, "same" where it was made from data of some of them; "unknown"
     keeps `private` and `promise.holds` from being true of a model that was not learned with differential privacy.
-    ``known_by``: how that is known, "owner" by default (`dphmm.storage.people.whom`). Raises InvalidInput for another
+    ``known_by``: how that is known, "owner" by default (`dphmm.storage.learned.whom`). Raises InvalidInput for another
     word. ``horizon``: where epsilon was chosen for a number of steps, that choice.
     """
     whom = Whom.of(model_people, known_by)

@@ -1,19 +1,130 @@
-"""Tables as files, Parquet or CSV by suffix: .parquet, .csv, .csv.gz. Written at once or not at all."""
+"""Tables as files, Parquet or CSV by suffix: .parquet, .csv, .csv.gz. Written at once or not at all.
+
+Parquet has plain columns: no extension types, no metadata taken from the file.
+
+`read_rows` reads CSV for people's records, by any delimiter: every cell as text, and no row decides about another one.
+A row with another number of cells than the header is left out and numbered; a byte that is not UTF-8 makes the cell
+that it is in unreadable. Only a broken header or a quote that nothing closes refuses the file.
+
+Proof: docs/proofs/records.md.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import csv_names, escape_columns, read_csv
-from dphmm.storage.inputs import PathLike, checked_input, checked_output, replacing, steady
-from dphmm.storage.parquet_files import open_parquet, read_parquet
+from dphmm.storage.csv_files import (
+    Layout,
+    _unescape_columns,
+    csv_header,
+    csv_names,
+    escape_columns,
+    listed,
+    ragged_row,
+    read_csv,
+    repeated_name,
+)
+from dphmm.storage.inputs import Legible, PathLike, checked_input, checked_output, open_bytes, replacing, steady
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+#: Most rows of a file: a few bytes of Parquet can claim any number of equal ones.
+MOST_ROWS = 10**9
+_MAGIC = b"PAR1"
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
+    """A pyarrow ParquetFile with distinct plain columns; InvalidInput for anything else."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    _check_ends(path)
+    try:
+        file = pq.ParquetFile(path)
+    except UnicodeEncodeError:
+        raise InvalidInput("path", ascii(path.name), "a name in UTF-8, which Parquet files need") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise InvalidInput(str(path), "a damaged Parquet file", "a whole one") from None
+    with file:
+        try:
+            schema = file.schema_arrow
+            names = list(schema.names)
+            # Zones too are text of the file.
+            _ = [field.type.tz for field in schema if pa.types.is_timestamp(field.type)]
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
+            raise InvalidInput(str(path), "a damaged Parquet file", "a whole one") from None
+        _check_schema(path, schema, names)
+        if file.metadata.num_rows > MOST_ROWS:
+            raise InvalidInput(str(path), f"{file.metadata.num_rows} rows", f"at most {MOST_ROWS}")
+        yield file
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pa.Table]:
+    """Tables of up to ``rows`` rows each, one row group at a time in memory; at least one, perhaps empty."""
+    import pyarrow as pa
+
+    with open_parquet(path) as file:
+        names = list(file.schema_arrow.names)
+        kept = names if columns is None else list(columns)
+        missing = next((name for name in kept if name not in names), None)
+        if missing is not None:
+            raise InvalidInput("column", missing, "one of " + listed(names))
+        plain = pa.schema([file.schema_arrow.field(name).remove_metadata() for name in kept])
+        given = False
+        try:
+            for batch in file.iter_batches(rows, columns=kept):
+                given = True
+                part = pa.table([batch.column(name) for name in kept], schema=plain)
+                # Text that is not UTF-8 would only be noticed where it is used.
+                part.validate(full=True)
+                yield part
+        except (pa.ArrowException, OSError):
+            raise InvalidInput(str(path), "a damaged Parquet file", "a whole one") from None
+        if not given:
+            yield plain.empty_table()
+
+
+def _check_ends(path: Path) -> None:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(4)
+        file.seek(max(0, size - 4))
+        end = file.read(4)
+    if size == 0:
+        raise InvalidInput(str(path), "an empty file (0 rows)", "a Parquet file")
+    if start == b"PARE" or end == b"PARE":
+        raise InvalidInput(str(path), "an encrypted Parquet file", "a plain one")
+    if start != _MAGIC:
+        raise InvalidInput(str(path), "a file that is not Parquet", "a Parquet file")
+    if size < 12 or end != _MAGIC:
+        raise InvalidInput(str(path), "a truncated Parquet file", "a whole one")
+
+
+def _check_schema(path: Path, schema: pa.Schema, names: list[str]) -> None:
+    repeated = repeated_name(names)
+    if repeated is not None:
+        raise InvalidInput(str(path), repeated, "distinct column names")
+    for field in schema:
+        if _has_extension(field):
+            raise InvalidInput(field.name, "an extension type", "a plain column of text, numbers or times")
+
+
+def _has_extension(field: pa.Field) -> bool:
+    import pyarrow as pa
+
+    if isinstance(field.type, pa.BaseExtensionType) or b"ARROW:extension:name" in (field.metadata or {}):
+        return True
+    inner = [field.type.field(i) for i in range(field.type.num_fields)]
+    return any(_has_extension(child) for child in inner)
+
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
 #: Rows in memory at a time where a table is streamed.
@@ -115,3 +226,86 @@ def _csv_appender(path: Path, schema: pa.Schema, suffix: str, stack: ExitStack) 
         writer.write_table(escape_columns(table))
 
     return append
+
+
+_BLOCK = 1 << 24
+
+
+class Rows(NamedTuple):
+    """The rows of a table in parts, and the numbers, from 1, of those with another number of cells (not in parts)."""
+
+    parts: Iterable[pa.Table]
+    ragged: tuple[int, ...]
+
+
+def delimited_names(path: PathLike, delimiter: str = ",") -> list[str]:
+    """Names of a table's columns, in order."""
+    file = checked_input(path)
+    if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
+        raise InvalidInput("delimiter", delimiter, "one character, such as ; or a tab")
+    if table_format(file) != ".parquet":
+        return csv_names(file, delimiter)
+    if delimiter != ",":
+        raise InvalidInput("delimiter", delimiter, "a .csv or .csv.gz file with it")
+    return column_names(file)
+
+
+def read_rows(path: PathLike, columns: Sequence[str], delimiter: str = ",") -> Rows:
+    """Some columns of a table: of Parquet as they are, of CSV as text.
+
+    Raises InvalidInput as read_table does for Parquet; of CSV for a file that is none, a header that cannot be read
+    and, with the line, for a quote that is never closed.
+    """
+    file = checked_input(path)
+    names = delimited_names(file, delimiter)
+    if table_format(file) == ".parquet":
+        return Rows(read_batches(file, columns=columns), ())
+    with steady(file):
+        written = dict(zip(names, csv_header(file, delimiter), strict=True))
+        table, ragged = _cells(file, delimiter, list(written.values()), [written[name] for name in columns])
+    table = _unescape_columns(table.rename_columns(list(columns)))
+    return Rows((table.slice(start, ROWS) for start in range(0, max(1, len(table)), ROWS)), ragged)
+
+
+def _cells(
+    file: Path, delimiter: str, names: list[str], columns: list[str], threads: bool = True
+) -> tuple[pa.Table, tuple[int, ...]]:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    ragged: list[Any] = []
+
+    def leave_out(row: Any) -> str:
+        ragged.append(row)
+        return "skip"
+
+    try:
+        with open_bytes(file) as opened:
+            table = arrow_csv.read_csv(
+                Legible(opened),
+                read_options=arrow_csv.ReadOptions(use_threads=threads, block_size=_BLOCK),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=delimiter, newlines_in_values=True, invalid_row_handler=leave_out
+                ),
+                convert_options=arrow_csv.ConvertOptions(
+                    include_columns=columns, column_types=dict.fromkeys(names, pa.string())
+                ),
+            )
+    except pa.ArrowInvalid:
+        # Arrow's own message quotes the row, which is somebody's.
+        raise InvalidInput(str(file), "rows that cannot be read", "CSV with closed quotes") from None
+    if ragged and threads:
+        # Only one thread knows the numbers of the rows.
+        return _cells(file, delimiter, names, columns, threads=False)
+    if ragged and ragged[-1].number == len(table) + len(ragged) + 1 and _is_open(ragged[-1].text, delimiter):
+        raise ragged_row(file, ragged[-1].number, ragged[-1].actual_columns, len(names), Layout(delimiter))
+    return table, tuple(row.number - 1 for row in ragged)
+
+
+def _is_open(text: str, delimiter: str) -> bool:
+    """Whether a quote in the last row of a file is never closed, so that the row holds whatever came after it."""
+    try:
+        list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False

@@ -1,23 +1,250 @@
-"""Trajectories as files and tables. Canonical columns: user, t (UTC), step, lat, lon, state, trip."""
+"""Trajectories as files and tables. Canonical columns: user, t (UTC), step, lat, lon, state, trip.
+
+Parts of a table become one Trajectories and a list of rows set aside; no row decides about another user's.
+
+Proof: docs/proofs/records.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dphmm.errors import InvalidInput
+from dphmm.states.observed import no_time_bins, not_of_time_bins
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import Trajectories
-from dphmm.storage.assembling import Assembler, Loaded, Roles
-from dphmm.storage.delimited import delimited_names, read_rows
-from dphmm.storage.headers import listed
+from dphmm.states.trajectory import Counts, Trajectories, ranks
+from dphmm.storage import columns
+from dphmm.storage.columns import REASONS as TIME_REASONS
+from dphmm.storage.columns import Numbering, Times
+from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.tables import write_table
+from dphmm.storage.tables import delimited_names, read_rows, write_table
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+#: Why a row is set aside, in the order in which a row is looked at.
+REASONS = (
+    "",
+    "missing_user",
+    *TIME_REASONS,
+    "invalid_step",
+    "invalid_order",
+    "invalid_place",
+    "missing_state",
+    "ragged_row",
+    "invalid_state",
+)
+
+#: What a reason does not say by its name.
+_MEANINGS = {"invalid_place": "lat -90..90, lon -180..180 or 0..360"}
+# -1 is what import writes for no trip.
+_TRIP_NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,8}")
+_NAMES = "; columns lat and lon, or names such as the model's cells have: dphmm inspect --states lists them"
+
+
+def explained(reason: str) -> str:
+    """A reason for people: with the ranges of places, which its name does not tell."""
+    return f"{reason} (not {_MEANINGS[reason]})" if reason in _MEANINGS else reason
+
+
+class Loaded(NamedTuple):
+    """Trajectories in the order of the rows, and ``rejected`` (row, reason): row numbers from 1, no values."""
+
+    trajectories: Trajectories
+    rejected: pa.Table
+
+    @property
+    def dropped(self) -> Counts:
+        """Rows set aside, by reason."""
+        reasons = self.rejected.column("reason").to_pylist()
+        return Counts({reason: reasons.count(reason) for reason in set(reasons)})
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column of the table is what; None where there is none."""
+
+    user: str
+    time: str | None = None
+    step: str | None = None
+    order: str | None = None
+    lat: str | None = None
+    lon: str | None = None
+    state: str | None = None
+    trip: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns to read, each once."""
+        given = (self.user, self.time, self.step, self.order, self.lat, self.lon, self.state, self.trip)
+        return list(dict.fromkeys(name for name in given if name is not None))
+
+
+class Assembler:
+    """Takes parts of one table in turn; ``finish`` joins them. ``bins`` as in load_trajectories."""
+
+    def __init__(
+        self,
+        roles: Roles,
+        assume_utc: bool = False,
+        timezone: str | None = None,
+        bins: int | None = None,
+        well_formed: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._roles = roles
+        self._bins = bins
+        self._well_formed = well_formed
+        self._times = Times(roles.time or "t", assume_utc, timezone)
+        self._users, self._states, self._trips = Numbering(), Numbering(), Numbering()
+        self._parts: list[dict[str, NDArray[Any]]] = []
+        self._why: list[NDArray[np.int8]] = []
+
+    def add(self, table: pa.Table) -> None:
+        """Read the next rows. Raises InvalidInput for a column of a wrong type or of timestamps without a zone."""
+        part: dict[str, NDArray[Any]] = {}
+        why = np.zeros(len(table), dtype=np.int8)
+
+        def mark(bad: BoolArray, reason: str) -> None:
+            why[bad & (why == 0)] = REASONS.index(reason)
+
+        roles = self._roles
+        part["user"], bad = self._users.add(table.column(roles.user), roles.user)
+        mark(bad, "missing_user")
+        if roles.time is not None:
+            part["time"], marks = self._times.add(table.column(roles.time))
+            for reason in TIME_REASONS:
+                mark(marks.get(reason, why > 0), reason)
+        for role, name in (("step", roles.step), ("order", roles.order)):
+            if name is not None:
+                part[role], bad = columns.integers(table.column(name), name)
+                mark(bad, f"invalid_{role}")
+        if self._bins is not None and "step" in part:
+            mark(not_of_time_bins(part["step"], part.get("time"), self._bins), "invalid_step")
+        if roles.lat is not None and roles.lon is not None:
+            part["lat"], part["lon"], bad = places_of(table, roles.lat, roles.lon)
+            mark(bad, "invalid_place")
+        if roles.state is not None:
+            part["state"], bad = self._states.add(table.column(roles.state), roles.state)
+            mark(bad, "missing_state")
+            mark(self._ill_formed(part["state"]), "invalid_state")
+        if roles.trip is not None:
+            part["trip"], _ = self._trips.add(table.column(roles.trip), roles.trip)
+        self._why.append(why)
+        self._parts.append({name: column[why == 0] for name, column in part.items()})
+
+    def _ill_formed(self, states: IntArray) -> BoolArray:
+        """Which names (n,), by number, have not the form that names must have; a missing one (-1) has none."""
+        if self._well_formed is None:
+            return np.zeros(len(states), dtype=np.bool_)
+        ill = [not self._well_formed(label) for label in self._states.labels]
+        return np.array([*ill, True], dtype=np.bool_)[states]
+
+    def finish(self, source: str, ragged: Sequence[int] = (), may_be_empty: bool = False) -> Loaded:
+        """All rows; ``ragged`` are the numbers of rows that never came as far as a part.
+
+        Raises InvalidInput, naming ``source``, where there are none or all were set aside, unless it ``may_be_empty``.
+        """
+        import pyarrow as pa
+
+        kept = np.concatenate([*self._why, np.empty(0, np.int8)])
+        why = np.zeros(len(kept) + len(ragged), dtype=np.int8)
+        why[np.asarray(ragged, dtype=np.int64) - 1] = REASONS.index("ragged_row")
+        why[why == 0] = kept
+        aside = np.flatnonzero(why)
+        if len(aside) == len(why) and not may_be_empty:
+            raise self._nothing_left(source, why)
+        reasons = pa.array([REASONS[code] for code in why[aside].tolist()], pa.string())
+        rejected = pa.table({"row": pa.array(aside + 1, pa.int64()), "reason": reasons})
+        joined = {name: np.concatenate([p.pop(name) for p in self._parts]) for name in list(self._parts[0])}
+        return Loaded(self._trajectories(joined), rejected)
+
+    def _nothing_left(self, source: str, why: NDArray[np.int8]) -> InvalidInput:
+        counted = {reason: int((why == code).sum()) for code, reason in enumerate(REASONS) if code}
+        if not len(why):
+            return InvalidInput(source, "0 rows", "at least one row with its columns, below the header if there is one")
+        if counted["time_without_zone"]:
+            return self._times.zone_missing()
+        if counted["invalid_step"] and self._bins is not None:
+            return no_time_bins(self._bins, self._roles.time is not None)
+        by_reason = ", ".join(f"{rows} {explained(reason)}" for reason, rows in counted.items() if rows)
+        expected = f"rows ({by_reason}){_NAMES if counted['invalid_state'] else ''}"
+        return InvalidInput(source, f"0 rows that can be read of {len(why)}", expected)
+
+    def _trajectories(self, joined: dict[str, NDArray[Any]]) -> Trajectories:
+        # A label seen only in rows that were set aside is no user.
+        seen, user = np.unique(joined["user"], return_inverse=True)
+        users = tuple(np.array(self._users.labels, dtype=object)[seen])
+        state = joined.get("state")
+        labels = None if state is None else np.array(self._states.labels, dtype=object)[state]
+        trip = joined.get("trip")
+        trips = None if trip is None else _trip_numbers(user, trip, self._trips.labels)
+        order = joined.get("order")
+        found = Trajectories(
+            users, user.astype(np.int32), joined.get("time"), joined.get("step"), joined.get("lat"),
+            joined.get("lon"), labels, trips,
+        )  # fmt: skip
+        if order is not None:
+            found = _in_order(found, order)
+        elif found.time is None and found.step is None:
+            found = _with_ranks(found)
+        return found
+
+
+def places_of(table: pa.Table, lat: str, lon: str) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Latitudes and longitudes (n,) in degrees, the latter from -180 to 180, and which of them are no places."""
+    latitudes, bad = columns.decimals(table.column(lat), lat)
+    longitudes, also_bad = columns.decimals(table.column(lon), lon)
+    bad = bad | also_bad
+    with np.errstate(invalid="ignore"):
+        # Longitudes may be written from 0 to 360.
+        bad |= ~(np.abs(latitudes) <= 90) | ~((longitudes >= -180) & (longitudes <= 360))
+        longitudes = np.where(longitudes > 180, longitudes - 360, longitudes)
+    return latitudes, longitudes, bad
+
+
+def _trip_numbers(user: IntArray, codes: IntArray, labels: tuple[str, ...]) -> NDArray[np.int32]:
+    """Trips of a user that are all numbers keep them; another user's are numbered by first appearance.
+
+    Only that user's rows count. Rows without one share trip -1.
+    """
+    plain = [_TRIP_NUMBER.fullmatch(label) is not None for label in labels]
+    numbers = np.array([*(int(label) if fine else -1 for label, fine in zip(labels, plain, strict=True)), -1])
+    trips = numbers[codes].astype(np.int32)
+    odd = np.unique(user[~np.array([*plain, True])[codes]])
+    renumbered = np.flatnonzero(np.isin(user, odd) & (codes >= 0))
+    if len(renumbered):
+        trips[renumbered] = _by_appearance(user[renumbered], codes[renumbered])
+    return trips
+
+
+def _by_appearance(user: IntArray, codes: IntArray) -> IntArray:
+    """How many other codes of the same user appear before each row's code does (n,)."""
+    pairs = user * (int(codes.max()) + 1) + codes
+    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+    in_turn = np.argsort(first)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[in_turn] = ranks(user[first[in_turn]])
+    return rank[which]
+
+
+def _in_order(rows: Trajectories, order: IntArray) -> Trajectories:
+    """Sorted by user, trip and order, stable; the rank becomes the step."""
+    keys = (order, rows.user) if rows.trip is None else (order, rows.trip, rows.user)
+    return _with_ranks(rows.take(np.lexsort(keys)))
+
+
+def _with_ranks(rows: Trajectories) -> Trajectories:
+    return replace(rows, step=ranks(rows.user))
+
 
 # Names under which a place is found when none is given.
 _LATITUDES = ("lat", "latitude")

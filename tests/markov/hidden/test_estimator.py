@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from dphmm import CategoricalHMM, ReplayBits
-from dphmm.accounting.learning import NotPrivateEvent
+from dphmm.accounting.event import NotPrivateEvent
 from dphmm.errors import InvalidInput
 
 X = np.random.default_rng(0).integers(0, 4, 120)

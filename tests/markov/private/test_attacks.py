@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.accounting.learning import LearningEvent, NotPrivateEvent, described, event_from, learned
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described, event_from, learned
 from dphmm.accounting.zcdp import epsilon_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain

@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 import dphmm
-from dphmm.accounting.learning import event_from
+from dphmm.accounting.event import event_from
 from dphmm.errors import InvalidInput
 from dphmm.markov.private import chain
 from dphmm.markov.private.chain import fit_chain

@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 import dphmm
-from dphmm.accounting.learning import LearningEvent, NotPrivateEvent, described, learned, together
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described, learned, together
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import CategoricalHMM
 from dphmm.markov.private import METHODS, baselines, fit_private

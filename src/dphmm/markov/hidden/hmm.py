@@ -10,7 +10,7 @@ import numpy as np
 
 from dphmm._checks import one_of, whole
 from dphmm._kernels.hmm_paths import pick, simulate
-from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import inference
 from dphmm.markov.hidden.baum_welch import Monitor, Priors, em

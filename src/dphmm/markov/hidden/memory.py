@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from dphmm.accounting.learning import LearningEvent, NotPrivateEvent
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.markov.hidden.starting import ATTRIBUTES
 
 Event: TypeAlias = LearningEvent | NotPrivateEvent

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphmm.accounting.learning import NoisyCounts
+from dphmm.accounting.event import NoisyCounts
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private.caps import Kept

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from dphmm._checks import exact_number, whole
-from dphmm.accounting.learning import NoisyCounts
+from dphmm.accounting.event import NoisyCounts
 from dphmm.accounting.zcdp import check_delta, rho_for
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.release import noise_for

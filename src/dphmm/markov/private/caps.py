@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
+from dphmm.markov.estimate import flatten
 from dphmm.markov.private.sensitivity import Caps
-from dphmm.markov.sequences import flatten
 from dphmm.types import BoolArray, IntArray
 
 

@@ -15,15 +15,15 @@ import numpy as np
 from scipy import sparse
 
 from dphmm._checks import exact_epsilon, finite_number, one_of, whole
-from dphmm.accounting.learning import LearningEvent, described
+from dphmm.accounting.event import LearningEvent, described
 from dphmm.errors import InvalidInput
+from dphmm.markov.estimate import ALL_PAIRS_STATES, lattice_neighbours, pseudo_count
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.private import sensitivity
 from dphmm.markov.private.caps import Kept, kept_records, unit_of
 from dphmm.markov.private.projection import PROJECTIONS, nearest_counts, probabilities, row_totals, uniform_rows
 from dphmm.markov.private.release import NoisyTable, noise_for, release
 from dphmm.markov.private.sensitivity import Caps
-from dphmm.markov.smoothing import ALL_PAIRS_STATES, lattice_neighbours, pseudo_count
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 

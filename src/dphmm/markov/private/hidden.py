@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from dphmm._checks import exact_epsilon, exact_number, finite_number, one_of, whole
-from dphmm.accounting.learning import NOISES, LearningEvent, NotPrivateEvent
+from dphmm.accounting.event import NOISES, LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.baum_welch import Monitor
 from dphmm.markov.hidden.memory import event_of, remember, was_fitted

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphmm.accounting.learning import NoisyCounts
+from dphmm.accounting.event import NoisyCounts
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private.caps import Kept
 from dphmm.markov.private.projection import nearest_counts, probabilities

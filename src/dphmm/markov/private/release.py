@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphmm.accounting.learning import NoisyCounts
+from dphmm.accounting.event import NoisyCounts
 from dphmm.errors import InvalidInput
 from dphmm.samplers.body import add_noise
 from dphmm.samplers.discrete import LARGEST_SCALE, DiscreteGaussian, DiscreteLaplace

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dphmm._checks import one_of, whole
-from dphmm.accounting.learning import NEIGHBOURS
+from dphmm.accounting.event import NEIGHBOURS
 from dphmm.errors import InvalidInput
 
 #: A sequence is cut to at most this many positions.

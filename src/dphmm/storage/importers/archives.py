@@ -13,8 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.inputs import checked_input, steady
-from dphmm.storage.unpacking import FREE_BYTES, MOST_BYTES, MOST_RATIO, unpacked
+from dphmm.storage.inputs import FREE_BYTES, MOST_BYTES, MOST_RATIO, checked_input, steady, unpacked
 
 #: Largest single member, bytes, and most members.
 MOST_MEMBER = 1 << 30

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dphmm.storage.delimited import delimited_names
-from dphmm.storage.headers import listed
+from dphmm.storage.csv_files import listed
 from dphmm.storage.importers.imported import Imported, Progress, finished
 from dphmm.storage.inputs import PathLike
+from dphmm.storage.tables import delimited_names
 from dphmm.storage.trajectories import load_trajectories
 
 

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.states.counts import Counts
-from dphmm.states.trajectory import Trajectories
-from dphmm.storage.assembling import Assembler, Roles
+from dphmm.states.trajectory import Counts, Trajectories
 from dphmm.storage.importers.archives import members
 from dphmm.storage.importers.imported import Imported, Progress, finished
 from dphmm.storage.importers.rows import RowReader
 from dphmm.storage.inputs import PathLike
+from dphmm.storage.trajectories import Assembler, Roles
 
 if TYPE_CHECKING:
     import pyarrow as pa

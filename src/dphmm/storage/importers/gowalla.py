@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import IO, cast
 
-from dphmm.states.counts import Counts
-from dphmm.storage.assembling import Assembler, Roles
+from dphmm.states.trajectory import Counts
+from dphmm.storage.csv_files import Layout
 from dphmm.storage.importers.imported import Imported, Progress, finished
 from dphmm.storage.importers.rows import RowReader
-from dphmm.storage.inputs import PathLike, checked_input, steady
-from dphmm.storage.line_numbers import Layout
-from dphmm.storage.unpacking import unpacked
+from dphmm.storage.inputs import PathLike, checked_input, steady, unpacked
+from dphmm.storage.trajectories import Assembler, Roles
 
 _COLUMNS = ("user", "t", "lat", "lon", "location")
 _ROLES = Roles(user="user", time="t", lat="lat", lon="lon")

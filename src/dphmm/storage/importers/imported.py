@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dphmm.states.counts import Counts
-from dphmm.states.trajectory import Trajectories
-from dphmm.storage.assembling import Loaded, explained
+from dphmm.states.trajectory import Counts, Trajectories
+from dphmm.storage.trajectories import Loaded, explained
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.unpacking import Legible, legible
+from dphmm.storage.inputs import Legible, legible
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm.errors import InvalidInput
-from dphmm.states.counts import Counts
-from dphmm.states.naming import check_names
-from dphmm.states.ordering import ranks
-from dphmm.states.trajectory import Trajectories
+from dphmm.states.space import check_names
+from dphmm.states.trajectory import Counts, Trajectories, ranks
 from dphmm.storage.importers.imported import Imported, ImportReport
-from dphmm.storage.unpacking import open_bytes
+from dphmm.storage.inputs import open_bytes
 
 
 def read_seq(path: Path, named: bool = True) -> Imported:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.states.counts import Counts
-from dphmm.states.ordering import ranks
-from dphmm.states.trajectory import Trajectories
+from dphmm.states.trajectory import Counts, Trajectories, ranks
 from dphmm.storage.columns import Numbering
-from dphmm.storage.delimited import delimited_names, read_rows
-from dphmm.storage.headers import listed
+from dphmm.storage.csv_files import listed
 from dphmm.storage.importers.imported import Imported, ImportReport
+from dphmm.storage.tables import delimited_names, read_rows
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:

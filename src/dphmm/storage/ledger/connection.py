@@ -4,6 +4,8 @@ SQLite's state does not survive a fork: even a new connection in the child would
 which locks are held. So connections are closed before a fork and opened again on both sides; where that was
 not possible (a fork inside a transaction) the child refuses the file.
 
+`explained` says every failure of the database in one line: what happened, what it means for the ledger, what to do.
+
 Proof: docs/proofs/ledger.md.
 """
 
@@ -15,8 +17,45 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
+from weakref import WeakSet
 
-from dphmm.errors import InvalidInput, LedgerBusy
+from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
+
+#: Result codes that say the file is not what it was taken for, and what was expected of it.
+_WRONG_FILE = {
+    sqlite3.SQLITE_READONLY: "a file and a folder that can be written",
+    sqlite3.SQLITE_PERM: "a file and a folder that can be written",
+    sqlite3.SQLITE_CANTOPEN: "a file in a folder that exists and can be written",
+    sqlite3.SQLITE_NOTADB: "a dphmm ledger; this file is not a database",
+    sqlite3.SQLITE_CORRUPT: "an undamaged ledger; this one has a damaged page: restore its latest copy",
+}
+_RETRY = "nothing of this transaction may be shown; ask again: a stored step is returned, never drawn twice"
+
+
+def explained(error: sqlite3.Error, path: Path) -> DphmmError | sqlite3.Error:
+    """The deliberate error for a database error; the error itself where it is a mistake of ours."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return damaged(path) if isinstance(error, sqlite3.OperationalError) else error
+    primary = code & 0xFF
+    if primary in _WRONG_FILE:
+        return InvalidInput("ledger", str(path), _WRONG_FILE[primary])
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return LedgerBusy(f"ledger {path.name}: another process holds it; nothing was spent; try again")
+    if primary == sqlite3.SQLITE_FULL:
+        return DphmmError(
+            f"ledger {path.name}: the disk is full; nothing of this transaction was released or spent; "
+            "free some space and ask again"
+        )
+    name = getattr(error, "sqlite_errorname", code)
+    return DphmmError(f"ledger {path.name}: the database failed ({name}); {_RETRY}")
+
+
+def damaged(path: Path | None = None, what: str = "a damaged row") -> InvalidInput:
+    """A record that cannot be read back, for instance text that is not UTF-8."""
+    return InvalidInput("ledger", what if path is None else str(path), "an undamaged ledger: restore its latest copy")
+
 
 #: Files that this process inherited open from its parent.
 _INHERITED: set[Path] = set()
@@ -134,3 +173,43 @@ def ledger_path(path: str | os.PathLike[str], read_only: bool = False) -> Path:
     if not os.access(resolved if exists else resolved.parent, os.W_OK):
         raise InvalidInput("ledger", str(path), "a file and a folder that can be written")
     return resolved
+
+
+class Forkable(Protocol):
+    """Something that must not be carried open across a fork."""
+
+    def before_fork(self) -> bool: ...
+
+    def after_fork_in_parent(self) -> None: ...
+
+    def after_fork_in_child(self) -> None: ...
+
+
+_WATCHED: WeakSet[Forkable] = WeakSet()
+_CLOSED: list[Forkable] = []
+
+
+def watch(ledger: Forkable) -> None:
+    """Close ``ledger`` around every fork, as long as it lives."""
+    _WATCHED.add(ledger)
+
+
+def _before() -> None:
+    _CLOSED[:] = [ledger for ledger in list(_WATCHED) if ledger.before_fork()]
+
+
+def _in_parent() -> None:
+    for ledger in _CLOSED:
+        ledger.after_fork_in_parent()
+    _CLOSED.clear()
+
+
+def _in_child() -> None:
+    _CLOSED.clear()
+    for ledger in list(_WATCHED):
+        ledger.after_fork_in_child()
+
+
+# Windows does not fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

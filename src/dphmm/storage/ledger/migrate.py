@@ -19,8 +19,7 @@ from typing import Any
 from dphmm.errors import DphmmError
 from dphmm.storage.ledger import format1, schema
 from dphmm.storage.ledger.check import check_contents
-from dphmm.storage.ledger.connection import connect, held, ledger_path
-from dphmm.storage.ledger.faults import explained
+from dphmm.storage.ledger.connection import connect, explained, held, ledger_path
 from dphmm.storage.ledger.rows import account_from, digest_of, entry_from, hash_stored, options_from, plan_from
 
 _MOVED = ("session", "plan", "release", "account")

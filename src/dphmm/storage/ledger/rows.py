@@ -18,7 +18,7 @@ from dphmm._checks import written_fraction
 from dphmm.accounting.budget import Account
 from dphmm.accounting.ledger import Entry, PlanRecord, Request
 from dphmm.accounting.many import Requests
-from dphmm.storage.ledger.faults import damaged
+from dphmm.storage.ledger.connection import damaged
 from dphmm.types import IntArray, Loss
 
 Row: TypeAlias = tuple[Any, ...]

@@ -15,12 +15,20 @@ from typing import Any, TypeVar
 
 from dphmm.accounting.budget import EMPTY, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
-from dphmm.accounting.turn import Turn
+from dphmm.accounting.transaction import Turn
 from dphmm.errors import InvalidInput
-from dphmm.storage.ledger import forks
 from dphmm.storage.ledger.check import check_contents, check_pages
-from dphmm.storage.ledger.connection import abandon, connect, connect_reading, held, ledger_path, use_wal
-from dphmm.storage.ledger.faults import damaged, explained
+from dphmm.storage.ledger.connection import (
+    abandon,
+    connect,
+    connect_reading,
+    damaged,
+    explained,
+    held,
+    ledger_path,
+    use_wal,
+    watch,
+)
 from dphmm.storage.ledger.rows import account_from, digest_of, entry_from, hash_stored, options_from, plan_from
 from dphmm.storage.ledger.schema import prepare, reading
 from dphmm.storage.ledger.transaction import ASKED_TOGETHER, SqliteTransaction
@@ -92,7 +100,7 @@ class SqliteLedger:
         except BaseException:
             self._drop_connections()
             raise
-        forks.watch(self)
+        watch(self)
 
     def __repr__(self) -> str:
         return f"SqliteLedger({self.path.name!r})"

@@ -21,7 +21,7 @@ from dphmm.accounting.many import Looked, Requests
 from dphmm.accounting.memory import other_plan
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import DphmmError
-from dphmm.storage.ledger.faults import damaged, explained
+from dphmm.storage.ledger.connection import damaged, explained
 from dphmm.storage.ledger.rows import (
     Row,
     account_from,
