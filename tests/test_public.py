@@ -59,6 +59,18 @@ def test_namespaces_stay_namespaces():
             assert [name for name in names.split() if not callable(getattr(there, name, None))] == [], namespace
 
 
+def test_no_module_replaces_a_public_function():
+    """All of the package loaded: a module named as a lazy function of its package would stand in its place."""
+    code = """
+import importlib, pkgutil, types, dphmm
+for module in list(pkgutil.walk_packages(dphmm.__path__, "dphmm.")):
+    importlib.import_module(module.name)
+print([name for name in dphmm.accounting.__all__ if isinstance(getattr(dphmm.accounting, name), types.ModuleType)])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_unknown_names_are_attribute_errors():
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         dphmm.nothing_of_the_kind  # noqa: B018

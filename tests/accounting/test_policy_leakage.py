@@ -22,7 +22,7 @@ from dphmm._kernels.couplings import bottleneck
 from dphmm._kernels.programs import STEP
 from dphmm._kernels.quotients import largest_ratio
 from dphmm.accounting import policy_allocation, policy_leakage, temporal_leakage
-from dphmm.accounting.policy_leakage import NEVER, largest_loss, levels, losses_between
+from dphmm.accounting.edge_leakage import NEVER, largest_loss, levels, losses_between
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import chosen_kind
 from registered import chosen_mechanisms

@@ -75,7 +75,7 @@ def test_several_queries_of_a_step_add_up(parts, town, tmp_path, run):
     assert found["temporal"]["cost"] == pytest.approx(2 * losses, rel=1e-12)
     n = parts[0].n_states
     i, j = np.divmod(np.arange(n * n), n)
-    from dphmm.accounting.policy_leakage import losses_between
+    from dphmm.accounting.edge_leakage import losses_between
 
     doubled = [2 * losses_between(plan, i, j, n).reshape(n, n) for plan in plans]
     assert found["policy"]["worst"] == pytest.approx(policy_leakage(parts[0], doubled, parts[1]).worst, rel=1e-9)

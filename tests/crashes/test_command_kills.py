@@ -122,7 +122,7 @@ def test_stopped_at_random(arena, folder, name, number, code):
     assert len(releases(reference)) == ROWS
 
 
-OPENING = ["forks.py:watch", "connection.py:connect", "sqlite.py:_make_ready", "sqlite.py:__enter__"]
+OPENING = ["connection.py:watch", "connection.py:connect", "sqlite.py:_make_ready", "sqlite.py:__enter__"]
 CLOSING = ["sqlite.py:__exit__", "sqlite.py:close", "sqlite.py:_drop_connections"]
 
 

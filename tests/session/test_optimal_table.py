@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.accounting.policy_leakage import losses_between
+from dphmm.accounting.edge_leakage import losses_between
 from dphmm.audit import sample_plan, sequence_loss, verify
 from dphmm.audit.required import Clique, required_pairs
 from dphmm.batch import Batch

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from dphmm.accounting.composition import theorem_6_3 as theorem_6_3
     from dphmm.accounting.composition import theorem_7_1 as theorem_7_1
     from dphmm.accounting.composition import theorem_7_2 as theorem_7_2
+    from dphmm.accounting.edge_leakage import PolicyLeakage as PolicyLeakage
+    from dphmm.accounting.edge_leakage import policy_allocation as policy_allocation
+    from dphmm.accounting.edge_leakage import policy_leakage as policy_leakage
     from dphmm.accounting.event import ComposedEvents as ComposedEvents
     from dphmm.accounting.event import LearningEvent as LearningEvent
     from dphmm.accounting.event import NoisyCounts as NoisyCounts
@@ -42,9 +45,6 @@ if TYPE_CHECKING:
     from dphmm.accounting.ledger import StoredMany as StoredMany
     from dphmm.accounting.ledger import Transaction as Transaction
     from dphmm.accounting.ledger import replay as replay
-    from dphmm.accounting.policy_leakage import PolicyLeakage as PolicyLeakage
-    from dphmm.accounting.policy_leakage import policy_allocation as policy_allocation
-    from dphmm.accounting.policy_leakage import policy_leakage as policy_leakage
     from dphmm.accounting.summary import QuerySummary as QuerySummary
     from dphmm.accounting.summary import SubjectSummary as SubjectSummary
     from dphmm.accounting.summary import summarise as summarise
@@ -68,7 +68,7 @@ _HOMES = {
     "NoisyCounts": "event",
     "NotPrivateEvent": "event",
     "PlanRecord": "ledger",
-    "PolicyLeakage": "policy_leakage",
+    "PolicyLeakage": "edge_leakage",
     "QuerySummary": "summary",
     "ReleaseEvent": "event",
     "Request": "ledger",
@@ -83,8 +83,8 @@ _HOMES = {
     "learned": "event",
     "losses_per_step": "temporal",
     "neighbouring_paths": "composition",
-    "policy_allocation": "policy_leakage",
-    "policy_leakage": "policy_leakage",
+    "policy_allocation": "edge_leakage",
+    "policy_leakage": "edge_leakage",
     "replay": "ledger",
     "summarise": "summary",
     "summarise_ledger": "summary",

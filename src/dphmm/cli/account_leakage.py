@@ -51,7 +51,7 @@ class Together:
     def loss_between(self, i: IntArray, j: IntArray) -> FloatArray:
         """The sum of the plans' losses."""
         from dphmm.accounting.budget import sum_above
-        from dphmm.accounting.policy_leakage import losses_between
+        from dphmm.accounting.edge_leakage import losses_between
 
         total = np.zeros(len(i))
         for plan in self._plans:

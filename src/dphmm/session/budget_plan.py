@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dphmm._checks import exact_epsilon
-from dphmm.accounting.policy_leakage import PolicyLeakage, policy_allocation, policy_leakage
+from dphmm.accounting.edge_leakage import PolicyLeakage, policy_allocation, policy_leakage
 from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput, Refused
 from dphmm.markov.model import MarkovModel
