@@ -87,7 +87,7 @@ def test_a_file_of_format_1_that_does_not_add_up_is_found(path: Path) -> None:
 
 def test_everything_moves_and_every_session_goes_on(path: Path) -> None:
     assert migrate_ledger(path)
-    assert sorted(file.name for file in path.parent.iterdir()) == ["ledger.db", "ledger.db.lock"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["ledger.db", "ledger.db.commands.lock"]
     with open_ledger(path) as ledger:
         ledger.check()
         assert as_json(contents(ledger)) == SAID["contents"]

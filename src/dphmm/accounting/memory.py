@@ -17,8 +17,8 @@ import numpy as np
 from dphmm.accounting.budget import EMPTY, Account, Spent, quoted
 from dphmm.accounting.many import Requests
 from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader
-from dphmm.accounting.transaction import BaseTransaction, Turn
-from dphmm.errors import InvalidInput
+from dphmm.accounting.transaction import BaseTransaction, Turn, checked_lease
+from dphmm.errors import InvalidInput, LedgerBusy
 from dphmm.types import IntArray
 
 Key = tuple[str, str]
@@ -102,9 +102,10 @@ class MemoryLedger:
         self._accounts: dict[str, Account] = {}
         self._versions: dict[str, int] = {}
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
+        self._leases: dict[str, threading.Lock] = {}
 
     @contextmanager
-    def transaction(self) -> Iterator[MemoryTransaction]:
+    def transaction(self, subjects: Sequence[str] = ()) -> Iterator[MemoryTransaction]:
         """One transaction: kept as a whole when its block ends normally, dropped as a whole otherwise."""
         self._require_open()
         self._turn.refuse_nested()
@@ -118,6 +119,18 @@ class MemoryLedger:
                 transaction.end()
             finally:
                 self._turn.give_back()
+
+    @contextmanager
+    def lease(self, name: str) -> Iterator[None]:
+        """Hold ``name`` against other threads; LedgerBusy at once if somebody has it."""
+        self._require_open()
+        lock = self._leases.setdefault(checked_lease(name), threading.Lock())
+        if not lock.acquire(blocking=False):
+            raise LedgerBusy(f"ledger: somebody else holds the lease {name!r}; wait for its end")
+        try:
+            yield
+        finally:
+            lock.release()
 
     def header(self, subject: str, query: str) -> SessionHeader | None:
         """The parameters of a session, or None."""
