@@ -221,16 +221,20 @@ class MemoryTransaction(BaseTransaction):
 
     def keep(self) -> None:
         """Make everything of this transaction part of the ledger."""
+        ledger = self._ledger
         for subject, queries in self._queries.items():
-            self._ledger._queries.setdefault(subject, set()).update(queries)
-        self._ledger._headers.update(self._headers)
-        self._ledger._plans.update(self._plans)
-        self._ledger._accounts.update(self._accounts)
-        self._ledger._versions.update(self._versions)
-        self._ledger._snapshots.update(self._snapshots)
-        with self._ledger._reading:
+            ledger._queries.setdefault(subject, set()).update(queries)
+        ledger._headers.update(self._headers)
+        ledger._plans.update(self._plans)
+        ledger._accounts.update(self._accounts)
+        ledger._versions.update(self._versions)
+        ledger._snapshots.update(self._snapshots)
+        with ledger._reading:
             for key, steps in self._steps.items():
-                self._ledger._steps.setdefault(key, _Steps()).extend(steps)
+                if key in ledger._steps:
+                    ledger._steps[key].extend(steps)
+                else:
+                    ledger._steps[key] = steps
 
     def end(self) -> None:
         """Refuse any further use."""
@@ -240,7 +244,8 @@ class MemoryTransaction(BaseTransaction):
         return self._headers.get(key) or self._ledger._headers.get(key)
 
     def _queries_of(self, subject: str) -> set[str]:
-        return {*self._ledger._queries.get(subject, ()), *self._queries.get(subject, ())}
+        stored, new = self._ledger._queries.get(subject), self._queries.get(subject)
+        return (stored or set()) | new if new else stored or set()
 
     def _headers_of(self, subject: str) -> list[SessionHeader]:
         found = [self._header((subject, query)) for query in sorted(self._queries_of(subject))]
@@ -327,7 +332,7 @@ class MemoryTransaction(BaseTransaction):
         stored = self._plans.get(plan.hash) or self._ledger._plans.get(plan.hash)
         if stored is None:
             self._plans[plan.hash] = plan
-        elif stored != plan:
+        elif stored is not plan and stored != plan:
             raise other_plan(plan)
 
 

@@ -197,7 +197,7 @@ class Engine:
         for row in self._rounds(rows):
             if last is not None:
                 answered.append(self.beliefs.update(last))
-            last = self._round(transaction, subjects, row, Rows(rows.owner[row], rows.t[row]), states[row])
+            last = self._round(transaction, subjects, row, *_of_round(row, rows, states))
         assert last is not None
         return Stored(answered, last)
 
@@ -282,8 +282,14 @@ class Engine:
             transaction.add(transaction.admit(skip, self.caps), None)
             return np.zeros((1, self.setting.space.dimension), dtype=np.int64), _NONE
         admitted = transaction.admit(_release_of(planned.plans[0], secure, name, query, t), self.caps)
-        z, drifted = answer(planned.plans, planned.plan_of, states[layout.row], self.bits)
+        z, drifted = answer(planned.plans, planned.plan_of, states.take(layout.row), self.bits)
         return np.array([transaction.add(admitted, tuple(z[0].tolist())).z], dtype=np.int64), drifted
+
+
+def _of_round(row: IntArray, rows: Rows, states: IntArray) -> tuple[Rows, IntArray]:
+    """The rows of one round, and their true states."""
+    # Nearly always one round has them all.
+    return (rows, states) if len(row) == len(states) else (Rows(rows.owner[row], rows.t[row]), states[row])
 
 
 def _requests(

@@ -86,26 +86,20 @@ class Stepwise:
 
     def _fresh(self, drawn: Drawn, places: IntArray | slice) -> Answered:
         """The releases that were drawn now; each moves its subject from where it was planned."""
-        layout, setting = drawn.layout, self._setting
-        plan, z = drawn.planned.plan_of[places], drawn.z[places].reshape(-1, setting.space.dimension)
-        estimates, states = np.empty(z.shape), np.empty(len(z), dtype=np.int64)
-        steps = zip(layout.owner[places].tolist(), drawn.planned.before, plan.tolist(), z, strict=True)
+        layout, planned, setting = drawn.layout, drawn.planned, self._setting
+        plan, z = planned.plan_of[places], drawn.z[places].reshape(-1, setting.space.dimension)
+        n = len(z)
+        estimates, states = np.empty(z.shape), np.empty(n, dtype=np.int64)
+        steps = zip(layout.owner[places].tolist(), planned.before, plan.tolist(), z, strict=True)
         for place, (number, before, plan_number, answer) in enumerate(steps):
-            posterior = before.posterior(drawn.planned.plans[plan_number], answer)
+            posterior = before.posterior(planned.plans[plan_number], answer)
             estimates[place], states[place] = estimate(posterior, setting.space.own_answers, self._loss)
             subject = drawn.subjects[number]
             subject.position, subject.posterior = before.following(setting.model, posterior), posterior
+        row, skipped = drawn.row.take(layout.row[places]), sum(layout.steps.tolist()) - n
+        secure, fresh = np.array([drawn.secure] * n, np.bool_), np.array([True] * n, np.bool_)
         return Answered(
-            row=drawn.row[layout.row[places]],
-            z=z,
-            plans=drawn.planned.plans,
-            plan=plan,
-            estimates=estimates,
-            states=states,
-            secure=np.array([drawn.secure] * len(z), dtype=np.bool_),
-            fresh=np.array([True] * len(z), dtype=np.bool_),
-            skipped=int(layout.steps.sum()) - len(z),
-            drifted=drawn.drifted,
+            row, z, planned.plans, plan, estimates, states, secure, fresh, skipped=skipped, drifted=drawn.drifted
         )
 
     def _again(self, drawn: Drawn) -> Answered | None:
