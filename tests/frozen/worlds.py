@@ -196,10 +196,10 @@ def _tell_smoothed(told: Told, world: World, ledger: Any) -> None:
     table["plan"] = [entry.plan_hash for entry in entries]
     choices = {name: value for name, value in world.choices.items() if name != "estimate_loss"}
     smoothed = dphmm.decode(table, *world.public, **choices, progress=False)
-    _tell_table(told, smoothed)
+    tell_table(told, smoothed)
 
 
-def _tell_table(told: Told, table: pd.DataFrame) -> None:
+def tell_table(told: Told, table: pd.DataFrame) -> None:
     """Columns of floats but the answers themselves may differ by rounding."""
     for name in table.columns:
         values = table[name].tolist()
@@ -272,7 +272,7 @@ def _tell_runs(told: Told, rng: np.random.Generator, world: World, ledger: Any, 
             made = dphmm.release_many(
                 table, *world.public, **world.choices, **caps, ledger=ledger, bits=bits, resume=resume, progress=False
             )
-            _tell_table(told, made)
+            tell_table(told, made)
         except dphmm.DphmmError as error:
             told.refused(error)
 
@@ -321,10 +321,10 @@ FAMILIES: dict[str, Callable[[int], Told]] = {
 }
 
 
-def told_lines(family: str, seeds: Iterable[int]) -> Iterator[str]:
+def told_lines(tell: Callable[[int], Told], family: str, seeds: Iterable[int]) -> Iterator[str]:
     """One line of JSON for each world."""
     for seed in seeds:
-        told = FAMILIES[family](seed)
+        told = tell(seed)
         yield json.dumps({"family": family, "seed": seed, "exact": told.exact, "floats": told.floats})
 
 
