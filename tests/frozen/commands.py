@@ -18,13 +18,13 @@ from typing import Any
 from unittest.mock import patch
 
 import pandas as pd
-from click.testing import CliRunner
-
-import dphmm
 from benchmarks.real import matrix
 from benchmarks.real.inputs import INPUTS
 from benchmarks.real.matrix import Cell
 from benchmarks.real.preparing import prepare
+from click.testing import CliRunner
+
+import dphmm
 from frozen.worlds import Told, tell_ledger, tell_table
 
 #: What may differ between two runs of the same code.
