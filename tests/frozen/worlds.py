@@ -21,6 +21,8 @@ import dphmm
 from dphmm.accounting import MemoryLedger
 
 MECHANISMS = ("auto", "discrete-knorm", "staircase", "optimal-additive", "optimal-table")
+#: As the nearest floats: a power that NumPy computes depends on the processor.
+_POWERS_OF_TENTH = np.array([float(f"1e-{power}") for power in range(200)])
 _EPSILONS = ("0.1", "0.5", "1", "2", "2.25")
 
 
@@ -83,7 +85,7 @@ def _drawn_model(rng: np.random.Generator, n: int) -> Any:
     moves = rng.random((n, n)) * (rng.random((n, n)) < rng.choice([0.15, 0.4, 1.0]))
     moves[np.arange(n), rng.permutation(n)] += 0.1
     if rng.random() < 0.2:
-        moves = moves * 10.0 ** (-rng.integers(0, 200, (n, n)) * (rng.random((n, n)) < 0.3))
+        moves = moves * _POWERS_OF_TENTH[rng.integers(0, 200, (n, n)) * (rng.random((n, n)) < 0.3)]
     initial = rng.random(n) * (rng.random(n) < rng.choice([0.3, 1.0]))
     initial[rng.integers(n)] += 1
     return dphmm.MarkovModel(initial / initial.sum(), moves / moves.sum(axis=1, keepdims=True))
