@@ -117,11 +117,12 @@ def _tell_run(told: Told, folder: Path, command: tuple[Any, ...]) -> None:
     with patch.object(entropy.SystemBits, "uint64", lambda _, n: bits.uint64(n)):
         result = _run(command)
     told.exact.append(["exit", command[0], result.exit_code])
-    lines = (result.stdout + result.stderr).replace(str(folder), "FOLDER")
+    printed, warned = (text.replace(str(folder), "FOLDER") for text in (result.stdout, result.stderr))
+    told.exact.append([line for line in warned.splitlines() if not _UNSTABLE.search(line)])
     try:
-        _tell_json(told, json.loads(result.stdout), command[0])
+        _tell_json(told, json.loads(printed), command[0])
     except ValueError:
-        told.exact.append([line for line in lines.splitlines() if not _UNSTABLE.search(line)])
+        told.exact.append([line for line in printed.splitlines() if not _UNSTABLE.search(line)])
 
 
 def _tell_json(told: Told, value: Any, path: str) -> None:
