@@ -15,6 +15,7 @@ import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import InvalidInput
+from dphmm.session.rounds import Engine
 from dphmm.session.scheduled import Scheduled
 from dphmm.session.stepwise import Stepwise
 
@@ -84,3 +85,28 @@ def test_whatever_stops_it_a_step_has_one_answer_which_is_paid(seed, choices):
     assert stops and len(shown) > 10 and {t: stored[t] for t in shown} == shown
     assert ledger.spent("a").epsilon == len(stored) - sum(entry.constant for entry in entries)
     assert all(after.t == before.through + 1 for before, after in pairwise(entries))
+
+
+@pytest.mark.parametrize("choices", [{}, {"constraint": "delta=0.2"}, {"estimates": False}], ids=["public", "δ", "z"])
+@pytest.mark.parametrize("name", ["show", "_accept", "_release_of"])
+def test_a_step_that_was_stored_before_an_interrupt_is_told_when_it_is_asked_for(name, choices):
+    """The commit went through and beliefs had moved on, but the session never had the answer."""
+    session = opened(MemoryLedger(), np.random.default_rng(5), choices)
+    first = session.release(4)
+    kind = Engine if name == "show" else dphmm.ReleaseSession
+    truly = getattr(kind, name)
+
+    def stopped(self, *given):
+        truly(self, *given)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, name, stopped)
+        with pytest.raises(KeyboardInterrupt):
+            session.release(0)
+    again = session.release(8, t=2)
+    (entry,) = session._ledger.entries("a", "state", 2)
+    assert tuple(again.z_lattice.tolist()) == entry.z and session.t == 3
+    resumed = dphmm.ReleaseSession.resume(session._ledger, "a", MODEL, POLICY, SPACE, estimates=choices != {"estimates": False})
+    assert [r.z_lattice.tolist() for r in resumed.releases] == [r.z_lattice.tolist() for r in (first, again)]
+    assert str(resumed.releases[1].estimate) == str(again.estimate) and resumed.plan.hash == session.plan.hash
