@@ -107,6 +107,8 @@ def test_a_step_that_was_stored_before_an_interrupt_is_told_when_it_is_asked_for
     again = session.release(8, t=2)
     (entry,) = session._ledger.entries("a", "state", 2)
     assert tuple(again.z_lattice.tolist()) == entry.z and session.t == 3
-    resumed = dphmm.ReleaseSession.resume(session._ledger, "a", MODEL, POLICY, SPACE, estimates=choices != {"estimates": False})
+    resumed = dphmm.ReleaseSession.resume(
+        session._ledger, "a", MODEL, POLICY, SPACE, estimates=choices != {"estimates": False}
+    )
     assert [r.z_lattice.tolist() for r in resumed.releases] == [r.z_lattice.tolist() for r in (first, again)]
     assert str(resumed.releases[1].estimate) == str(again.estimate) and resumed.plan.hash == session.plan.hash
