@@ -71,18 +71,23 @@ class _Steps:
         self.through = columns.through
 
     def extend(self, steps: _Steps) -> None:
-        """Add all steps of a later part of the session."""
+        """Add all steps of a later part of the session; what is there already is not added again."""
+        if steps.through <= self.through:
+            return
         if steps._entries:
-            self.entries().extend(steps.entries())
+            own, later = self.entries(), steps.entries()
+            if not own or own[-1] is not later[-1]:
+                own.extend(later)
+            self.through = steps.through
         else:
-            self._columns.extend(steps._columns)
-        self.through = steps.through
+            self._columns, self.through = [*self._columns, *steps._columns], steps.through
 
     def entries(self) -> list[Entry]:
         """The steps in order."""
-        for columns in self._columns:
-            self._entries += columns.entries()
-        self._columns.clear()
+        if self._columns:
+            made = [entry for columns in self._columns for entry in columns.entries()]
+            # One statement without a call in it: no interrupt comes between the two.
+            self._entries, self._columns = [*self._entries, *made], []
         return self._entries
 
 
@@ -220,7 +225,15 @@ class MemoryTransaction(BaseTransaction):
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
 
     def keep(self) -> None:
-        """Make everything of this transaction part of the ledger."""
+        """Make everything of this transaction part of the ledger: all of it, also if an interrupt comes meanwhile."""
+        try:
+            self._keep()
+        except BaseException:
+            # Half of it would charge for steps that are not there. Doing a part of it twice changes nothing.
+            self._keep()
+            raise
+
+    def _keep(self) -> None:
         ledger = self._ledger
         for subject, queries in self._queries.items():
             ledger._queries.setdefault(subject, set()).update(queries)

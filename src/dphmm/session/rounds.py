@@ -81,6 +81,12 @@ class SubjectState:
     stored: deque[Entry] = field(default_factory=deque)
     finished: bool = False
 
+    def fold_again_before(self, t: int) -> None:
+        """Forget a belief of a later step than ``t``; it is folded from the ledger when somebody asks for it."""
+        if self.position is not None and self.position.t > t:
+            self.position, self.posterior = None, None
+            self.stored.clear()
+
     def take(self, ledger: Ledger, query: str, first: int, last: int) -> list[Entry]:
         """The stored steps that begin at ``first`` to ``last``, in order; each is handed out once."""
         if not self.stored or self.stored[0].t > first or self.stored[-1].through < last:
@@ -192,6 +198,9 @@ class Engine:
         in the round.
         """
         self._look(transaction, subjects)
+        for place in np.flatnonzero(np.diff(rows.owner, prepend=-1)).tolist():
+            # It was moved past a row whose answer its session never had: an interrupt came after the commit.
+            subjects[rows.owner[place]].fold_again_before(int(rows.t[place]))
         answered: list[Answered] = []
         last: Drawn | None = None
         for row in self._rounds(rows):
@@ -225,10 +234,8 @@ class Engine:
                 transaction.open_session(header)
                 subject.opened = True
             subject.joint, subject.last = bool(found.others), found.last
-            if subject.position is not None and subject.position.t > subject.last + 1:
-                # It was moved past a step whose transaction was rolled back.
-                subject.position, subject.posterior = None, None
-                subject.stored.clear()
+            # It was moved past a step whose transaction was rolled back.
+            subject.fold_again_before(subject.last + 1)
 
     def _rounds(self, rows: Rows) -> list[IntArray]:
         """The rows of each round, by number."""
