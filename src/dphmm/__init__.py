@@ -9,7 +9,7 @@ the Markov model, the policy, the mechanism and everything published before.
   `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
-- releases: `ReleaseSession`, `release_many`, `decode`, `accounting`
+- releases: `ReleaseSession`, `release_many`, `decode`, `accounting`; over whole sequences: `SequencePromise`
 - audits: `audit`; what a release is worth: `evaluation`
 - queries over records that depend on each other: `query` (of tables), `dependent`
 - pictures: `plot`
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dphmm import mechanisms as mechanisms
     from dphmm import plot as plot
     from dphmm import policy as policy
+    from dphmm.accounting.promise import SequencePromise as SequencePromise
     from dphmm.batch import release_many as release_many
     from dphmm.decoding import decode as decode
     from dphmm.dependent._question import query as query
@@ -106,6 +107,7 @@ _HOMES = {
     "l1_sensitivity": "dphmm.sensitivity.spread",
     "Release": "dphmm.session.releases",
     "ReleaseSession": "dphmm.session.session",
+    "SequencePromise": "dphmm.accounting.promise",
     "Grid": "dphmm.states.grid",
     "H3": "dphmm.states.hexes",
     "StateSpace": "dphmm.states.space",

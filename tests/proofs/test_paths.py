@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from scipy.special import logsumexp
 
 import dphmm
+from dphmm import SequencePromise
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from registered import chosen_mechanisms
@@ -86,6 +88,83 @@ def test_neighbouring_paths_lose_at_most_the_sum(mechanism, sets):
     excess = [worst_excess(World(seed, mechanism=mechanism, sets=sets)) for seed in range(2)]
     assert max(excess) <= 1e-9
     assert max(excess) > -np.inf
+
+
+def enforced(world, promise):
+    """The world with its epsilons cut to what the promise leaves to each step, as a ledger would refuse the rest."""
+    public = world.plan
+    everything = np.ones(world.n, dtype=bool)
+
+    def plan(earlier):
+        found, t = public(earlier), len(earlier) + 1
+        spent = [(u, Fraction(plan(earlier[: u - 1]).promised)) for u in range(1, t)]
+        room = promise.room(spent, t)
+        if found.promised <= room:
+            return found
+        fits = [p for p, epsilon in zip(world.planners, LADDER, strict=True) if epsilon <= room]
+        return fits[-1].plan(everything, everything) if fits else NOT_ASKED
+
+    world.plan = cache(plan)
+    return world
+
+
+class NotAsked:
+    """A step at which nothing is published: the same for every state."""
+
+    promised = Fraction(0)
+
+    def log_likelihood(self, z):
+        return np.zeros(9)
+
+
+NOT_ASKED = NotAsked()
+
+#: Promises of three steps with what may be lost, and the steps within which two paths may differ.
+PROMISES = [
+    (SequencePromise(2, steps=STEPS), [{0, 1, 2}]),
+    (SequencePromise("1.5", window=2), [{0, 1}, {1, 2}]),
+    (SequencePromise(1, window=1), [{0}, {1}, {2}]),
+    (SequencePromise(2, per=2), [{0, 1}, {2}]),
+    (SequencePromise("1.5", per=2, passed=1), [{0}, {1, 2}]),
+]
+
+
+def worst_within(world, promise, parts):
+    """The largest loss of two neighbouring paths that differ within one of the parts, minus the promised total."""
+    pairs = world.pairs(True)
+    differ = pairs[:, 0] != pairs[:, 1]
+    steps = np.arange(STEPS)
+    kept = np.array([any(set(np.flatnonzero(row).tolist()) <= part for part in parts) for row in differ], dtype=bool)
+    pairs = pairs[kept]
+    if not len(pairs):
+        return -np.inf
+    worst = -np.inf
+    for z in product(WINDOW, repeat=STEPS):
+        plans = [world.plan(z[:t]) for t in range(STEPS)]
+        likelihood = np.array([p.log_likelihood(np.array([z[t]]))[: world.n] for t, p in enumerate(plans)])
+        first, second = likelihood[steps, pairs[:, 0]], likelihood[steps, pairs[:, 1]]
+        lost = np.abs(np.subtract(first, second, where=first != second, out=np.zeros_like(first)).sum(axis=1))
+        worst = max(worst, lost.max())
+    return worst - float(promise.total)
+
+
+@pytest.mark.parametrize(("promise", "parts"), PROMISES, ids=lambda value: getattr(value, "written", str)())
+def test_paths_that_differ_within_a_window_or_a_block_lose_at_most_the_total(promise, parts):
+    """Adaptive plans under the promise: never more, and on a line of states just as much."""
+    assert worst_within(enforced(World(1), promise), promise, parts) <= 1e-9
+    assert worst_within(enforced(line(), promise), promise, parts) == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("promise", "parts"), [PROMISES[1], PROMISES[3]], ids=["window", "block"])
+def test_paths_that_differ_within_more_steps_lose_more(promise, parts):
+    """The parts are no wider than they need be: the promise says nothing of all three steps together."""
+    assert worst_within(enforced(line(), promise), promise, [set(range(STEPS))]) > 0.4
+
+
+def test_a_window_that_is_one_step_short_is_caught():
+    """The ledger keeps windows of two steps where three were promised: the comparison finds the loss."""
+    kept, promised = SequencePromise("1.5", window=2), SequencePromise("1.5", window=3)
+    assert worst_within(enforced(line(), kept), promised, [set(range(STEPS))]) > 0.4
 
 
 def line():

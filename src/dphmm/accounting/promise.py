@@ -1,0 +1,207 @@
+"""A promise over a whole sequence: what the epsilons of a subject's steps may add up to, and over which steps.
+
+Proof: docs/proofs/paths.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+
+from dphmm._checks import exact_epsilon, written_fraction
+from dphmm.accounting.records import check_exact, shown
+from dphmm.errors import InvalidInput
+from dphmm.types import Exact, IntArray
+
+#: Longest sequence, window or block, in steps.
+MOST_STEPS = 2**53
+_SECONDS = {"min": 60, "h": 3600, "d": 86400}
+_TIME = re.compile(r"([1-9][0-9]{0,5})(min|h|d)")
+_ZONE = re.compile(r"([+-])([0-9]{2}):([0-5][0-9])")
+
+
+@dataclass(frozen=True)
+class SequencePromise:
+    """Two neighbouring paths of a subject lose at most ``total``, over all of its queries together.
+
+    Neighbouring: at every step the states of the two are equal, or hide each other under the policy of that step. The
+    steps are those of exactly one of:
+
+    steps : a sequence of so many steps; nothing is released after them.
+    window : any so many steps in a row, of a sequence without an end: the two paths differ within them alone.
+    per : one block of so many steps, or of a time, as "1d", "12h" or "7d": the two paths differ within one block. Two
+        paths that differ in m blocks lose at most m times ``total``.
+
+    Blocks of a time begin at midnight, and at its multiples since 1970-01-01, of the clock ``zone`` ("+00:00", UTC).
+    ``passed`` steps of the first block lie before step 1; `in_steps` sets it.
+
+    Raises
+    ------
+    InvalidInput : a total that is not greater than 0, no steps or two kinds of them, a time that cannot be read.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> dphmm.SequencePromise(10, per="1d").in_steps(300, 12).per
+    288
+
+    Source: docs/proofs/paths.md.
+    """
+
+    total: Exact
+    steps: int | None = None
+    window: int | None = None
+    per: int | str | None = None
+    passed: int = 0
+    zone: str = "+00:00"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", exact_epsilon(self.total, "total"))
+        check_exact(self.total, "total")
+        given = [name for name in ("steps", "window", "per") if getattr(self, name) is not None]
+        if len(given) != 1:
+            came = " and ".join(given) or "none of steps, window and per"
+            raise InvalidInput("promise", came, "exactly one of steps, window and per")
+        length = getattr(self, given[0])
+        if isinstance(length, str) and given == ["per"]:
+            _seconds_of(length)
+        elif not _is_count(length, 1):
+            raise InvalidInput(given[0], length, f"a number of steps, 1 to 2**53{_OR_TIME * (given == ['per'])}")
+        _zone_seconds(self.zone)
+        if not _is_count(self.passed, 0) or (isinstance(self.per, int) and self.passed >= self.per):
+            raise InvalidInput("passed", self.passed, "steps of the first block, fewer than it has")
+
+    def in_steps(self, step: float | None, origin: int) -> SequencePromise:
+        """The promise in numbers of steps, for a subject whose step 1 is the ``origin``-th of ``step`` seconds.
+
+        ``origin`` counts from 0 at 1970-01-01 UTC where blocks are of a time. Raises InvalidInput for a time where the
+        model has no step, and for one that is no whole number of steps.
+        """
+        if not isinstance(self.per, str):
+            return self
+        if step is None:
+            raise InvalidInput("per", self.per, "a number of steps: this model has no time step")
+        length, before = _seconds_of(self.per), _zone_seconds(self.zone)
+        if length % step or before % step:
+            raise InvalidInput("per", self.per, f"a whole number of the model's steps of {step:g} s")
+        block = int(length // step)
+        return replace(self, per=block, passed=(origin + int(before // step)) % block, zone="+00:00")
+
+    def holds(self, spent: Sequence[tuple[int, Fraction]]) -> bool:
+        """Whether these (step, epsilon), in any order, keep the promise; blocks must be in steps."""
+        rows = sorted(spent)
+        if self.steps is not None:
+            return sum((epsilon for _, epsilon in rows), Fraction(0)) <= self.exact and (
+                not rows or rows[-1][0] <= self.steps
+            )
+        if not rows:
+            return True
+        scale = math.lcm(self.exact.denominator, *{epsilon.denominator for _, epsilon in rows})
+        sums = [0, *accumulate(int(epsilon * scale) for _, epsilon in rows)]
+        t = np.array([step for step, _ in rows], dtype=np.int64)
+        # Any window holds at most what the one that begins at its first row does.
+        last = t + self.window if self.window is not None else self._block_end(t)
+        ends = np.searchsorted(t, last).tolist()
+        return max(sums[end] - sums[first] for first, end in enumerate(ends)) <= int(self.exact * scale)
+
+    def refused(self, spent: Sequence[tuple[int, Fraction]], asked: Sequence[tuple[int, Fraction]]) -> int | None:
+        """The number of the first of the ``asked`` (step, epsilon) that would break the promise; None for none."""
+        if self.holds([*spent, *asked]):
+            return None
+        # Totals only grow.
+        return bisect_left(range(len(asked)), True, key=lambda last: not self.holds([*spent, *asked[: last + 1]]))
+
+    def reach(self, first: int, last: int) -> tuple[int, int]:
+        """The first and the last step whose releases count beside those of the steps ``first`` to ``last``."""
+        if self.window is not None:
+            return max(1, first - self.window + 1), last + self.window - 1
+        if self.steps is not None:
+            return 1, MOST_STEPS
+        ends = self._block_end(np.array([first, last], dtype=np.int64))
+        assert isinstance(self.per, int)
+        return max(1, int(ends[0]) - self.per), int(ends[1]) - 1
+
+    def room(self, spent: Sequence[tuple[int, Fraction]], t: int) -> Fraction:
+        """The largest epsilon that step ``t`` may still have beside what is spent; 0 where it may have none."""
+        if self.steps is not None and t > self.steps:
+            return Fraction(0)
+        low, high = self.reach(t, t)
+        near = sorted(row for row in spent if low <= row[0] <= high)
+        # A window that begins at no row holds at most what one does that begins later, at a row or at t.
+        starts = {low} if self.window is None else {t, *(step for step, _ in near if step <= t)}
+        length = high - low + 1 if self.window is None else self.window
+        most = max(sum((e for step, e in near if start <= step < start + length), Fraction(0)) for start in starts)
+        return max(Fraction(0), self.exact - most)
+
+    @property
+    def exact(self) -> Fraction:
+        """The total as an exact number."""
+        assert isinstance(self.total, Fraction)
+        return self.total
+
+    def sentence(self) -> str:
+        """What is promised, in one sentence."""
+        bound = f"two neighbouring paths lose at most {shown(self.exact)}"
+        if self.steps is not None:
+            return f"Over the whole sequence of {self.steps} steps {bound}."
+        if self.window is not None:
+            return f"Where they differ within {self.window} steps in a row alone, {bound}."
+        block = f"block of {self.per} steps" if isinstance(self.per, int) else f"block of {self.per}"
+        return f"Where they differ within one {block} alone, {bound}; within m blocks, m times that."
+
+    def written(self) -> str:
+        """The promise as a ledger keeps it: JSON with its names in order."""
+        kept: dict[str, str | int] = {"total": str(self.exact)}
+        for name in ("steps", "window", "per"):
+            if (length := getattr(self, name)) is not None:
+                kept[name] = length
+        if self.per is not None:
+            kept["passed"] = self.passed
+        return json.dumps(kept, sort_keys=True)
+
+    @classmethod
+    def read(cls, text: str) -> SequencePromise:
+        """The promise that `written` wrote. Raises InvalidInput for anything else."""
+        try:
+            kept = json.loads(text)
+            promise = cls(written_fraction(kept.pop("total")), **kept)
+        except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError):
+            promise = None
+        if promise is None or promise.written() != text:
+            raise InvalidInput("promise", "a text that is none", "a promise as a ledger keeps it")
+        return promise
+
+    def _block_end(self, t: IntArray) -> IntArray:
+        """The first step after the block of each step."""
+        assert isinstance(self.per, int)
+        return np.asarray(t + self.per - (t - 1 + self.passed) % self.per)
+
+
+_OR_TIME = ", or a time as 1d, 12h or 30min"
+
+
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST_STEPS
+
+
+def _seconds_of(length: str) -> int:
+    found = _TIME.fullmatch(length)
+    if found is None:
+        raise InvalidInput("per", length, "a number of steps, or a time as 1d, 12h or 30min")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def _zone_seconds(zone: str) -> int:
+    found = _ZONE.fullmatch(zone) if isinstance(zone, str) else None
+    if found is None or int(found[2]) > 14:
+        raise InvalidInput("zone", zone, "an offset from UTC, as +08:00")
+    seconds = int(found[2]) * 3600 + int(found[3]) * 60
+    return -seconds if found[1] == "-" else seconds

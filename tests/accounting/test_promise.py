@@ -1,0 +1,189 @@
+"""Promises over sequences, against plain definitions: every window, every block, every order of adding.
+
+It could fail where a window is one step off, where a block begins at another step than the clock says, where rows that
+were stored later than the asked ones are forgotten, or where what is written is not read as the same promise.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+
+import pytest
+
+import dphmm
+from dphmm.accounting.promise import SequencePromise
+from dphmm.errors import InvalidInput
+
+EPSILONS = [Fraction(1, 3), Fraction(1, 2), Fraction(1), Fraction(5, 4), Fraction(0)]
+
+
+def plainly_holds(promise, spent):
+    """Every window and every block, one by one."""
+    last = max((t for t, _ in spent), default=0)
+
+    def total(steps):
+        return sum((epsilon for t, epsilon in spent if t in steps), Fraction(0))
+
+    if promise.steps is not None:
+        return last <= promise.steps and total(range(1, last + 1)) <= promise.total
+    if promise.window is not None:
+        return all(total(range(first, first + promise.window)) <= promise.total for first in range(1, last + 1))
+    blocks = {(t - 1 + promise.passed) // promise.per for t, _ in spent}
+    members = {b: [t for t in range(1, last + 1) if (t - 1 + promise.passed) // promise.per == b] for b in blocks}
+    return all(total(steps) <= promise.total for steps in members.values())
+
+
+def drawn(seed):
+    random_ = random.Random(seed)
+    kind = random_.choice(["steps", "window", "per"])
+    length = random_.randint(1, 8)
+    passed = random_.randrange(length) if kind == "per" else 0
+    total = random_.choice([Fraction(1), Fraction(2), Fraction(7, 3), Fraction(4)])
+    promise = SequencePromise(total, **{kind: length}, passed=passed)
+    rows = [(random_.randint(1, 12), random_.choice(EPSILONS)) for _ in range(random_.randint(0, 7))]
+    return promise, rows, random_
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_what_holds_is_what_every_window_and_block_says(part):
+    seen = set()
+    for seed in range(part * 500, part * 500 + 500):
+        promise, rows, _ = drawn(seed)
+        expected = plainly_holds(promise, rows)
+        assert promise.holds(rows) is expected, (promise, rows)
+        seen.add(expected)
+    assert seen == {True, False}
+
+
+def test_the_first_row_that_breaks_it_is_named():
+    refused = 0
+    for seed in range(800):
+        promise, rows, random_ = drawn(seed)
+        spent = [row for row in rows if random_.random() < 0.5]
+        if not plainly_holds(promise, spent):
+            continue
+        asked = sorted(row for row in rows if row not in spent)
+        plainly = next((k for k in range(len(asked)) if not plainly_holds(promise, [*spent, *asked[: k + 1]])), None)
+        assert promise.refused(spent, asked) == plainly
+        refused += plainly is not None
+    assert refused > 100
+
+
+def test_the_room_of_a_step_is_the_most_that_still_holds():
+    positive = 0
+    for seed in range(800):
+        promise, rows, random_ = drawn(seed)
+        if not plainly_holds(promise, rows):
+            continue
+        t = random_.randint(1, 12)
+        room = promise.room(rows, t)
+        assert plainly_holds(promise, [*rows, (t, room)]) or (promise.steps is not None and t > promise.steps)
+        assert not plainly_holds(promise, [*rows, (t, room + Fraction(1, 1000))])
+        positive += 0 < room < promise.total
+    assert positive > 50
+
+
+def test_rows_out_of_reach_do_not_count():
+    for seed in range(800):
+        promise, rows, random_ = drawn(seed)
+        if promise.steps is not None or not plainly_holds(promise, rows):
+            continue
+        asked = sorted((random_.randint(1, 12), random_.choice(EPSILONS)) for _ in range(2))
+        low, high = promise.reach(asked[0][0], asked[-1][0])
+        near = [row for row in rows if low <= row[0] <= high]
+        assert promise.refused(near, asked) == promise.refused(rows, asked)
+
+
+@pytest.mark.parametrize("zone", ["+00:00", "+08:00", "-05:00"])
+@pytest.mark.parametrize(("per", "step"), [("1d", 300), ("12h", 1800), ("7d", 3600), ("30min", 600)])
+def test_blocks_of_a_time_begin_by_the_clock(per, step, zone):
+    """Steps of one block have one time of the clock's day, half day, or week since 1970-01-01."""
+    sign, hours, minutes = zone[0], int(zone[1:3]), int(zone[4:])
+    clock = timezone((1 if sign == "+" else -1) * timedelta(hours=hours, minutes=minutes))
+    length = {"1d": 86400, "12h": 43200, "7d": 7 * 86400, "30min": 1800}[per]
+    begins = datetime(2024, 5, 6, 7, 20, tzinfo=UTC)
+    origin = int(begins.timestamp()) // step
+    promise = SequencePromise(1, per=per, zone=zone).in_steps(step, origin)
+    assert (promise.per, promise.zone) == (length // step, "+00:00")
+
+    def by_the_clock(t):
+        local = datetime.fromtimestamp((origin + t - 1) * step, clock).replace(tzinfo=None)
+        return int((local - datetime(1970, 1, 1)).total_seconds()) // length
+
+    for t in range(1, 3 * promise.per):
+        same = by_the_clock(t) == by_the_clock(t + 1)
+        assert ((t - 1 + promise.passed) // promise.per == (t + promise.passed) // promise.per) is same
+        assert promise.holds([(t, Fraction(1)), (t + 1, Fraction(1))]) is not same
+
+
+def test_a_promise_is_read_as_it_was_written():
+    for promise in (
+        SequencePromise("10.5", steps=288),
+        SequencePromise(Fraction(7, 3), window=12),
+        SequencePromise(12, per=288, passed=17),
+        SequencePromise(1, per="1d").in_steps(300, 5),
+    ):
+        assert SequencePromise.read(promise.written()) == promise
+    for text in (
+        "",
+        "[]",
+        "{}",
+        '{"total": "1"}',
+        '{"steps": 3, "total": "x"}',
+        '{"steps": 3, "total": "1", "zone": "Z"}',
+        '{"steps":3,"total":"1"}',
+        '{"steps": true, "total": "1"}',
+        '{"per": "1d", "total": "1"}',
+    ):
+        with pytest.raises(InvalidInput, match="promise"):
+            SequencePromise.read(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "promise: got none of steps, window and per"),
+        ({"steps": 3, "window": 2}, "promise: got steps and window"),
+        ({"steps": 0}, "steps: got 0"),
+        ({"window": 1.5}, "window: got 1.5"),
+        ({"per": "1 day"}, "per: got 1 day"),
+        ({"per": "0d"}, "per: got 0d"),
+        ({"steps": True}, "steps: got True"),
+        ({"steps": "1d"}, "steps: got 1d"),
+        ({"total": 0, "steps": 3}, "total: got 0"),
+        ({"total": -1, "steps": 3}, "total: got -1"),
+        ({"total": float("nan"), "steps": 3}, "total: got nan"),
+        ({"per": "1d", "zone": "Berlin"}, "zone: got Berlin"),
+        ({"per": 4, "passed": 4}, "passed: got 4"),
+    ],
+)
+def test_what_is_no_promise_is_refused_in_one_line(given, message):
+    with pytest.raises(InvalidInput) as refused:
+        SequencePromise(**{"total": 1, **given})
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_time_needs_a_clock_and_whole_steps():
+    with pytest.raises(InvalidInput, match="this model has no time step"):
+        SequencePromise(1, per="1d").in_steps(None, 0)
+    with pytest.raises(InvalidInput, match="a whole number of the model's steps of 7000 s"):
+        SequencePromise(1, per="1d").in_steps(7000, 0)
+
+
+def test_an_offset_of_half_an_hour_needs_steps_that_fit():
+    with pytest.raises(InvalidInput, match="per: got 1d"):
+        SequencePromise(1, per="1d", zone="-05:30").in_steps(3600, 0)
+
+
+def test_its_sentence_says_over_what():
+    whole = SequencePromise(10, steps=288).sentence()
+    assert whole == "Over the whole sequence of 288 steps two neighbouring paths lose at most 10."
+    assert "within 12 steps in a row" in SequencePromise(10, window=12).sentence()
+    assert "within m blocks, m times that" in SequencePromise(10, per="1d").sentence()
+
+
+def test_it_is_public():
+    assert dphmm.SequencePromise is SequencePromise
