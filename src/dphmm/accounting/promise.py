@@ -99,9 +99,7 @@ class SequencePromise:
         """Whether these (step, epsilon), in any order, keep the promise; blocks must be in steps."""
         rows = sorted(spent)
         if self.steps is not None:
-            return sum((epsilon for _, epsilon in rows), Fraction(0)) <= self.exact and (
-                not rows or rows[-1][0] <= self.steps
-            )
+            return _sum(rows) <= self.exact and (not rows or rows[-1][0] <= self.steps)
         if not rows:
             return True
         scale = math.lcm(self.exact.denominator, *{epsilon.denominator for _, epsilon in rows})
@@ -138,7 +136,7 @@ class SequencePromise:
         # A window that begins at no row holds at most what one does that begins later, at a row or at t.
         starts = {low} if self.window is None else {t, *(step for step, _ in near if step <= t)}
         length = high - low + 1 if self.window is None else self.window
-        most = max(sum((e for step, e in near if start <= step < start + length), Fraction(0)) for start in starts)
+        most = max(_sum([row for row in near if start <= row[0] < start + length]) for start in starts)
         return max(Fraction(0), self.exact - most)
 
     @property
@@ -186,6 +184,10 @@ class SequencePromise:
 
 
 _OR_TIME = ", or a time as 1d, 12h or 30min"
+
+
+def _sum(rows: Sequence[tuple[int, Fraction]]) -> Fraction:
+    return sum((epsilon for _, epsilon in rows), Fraction(0))
 
 
 def _is_count(value: object, least: int) -> bool:
