@@ -108,7 +108,7 @@ class SequencePromise:
         # Any window holds at most what the one that begins at its first row does.
         last = t + self.window if self.window is not None else self._block_end(t)
         ends = np.searchsorted(t, last).tolist()
-        return max(sums[end] - sums[first] for first, end in enumerate(ends)) <= int(self.exact * scale)
+        return all(sums[end] - sums[first] <= self.exact * scale for first, end in enumerate(ends))
 
     def refused(self, spent: Sequence[tuple[int, Fraction]], asked: Sequence[tuple[int, Fraction]]) -> int | None:
         """The number of the first of the ``asked`` (step, epsilon) that would break the promise; None for none."""
