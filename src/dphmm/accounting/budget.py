@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dphmm.accounting.records import Caps, Entry, Request, shown
+from dphmm.accounting.promise import Caps, SequencePromise, Spending
+from dphmm.accounting.records import Entry, Request, shown
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.types import Loss
 
@@ -123,6 +124,24 @@ def _exceeded(request: Request, what: str, needs: Loss, spent: Loss, cap: Fracti
         f"{what}: step {request.t} of query {quoted(request.query)} for subject {quoted(request.subject)} "
         f"requested {shown(needs)}; spent {shown(spent)}, remaining {shown(remaining)}, cap {shown(cap)}; "
         "nothing was drawn or spent"
+    )
+
+
+def keep_promise(
+    promise: SequencePromise, spent: Sequence[Spending], asked: Sequence[Spending], subject: str, query: str
+) -> None:
+    """Raises BudgetExceeded for the first of a subject's coming releases that would break its promise.
+
+    ``spent`` is what is stored, as far as `SequencePromise.reach` says; ``asked`` are the coming releases by step.
+    """
+    number = promise.refused(spent, asked)
+    if number is None:
+        return
+    t, epsilon = asked[number]
+    left = promise.room([*spent, *asked[:number]], t)
+    raise BudgetExceeded(
+        f"promise: step {t} of query {quoted(query)} for subject {quoted(subject)} requested {shown(epsilon)}; "
+        f"{shown(left)} is left there of {promise}; nothing was drawn or spent"
     )
 
 

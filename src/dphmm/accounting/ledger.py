@@ -15,7 +15,8 @@ from typing import Protocol, TypeVar
 from dphmm.accounting.budget import Account, Spent, recount
 from dphmm.accounting.many import Admitted, AdmittedMany, Looked, Requests, StoredMany
 from dphmm.accounting.memory import MemoryLedger
-from dphmm.accounting.records import Caps, Entry, Kind, PlanRecord, Request, SessionHeader
+from dphmm.accounting.promise import Caps, SequencePromise
+from dphmm.accounting.records import Entry, Kind, PlanRecord, Request, SessionHeader
 from dphmm.errors import InvalidInput
 from dphmm.types import IntArray
 
@@ -32,6 +33,7 @@ __all__ = [
     "PlanRecord",
     "Request",
     "Requests",
+    "SequencePromise",
     "SessionHeader",
     "Spent",
     "StoredMany",
@@ -53,6 +55,14 @@ class Transaction(Protocol):
         """
         ...
 
+    def bind(self, subject: str, promise: SequencePromise | None) -> SequencePromise | None:
+        """Give a subject's account a promise that stays: every later admission of any query is held to it.
+
+        Returns the promise of the account, which `None` only asks for. Raises InvalidInput for another promise than the
+        one that it has, BudgetExceeded where what is stored breaks this one.
+        """
+        ...
+
     def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
         """What is stored about each of these subjects, in their order, this transaction included."""
         ...
@@ -65,7 +75,7 @@ class Transaction(Protocol):
         """Look for a step, and refuse it where it has to be refused, before anything is drawn.
 
         Compares kind, epsilon and plan hash with a stored step (InvalidInput); requires ``t`` to be the next step
-        (InvalidInput); checks the caps against the subject's totals over all queries (BudgetExceeded).
+        (InvalidInput); checks the caps, and the promise of the account, against all queries (BudgetExceeded).
         """
         ...
 
@@ -141,6 +151,10 @@ class Ledger(Protocol):
 
     def spent(self, subject: str) -> Spent:
         """The subject's totals over all queries."""
+        ...
+
+    def promise(self, subject: str) -> SequencePromise | None:
+        """The promise that stays with the subject's account; None where there is none."""
         ...
 
     def sessions(self) -> list[tuple[str, str]]:

@@ -6,14 +6,15 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from dphmm.accounting.budget import Account, admit
-from dphmm.accounting.records import Caps, Entry, Request, SessionHeader
+from dphmm.accounting.promise import Caps, Spending
+from dphmm.accounting.records import Entry, Request, SessionHeader
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, IntArray
 
@@ -67,6 +68,13 @@ class Requests:
         """Which rows (m,) are releases."""
         kinds = np.array([term.kind == "release" for term in self.terms], dtype=np.bool_)
         return kinds[self.term] if len(kinds) else np.zeros(0, dtype=np.bool_)
+
+    def epsilons(self, first: int, end: int) -> Iterator[Spending]:
+        """(step, epsilon) of the releases among the rows first..end."""
+        for number, t in zip(self.term[first:end].tolist(), self.t[first:end].tolist(), strict=True):
+            epsilon = self.terms[number].epsilon
+            if epsilon is not None:
+                yield t, epsilon
 
     def parts(self) -> list[tuple[str, int, int]]:
         """(subject, first row, end row) of every subject that has rows."""

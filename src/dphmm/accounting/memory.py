@@ -16,6 +16,7 @@ import numpy as np
 
 from dphmm.accounting.budget import EMPTY, Account, Spent, quoted
 from dphmm.accounting.many import Requests
+from dphmm.accounting.promise import SequencePromise, Spending
 from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.transaction import BaseTransaction, Turn, checked_lease
 from dphmm.errors import InvalidInput, LedgerBusy
@@ -82,6 +83,17 @@ class _Steps:
         else:
             self._columns, self.through = [*self._columns, *steps._columns], steps.through
 
+    def epsilons(self, first: int, last: int) -> list[Spending]:
+        """(step, epsilon) of the releases from step ``first`` to ``last``."""
+        at = bisect_left(self._entries, first, key=lambda entry: entry.t)
+        end = bisect_right(self._entries, last, key=lambda entry: entry.t)
+        found = [(entry.t, entry.epsilon) for entry in self._entries[at:end] if entry.epsilon is not None]
+        for requests, _, row, stop in self._columns:
+            own = row + np.flatnonzero((requests.t[row:stop] >= first) & (requests.t[row:stop] <= last))
+            terms = [requests.terms[number].epsilon for number in requests.term[own].tolist()]
+            found += [(t, e) for t, e in zip(requests.t[own].tolist(), terms, strict=True) if e is not None]
+        return found
+
     def entries(self) -> list[Entry]:
         """The steps in order."""
         if self._columns:
@@ -107,6 +119,7 @@ class MemoryLedger:
         self._accounts: dict[str, Account] = {}
         self._versions: dict[str, int] = {}
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
+        self._promises: dict[str, SequencePromise] = {}
         self._leases: dict[str, threading.Lock] = {}
 
     @contextmanager
@@ -169,6 +182,11 @@ class MemoryLedger:
         self._require_open()
         return self._accounts.get(subject, EMPTY).spent
 
+    def promise(self, subject: str) -> SequencePromise | None:
+        """The promise that stays with the subject's account; None where there is none."""
+        self._require_open()
+        return self._promises.get(subject)
+
     def sessions(self) -> list[Key]:
         """All (subject, query), sorted."""
         self._require_open()
@@ -223,6 +241,7 @@ class MemoryTransaction(BaseTransaction):
         self._accounts: dict[str, Account] = {}
         self._versions: dict[str, int] = {}
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
+        self._promises: dict[str, SequencePromise] = {}
 
     def keep(self) -> None:
         """Make everything of this transaction part of the ledger: all of it, also if an interrupt comes meanwhile."""
@@ -241,6 +260,7 @@ class MemoryTransaction(BaseTransaction):
         ledger._plans.update(self._plans)
         ledger._accounts.update(self._accounts)
         ledger._versions.update(self._versions)
+        ledger._promises.update(self._promises)
         ledger._snapshots.update(self._snapshots)
         with ledger._reading:
             for key, steps in self._steps.items():
@@ -301,6 +321,21 @@ class MemoryTransaction(BaseTransaction):
 
     def _account(self, subject: str) -> Account:
         return self._accounts.get(subject) or self._ledger._accounts.get(subject, EMPTY)
+
+    def _promise(self, subject: str) -> SequencePromise | None:
+        return self._promises.get(subject) or self._ledger._promises.get(subject)
+
+    def _add_promise(self, subject: str, promise: SequencePromise) -> None:
+        self._promises[subject] = promise
+        self._raise_version(subject)
+
+    def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:
+        stored = [steps.get((subject, query)) for query in self._queries_of(subject) for steps in self._both]
+        return [row for steps in stored if steps is not None for row in steps.epsilons(first, last)]
+
+    @property
+    def _both(self) -> tuple[dict[Key, _Steps], dict[Key, _Steps]]:
+        return self._ledger._steps, self._steps
 
     def _version(self, subject: str) -> int:
         return self._versions.get(subject) or self._ledger._versions.get(subject, 0)

@@ -1,6 +1,8 @@
-"""A promise over a whole sequence: what the epsilons of a subject's steps may add up to, and over which steps.
+"""What a subject may spend: caps on its totals, and a promise over its whole sequence.
 
-Proof: docs/proofs/paths.md.
+A promise says what the epsilons of all queries' steps may add up to, and over which steps.
+
+Proofs: docs/proofs/paths.md, docs/proofs/ledger.md.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,6 +24,8 @@ from dphmm.accounting.records import check_exact, shown
 from dphmm.errors import InvalidInput
 from dphmm.types import Exact, IntArray
 
+#: A step and the epsilon of a release at it.
+Spending: TypeAlias = tuple[int, Fraction]
 #: Longest sequence, window or block, in steps.
 MOST_STEPS = 2**53
 _SECONDS = {"min": 60, "h": 3600, "d": 86400}
@@ -95,7 +100,7 @@ class SequencePromise:
         block = int(length // step)
         return replace(self, per=block, passed=(origin + int(before // step)) % block, zone="+00:00")
 
-    def holds(self, spent: Sequence[tuple[int, Fraction]]) -> bool:
+    def holds(self, spent: Sequence[Spending]) -> bool:
         """Whether these (step, epsilon), in any order, keep the promise; blocks must be in steps."""
         rows = sorted(spent)
         if self.steps is not None:
@@ -110,7 +115,7 @@ class SequencePromise:
         ends = np.searchsorted(t, last).tolist()
         return all(sums[end] - sums[first] <= self.exact * scale for first, end in enumerate(ends))
 
-    def refused(self, spent: Sequence[tuple[int, Fraction]], asked: Sequence[tuple[int, Fraction]]) -> int | None:
+    def refused(self, spent: Sequence[Spending], asked: Sequence[Spending]) -> int | None:
         """The number of the first of the ``asked`` (step, epsilon) that would break the promise; None for none."""
         if self.holds([*spent, *asked]):
             return None
@@ -127,7 +132,7 @@ class SequencePromise:
         assert isinstance(self.per, int)
         return max(1, int(ends[0]) - self.per), int(ends[1]) - 1
 
-    def room(self, spent: Sequence[tuple[int, Fraction]], t: int) -> Fraction:
+    def room(self, spent: Sequence[Spending], t: int) -> Fraction:
         """The largest epsilon that step ``t`` may still have beside what is spent; 0 where it may have none."""
         if self.steps is not None and t > self.steps:
             return Fraction(0)
@@ -144,6 +149,13 @@ class SequencePromise:
         """The total as an exact number."""
         assert isinstance(self.total, Fraction)
         return self.total
+
+    def __str__(self) -> str:
+        if self.steps is not None:
+            return f"{shown(self.exact)} over {self.steps} steps"
+        if self.window is not None:
+            return f"{shown(self.exact)} in any {self.window} steps"
+        return f"{shown(self.exact)} per {self.per}" + " steps" * isinstance(self.per, int)
 
     def sentence(self) -> str:
         """What is promised, in one sentence."""
@@ -183,10 +195,28 @@ class SequencePromise:
         return np.asarray(t + self.per - (t - 1 + self.passed) % self.per)
 
 
+@dataclass(frozen=True)
+class Caps:
+    """What one subject may spend over all queries; None is no limit.
+
+    The promise stays with the subject once it is given (`Transaction.bind`); caps are those of the caller.
+    """
+
+    epsilon: Fraction | None = None
+    cost: Fraction | None = None
+    promise: SequencePromise | None = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            check_exact(self.epsilon, "cap_epsilon")
+        if self.cost is not None:
+            check_exact(self.cost, "cap_cost")
+
+
 _OR_TIME = ", or a time as 1d, 12h or 30min"
 
 
-def _sum(rows: Sequence[tuple[int, Fraction]]) -> Fraction:
+def _sum(rows: Sequence[Spending]) -> Fraction:
     return sum((epsilon for _, epsilon in rows), Fraction(0))
 
 

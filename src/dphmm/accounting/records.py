@@ -139,20 +139,6 @@ class Entry(NamedTuple):
         return self.t + self.steps - 1
 
 
-@dataclass(frozen=True)
-class Caps:
-    """What one subject may spend over all queries and all time; None is no limit."""
-
-    epsilon: Fraction | None = None
-    cost: Fraction | None = None
-
-    def __post_init__(self) -> None:
-        if self.epsilon is not None:
-            check_exact(self.epsilon, "cap_epsilon")
-        if self.cost is not None:
-            check_exact(self.cost, "cap_cost")
-
-
 def check_text(value: object, field: str) -> None:
     """Refuse what cannot be written as UTF-8."""
     if not isinstance(value, str):

@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 import numpy as np
 
-from dphmm.accounting.budget import Account, Spent, admit, quoted
+from dphmm.accounting.budget import Account, Spent, admit, keep_promise, quoted
 from dphmm.accounting.many import (
     Admitted,
     AdmittedMany,
@@ -30,8 +30,9 @@ from dphmm.accounting.many import (
     checked_answers,
     stored_many,
 )
-from dphmm.accounting.records import Caps, Entry, PlanRecord, Request, SessionHeader, lattice_answer, shown
-from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
+from dphmm.accounting.promise import MOST_STEPS, Caps, SequencePromise, Spending
+from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader, lattice_answer, shown
+from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput, LedgerBusy
 from dphmm.types import IntArray
 
 
@@ -126,6 +127,20 @@ class BaseTransaction(ABC):
             elif stored != header.options:
                 raise _other_option(header, stored)
 
+    def bind(self, subject: str, promise: SequencePromise | None) -> SequencePromise | None:
+        """Give a subject's account a promise that stays; the promise that it has. Raises as the protocol says."""
+        with self._in_use:
+            kept = self._promise(subject)
+            if promise is None or promise == kept:
+                return kept
+            if kept is not None:
+                stays = f"{kept}, which was promised to {quoted(subject)} and stays for all of its queries"
+                raise InvalidInput("promise", str(promise), stays)
+            if not promise.holds(self._epsilons(subject, 1, MOST_STEPS)):
+                raise BudgetExceeded(f"promise: what {quoted(subject)} has spent already breaks {promise}")
+            self._add_promise(subject, promise)
+            return promise
+
     def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
         """What is stored about each of these subjects, in their order, this transaction included."""
         with self._in_use:
@@ -144,6 +159,8 @@ class BaseTransaction(ABC):
                 return Admitted(request, self._replay(request), None)
             self._require_next(request.t, last)
             account = None if request.kind == "skip" else admit(self._account(request.subject), request, caps)
+            if request.epsilon is not None:
+                self._keep_promise(request.subject, request.query, [(request.t, request.epsilon)])
             self._admitted = Admitted(request, None, account)
             return self._admitted
 
@@ -174,6 +191,7 @@ class BaseTransaction(ABC):
                     fresh[known:end] = True
                 if releases[known:end].any():
                     accounts[subject] = admit_many(self._account(subject), requests, known, end, caps)
+                    self._keep_promise(subject, requests.query, requests.epsilons(known, end))
             admitted = AdmittedMany(requests, fresh, np.flatnonzero(fresh & releases), stored, accounts)
             self._admitted = admitted
             return admitted
@@ -248,6 +266,18 @@ class BaseTransaction(ABC):
             raise InvalidInput("admitted", "not what this transaction admitted last", "each admission recorded once")
         self._admitted = None
 
+    def _keep_promise(self, subject: str, query: str, asked: Iterable[Spending]) -> None:
+        """Refuse the coming releases of a subject, by step, where one would break the promise of its account."""
+        promise = self._promise(subject)
+        if promise is None:
+            return
+        coming = list(asked)
+        if promise.steps is not None:
+            spent = [(1, self._account(subject).epsilon)]
+        else:
+            spent = self._epsilons(subject, *promise.reach(coming[0][0], coming[-1][0]))
+        keep_promise(promise, spent, coming, subject, query)
+
     def _failure(self, error: BaseException) -> BaseException | None:
         """What a failure of the storage means; None for anything else."""
         return None
@@ -282,6 +312,16 @@ class BaseTransaction(ABC):
 
     @abstractmethod
     def _account(self, subject: str) -> Account: ...
+
+    @abstractmethod
+    def _promise(self, subject: str) -> SequencePromise | None: ...
+
+    @abstractmethod
+    def _add_promise(self, subject: str, promise: SequencePromise) -> None: ...
+
+    @abstractmethod
+    def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:
+        """(step, epsilon) of all releases of all queries from step ``first`` to ``last``, this transaction's too."""
 
     @abstractmethod
     def _version(self, subject: str) -> int: ...

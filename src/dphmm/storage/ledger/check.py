@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dphmm.accounting.budget import EMPTY, Account, quoted, recount
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.storage.ledger.rows import account_from, entry_from
+from dphmm.storage.ledger.rows import account_from, entry_from, number_of, promise_from
 from dphmm.storage.ledger.schema import READING
 
 
@@ -23,6 +23,7 @@ def check_pages(connection: sqlite3.Connection, path: Path) -> None:
         raise InvalidInput("ledger", str(path), f"an undamaged ledger ({first}): restore its latest copy")
 
 
+_SPENT = "SELECT t, epsilon FROM stored_entry WHERE subject = ? AND epsilon IS NOT NULL"
 #: Sessions, rows and changes raise the version of their account by one each.
 _VERSIONS = """SELECT subject FROM account WHERE version IS NOT
     (SELECT count(*) FROM session WHERE account = account.id)
@@ -42,6 +43,7 @@ def check_contents(connection: sqlite3.Connection, path: Path, reading: str) -> 
         if dangling is not None:
             raise DphmmError(f"ledger {path.name}: a row of {dangling[0]} has lost what it refers to")
         counted, stored = _counted(connection, reading), _stored(connection, reading)
+        broken = _broken_promise(connection, reading)
         other = connection.execute(_VERSIONS).fetchone() if reading == READING else None
     finally:
         connection.execute("ROLLBACK")
@@ -50,6 +52,8 @@ def check_contents(connection: sqlite3.Connection, path: Path, reading: str) -> 
             raise DphmmError(f"ledger {path.name}: a subject whose name is no text: restore its latest copy")
         if counted.get(subject, EMPTY) != stored.get(subject, EMPTY):
             raise DphmmError(f"ledger {path.name}: the account of {quoted(subject)} is not that of its releases")
+    if broken is not None:
+        raise DphmmError(f"ledger {path.name}: the releases of {quoted(broken)} break the promise of its account")
     if other is not None:
         raise DphmmError(f"ledger {path.name}: the version of {quoted(other[0])} is not the number of its facts")
 
@@ -59,6 +63,16 @@ def _counted(connection: sqlite3.Connection, reading: str) -> dict[str, Account]
     for subject, query, *row in connection.execute(f"{reading} SELECT * FROM stored_entry"):
         accounts[subject] = recount([entry_from(subject, query, tuple(row))], accounts[subject])
     return dict(accounts)
+
+
+def _broken_promise(connection: sqlite3.Connection, reading: str) -> str | None:
+    """A subject whose releases, of all its queries, break its promise."""
+    for subject, text in connection.execute(f"{reading} SELECT subject, promise FROM stored_promise").fetchall():
+        spent = connection.execute(f"{reading} {_SPENT}", (subject,))
+        promise = promise_from(text)
+        if promise is not None and not promise.holds([(t, number_of(epsilon)) for t, epsilon in spent]):
+            return str(subject)
+    return None
 
 
 def _stored(connection: sqlite3.Connection, reading: str) -> dict[str, Account]:

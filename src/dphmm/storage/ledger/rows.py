@@ -18,6 +18,8 @@ from dphmm._checks import written_fraction
 from dphmm.accounting.budget import Account
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
 from dphmm.accounting.many import Requests
+from dphmm.accounting.promise import SequencePromise
+from dphmm.errors import InvalidInput
 from dphmm.storage.ledger.connection import damaged
 from dphmm.types import IntArray, Loss
 
@@ -129,6 +131,15 @@ def account_from(row: Row) -> Account:
     try:
         return Account(written_fraction(epsilon), int(nanos), bool(unbounded))
     except _UNREADABLE:
+        raise damaged() from None
+
+
+@lru_cache(maxsize=64)
+def promise_from(text: str | None) -> SequencePromise | None:
+    """The promise of an account."""
+    try:
+        return None if text is None else SequencePromise.read(text)
+    except (InvalidInput, *_UNREADABLE):
         raise damaged() from None
 
 

@@ -2,8 +2,8 @@
 
 meta         format, maker, epoch, and the features that a program must know to use the file
 document     public texts, each once: options of sessions, descriptions of plans
-account      one subject: totals over all queries, a version that every stored fact raises, caps and promise that stay
-change       what changed an account besides releases: caps raised, a promise, a fence (reserved)
+account      one subject: totals over all queries, a version that every stored fact raises, a promise that stays
+change       what changed an account besides releases: a promise given; caps raised, a fence (reserved)
 session      one (subject, query) and its public parameters
 plan         each plan once: its plan set as packed bits
 terms        what many rows share: kind, epsilon, cost, and how they were drawn
@@ -24,8 +24,8 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.ledger import format1
 
 FORMAT = 2
-#: Features of later versions that this one knows; a file that needs another is refused.
-FEATURES: frozenset[str] = frozenset()
+#: What a program must know to use a file that has it, because it would pass a bound or print a smaller total.
+FEATURES: frozenset[str] = frozenset({"promise"})
 
 _TABLES = {
     "meta": format1.META,
@@ -138,6 +138,9 @@ stored_plan AS (
     FROM plan JOIN document ON document.id = plan.description
 ),
 stored_account AS (SELECT subject, epsilon, cost_nanos, unbounded FROM account),
+stored_promise AS (
+    SELECT subject, text AS promise FROM account JOIN document ON document.id = account.promise
+),
 stored_snapshot AS (
     SELECT subject, query, t, digest, belief
     FROM account JOIN session ON session.account = account.id JOIN snapshot ON snapshot.session = session.id
@@ -165,6 +168,14 @@ def create(connection: sqlite3.Connection) -> None:
     connection.executemany("INSERT INTO meta VALUES (?, ?)", facts)
 
 
+def use_feature(connection: sqlite3.Connection, name: str) -> None:
+    """Write, in a transaction of the caller's, that a program must know this feature to use the file."""
+    (written,) = connection.execute("SELECT value FROM meta WHERE key = 'features'").fetchone()
+    used = " ".join(sorted({*written.split(), name}))
+    if used != written:
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'features'", (used,))
+
+
 def create_tables(connection: sqlite3.Connection, *present: str) -> None:
     """All tables but those that are ``present``."""
     for name, statement in _STATEMENTS.items():
@@ -178,7 +189,8 @@ def reading(connection: sqlite3.Connection, path: Path) -> str:
     stored_header (subject, query, options),
     stored_entry (subject, query, t, steps, kind, z, epsilon, cost, secure, constant, hash),
     stored_plan (id, hash, n_states, states, description), stored_account (subject, epsilon, cost_nanos, unbounded),
-    stored_snapshot (subject, query, t, digest, belief). Raises InvalidInput for what is no ledger.
+    stored_promise (subject, promise), stored_snapshot (subject, query, t, digest, belief).
+    Raises InvalidInput for what is no ledger.
     """
     return READING if found_format(connection, path) == FORMAT else format1.reading()
 

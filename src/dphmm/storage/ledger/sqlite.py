@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from dphmm.accounting.budget import EMPTY, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
+from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.transaction import Turn
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger.check import check_contents, check_pages
@@ -29,7 +30,15 @@ from dphmm.storage.ledger.connection import (
     use_wal,
     watch,
 )
-from dphmm.storage.ledger.rows import account_from, digest_of, entry_from, hash_stored, options_from, plan_from
+from dphmm.storage.ledger.rows import (
+    account_from,
+    digest_of,
+    entry_from,
+    hash_stored,
+    options_from,
+    plan_from,
+    promise_from,
+)
 from dphmm.storage.ledger.schema import prepare, reading
 from dphmm.storage.ledger.transaction import ASKED_TOGETHER, SqliteTransaction
 
@@ -50,6 +59,7 @@ _PLANS_AT = (
     "WHERE subject = ? AND t = ? AND query <> ? ORDER BY query"
 )
 _ACCOUNT = "SELECT epsilon, cost_nanos, unbounded FROM stored_account WHERE subject = ?"
+_PROMISE = "SELECT promise FROM stored_promise WHERE subject = ?"
 _SNAPSHOT = "SELECT t, digest, belief FROM stored_snapshot WHERE subject = ? AND query = ?"
 _HEADERS_OF = "SELECT subject, query, options FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
 _SESSIONS_OF = "SELECT subject, query FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
@@ -160,6 +170,11 @@ class SqliteLedger:
         """What the subject has spent over all queries; zero when unknown."""
         rows = self._rows(_ACCOUNT, subject)
         return (account_from(rows[0]) if rows else EMPTY).spent
+
+    def promise(self, subject: str) -> SequencePromise | None:
+        """The promise that stays with the subject's account; None where there is none."""
+        rows = self._rows(_PROMISE, subject)
+        return promise_from(rows[0][0]) if rows else None
 
     def sessions(self) -> list[tuple[str, str]]:
         """All (subject, query), sorted."""

@@ -15,12 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dphmm.accounting.budget import EMPTY, Account
+from dphmm.accounting.budget import EMPTY, Account, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.many import Looked, Requests
 from dphmm.accounting.memory import other_plan
+from dphmm.accounting.promise import SequencePromise, Spending
 from dphmm.accounting.transaction import BaseTransaction
-from dphmm.errors import DphmmError
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.ledger.connection import damaged, explained
 from dphmm.storage.ledger.rows import (
     Row,
@@ -30,13 +31,16 @@ from dphmm.storage.ledger.rows import (
     digest_of,
     entry_from,
     hash_stored,
+    number_of,
     options_from,
     plan_from,
     plan_row,
+    promise_from,
     release_row,
     release_rows,
     terms_row,
 )
+from dphmm.storage.ledger.schema import use_feature
 from dphmm.types import IntArray
 
 #: Plans whose record is kept at hand, so that a plan seen again is compared by identity.
@@ -46,7 +50,8 @@ ASKED_TOGETHER = 500
 
 #: All about some subjects: their accounts, their sessions, and the last step of each.
 _FIND = (
-    "SELECT subject, account.id, version, epsilon, cost_nanos, unbounded, query, session.id, text, "
+    "SELECT subject, account.id, version, epsilon, cost_nanos, unbounded, "
+    "(SELECT text FROM document WHERE document.id = account.promise), query, session.id, text, "
     "(SELECT t + steps - 1 FROM release WHERE session = session.id ORDER BY t DESC LIMIT 1) FROM account "
     "LEFT JOIN session ON session.account = account.id LEFT JOIN document ON document.id = session.options "
     "WHERE subject IN ({}) ORDER BY subject, query"
@@ -67,6 +72,11 @@ _FIND_TERMS = (
     "SELECT id FROM terms WHERE kind = ? AND epsilon IS ? AND cost IS ? AND secure = ? AND constant = ? LIMIT 1"
 )
 _ADD_ACCOUNT = "INSERT INTO account (subject, version, epsilon, cost_nanos, unbounded) VALUES (?, 0, ?, ?, ?)"
+_EPSILONS = (
+    "SELECT t, terms.epsilon FROM session JOIN release ON release.session = session.id JOIN terms ON terms.id = terms "
+    "WHERE session.account = ? AND t BETWEEN ? AND ? AND terms.epsilon IS NOT NULL"
+)
+_ADD_CHANGE = "INSERT INTO change (account, version, kind, document) VALUES (?, ?, ?, ?)"
 _ADD_RELEASE = "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_ACCOUNT = "UPDATE account SET version = ?, epsilon = ?, cost_nanos = ?, unbounded = ? WHERE id = ?"
 _PUT_SNAPSHOT = "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)"
@@ -86,11 +96,12 @@ class _Session:
 class _Subject:
     """A subject's account row, None where it has none yet, and all its sessions by name of the query."""
 
-    __slots__ = ("account", "id", "sessions", "version")
+    __slots__ = ("account", "id", "promise", "sessions", "version")
 
     def __init__(self) -> None:
         self.id: int | None = None
         self.version, self.account = 0, EMPTY
+        self.promise: SequencePromise | None = None
         self.sessions: dict[str, _Session] = {}
 
 
@@ -143,12 +154,13 @@ class SqliteTransaction(BaseTransaction):
         """Read all about these subjects, which are not known yet, in one statement."""
         self._subjects |= {name: _Subject() for name in names}
         found = self._connection.execute(_FIND.format(",".join("?" * len(names))), names)
-        for name, number, version, *account, query, session, options, last in found:
+        for name, number, version, *account, promise, query, session, options, last in found:
             subject = self._subjects[name]
             if type(version) is not int:
                 raise damaged()
             if subject.id is None:
                 subject.id, subject.version, subject.account = number, version, account_from(tuple(account))
+                subject.promise = promise_from(promise)
             if session is not None:
                 header = SessionHeader(name, query, options_from(options))
                 subject.sessions[query] = _Session(session, header, last or 0)
@@ -215,6 +227,24 @@ class SqliteTransaction(BaseTransaction):
 
     def _account(self, subject: str) -> Account:
         return self._subject(subject).account
+
+    def _promise(self, subject: str) -> SequencePromise | None:
+        return self._subject(subject).promise
+
+    def _add_promise(self, subject: str, promise: SequencePromise) -> None:
+        found = self._subject(subject)
+        if found.id is None:
+            raise InvalidInput("subject", quoted(subject), "one with a session in this ledger")
+        document = self._document(promise.written())
+        self._raise_version(subject, 1)
+        use_feature(self._connection, "promise")
+        self._connection.execute("UPDATE account SET promise = ? WHERE id = ?", (document, found.id))
+        self._connection.execute(_ADD_CHANGE, (found.id, found.version, "promise", document))
+        found.promise = promise
+
+    def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:
+        rows = self._connection.execute(_EPSILONS, (self._subject(subject).id, first, last))
+        return [(t, number_of(epsilon)) for t, epsilon in rows]
 
     def _version(self, subject: str) -> int:
         return self._subject(subject).version
