@@ -265,6 +265,14 @@ def test_a_periodic_chain_never_settles_and_ends_on_its_own_phase():
         assert Belief.initial(model).predict_many(model, 1, steps).support.tolist() == [steps % 2 == 0, steps % 2 == 1]
 
 
+def test_what_grows_slowly_is_taken_for_settled():
+    """What docs/proofs/support.md says is not claimed: a change that is small now can be large over a long skip."""
+    moves, steps = 1e-11, 2**20
+    model = MarkovModel(np.array([1.0, 0.0]), np.array([[1 - moves, moves], [0.0, 1.0]]))
+    many = Belief.initial(model).predict_many(model, 1, steps).probability[1]
+    assert 0 < many < 1e-10 < 1e-5 < -np.expm1(steps * np.log1p(-moves))
+
+
 def test_a_long_gap_keeps_the_support_of_every_step():
     """A corridor widens by one cell a step: stopping early would lose cells."""
     n = 400

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -44,6 +45,7 @@ class Counted:
     def __init__(self) -> None:
         self.rows = self.followed = self.constants = self.replayable = 0
         self.plans: set[str] = set()
+        self.mechanisms: Counter[str] = Counter()
         self.accounts: dict[str, tuple[Fraction, Fraction | float]] = {}
 
     def add(self, user: str, followed: Followed) -> None:
@@ -53,6 +55,7 @@ class Counted:
         self.accounts[user] = (epsilon + plan.promised, cost + rounded_up(plan.cost))
         self.followed += 1
         self.constants += plan.constant
+        self.mechanisms[plan.mechanism] += 1
 
     @property
     def complete(self) -> bool:

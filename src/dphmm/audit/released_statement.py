@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -17,9 +17,9 @@ from dphmm.markov.model import MarkovModel
 from dphmm.session.setting import Setting
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
-from dphmm.storage.learned import Whom
+from dphmm.storage.learned import UNKNOWN, Whom
 from dphmm.storage.promises import covered_facts, unknown_because, verdict
-from dphmm.storage.statement import read_statement
+from dphmm.storage.statement import read_statement, stated_model, stated_plans, stated_policy, stated_space
 from dphmm.storage.statement_types import ReleaseStatement, member
 
 if TYPE_CHECKING:
@@ -45,15 +45,16 @@ def check_statement(path: Path, beside: Path, counted: Counted, setting: Setting
         came = str(error).partition("got ")[2].partition("; expected")[0]
         findings.add(f"a privacy statement that cannot be read: {came}")
         return []
-    for name, due in _due(path, counted, setting).items():
+    for name, due in (_due(path, counted, setting) | _described(counted, setting, statement)).items():
         told = member(statement, name)
         findings.require(told == due, f"the privacy statement says {name} {_short(told)}, and {_instead(name, due)}")
     notes = _private(statement, counted, setting.model, findings)
     covered = covered_facts(setting.policy, setting.space)
     if covered is not None and statement.covered_distance is not UNSET:
-        told = member(statement, "covered_distance.metres")
-        wrong = f"covered_distance.metres {_short(told)}, and it is {_short(covered['metres'])}"
-        findings.require(told == covered["metres"], f"the privacy statement says {wrong}")
+        for name in ("metres", "ground_metres"):
+            told = member(statement, f"covered_distance.{name}")
+            wrong = f"covered_distance.{name} {_short(told)}, and it is {_short(covered[name])}"
+            findings.require(told == covered[name], f"the privacy statement says {wrong}")
     claims = statement.private is not False and (counted.replayable > 0 or not statement.randomness.secure)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")
     return notes if counted.complete else [*notes, _NO_TOTALS]
@@ -88,7 +89,7 @@ def _due(path: Path, counted: Counted, setting: Setting) -> dict[str, Any]:
 
 
 def _choices(path: Path, counted: Counted, setting: Setting) -> dict[str, Any]:
-    options, hashes = setting.options, sorted(counted.plans)
+    options, plans = setting.options, stated_plans(counted.plans)
     return {
         # A stream has no name of its own.
         "file.name": "-" if is_json_lines(path) else path.name,
@@ -104,11 +105,26 @@ def _choices(path: Path, counted: Counted, setting: Setting) -> dict[str, Any]:
         "mechanism.start": options.start,
         "scope.name": options.scope,
         "flat.name": options.flat,
-        "plans.count": len(hashes),
-        "plans.sha256": hashlib.sha256("\n".join(hashes).encode()).hexdigest(),
+        "plans.count": plans.count,
+        "plans.sha256": plans.sha256,
+        "plans.hashes": plans.hashes,
         "published.rows": counted.rows,
         "published.subjects": len(counted.accounts),
     }
+
+
+def _described(counted: Counted, setting: Setting, statement: ReleaseStatement) -> dict[str, Any]:
+    """What is told of model, policy and space beside their digests: a reader looks at it, and not at those."""
+    model, policy = stated_model(setting.model, UNKNOWN), stated_policy(setting.policy)
+    space = stated_space(setting.space)
+    due = {f"model.{name}": getattr(model, name) for name in ("step_seconds", "method", "private")}
+    due |= {f"space.{name}": getattr(space, name) for name in ("kind", "states", "dimension", "pitch")}
+    # Edges have one digest, whichever kind of policy has them.
+    if statement.policy.kind == policy.kind and policy.parameters is not None:
+        due["policy.parameters"] = json.loads(json.dumps(policy.parameters))
+    if counted.complete:
+        due["mechanism.chosen"] = dict(sorted(counted.mechanisms.items()))
+    return due
 
 
 def _sums(counted: Counted) -> dict[str, Any]:

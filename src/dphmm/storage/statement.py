@@ -165,7 +165,7 @@ def privacy_statement(
         unit_of_privacy=UNIT,
         query=query,
         epsilon=str(options.epsilon),
-        policy=_policy(policy),
+        policy=stated_policy(policy),
         covered_distance=covered_distance_of(covered_facts(policy, space), options.epsilon),
         constraint=Choice(name=str(options.constraint), meaning=constraint_words(options)),
         mechanism=Mechanism(
@@ -176,10 +176,10 @@ def privacy_statement(
         ),
         scope=Choice(name=options.scope, meaning=scope_words(options)),
         flat=_flat(options),
-        space=_space(space),
-        model=_model(model, whom),
+        space=stated_space(space),
+        model=stated_model(model, whom),
         learning=_learning(model, published, whom),
-        plans=_plans(published.plans),
+        plans=stated_plans(published.plans),
         published=PublishedCounts(
             rows=published.rows, subjects=published.subjects, public_constants=published.constants
         ),
@@ -293,14 +293,16 @@ def _fault(found: Any, error: str) -> str:
     return f"with {name} {told if len(told) <= _LONGEST_VALUE else told[:_LONGEST_VALUE] + '...'}"
 
 
-def _policy(policy: PolicyGraph) -> Policy:
+def stated_policy(policy: PolicyGraph) -> Policy:
+    """What a statement says of a policy."""
     described = policy.describe()
     kind = described.pop("kind")
     short = len(json.dumps(described)) <= _LONGEST_PARAMETERS
     return Policy(kind=kind, parameters=described if short else None, sha256=policy.digest)
 
 
-def _space(space: StateSpace) -> Space:
+def stated_space(space: StateSpace) -> Space:
+    """What a statement says of a space."""
     said = Space(
         kind=space.kind,
         states=space.n_states,
@@ -321,7 +323,8 @@ def _flat(options: Options) -> Flat:
     return Flat(name=options.flat, thickness=thickness, meaning=flat_words(options))
 
 
-def _model(model: MarkovModel, whom: Whom) -> Model:
+def stated_model(model: MarkovModel, whom: Whom) -> Model:
+    """What a statement says of a model, and of whom it was fitted on."""
     provenance = model.provenance
     private = provenance.get("private")
     return Model(
@@ -345,7 +348,8 @@ def _learning(model: MarkovModel, published: Published, whom: Whom) -> Learning 
     return learning(event, published.largest.spent.cost)
 
 
-def _plans(hashes: set[str]) -> Plans:
+def stated_plans(hashes: set[str]) -> Plans:
+    """What a statement says of plans."""
     ordered = sorted(hashes)
     digest = hashlib.sha256("\n".join(ordered).encode()).hexdigest()
     return Plans(count=len(ordered), sha256=digest, hashes=ordered if len(ordered) <= _MOST_PLANS else None)
