@@ -89,8 +89,8 @@ class Batch:
         start: str | None = None,
         **choices: Any,
     ) -> None:
-        public = (model, policy, space, epsilon)
-        self.setting = Setting.of(*public, query=query, answer=one_of(answer, ANSWERS, "answer"), start=start, **choices)
+        public, rule = (model, policy, space, epsilon), one_of(answer, ANSWERS, "answer")
+        self.setting = Setting.of(*public, query=query, answer=rule, start=start, **choices)
         self.ledger = checked_ledger(ledger)
         self.caps = checked_caps(cap_epsilon, cap_cost)
         self._bits = default_bits(bits)
@@ -144,7 +144,8 @@ class Batch:
             before, met = met, {}
             for number in numbers:
                 visit = visits[number]
-                met[number] = before.get(number) or self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
+                begins = _begins(visit, steps, times, ranked)
+                met[number] = before.get(number) or self._met(visit, begins, known, unsaid)
             subjects = [subject for subject, _ in met.values()]
             for subject in subjects:
                 subject.finished = True

@@ -204,8 +204,8 @@ def _waiting_rows(stream: Stream) -> list[Row]:
     """Why nothing is printed yet, where lines wait for their bin to close."""
     if not stream.binned:
         return []
-    bins = f"bins of {stream.batch.setting.model.step} s"
-    told = f"the last line of each subject in time {bins}, when a line of a later bin or the end of input closes the bin"
+    bins = f"time bins of {stream.batch.setting.model.step} s"
+    told = f"the last line of each subject, in {bins}: when a line of a later bin or the end of input closes a bin"
     return [("answers", f"{told}; --answer first answers at once")]
 
 

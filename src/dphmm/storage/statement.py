@@ -154,7 +154,8 @@ def privacy_statement(
     model was made without data of the people released, "same" where it was made from data of some of them; "unknown"
     keeps `private` and `promise.holds` from being true of a model that was not learned with differential privacy.
     ``known_by``: how that is known, "owner" by default (`dphmm.storage.learned.whom`). Raises InvalidInput for another
-    word. ``answer``: which of several rows in one step was answered, where there could be several. ``horizon``: where epsilon was chosen for a number of steps, that choice.
+    word. ``answer``: which of several rows in one step was answered; None where each step had one state. ``horizon``:
+    where epsilon was chosen for a number of steps, that choice.
     """
     whom = Whom.of(model_people, known_by)
     provenance, replayable = model.provenance, published.replayable

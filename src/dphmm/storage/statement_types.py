@@ -268,8 +268,8 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     answer: Annotated[
         Choice | UnsetType,
         _is(
-            "Which of several rows of a subject in one time bin, or one step, was answered: last or first. A release of "
-            "single states, and statements of early versions, have none."
+            "Which of several rows of a subject in one time bin, or one step, was answered: last or first. A release "
+            "of single states, and statements of early versions, have none."
         ),
     ] = UNSET
     epsilon: Annotated[Exact, _is("The promise of each release given the past, exactly, as a fraction: 1 or 1/3.")]
