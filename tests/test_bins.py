@@ -19,8 +19,13 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger, SessionHeader
+from dphmm.audit import attack, check_released
 from dphmm.batch import Batch, release_many
 from dphmm.errors import InvalidInput
+from dphmm.storage.released import released_table
+from dphmm.storage.statement import Published, load_statement, privacy_statement, write_statement
+from dphmm.storage.tables import write_table
+from dphmm.storage.trajectories import trajectories_from_table
 from dphmm.stream import BadLine, Stream, parse_line
 
 RULES = ["last", "first"]
@@ -269,6 +274,39 @@ def test_where_no_bin_has_several_rows_a_history_without_a_rule_goes_on_under_ei
         release_many(rows.assign(step=[2, 3]), plain_model, POLICY, PAGES, CLEAR, resume=True, answer=rule, **more)
         (told,) = Stream(batch(model=plain_model, ledger=ledger, answer=rule), True).take(line("a", 0))
         assert told.release.t == 5
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_true_row_of_an_audit_is_that_of_the_release(rule, tmp_path):
+    """By the ledger, or by the statement; a file that says neither is read as what versions without a choice wrote."""
+    rows, ledger = crowd(3), MemoryLedger()
+    owner = batch(ledger=ledger, answer=rule)
+    releases = [told for chunk in owner.run(trajectories_from_table(rows, space=PAGES).trajectories) for told in chunk]
+    path, public = tmp_path / "released.parquet", (MODEL, POLICY, PAGES, CLEAR)
+    write_table(path, released_table(releases, PAGES))
+    told = {"model": MODEL, "policy": POLICY, "space": PAGES, "options": owner.setting.options, "answer": owner.answer}
+    write_statement(path, privacy_statement(Published(releases), **told, model_people="others"))
+    assert load_statement(path).answer.name == rule
+
+    def misses(**known):
+        (guess,) = attack(path, rows, *public, adversaries=["memoryless"], **known).measured
+        return guess.overall()["expected_error"] > 1e-6
+
+    def found():
+        # All of it was drawn from replayable bits, which is another finding.
+        return [told for told in check_released(path, *public, ledger=ledger).findings if "answer" in told]
+
+    other = RULES[1 - RULES.index(rule)]
+    assert not misses() and not misses(ledger=ledger) and not misses(answer=rule) and misses(answer=other)
+    assert found() == []
+    write_statement(path, privacy_statement(Published(releases), **{**told, "answer": other}, model_people="others"))
+    (wrong,) = found()
+    assert f"the privacy statement says answer.name {other}, and the ledger has {rule}" in wrong
+    assert misses() and not misses(ledger=ledger)
+    without_rule(ledger)
+    write_statement(path, privacy_statement(Published(releases), **{**told, "answer": None}, model_people="others"))
+    assert misses(ledger=ledger) is (rule == "first")
+    assert found() == []
 
 
 def test_two_queries_about_a_step_answer_the_same_row():
