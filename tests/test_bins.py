@@ -189,7 +189,12 @@ def test_without_a_time_step_every_line_is_answered_at_once():
 def test_who_has_an_answer_and_when_depends_on_users_and_times_alone(rule):
     """Whatever the states are, known or not, each line makes the same answers due."""
     rows, seen = crowd(7, 25), set()
-    for states in (["0"] * 25, [str(number % 9) for number in range(25)], ["nowhere"] * 25, ["8", "nobody"] * 12 + ["0"]):
+    for states in (
+        ["0"] * 25,
+        [str(number % 9) for number in range(25)],
+        ["nowhere"] * 25,
+        ["8", "nobody"] * 12 + ["0"],
+    ):
         stream = Stream(batch(answer=rule), False)
         due = [[told[:2] for told in plain(stream.take(one))] for one in lines_of(rows.assign(state=states))]
         seen.add(str([*due, [told[:2] for told in plain(stream.end())]]))
@@ -251,7 +256,9 @@ def test_a_history_without_a_rule_is_read_as_what_wrote_it():
                 assert go_on(later, rule, ledger)
                 assert "answer" not in ledger.header("a", "state").options
             else:
-                with pytest.raises(InvalidInput, match=f"answer: got {rule}; expected the answer of the history, {was}$"):
+                with pytest.raises(
+                    InvalidInput, match=f"answer: got {rule}; expected the answer of the history, {was}$"
+                ):
                     go_on(later, rule, ledger)
 
 
@@ -312,7 +319,9 @@ def test_the_true_row_of_an_audit_is_that_of_the_release(rule, tmp_path):
 def test_two_queries_about_a_step_answer_the_same_row():
     ledger, rows = MemoryLedger(), crowd(3)
     table(rows, "last", ledger=ledger)
-    with pytest.raises(InvalidInput, match="answer: got first; expected last, because the subject has the query 'state'"):
+    with pytest.raises(
+        InvalidInput, match="answer: got first; expected last, because the subject has the query 'state'"
+    ):
         table(rows, "first", ledger=ledger, query="other")
     assert table(rows, "last", ledger=ledger, query="other")
 

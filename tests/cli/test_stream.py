@@ -237,9 +237,7 @@ def test_terminated_while_it_waits_for_a_line(town, tmp_path, stream_of):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stream_that_is_stopped_has_answered_closed_bins_and_not_the_open_one(
-    town, tmp_path, run, stream_of, number
-):
+def test_a_stream_that_is_stopped_has_answered_closed_bins_and_not_the_open_one(town, tmp_path, run, stream_of, number):
     arguments = stream_of(town, tmp_path)
     process = subprocess.Popen(
         [sys.executable, "-m", "dphmm", *arguments, "--statement", str(tmp_path / "s.json")],
@@ -260,7 +258,10 @@ def test_a_stream_that_is_stopped_has_answered_closed_bins_and_not_the_open_one(
     process.send_signal(number)
     out, told = process.communicate(timeout=60)
     assert process.returncode == 128 + number and out == ""
-    assert "interrupted: 2 releases are stored in ledger.db and paid for, and lines of 2 subjects in the open time " in told
+    assert (
+        "interrupted: 2 releases are stored in ledger.db and paid for, and lines of 2 subjects in the open time "
+        in told
+    )
     assert "with --resume continues after them, with the lines of that bin again" in told
     assert stated(tmp_path / "s.json")["published"]["rows"] == 2
     with open_ledger(tmp_path / "ledger.db") as ledger:

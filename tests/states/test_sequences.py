@@ -99,7 +99,9 @@ def test_states_must_fit_the_rows(states):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-20, 20)), max_size=25), st.sampled_from(["last", "first"]))
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(-20, 20)), max_size=25), st.sampled_from(["last", "first"])
+)
 def test_visits_agree_with_a_plain_walk(given_rows, answer):
     found = Trajectories.from_labels([u for u, _ in given_rows], step=np.array([s for _, s in given_rows], int))
     visits, counts = found.visits(answer)
