@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long words lint bench verify frozen crashes fuzz mutants coverage docs clean help
+.PHONY: demo test test-long words lint bench verify frozen frozen-commands crashes fuzz mutants coverage docs clean help
 
 help:
 	@echo "make demo       set up, then run dphmm demo (writes demo-out/report.html)"
@@ -16,6 +16,7 @@ help:
 	@echo "make bench      every speed figure as a ratio against the papers' algorithms written plainly (a quarter of an hour)"
 	@echo "make verify     the worst log-ratio over all required pairs of 10,000 random instances (6 minutes on two cores)"
 	@echo "make frozen     random worlds, this tree against the commit AGAINST, byte for byte (5 minutes)"
+	@echo "make frozen-commands  the same with the commands on real data, where there are any (10 minutes)"
 	@echo "make crashes    1,000 kills at random and named points (2 minutes)"
 	@echo "make fuzz       every file reader under coverage-guided fuzzing, a minute each (where atheris is installed)"
 	@echo "make mutants    seeded privacy bugs, each of which a test must catch (8 minutes)"
@@ -53,7 +54,10 @@ verify: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m exactness --instances 10000 --jobs 2
 
 frozen: $(READY)
-	PYTHONPATH=tests $(BIN)/python -m frozen --against $(or $(AGAINST),HEAD) --worlds 60
+	PYTHONPATH=tests:. $(BIN)/python -m frozen --against $(or $(AGAINST),HEAD) --worlds 60
+
+frozen-commands: $(READY)
+	PYTHONPATH=tests:. $(BIN)/python -m frozen --against $(or $(AGAINST),HEAD) --worlds 48 --families real_commands
 
 crashes: $(READY)
 	$(BIN)/python benchmarks/crashes.py --kills 1000

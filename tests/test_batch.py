@@ -314,11 +314,11 @@ def test_an_answer_that_another_process_stored_first_is_the_answer(parts):
     truly, other = MemoryLedger.transaction, batch(parts, 2, ledger=ledger)
     raced = []
 
-    def transaction(self):
+    def transaction(self, subjects=()):
         if not raced:
             raced.append(True)
             raced.extend(answers(released(other, rows_of())))
-        return truly(self)
+        return truly(self, subjects)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MemoryLedger, "transaction", transaction)

@@ -125,7 +125,8 @@ class Batch:
         self.report.same_step = repeated + sum(dict(twice).values())
         steps, times = stepped.steps(), public_times(stepped, self.setting.model.step)
         _check_steps(steps)
-        known = {subject for subject, query in self.ledger.sessions() if query == self.setting.query}
+        sessions = self.ledger.sessions_of([visit.user for visit in visits])
+        known = {subject for subject, query in sessions if query == self.setting.query}
         if not resume:
             self._refuse_known(known.intersection(visit.user for visit in visits))
         self._precheck(visits, known)
@@ -151,7 +152,7 @@ class Batch:
                 subject.finished = True
             subjects[-1].finished = int(owner[min(first + self._chunk, len(order) - 1)]) != numbers[-1]
             t = steps[row] - np.array([origin for _, origin in met.values()])[mine - mine[0]] + 1
-            with self.ledger.transaction() as transaction:
+            with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
                 stored = engine.release(transaction, subjects, Rows(mine - mine[0], t), states[row])
             answered = engine.show(stored)
             users = [visits[number].user for number in mine[answered.row].tolist()]
@@ -232,11 +233,13 @@ class Batch:
         cap = self.caps.epsilon
         if cap is None:
             return
-        for visit in visits:
-            stored = self.ledger.entries(visit.user, self.setting.query) if visit.user in known else []
-            before = sum(entry.kind == "release" for entry in stored)
-            needs = self.setting.options.epsilon * max(0, len(visit.rows) - before)
-            spent = self.ledger.spent(visit.user).epsilon
+        epsilon = self.setting.options.epsilon
+        for visit, totals in zip(visits, self.ledger.spent_of([visit.user for visit in visits]), strict=True):
+            spent, needs = totals.epsilon, epsilon * len(visit.rows)
+            if needs + spent > cap and visit.user in known:
+                # Rows that are stored already cost nothing: only here does it matter how many they are.
+                stored = self.ledger.entries(visit.user, self.setting.query)
+                needs -= epsilon * min(len(visit.rows), sum(entry.kind == "release" for entry in stored))
             if needs + spent > cap:
                 raise BudgetExceeded(
                     f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {len(visit.rows)} rows; spent "

@@ -267,7 +267,7 @@ def test_caps_refuse_before_anything_is_drawn(town, tmp_path, run, release_of):
 
 
 def test_a_ledger_in_use_is_exit_4(town, tmp_path, run, release_of):
-    with open_ledger(tmp_path / "ledger.db") as ledger, ledger.exclusive():
+    with open_ledger(tmp_path / "ledger.db") as ledger, ledger.lease("commands"):
         result = run(*release_of(town, tmp_path), code=4)
     assert result.stderr.count("\n") == 1
     assert not (tmp_path / "released.csv").exists()

@@ -8,7 +8,7 @@ import json
 import math
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
@@ -80,8 +80,8 @@ class _Dictated(dphmm.accounting.MemoryLedger):
         self._answers = answers
 
     @contextmanager
-    def transaction(self) -> Iterator[Any]:
-        with super().transaction() as transaction:
+    def transaction(self, subjects: Sequence[str] = ()) -> Iterator[Any]:
+        with super().transaction(subjects) as transaction:
             add = transaction.add
 
             def dictated(admitted: Any, z: Any) -> Any:

@@ -162,7 +162,7 @@ def forked(folder: str, shared: bool = False) -> int:
 
 def hold(folder: str) -> int:
     """Hold the ledger against other commands until the input ends."""
-    with dphmm.open_ledger(Path(folder) / "ledger.db") as ledger, ledger.exclusive():
+    with dphmm.open_ledger(Path(folder) / "ledger.db") as ledger, ledger.lease("commands"):
         os.write(1, b"held\n")
         os.read(0, 1)
     return 0

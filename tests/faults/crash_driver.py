@@ -13,7 +13,7 @@ import signal
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -50,12 +50,12 @@ def keyed_noise() -> None:
     original = SqliteLedger.transaction
 
     @contextmanager
-    def keyed(self: Any) -> Iterator[Any]:
+    def keyed(self: Any, subjects: Sequence[str] = ()) -> Iterator[Any]:
         connection = sqlite3.connect(self.path)
         (stored,) = connection.execute("SELECT count(*) FROM release").fetchone()
         connection.close()
         words[0] = ReplayBits(int(stored))
-        with original(self) as transaction:
+        with original(self, subjects) as transaction:
             yield transaction
 
     SqliteLedger.transaction = keyed  # type: ignore[method-assign]

@@ -88,7 +88,7 @@ def only_the_first(result, place):
     place.waiting.communicate(timeout=60)
     assert place.waiting.returncode == 0
     lines = [line for line in result.stderr.splitlines() if not line.startswith(("warning: ", "note: "))]
-    assert len(lines) == 1 and "another dphmm command is using it; wait for it to end" in lines[0]
+    assert len(lines) == 1 and "another dphmm command is using it; wait for its end" in lines[0]
     assert result.stdout == "" and not (place / "out.csv").exists()
     with open_ledger(place / "l.db") as ledger:
         assert ledger.sessions() == [("first", "state")]
@@ -97,9 +97,9 @@ def only_the_first(result, place):
 def held_by_a_program(place):
     with (
         open_ledger(place / "l.db") as one,
-        one.exclusive(),
+        one.lease("commands"),
         open_ledger(place / "l.db") as other,
-        other.exclusive(),
+        other.lease("commands"),
     ):
         return other
 

@@ -18,9 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from frozen import vectors, worlds
+from frozen import commands, vectors, worlds
 
 _ROOT = Path(__file__).parents[2]
+#: Those of random worlds, which run unless families are named, and the commands on real data.
+FAMILIES = {**worlds.FAMILIES, "real_commands": commands.real_commands}
 #: Beliefs and errors to rounding; likelihoods of fits after equal iterations a little further.
 RELATIVE = {"hidden_fits": 1e-9}
 _ROUNDING = 1e-12
@@ -33,7 +35,7 @@ def main() -> int:
         vectors.write()
         return 0
     if asked.tell is not None:
-        for line in worlds.told_lines(asked.tell, range(asked.first, asked.worlds)):
+        for line in worlds.told_lines(FAMILIES[asked.tell], asked.tell, range(asked.first, asked.worlds)):
             print(line)
         return 0
     families = asked.families or list(worlds.FAMILIES)
@@ -53,8 +55,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--against", default="HEAD", help="the commit to compare with")
     parser.add_argument("--worlds", type=int, default=60, help="seeds first..worlds of each family")
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--families", nargs="*", choices=list(worlds.FAMILIES))
-    parser.add_argument("--tell", choices=list(worlds.FAMILIES), help="print one family's lines and compare nothing")
+    parser.add_argument("--families", nargs="*", choices=list(FAMILIES))
+    parser.add_argument("--tell", choices=list(FAMILIES), help="print one family's lines and compare nothing")
     parser.add_argument("--vectors", action="store_true", help="write tests/frozen/vectors.json from this tree")
     return parser.parse_args()
 
@@ -76,7 +78,7 @@ def _compared(family: str, before: Path, first: int, worlds_end: int) -> Iterato
 
 def _told_by(root: Path, family: str, first: int, worlds_end: int) -> list[dict[str, Any]]:
     command = (sys.executable, "-m", "frozen", "--tell", family, "--first", str(first), "--worlds", str(worlds_end))
-    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{_ROOT / 'tests'}"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (root / "src", _ROOT / "tests", _ROOT)))}
     done = subprocess.run(command, env=environment, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 

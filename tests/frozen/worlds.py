@@ -21,6 +21,8 @@ import dphmm
 from dphmm.accounting import MemoryLedger
 
 MECHANISMS = ("auto", "discrete-knorm", "staircase", "optimal-additive", "optimal-table")
+#: As the nearest floats: a power that NumPy computes depends on the processor.
+_POWERS_OF_TENTH = np.array([float(f"1e-{power}") for power in range(200)])
 _EPSILONS = ("0.1", "0.5", "1", "2", "2.25")
 
 
@@ -83,7 +85,7 @@ def _drawn_model(rng: np.random.Generator, n: int) -> Any:
     moves = rng.random((n, n)) * (rng.random((n, n)) < rng.choice([0.15, 0.4, 1.0]))
     moves[np.arange(n), rng.permutation(n)] += 0.1
     if rng.random() < 0.2:
-        moves = moves * 10.0 ** (-rng.integers(0, 200, (n, n)) * (rng.random((n, n)) < 0.3))
+        moves = moves * _POWERS_OF_TENTH[rng.integers(0, 200, (n, n)) * (rng.random((n, n)) < 0.3)]
     initial = rng.random(n) * (rng.random(n) < rng.choice([0.3, 1.0]))
     initial[rng.integers(n)] += 1
     return dphmm.MarkovModel(initial / initial.sum(), moves / moves.sum(axis=1, keepdims=True))
@@ -198,10 +200,10 @@ def _tell_smoothed(told: Told, world: World, ledger: Any) -> None:
     table["plan"] = [entry.plan_hash for entry in entries]
     choices = {name: value for name, value in world.choices.items() if name != "estimate_loss"}
     smoothed = dphmm.decode(table, *world.public, **choices, progress=False)
-    _tell_table(told, smoothed)
+    tell_table(told, smoothed)
 
 
-def _tell_table(told: Told, table: pd.DataFrame) -> None:
+def tell_table(told: Told, table: pd.DataFrame) -> None:
     """Columns of floats but the answers themselves may differ by rounding."""
     for name in table.columns:
         values = table[name].tolist()
@@ -274,7 +276,7 @@ def _tell_runs(told: Told, rng: np.random.Generator, world: World, ledger: Any, 
             made = dphmm.release_many(
                 table, *world.public, **world.choices, **caps, ledger=ledger, bits=bits, resume=resume, progress=False
             )
-            _tell_table(told, made)
+            tell_table(told, made)
         except dphmm.DphmmError as error:
             told.refused(error)
 
@@ -323,10 +325,10 @@ FAMILIES: dict[str, Callable[[int], Told]] = {
 }
 
 
-def told_lines(family: str, seeds: Iterable[int]) -> Iterator[str]:
+def told_lines(tell: Callable[[int], Told], family: str, seeds: Iterable[int]) -> Iterator[str]:
     """One line of JSON for each world."""
     for seed in seeds:
-        told = FAMILIES[family](seed)
+        told = tell(seed)
         yield json.dumps({"family": family, "seed": seed, "exact": told.exact, "floats": told.floats})
 
 

@@ -66,7 +66,7 @@ def test_with_the_same_answers_every_byte_is_the_same(shown, kind):
             runs.append(shown(kind, text))
     assert differing(runs) == set()
     assert runs[0]["exit"] == 0
-    assert {"out.csv", "out.csv.privacy.json", "ledger.db", "ledger.db.lock"} == runs[0]["names"].keys()
+    assert {"out.csv", "out.csv.privacy.json", "ledger.db", "ledger.db.commands.lock"} == runs[0]["names"].keys()
     assert runs[0]["for the owner"] == {"out.csv.owner.json": 0o100600}
 
 

@@ -79,7 +79,8 @@ def test_nothing_random_is_read_where_a_row_is_refused(way):
     assert ledger.sessions() == []
 
 
-def test_what_a_rolled_back_transaction_left_is_folded_again():
+@pytest.mark.parametrize("steps", [[1, 2, 3], [4, 5, 6]])
+def test_what_a_rolled_back_transaction_left_is_folded_again(steps):
     """A subject was moved past rounds that were never committed: the next look notices."""
     ledger = MemoryLedger()
     engine, subject = engine_of(Stepwise, ledger, constraint="delta=0.1"), SubjectState("a")
@@ -88,6 +89,7 @@ def test_what_a_rolled_back_transaction_left_is_folded_again():
         engine.release(transaction, [subject], rows, states)
         raise KeyboardInterrupt
     assert ledger.sessions() == [] and subject.position.t == 3
+    rows = rows_of([steps])
     found = released(engine, ledger, [subject], rows, states)
     again = released(engine_of(Stepwise, ledger, constraint="delta=0.1"), ledger, [SubjectState("a")], rows, -states)
     assert found.fresh.all() and not again.fresh.any()

@@ -12,6 +12,7 @@ import pytest
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.session import stepwise
+from dphmm.session.rounds import SubjectState
 from dphmm.session.stepwise import belief_of, snapshot_of
 from session.test_tables import world
 
@@ -75,10 +76,39 @@ def test_a_file_keeps_snapshots_too(tmp_path):
         assert bits_of(dphmm.ReleaseSession.resume(ledger, "a", *parts).prior) == bits_of(session.prior)
 
 
-def test_snapshots_of_other_versions_and_lengths_are_none(monkeypatch):
+def test_snapshots_of_others_and_of_other_lengths_are_none():
     belief = dphmm.ReleaseSession(*world("grid")[:4]).prior
-    kept = snapshot_of(belief)
-    assert bits_of(belief_of(kept, belief.n_states)) == bits_of(belief)
-    assert belief_of(kept[:-1], belief.n_states) is None and belief_of(b"", belief.n_states) is None
-    monkeypatch.setattr(stepwise, "_SNAPSHOT_VERSION", 200)
-    assert belief_of(kept, belief.n_states) is None
+    whose = bytes(range(16))
+    kept = snapshot_of(belief, whose)
+    assert bits_of(belief_of(kept, whose, belief.n_states)) == bits_of(belief)
+    assert belief_of(kept[:-1], whose, belief.n_states) is None and belief_of(b"", whose, belief.n_states) is None
+    assert belief_of(kept, whose[::-1], belief.n_states) is None
+
+
+def put(ledger, subject, query, t, belief):
+    """A snapshot as the ledger keeps it, with the digest that fits."""
+    with ledger.transaction() as transaction:
+        transaction.put_snapshot(subject, query, t, belief)
+
+
+def test_a_snapshot_of_another_session_step_or_version_is_as_none(tmp_path, monkeypatch):
+    """Its digest fits; believed, it would make other plans than the history does."""
+    with dphmm.open_ledger(tmp_path / "ledger.db") as ledger:
+        session, parts = history("grid", ledger, steps=80, constraint="delta=0.1")
+        true, (t, belief) = bits_of(session.prior), ledger.snapshot("a", "state")
+        other = dphmm.ReleaseSession(
+            *parts, 1, subject="b", ledger=ledger, constraint="delta=0.1", bits=dphmm.ReplayBits(9)
+        )
+        while other.t <= 80:
+            other.release(0)
+        at, others = ledger.snapshot("b", "state")
+        for wrong in ((t, others), (at, others), (t - 5, belief), (t + 3, belief)):
+            put(ledger, "a", "state", *wrong)
+            assert ledger.snapshot("a", "state") == wrong
+            assert bits_of(dphmm.ReleaseSession.resume(ledger, "a", *parts).prior) == true
+        put(ledger, "a", "state", t, belief)
+        engine = dphmm.ReleaseSession.resume(ledger, "a", *parts)._engine
+        own = SubjectState("a", session.origin)
+        assert engine.beliefs._snapshot(own, session.t - 1).t == t + 1
+        monkeypatch.setattr(stepwise, "_SNAPSHOT_VERSION", 200)
+        assert engine.beliefs._snapshot(own, session.t - 1) is None

@@ -535,12 +535,12 @@ def test_the_switch_to_the_log_is_tried_again(path: Path) -> None:
 
 def test_one_command_at_a_time(path: Path) -> None:
     with open_ledger(path) as one, open_ledger(path) as two:
-        with one.exclusive():
+        with one.lease("commands"):
             for other in (one, two):
-                assert "another dphmm command" in refusal(lambda o=other: o.exclusive().__enter__(), LedgerBusy)  # type: ignore[misc]
+                assert "another dphmm command" in refusal(lambda o=other: o.lease("commands").__enter__(), LedgerBusy)  # type: ignore[misc]
             with two.transaction() as transaction:
                 transaction.open_session(SessionHeader("ann", "state", {}))
-        with two.exclusive():
+        with two.lease("commands"):
             pass
 
 

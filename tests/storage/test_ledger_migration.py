@@ -87,7 +87,7 @@ def test_a_file_of_format_1_that_does_not_add_up_is_found(path: Path) -> None:
 
 def test_everything_moves_and_every_session_goes_on(path: Path) -> None:
     assert migrate_ledger(path)
-    assert sorted(file.name for file in path.parent.iterdir()) == ["ledger.db", "ledger.db.lock"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["ledger.db", "ledger.db.commands.lock"]
     with open_ledger(path) as ledger:
         ledger.check()
         assert as_json(contents(ledger)) == SAID["contents"]
@@ -175,6 +175,21 @@ def test_what_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="something else"):
         migrate_ledger(foreign)
     assert foreign.read_bytes() == before
+
+
+def test_a_damaged_file_is_refused_in_one_line_and_left_alone(path: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    whole, bad = path.read_bytes(), tmp_path / "bad.db"
+    spoiled = [whole[:length] for length in (1, 50, 100, 4096, 5000, len(whole) // 2, len(whole) - 1)]
+    at = whole.index(b"CREATE TABLE release") + 30
+    spoiled += [whole[:at] + byte + whole[at + 1 :] for byte in (b"\x89", b"}", b"\x00")]
+    for came in spoiled:
+        bad.write_bytes(came)
+        with pytest.raises(DphmmError) as refused:
+            migrate_ledger(bad)
+        assert len(str(refused.value).splitlines()) == 1
+        assert bad.read_bytes() == came
 
 
 DYING = """

@@ -364,7 +364,7 @@ def test_a_write_that_fails_at_commit_lets_nothing_out(path: Path) -> None:
 
 
 HOLDING = """
-with open_ledger(path) as ledger, ledger.exclusive():
+with open_ledger(path) as ledger, ledger.lease("commands"):
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -376,11 +376,11 @@ def test_the_lock_of_a_killed_command_is_free(path: Path) -> None:
     assert holder.stdout.readline() == "held\n"
     with open_ledger(path) as ledger:
         began = time.monotonic()
-        with pytest.raises(LedgerBusy) as caught, ledger.exclusive():
+        with pytest.raises(LedgerBusy) as caught, ledger.lease("commands"):
             raise AssertionError
         assert time.monotonic() - began < 1
         assert caught.value.exit_code == 4
         holder.kill()
         holder.communicate()
-        with ledger.exclusive():
+        with ledger.lease("commands"):
             pass

@@ -53,7 +53,7 @@ def test_reading_alone_changes_nothing_and_draws_nothing(path: Path) -> None:
         ledger.check()
         with pytest.raises(InvalidInput, match="opened to read alone"), ledger.transaction():
             pytest.fail("a transaction began")
-        with pytest.raises(InvalidInput, match="opened to read alone"), ledger.exclusive():
+        with pytest.raises(InvalidInput, match="opened to read alone"), ledger.lease("commands"):
             pytest.fail("it was held")
     assert path.read_bytes() == before
     assert "exists and can be read" in refused(path.with_name("none.db"))

@@ -108,8 +108,19 @@ class Transaction(Protocol):
 class Ledger(Protocol):
     """Where releases are facts. All reads show what has been committed, never an open transaction."""
 
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """One immediate transaction: commits on leaving normally, rolls back on an exception; not nested."""
+    def transaction(self, subjects: Sequence[str] = ()) -> AbstractContextManager[Transaction]:
+        """One immediate transaction: commits on leaving normally, rolls back on an exception; not nested.
+
+        ``subjects``: all that it will ask about or store for. A ledger whose transactions run side by side locks them
+        before anything else, in sorted order; one with a single writer needs no names.
+        """
+        ...
+
+    def lease(self, name: str) -> AbstractContextManager[None]:
+        """Hold ``name`` against whoever else asks this ledger for it; it ends with its holder.
+
+        Raises LedgerBusy at once if somebody has it, InvalidInput for a name other than letters, digits and hyphens.
+        """
         ...
 
     def header(self, subject: str, query: str) -> SessionHeader | None:

@@ -17,8 +17,8 @@ import numpy as np
 from dphmm.accounting.budget import EMPTY, Account, Spent, quoted
 from dphmm.accounting.many import Requests
 from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader
-from dphmm.accounting.transaction import BaseTransaction, Turn
-from dphmm.errors import InvalidInput
+from dphmm.accounting.transaction import BaseTransaction, Turn, checked_lease
+from dphmm.errors import InvalidInput, LedgerBusy
 from dphmm.types import IntArray
 
 Key = tuple[str, str]
@@ -71,18 +71,23 @@ class _Steps:
         self.through = columns.through
 
     def extend(self, steps: _Steps) -> None:
-        """Add all steps of a later part of the session."""
+        """Add all steps of a later part of the session; what is there already is not added again."""
+        if steps.through <= self.through:
+            return
         if steps._entries:
-            self.entries().extend(steps.entries())
+            own, later = self.entries(), steps.entries()
+            if not own or own[-1] is not later[-1]:
+                own.extend(later)
+            self.through = steps.through
         else:
-            self._columns.extend(steps._columns)
-        self.through = steps.through
+            self._columns, self.through = [*self._columns, *steps._columns], steps.through
 
     def entries(self) -> list[Entry]:
         """The steps in order."""
-        for columns in self._columns:
-            self._entries += columns.entries()
-        self._columns.clear()
+        if self._columns:
+            made = [entry for columns in self._columns for entry in columns.entries()]
+            # One statement without a call in it: no interrupt comes between the two.
+            self._entries, self._columns = [*self._entries, *made], []
         return self._entries
 
 
@@ -102,9 +107,10 @@ class MemoryLedger:
         self._accounts: dict[str, Account] = {}
         self._versions: dict[str, int] = {}
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
+        self._leases: dict[str, threading.Lock] = {}
 
     @contextmanager
-    def transaction(self) -> Iterator[MemoryTransaction]:
+    def transaction(self, subjects: Sequence[str] = ()) -> Iterator[MemoryTransaction]:
         """One transaction: kept as a whole when its block ends normally, dropped as a whole otherwise."""
         self._require_open()
         self._turn.refuse_nested()
@@ -118,6 +124,18 @@ class MemoryLedger:
                 transaction.end()
             finally:
                 self._turn.give_back()
+
+    @contextmanager
+    def lease(self, name: str) -> Iterator[None]:
+        """Hold ``name`` against other threads; LedgerBusy at once if somebody has it."""
+        self._require_open()
+        lock = self._leases.setdefault(checked_lease(name), threading.Lock())
+        if not lock.acquire(blocking=False):
+            raise LedgerBusy(f"ledger: somebody else holds the lease {name!r}; wait for its end")
+        try:
+            yield
+        finally:
+            lock.release()
 
     def header(self, subject: str, query: str) -> SessionHeader | None:
         """The parameters of a session, or None."""
@@ -207,17 +225,29 @@ class MemoryTransaction(BaseTransaction):
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
 
     def keep(self) -> None:
-        """Make everything of this transaction part of the ledger."""
+        """Make everything of this transaction part of the ledger: all of it, also if an interrupt comes meanwhile."""
+        try:
+            self._keep()
+        except BaseException:
+            # Half of it would charge for steps that are not there. Doing a part of it twice changes nothing.
+            self._keep()
+            raise
+
+    def _keep(self) -> None:
+        ledger = self._ledger
         for subject, queries in self._queries.items():
-            self._ledger._queries.setdefault(subject, set()).update(queries)
-        self._ledger._headers.update(self._headers)
-        self._ledger._plans.update(self._plans)
-        self._ledger._accounts.update(self._accounts)
-        self._ledger._versions.update(self._versions)
-        self._ledger._snapshots.update(self._snapshots)
-        with self._ledger._reading:
+            ledger._queries.setdefault(subject, set()).update(queries)
+        ledger._headers.update(self._headers)
+        ledger._plans.update(self._plans)
+        ledger._accounts.update(self._accounts)
+        ledger._versions.update(self._versions)
+        ledger._snapshots.update(self._snapshots)
+        with ledger._reading:
             for key, steps in self._steps.items():
-                self._ledger._steps.setdefault(key, _Steps()).extend(steps)
+                if key in ledger._steps:
+                    ledger._steps[key].extend(steps)
+                else:
+                    ledger._steps[key] = steps
 
     def end(self) -> None:
         """Refuse any further use."""
@@ -227,7 +257,8 @@ class MemoryTransaction(BaseTransaction):
         return self._headers.get(key) or self._ledger._headers.get(key)
 
     def _queries_of(self, subject: str) -> set[str]:
-        return {*self._ledger._queries.get(subject, ()), *self._queries.get(subject, ())}
+        stored, new = self._ledger._queries.get(subject), self._queries.get(subject)
+        return (stored or set()) | new if new else stored or set()
 
     def _headers_of(self, subject: str) -> list[SessionHeader]:
         found = [self._header((subject, query)) for query in sorted(self._queries_of(subject))]
@@ -314,7 +345,7 @@ class MemoryTransaction(BaseTransaction):
         stored = self._plans.get(plan.hash) or self._ledger._plans.get(plan.hash)
         if stored is None:
             self._plans[plan.hash] = plan
-        elif stored != plan:
+        elif stored is not plan and stored != plan:
             raise other_plan(plan)
 
 

@@ -11,6 +11,7 @@ Proof: docs/proofs/ledger.md.
 
 from __future__ import annotations
 
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -79,6 +80,13 @@ class Turn:
         """Raises InvalidInput if this thread has the turn."""
         if self.mine:
             raise InvalidInput("transaction", "one inside another", "one at a time: leave the first before the next")
+
+
+def checked_lease(name: str) -> str:
+    """The name of a lease, which may become part of a file's name."""
+    if not isinstance(name, str) or re.fullmatch(r"[a-z0-9-]{1,64}", name) is None:
+        raise InvalidInput("name", name, "1 to 64 small letters, digits and hyphens")
+    return name
 
 
 class _InUse:

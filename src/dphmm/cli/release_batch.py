@@ -36,7 +36,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     )
     from dphmm.cli.public_warnings import both_rows, first_step_warnings, whom_warning
     from dphmm.cli.release_total import budget_plan_rows, check_before_search, check_total, with_budget_plan
-    from dphmm.storage.ledger import open_ledger
+    from dphmm.storage.ledger import COMMANDS, open_ledger
     from dphmm.storage.statement import Published, privacy_statement, write_statement
 
     check_outputs(given)
@@ -45,7 +45,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     job = with_budget_plan(job, console)
     published = Published()
     owners = people(job, rows, sha256, given, console)
-    with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
+    with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
         batch = job.batch(ledger)
         check_resumed(given["output"], ledger, batch.setting.query)
         check_total(job, rows, batch.setting.query, ledger)

@@ -136,7 +136,7 @@ def check_resumed(output: str, ledger: Ledger, query: str) -> None:
     if not Path(output).exists():
         return
     last = _last_steps(output)
-    with ledger.transaction() as transaction:
+    with ledger.transaction([user for user, _ in last]) as transaction:
         ahead = [user for user, step in last if transaction.last_step(user, query) < step]
     if ahead:
         came = f"a ledger without the releases in {Path(output).name} of {len(ahead)} users, {ahead[0]!r} among them"

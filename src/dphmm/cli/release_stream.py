@@ -147,7 +147,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
     from dphmm.cli.owner_view import name_counts, owner_path, write_counts
     from dphmm.cli.public_warnings import coming_rows, covered_rows, first_step_warnings
-    from dphmm.storage.ledger import open_ledger
+    from dphmm.storage.ledger import COMMANDS, open_ledger
     from dphmm.storage.promises import covered_facts
     from dphmm.stream import Stream, answered_line
 
@@ -159,7 +159,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     if first is None and lines.set_aside:
         raise InvalidInput("TRAJ", f"{lines.set_aside.total()} lines, none of which can be read", "lines of its model")
     counts = owner_path(given["ledger"])
-    with open_ledger(given["ledger"]) as ledger, ledger.exclusive():
+    with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
         stream = Stream(job.batch(ledger), given["resume"])
         names = Names(job, given, console)
         console.say(covered_rows(covered_facts(job.policy, job.space), stream.batch.setting.options.epsilon))

@@ -40,12 +40,13 @@ def answer_under(plan: Plan, states: IntArray, bits: Bits) -> tuple[IntArray, Bo
     """
     known = states >= 0
     number = np.where(known, states, plan.lowest_state)
-    drifted = ~(known & plan.constraint.plan[number])
+    drifted = ~(known & plan.constraint.plan.take(number))
+    image = plan.image.take(number, axis=0)
     if len(plan.mechanisms) == 1:
-        return plan.mechanisms[0].answer(plan.image[number], bits), drifted
-    z = np.empty((len(states), plan.image.shape[1]), dtype=np.int64)
-    body = plan.body_of[number]
+        return plan.mechanisms[0].answer(image, bits), drifted
+    z = np.empty(image.shape, dtype=np.int64)
+    body = plan.body_of.take(number)
     for one in np.unique(body).tolist():
         own = body == one
-        z[own] = plan.mechanisms[one].answer(plan.image[number[own]], bits)
+        z[own] = plan.mechanisms[one].answer(image[own], bits)
     return z, drifted

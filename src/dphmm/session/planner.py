@@ -66,7 +66,8 @@ class Planner:
         ``partners`` (p, 2) are edges that another query of the same timestamp has fixed.
         """
         fixed = partners.astype("<i8").tobytes() if len(partners) else b""
-        key = np.packbits(support).tobytes(), np.packbits(plan_set).tobytes(), fixed
+        packed = np.packbits(support).tobytes()
+        key = packed, packed if plan_set is support else np.packbits(plan_set).tobytes(), fixed
         found = self._plans.get(key)
         if found is None:
             found = self._make(support, plan_set, partners, key)

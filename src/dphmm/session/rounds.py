@@ -85,6 +85,12 @@ class SubjectState:
     stored: deque[Entry] = field(default_factory=deque)
     finished: bool = False
 
+    def fold_again_before(self, t: int) -> None:
+        """Forget a belief of a later step than ``t``; it is folded from the ledger when somebody asks for it."""
+        if self.position is not None and self.position.t > t:
+            self.position, self.posterior = None, None
+            self.stored.clear()
+
     def take(self, ledger: Ledger, query: str, first: int, last: int) -> list[Entry]:
         """The stored steps that begin at ``first`` to ``last``, in order; each is handed out once."""
         if not self.stored or self.stored[0].t > first or self.stored[-1].through < last:
@@ -196,12 +202,15 @@ class Engine:
         in the round.
         """
         self._look(transaction, subjects)
+        for place in np.flatnonzero(np.diff(rows.owner, prepend=-1)).tolist():
+            # It was moved past a row whose answer its session never had: an interrupt came after the commit.
+            subjects[rows.owner[place]].fold_again_before(int(rows.t[place]))
         answered: list[Answered] = []
         last: Drawn | None = None
         for row in self._rounds(rows):
             if last is not None:
                 answered.append(self.beliefs.update(last))
-            last = self._round(transaction, subjects, row, Rows(rows.owner[row], rows.t[row]), states[row])
+            last = self._round(transaction, subjects, row, *_of_round(row, rows, states))
         assert last is not None
         return Stored(answered, last)
 
@@ -231,10 +240,8 @@ class Engine:
                 transaction.open_session(header)
                 subject.opened = True
             subject.joint, subject.last = bool(found.others), found.last
-            if subject.position is not None and subject.position.t > subject.last + 1:
-                # It was moved past a step whose transaction was rolled back.
-                subject.position, subject.posterior = None, None
-                subject.stored.clear()
+            # It was moved past a step whose transaction was rolled back.
+            subject.fold_again_before(subject.last + 1)
 
     def _rounds(self, rows: Rows) -> list[IntArray]:
         """The rows of each round, by number."""
@@ -288,8 +295,14 @@ class Engine:
             transaction.add(transaction.admit(skip, self.caps), None)
             return np.zeros((1, self.setting.space.dimension), dtype=np.int64), _NONE
         admitted = transaction.admit(_release_of(planned.plans[0], secure, name, query, t), self.caps)
-        z, drifted = answer(planned.plans, planned.plan_of, states[layout.row], self.bits)
+        z, drifted = answer(planned.plans, planned.plan_of, states.take(layout.row), self.bits)
         return np.array([transaction.add(admitted, tuple(z[0].tolist())).z], dtype=np.int64), drifted
+
+
+def _of_round(row: IntArray, rows: Rows, states: IntArray) -> tuple[Rows, IntArray]:
+    """The rows of one round, and their true states."""
+    # Nearly always one round has them all.
+    return (rows, states) if len(row) == len(states) else (Rows(rows.owner[row], rows.t[row]), states[row])
 
 
 def _requests(

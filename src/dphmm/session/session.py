@@ -206,7 +206,7 @@ class ReleaseSession:
         """Whether step t was released, rather than skipped or yet to come."""
         if t in self._recent:
             return True
-        with self._ledger.transaction() as transaction:
+        with self._ledger.transaction([self._subject.name]) as transaction:
             entry = transaction.entry(self._subject.name, self._setting.query, t) if 1 <= t < self._t else None
         return entry is not None and entry.kind == "release"
 
@@ -253,7 +253,7 @@ class ReleaseSession:
             return self._stored(t)
         states = np.array([self._state_number(state)])
         rows = Rows(_ONE_ROW, np.array([self._t]))
-        with self._ledger.transaction() as transaction:
+        with self._ledger.transaction([self._subject.name]) as transaction:
             stored = self._engine.release(transaction, [self._subject], rows, states)
             if t is None and self._t <= stored.last.past[0]:
                 raise self._overtaken(int(stored.last.past[0]))
@@ -264,7 +264,7 @@ class ReleaseSession:
         if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
             raise InvalidInput("steps", steps, "a number of steps, 1 or more")
         check_gap(int(steps))
-        with self._ledger.transaction() as transaction:
+        with self._ledger.transaction([self._subject.name]) as transaction:
             stored = self._engine.skip(transaction, self._subject, int(steps))
             if self._t <= stored.last.past[0]:
                 raise self._overtaken(int(stored.last.past[0]))
@@ -332,7 +332,7 @@ class ReleaseSession:
 
     def _catch_up(self) -> None:
         """Move past every step that the ledger already holds."""
-        with self._ledger.transaction() as transaction:
+        with self._ledger.transaction([self._subject.name]) as transaction:
             self._subject.last = transaction.last_step(self._subject.name, self._setting.query)
             last = transaction.entry(self._subject.name, self._setting.query, max(1, self._subject.last))
         self._t = self._subject.last + 1

@@ -5,6 +5,8 @@ Proofs: docs/proofs/promise.md, docs/proofs/support.md.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,6 +25,8 @@ from dphmm.types import IntArray
 _SNAPSHOT_EVERY = 64
 #: Another version of the algorithm may have made other beliefs, and other plans of them.
 _SNAPSHOT_VERSION = ALGORITHM_VERSION
+#: Bytes that say whose belief, and after which step, a snapshot is.
+_WHOSE = 16
 
 
 class Stepwise:
@@ -67,8 +71,9 @@ class Stepwise:
         for number, before in zip(owner.tolist(), befores, strict=True):
             passed, kept = before.t - 1, max(0, int(drawn.past[number]) - 1)
             if passed // _SNAPSHOT_EVERY > kept // _SNAPSHOT_EVERY:
-                name = drawn.subjects[number].name
-                transaction.put_snapshot(name, self._setting.query, passed, snapshot_of(before.prior))
+                subject = drawn.subjects[number]
+                belief = snapshot_of(before.prior, self._whose(subject, passed))
+                transaction.put_snapshot(subject.name, self._setting.query, passed, belief)
 
     def update(self, drawn: Drawn) -> Answered:
         """What a round tells; its subjects are moved past their rows."""
@@ -86,26 +91,20 @@ class Stepwise:
 
     def _fresh(self, drawn: Drawn, places: IntArray | slice) -> Answered:
         """The releases that were drawn now; each moves its subject from where it was planned."""
-        layout, setting = drawn.layout, self._setting
-        plan, z = drawn.planned.plan_of[places], drawn.z[places].reshape(-1, setting.space.dimension)
-        estimates, states = np.empty(z.shape), np.empty(len(z), dtype=np.int64)
-        steps = zip(layout.owner[places].tolist(), drawn.planned.before, plan.tolist(), z, strict=True)
+        layout, planned, setting = drawn.layout, drawn.planned, self._setting
+        plan, z = planned.plan_of[places], drawn.z[places].reshape(-1, setting.space.dimension)
+        n = len(z)
+        estimates, states = np.empty(z.shape), np.empty(n, dtype=np.int64)
+        steps = zip(layout.owner[places].tolist(), planned.before, plan.tolist(), z, strict=True)
         for place, (number, before, plan_number, answer) in enumerate(steps):
-            posterior = before.posterior(drawn.planned.plans[plan_number], answer)
+            posterior = before.posterior(planned.plans[plan_number], answer)
             estimates[place], states[place] = estimate(posterior, setting.space.own_answers, self._loss)
             subject = drawn.subjects[number]
             subject.position, subject.posterior = before.following(setting.model, posterior), posterior
+        row, skipped = drawn.row.take(layout.row[places]), sum(layout.steps.tolist()) - n
+        secure, fresh = np.array([drawn.secure] * n, np.bool_), np.array([True] * n, np.bool_)
         return Answered(
-            row=drawn.row[layout.row[places]],
-            z=z,
-            plans=drawn.planned.plans,
-            plan=plan,
-            estimates=estimates,
-            states=states,
-            secure=np.array([drawn.secure] * len(z), dtype=np.bool_),
-            fresh=np.array([True] * len(z), dtype=np.bool_),
-            skipped=int(layout.steps.sum()) - len(z),
-            drifted=drawn.drifted,
+            row, z, planned.plans, plan, estimates, states, secure, fresh, skipped=skipped, drifted=drawn.drifted
         )
 
     def _again(self, drawn: Drawn) -> Answered | None:
@@ -157,25 +156,32 @@ class Stepwise:
         found = self._ledger.snapshot(subject.name, self._setting.query) if last > _SNAPSHOT_EVERY else None
         if found is None or found[0] >= last:
             return None
-        prior = belief_of(found[1], self._setting.model.n_states)
+        prior = belief_of(found[1], self._whose(subject, found[0]), self._setting.model.n_states)
         return None if prior is None else Position(found[0] + 1, prior)
 
+    def _whose(self, subject: SubjectState, t: int) -> bytes:
+        """Sixteen bytes that a snapshot after step ``t`` begins with: under another session or step it is none."""
+        header = self._setting.header(subject.name, subject.origin)
+        told = [_SNAPSHOT_VERSION, header.subject, header.query, header.options_text, t]
+        return hashlib.sha256(json.dumps(told).encode()).digest()[:_WHOSE]
 
-def snapshot_of(belief: Belief) -> bytes:
-    """A belief as bytes: version, whether in logs, the numbers (N,) and the support, a bit for each state."""
+
+def snapshot_of(belief: Belief, whose: bytes) -> bytes:
+    """A belief as bytes: whose it is, whether in logs, the numbers (N,) and the support, a bit for each state."""
     numbers = belief.log_probability if belief.row is None else belief.row
-    kind = bytes([_SNAPSHOT_VERSION, belief.row is None])
+    kind = whose + bytes([belief.row is None])
     return kind + numbers.astype("<f8").tobytes() + np.packbits(belief.support).tobytes()
 
 
-def belief_of(snapshot: bytes, n_states: int) -> Belief | None:
-    """The belief of a snapshot, bit by bit; None for what another version of the algorithm wrote."""
-    if snapshot[:1] != bytes([_SNAPSHOT_VERSION]) or len(snapshot) != 2 + 8 * n_states + (n_states + 7) // 8:
+def belief_of(snapshot: bytes, whose: bytes, n_states: int) -> Belief | None:
+    """The belief of a snapshot, bit by bit; None for what another version wrote, or of another session or step."""
+    first, support_from = _WHOSE + 1, _WHOSE + 1 + 8 * n_states
+    if snapshot[:_WHOSE] != whose or len(snapshot) != support_from + (n_states + 7) // 8:
         return None
-    numbers = np.frombuffer(snapshot[2 : 2 + 8 * n_states], dtype="<f8").astype(np.float64)
-    packed = np.frombuffer(snapshot[2 + 8 * n_states :], dtype=np.uint8)
+    numbers = np.frombuffer(snapshot[first:support_from], dtype="<f8").astype(np.float64)
+    packed = np.frombuffer(snapshot[support_from:], dtype=np.uint8)
     support = np.unpackbits(packed, count=n_states).astype(np.bool_)
-    return Belief(numbers, support) if snapshot[1] else Belief.of_row(numbers, support)
+    return Belief(numbers, support) if snapshot[_WHOSE] else Belief.of_row(numbers, support)
 
 
 def _skipped_alone(layout: Layout) -> list[tuple[int, int]]:

@@ -4,7 +4,8 @@
 an older format.
 """
 
+from dphmm.storage.ledger.connection import COMMANDS
 from dphmm.storage.ledger.migrate import migrate_ledger
 from dphmm.storage.ledger.sqlite import SqliteLedger, open_ledger
 
-__all__ = ["SqliteLedger", "migrate_ledger", "open_ledger"]
+__all__ = ["COMMANDS", "SqliteLedger", "migrate_ledger", "open_ledger"]

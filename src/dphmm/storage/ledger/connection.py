@@ -20,7 +20,11 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakSet
 
+from dphmm.accounting.transaction import checked_lease
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
+
+#: The lease that every command holds which writes to a ledger.
+COMMANDS = "commands"
 
 #: Result codes that say the file is not what it was taken for, and what was expected of it.
 _WRONG_FILE = {
@@ -124,18 +128,16 @@ def use_wal(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Hold a ledger against other commands; LedgerBusy at once if one holds it.
-
-    An advisory lock on a file beside the ledger, which the system releases if its holder is killed.
-    """
+def held(path: Path, name: str = COMMANDS) -> Iterator[None]:
+    """Hold the lease ``name`` of a ledger: an advisory lock on a file beside it. LedgerBusy at once if it is taken."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(f"{path}.lock", timeout=0)
+    lock = FileLock(f"{path}.{checked_lease(name)}.lock", timeout=0)
     try:
         lock.acquire()
     except Timeout:
-        raise LedgerBusy(f"ledger {path.name}: another dphmm command is using it; wait for it to end") from None
+        who = "another dphmm command is using it" if name == COMMANDS else f"somebody else holds the lease {name!r}"
+        raise LedgerBusy(f"ledger {path.name}: {who}; wait for its end") from None
     except OSError:
         raise InvalidInput("ledger", str(path), "a file in a folder that can be written") from None
     try:

@@ -19,7 +19,7 @@ from typing import Any
 from dphmm.errors import DphmmError
 from dphmm.storage.ledger import format1, schema
 from dphmm.storage.ledger.check import check_contents
-from dphmm.storage.ledger.connection import connect, explained, held, ledger_path
+from dphmm.storage.ledger.connection import connect, damaged, explained, held, ledger_path
 from dphmm.storage.ledger.rows import account_from, digest_of, entry_from, hash_stored, options_from, plan_from
 
 _MOVED = ("session", "plan", "release", "account")
@@ -54,11 +54,14 @@ def migrate_ledger(path: str | Path, *, timeout: float = 30.0) -> bool:
     """
     ledger_path(path, read_only=True)
     file = ledger_path(path)
-    with held(file), closing(connect(file, timeout)) as connection:
-        try:
+    try:
+        with held(file), closing(connect(file, timeout)) as connection:
             return _migrated(connection, file)
-        except sqlite3.Error as error:
-            raise explained(error, file) from error
+    except sqlite3.Error as error:
+        raise explained(error, file) from error
+    except UnicodeDecodeError:
+        # What the database says of a schema that is not text cannot be read either.
+        raise damaged(file) from None
 
 
 def _migrated(connection: sqlite3.Connection, path: Path) -> bool:

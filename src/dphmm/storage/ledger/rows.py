@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm._checks import written_fraction
 from dphmm.accounting.budget import Account
-from dphmm.accounting.ledger import Entry, PlanRecord, Request
+from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
 from dphmm.accounting.many import Requests
 from dphmm.storage.ledger.connection import damaged
 from dphmm.types import IntArray, Loss
@@ -94,28 +94,28 @@ def answer_texts(z: IntArray) -> list[str]:
 
 def entry_from(subject: str, query: str, row: Row) -> Entry:
     """The entry of (t, steps, kind, z, epsilon, cost, secure, constant, hash)."""
-    t, steps, kind, z, epsilon, cost, secure, constant, plan_hash = row
-    nothing = [value is None for value in (z, epsilon, cost, plan_hash)]
-    if kind not in ("release", "skip") or nothing != [kind == "skip"] * 4:
-        raise damaged()
+    t, steps, kind, z, *terms = row
     if type(t) is not int or type(steps) is not int:
         raise damaged()
     try:
-        return Entry(
-            subject,
-            query,
-            t,
-            kind,
-            None if z is None else tuple(map(int, z.split(","))),
-            None if epsilon is None else number_of(epsilon),
-            None if cost is None else loss_of(cost),
-            None if plan_hash is None else hash_text(plan_hash),
-            bool(secure),
-            bool(constant),
-            steps,
-        )
+        shared = _terms_of(kind, z is None, *terms)
+        answer = None if z is None else tuple(map(int, z.split(",")))
     except _UNREADABLE:
         raise damaged() from None
+    return Entry(subject, query, t, kind, answer, *shared, steps)
+
+
+@lru_cache(maxsize=4096)
+def _terms_of(
+    kind: Kind, skips: bool, epsilon: str | None, cost: str | None, secure: int, constant: int, plan: str | bytes | None
+) -> tuple[Fraction | None, Loss | None, str | None, bool, bool]:
+    """Epsilon, cost, hash, secure and constant of an entry: what many entries share. Damaged ones are refused."""
+    nothing = [value is None for value in (epsilon, cost, plan)]
+    if kind not in ("release", "skip") or [skips, *nothing] != [kind == "skip"] * 4:
+        raise damaged()
+    if epsilon is None or cost is None or plan is None:
+        return None, None, None, bool(secure), bool(constant)
+    return number_of(epsilon), loss_of(cost), hash_text(plan), bool(secure), bool(constant)
 
 
 def account_row(account: Account) -> Row:

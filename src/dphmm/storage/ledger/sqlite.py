@@ -116,9 +116,10 @@ class SqliteLedger:
             check_pages(connection, self.path)
 
     @contextmanager
-    def transaction(self) -> Iterator[SqliteTransaction]:
+    def transaction(self, subjects: Sequence[str] = ()) -> Iterator[SqliteTransaction]:
         """One immediate transaction: it commits on leaving normally, and only then may anything be shown.
 
+        ``subjects`` need no lock of their own: a file has one writer.
         Raises InvalidInput when nested or opened to read alone, LedgerBusy when another process holds the file beyond
         the timeout.
         """
@@ -190,14 +191,15 @@ class SqliteLedger:
         self._told(lambda: check_contents(self._reader(), self.path, self._stored))
 
     @contextmanager
-    def exclusive(self) -> Iterator[SqliteLedger]:
-        """Hold the whole ledger against other commands; LedgerBusy at once if one holds it.
+    def lease(self, name: str) -> Iterator[None]:
+        """Hold ``name`` against other threads and processes; LedgerBusy at once if somebody has it.
 
-        Programs that use the library need it not: their transactions are safe by themselves.
+        The lease is a lock on a file beside the ledger, which the system releases if its holder is killed. Commands
+        hold `COMMANDS`. Transactions need no lease: they are safe by themselves.
         """
         self._require_writing()
-        with held(self.path):
-            yield self
+        with held(self.path, name):
+            yield
 
     def close(self) -> None:
         """Close the file; committed steps are in it. Further use raises InvalidInput."""
