@@ -221,7 +221,7 @@ def test_a_history_is_not_continued_under_the_other_rule(way, other):
     table(rows[:30], rule, ledger=ledger)
     assert ledger.header("a", "state").options["answer"] == rule
     later = rows.assign(t=rows["t"] + pd.Timedelta("1h"))
-    refused = pytest.raises(InvalidInput, match=f"answer: got {other}; expected the answer of the history, {rule}$")
+    refused = pytest.raises(InvalidInput, match=rf"answer: got {other}; expected the answer of the history, {rule}$")
     if way == "table":
         with refused:
             table(later, other, ledger=ledger, resume=True)
@@ -257,7 +257,7 @@ def test_a_history_without_a_rule_is_read_as_what_wrote_it():
                 assert "answer" not in ledger.header("a", "state").options
             else:
                 with pytest.raises(
-                    InvalidInput, match=f"answer: got {rule}; expected the answer of the history, {was}$"
+                    InvalidInput, match=rf"answer: got {rule}; expected the answer of the history, {was}$"
                 ):
                     go_on(later, rule, ledger)
 
@@ -328,5 +328,5 @@ def test_two_queries_about_a_step_answer_the_same_row():
 
 @pytest.mark.parametrize("rule", ["latest", "", None, 1])
 def test_another_rule_is_refused(rule):
-    with pytest.raises(InvalidInput, match="answer: got .*; expected one of last, first"):
+    with pytest.raises(InvalidInput, match=r"answer: got .*; expected one of last, first"):
         batch(answer=rule)
