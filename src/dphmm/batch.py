@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dphmm._checks import one_of
 from dphmm.accounting.ledger import Ledger
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -29,7 +30,7 @@ from dphmm.session.session import ReleaseSession, checked_loss, engine_of
 from dphmm.session.setting import Setting, check_header
 from dphmm.states.observed import Visit, in_steps, public_times, true_states
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import Trajectories
+from dphmm.states.trajectory import ANSWERS, Trajectories
 from dphmm.types import Bits, Exact, IntArray
 
 __all__ = ["Batch", "BatchReport", "Progress", "Released", "Releases", "release_many", "terminal_bar"]
@@ -78,6 +79,7 @@ class Batch:
         epsilon: Exact,
         *,
         query: str = "state",
+        answer: str = "last",
         ledger: Ledger | None = None,
         cap_epsilon: Exact | None = None,
         cap_cost: Exact | None = None,
@@ -87,7 +89,8 @@ class Batch:
         start: str | None = None,
         **choices: Any,
     ) -> None:
-        self.setting = Setting.of(model, policy, space, epsilon, query=query, start=start, **choices)
+        public, rule = (model, policy, space, epsilon), one_of(answer, ANSWERS, "answer")
+        self.setting = Setting.of(*public, query=query, answer=rule, start=start, **choices)
         self.ledger = checked_ledger(ledger)
         self.caps = checked_caps(cap_epsilon, cap_cost)
         self._bits = default_bits(bits)
@@ -114,10 +117,10 @@ class Batch:
         InvalidInput : without ``resume``, when the ledger already holds one of the users.
         BudgetExceeded : before anything is drawn where the promise of all rows together would pass a cap.
         """
-        stepped, repeated = in_steps(trajectories, self.setting.model.step)
+        stepped, repeated = in_steps(trajectories, self.setting.model.step, self.answer)
         states, outside = true_states(stepped, self.setting.space)
         self.report.outside = int(outside.sum())
-        visits, twice = stepped.visits()
+        visits, twice = stepped.visits(self.answer)
         self.report.rows, self.report.subjects = len(trajectories), len(visits)
         self.report.same_step = repeated + sum(dict(twice).values())
         steps, times = stepped.steps(), public_times(stepped, self.setting.model.step)
@@ -128,6 +131,8 @@ class Batch:
             self._refuse_known(known.intersection(visit.user for visit in visits))
         self._precheck(visits, known)
         engine = self._engine()
+        # Without a record of the rule: earlier versions took the last row of a bin.
+        unsaid = None if stepped is trajectories else "last"
         owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
         ranked = stepped.step is None and times is not None
@@ -140,7 +145,8 @@ class Batch:
             before, met = met, {}
             for number in numbers:
                 visit = visits[number]
-                met[number] = before.get(number) or self._met(visit, _begins(visit, steps, times, ranked), known)
+                begins = _begins(visit, steps, times, ranked)
+                met[number] = before.get(number) or self._met(visit, begins, known, unsaid)
             subjects = [subject for subject, _ in met.values()]
             for subject in subjects:
                 subject.finished = True
@@ -155,6 +161,12 @@ class Batch:
             if progress is not None:
                 progress(count, len(order))
             yield published
+
+    @property
+    def answer(self) -> str:
+        """Which of several rows of a subject in one step is answered: "last" or "first"."""
+        assert self.setting.answer is not None
+        return self.setting.answer
 
     @property
     def _choices(self) -> dict[str, Any]:
@@ -176,14 +188,14 @@ class Batch:
     def _engine(self) -> Engine:
         return engine_of(self.setting, self.ledger, self.caps, self._bits, self._loss, scheduled=self._is_scheduled)
 
-    def _met(self, visit: Visit, begins: str, known: set[str]) -> tuple[SubjectState, int]:
+    def _met(self, visit: Visit, begins: str, known: set[str], unsaid: str | None) -> tuple[SubjectState, int]:
         """A user as met for the first time, whose rows begin as `_begins` says, and the step number of its step 1."""
         if visit.user not in known:
             return SubjectState(visit.user, begins), _origin(begins, begins, visit.user)
         kept = self.ledger.header(visit.user, self.setting.query)
         assert kept is not None
         origin = kept.options.get("origin", "")
-        check_header(self.setting.header(visit.user, origin), kept)
+        check_header(self.setting.header(visit.user, origin), kept, unsaid)
         return SubjectState(visit.user, origin), _origin(origin, begins, visit.user)
 
     def _published(
@@ -292,6 +304,8 @@ def release_many(
     model, policy, space, epsilon and the other choices : as `ReleaseSession`.
     estimates : False for z alone: no belief is kept and the estimate columns are absent. Only where plans do not depend
         on answers. Answers, plans and costs stay the same; either form may resume the other.
+    answer : of several rows of a user in one time bin, or one step, the "last" in time is answered, or the "first". The
+        ledger keeps it: a history is not continued under the other rule.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.
     progress : show a bar on a terminal, or call (done, total).
 

@@ -1,8 +1,13 @@
 """Releases line by line: a JSON line in, a JSON line out, each stored before anybody sees it.
 
 A line is {"user", "t", "lat", "lon"} or {"user", "t", "state"}, on a map the first or the name of a cell; t is needed
-where the model has a time step. Then a line belongs to the time bin of its t, and a second line of a bin gets the
-stored answer; without a step every line is a step.
+where the model has a time step. Then a line belongs to the time bin of its t; without a step every line is a step, and
+answered at once.
+
+Bins have one answer for each user. Under "last", a bin is open from its first line until one of a later bin comes, from
+anybody, or until the input ends: each user's last line in time is held, one for each user, and then answered. Under
+"first" a bin's first line to come is answered at once, and a later one gets the stored answer. When a bin closes, and
+which lines have answers, is decided by users and times alone.
 
 Proof: docs/proofs/ledger.md.
 """
@@ -11,13 +16,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from dphmm.accounting.ledger import SessionHeader
 from dphmm.batch import Batch, Released, already_released
 from dphmm.errors import InvalidInput
 from dphmm.session.session import ReleaseSession
+from dphmm.session.setting import check_header
 from dphmm.states.observed import true_states
 from dphmm.states.space import StateSpace, check_names
 from dphmm.states.trajectory import Trajectories
@@ -48,31 +56,90 @@ class Line:
 
 @dataclass
 class Stream:
-    """Sessions of one batch, answered line by line; ``released`` counts those that were drawn now.
+    """Sessions of one batch, answered line by line under its rule; ``released`` counts those that were drawn now.
 
-    ``outside`` is for the data owner alone: lines answered now whose place or name is in no state.
+    ``same_step`` counts lines that another line of their user and bin replaced. ``outside`` is for the data owner
+    alone: lines answered now whose place or name is in no state.
     """
 
     batch: Batch
     resume: bool
     sessions: dict[str, ReleaseSession] = field(default_factory=dict)
     released: int = 0
+    same_step: int = 0
     outside: int = 0
+    _open: int | None = field(default=None, init=False)
+    _held: dict[str, Line] = field(default_factory=dict, init=False, repr=False)
 
-    def answer(self, line: Line) -> Released:
-        """The release of a line, committed."""
+    def take(self, line: Line) -> Iterator[Released]:
+        """The releases that a line makes due, each committed: those of the bin that it closes, then what it gets.
+
+        Raises BadLine, after the others, where the line gets no answer. All must be taken.
+        """
         number = self._number(line)
-        session = self._session(line.user, number)
-        t = session.t if number is None else number - int(session.origin) + 1
-        if t < 1:
-            raise BadLine("before_first_step")
+        if number is None or not self.binned:
+            yield self._answer(line, number, closed=False)
+            return
+        if self._open is None or number > self._open:
+            yield from self.end()
+            self._open = number
+        closed = number < self._open
+        if closed and self._is_unknown(line.user):
+            raise BadLine("bin_has_closed")
+        session, t = self._step(line.user, number)
+        if closed or t < session.t:
+            yield self._answer(line, number, closed)
+        else:
+            self._hold(line)
+
+    def end(self) -> Iterator[Released]:
+        """The releases of the open bin, each committed, in the order in which its users came."""
+        while self._held:
+            user = next(iter(self._held))
+            released = self._answer(self._held[user], self._open, closed=False)
+            del self._held[user]
+            yield released
+
+    @property
+    def binned(self) -> bool:
+        """Whether lines wait for their time bin to close."""
+        return self.batch.setting.model.step is not None and self.batch.answer == "last"
+
+    @property
+    def held(self) -> int:
+        """How many users have a line in the open bin that is not answered yet."""
+        return len(self._held)
+
+    def _hold(self, line: Line) -> None:
+        """Keep the line that is last in time of its user in the open bin, and of the same time the one that came last.
+
+        The user keeps the place in which their first line came.
+        """
+        held = self._held.get(line.user)
+        self.same_step += held is not None
+        if held is None or _time_of(held) <= _time_of(line):
+            self._held[line.user] = line
+
+    def _answer(self, line: Line, number: int | None, closed: bool) -> Released:
+        """The release of a line, stored before or now; now only where its bin is not closed."""
+        session, t = self._step(line.user, number)
         if t < session.t:
             return Released(line.user, self._public_time(line), self._stored(session, t))
+        if closed:
+            raise BadLine("bin_has_closed")
         if t > session.t:
             session.skip(t - session.t)
         release = session.release(self._state(line))
         self.released += 1
         return Released(line.user, self._public_time(line), release)
+
+    def _step(self, user: str, number: int | None) -> tuple[ReleaseSession, int]:
+        """A user's session, and which of its steps a time bin is; without bins the coming one."""
+        session = self._session(user, number)
+        t = session.t if number is None else number - int(session.origin) + 1
+        if t < 1:
+            raise BadLine("before_first_step")
+        return session, t
 
     def _stored(self, session: ReleaseSession, t: int) -> Any:
         try:
@@ -95,11 +162,21 @@ class Stream:
         return self.sessions[user]
 
     def _opened(self, user: str, number: int | None) -> ReleaseSession:
-        if self.batch.ledger.header(user, self.batch.setting.query) is None:
+        kept = self._header(user)
+        if kept is None:
             return self.batch.session(user, origin=str(number or 0))
         if not self.resume:
             raise already_released(f"user {user!r} already")
+        # Without a record of the rule: earlier versions answered the first line of a bin.
+        unsaid = None if number is None else "first"
+        check_header(self.batch.setting.header(user, kept.options.get("origin", "")), kept, unsaid)
         return self.batch.resumed(user)
+
+    def _is_unknown(self, user: str) -> bool:
+        return user not in self.sessions and self._header(user) is None
+
+    def _header(self, user: str) -> SessionHeader | None:
+        return self.batch.ledger.header(user, self.batch.setting.query)
 
     def _state(self, line: Line) -> int:
         lat, lon = line.place or (None, None)
@@ -117,6 +194,11 @@ class Stream:
     def drifted(self) -> int:
         """For the data owner alone: how many of the lines answered now were outside the plan set of their step."""
         return sum(session.drifted for session in self.sessions.values())
+
+
+def _time_of(line: Line) -> int:
+    assert line.time is not None
+    return line.time
 
 
 def parse_line(text: bytes, on_map: bool) -> Line:

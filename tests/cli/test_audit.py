@@ -164,7 +164,7 @@ def test_a_stream(run, public, town, tmp_path, one_json):
     ]
     released = run(
         "release", "-", "--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1",
-        "--ledger", tmp_path / "l.db", "--statement", tmp_path / "said.json",
+        "--ledger", tmp_path / "l.db", "--statement", tmp_path / "said.json", "--answer", "first",
         input="\n".join([*lines, lines[-1]]) + "\n",
     )  # fmt: skip
     path = tmp_path / "answers.jsonl"

@@ -31,6 +31,11 @@ def place(user, clock, lat=50.01, lon=10.01):
     return json.dumps({"user": user, "t": f"2024-05-06T{clock}Z", "lat": lat, "lon": lon}) + "\n"
 
 
+def first(arguments):
+    """A stream that answers the first line of a bin, at once."""
+    return [*arguments, "--answer", "first"]
+
+
 def answers(result):
     return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -45,8 +50,24 @@ def test_every_line_is_a_step_without_a_model_step(site, tmp_path, run, stream_o
 
 
 def test_bins_of_the_model_step_have_one_answer_each(town, tmp_path, run, stream_of):
+    clocks = ("08:00:00", "08:01:00", "08:15:00", "08:04:59", "08:19:59")
+    result = run(*stream_of(town, tmp_path), input="".join(place("u", clock) for clock in clocks))
+    told = answers(result)
+    # The line of a closed bin gets the stored answer.
+    assert [(row["step"], row["t"][11:16]) for row in told] == [(1, "08:00"), (1, "08:00"), (4, "08:15")]
+    assert told[0] == told[1]
+    assert "2 releases of 1 subjects, 0 lines set aside, 2 lines not answered: one answer per subject" in result.stderr
+    assert "time bins of 300 s: when a line of a later bin or the end of input closes a bin" in result.stderr
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert [entry.kind for entry in ledger.entries("u", "state")] == ["release", "skip", "release"]
+        assert ledger.header("u", "state").options["answer"] == "last"
+
+
+def test_under_first_the_first_line_of_a_bin_is_answered_at_once(town, tmp_path, run, stream_of):
     clocks = ("08:00:00", "08:01:00", "08:15:00", "08:02:00")
-    told = answers(run(*stream_of(town, tmp_path), input="".join(place("u", clock) for clock in clocks)))
+    result = run(*first(stream_of(town, tmp_path)), input="".join(place("u", clock) for clock in clocks))
+    told = answers(result)
+    assert "closes a bin" not in result.stderr and "not answered" not in result.stderr
     assert [row["step"] for row in told] == [1, 1, 4, 1]
     assert told[0] == told[1] == told[3]
     assert told[2]["t"] == "2024-05-06T08:15:00Z"
@@ -54,11 +75,52 @@ def test_bins_of_the_model_step_have_one_answer_each(town, tmp_path, run, stream
         assert [entry.kind for entry in ledger.entries("u", "state")] == ["release", "skip", "release"]
 
 
-def test_a_bin_that_has_passed_has_no_answer(town, tmp_path, run, stream_of):
+@pytest.mark.parametrize(("rule", "reason"), [("last", "bin_has_closed"), ("first", "step_has_passed")])
+def test_a_bin_that_has_passed_has_no_answer(town, tmp_path, run, stream_of, rule, reason):
     lines = place("u", "08:00:00") + place("u", "08:15:00") + place("u", "08:05:00") + place("u", "07:00:00")
-    result = run(*stream_of(town, tmp_path), input=lines, code=3)
+    result = run(*stream_of(town, tmp_path), "--answer", rule, input=lines, code=3)
     assert len(answers(result)) == 2
-    assert "line 3: step_has_passed\nline 4: before_first_step\n" in result.stderr
+    assert f"line 3: {reason}\nline 4: before_first_step\n" in result.stderr
+
+
+def test_a_bin_is_open_for_everybody_or_for_nobody(town, tmp_path, run, stream_of):
+    """A line of somebody who has had none yet comes too late as well, and leaves nothing in the ledger."""
+    lines = place("u", "08:00:00") + place("v", "08:05:00") + place("w", "08:04:59")
+    result = run(*stream_of(town, tmp_path), input=lines, code=3)
+    assert [row["user"] for row in answers(result)] == ["u", "v"]
+    assert "line 3: bin_has_closed\n" in result.stderr
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.sessions() == [("u", "state"), ("v", "state")]
+
+
+def test_a_line_that_cannot_be_read_neither_closes_a_bin_nor_hides_a_line_of_it(town, tmp_path, run, stream_of):
+    """As in a table, where such a row is set aside before the last one is looked for."""
+    good = place("u", "08:00:00", 50.005) + place("v", "08:01:00")
+    runs = []
+    for bad in (place("u", "08:02:00", 91), place("v", "08:45:00", 91), place("u", "08:02:00", "x"), "{\n"):
+        folder = tmp_path / str(len(runs))
+        folder.mkdir()
+        result = run(*stream_of(town, folder), "--epsilon", "200", input=good + bad + place("v", "08:03:00"), code=3)
+        runs.append([(row["user"], row["step"], row["estimate"]) for row in answers(result)])
+    assert all(found == runs[0] for found in runs) and [row[:2] for row in runs[0]] == [("u", 1), ("v", 1)]
+
+
+@pytest.mark.parametrize(("rule", "other"), [("last", "first"), ("first", "last")])
+def test_a_stream_is_not_continued_under_the_other_rule(town, tmp_path, run, stream_of, rule, other):
+    stream = stream_of(town, tmp_path)
+    run(*stream, "--answer", rule, input=place("u", "08:00:00"))
+    result = run(*stream, "--resume", "--answer", other, input=place("u", "08:05:00"), code=2)
+    (told,) = [line for line in result.stderr.splitlines() if "--answer" in line and "at once" not in line]
+    assert f"--answer: got {other}; expected the answer of the history, {rule}" in told
+    assert len(answers(run(*stream, "--resume", "--answer", rule, input=place("u", "08:05:00")))) == 1
+
+
+@pytest.mark.parametrize("rule", ["last", "first"])
+def test_the_statement_of_a_stream_names_its_rule(town, tmp_path, run, stream_of, rule):
+    arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json", "--answer", rule]
+    run(*arguments, input=place("u", "08:00:00"))
+    said = stated(tmp_path / "s.json")["answer"]
+    assert said["name"] == rule and f"one step the {rule} in time is answered" in said["meaning"]
 
 
 def test_restarted_only_with_resume_and_where_it_was(town, tmp_path, run, stream_of):
@@ -123,7 +185,7 @@ def test_bad_lines_are_answered_by_number_and_reason_and_lose_nothing_else(town,
 
 def test_a_line_is_stored_before_it_is_printed_even_if_killed(town, tmp_path, stream_of, run):
     process = subprocess.Popen(
-        [sys.executable, "-m", "dphmm", *stream_of(town, tmp_path)],
+        [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -140,7 +202,7 @@ def test_a_line_is_stored_before_it_is_printed_even_if_killed(town, tmp_path, st
         stored = [[1000.0 * c + 500 for c in entry.z] for entry in ledger.entries("u", "state")]
     assert stored == [[row["z_0"], row["z_1"]] for row in seen]
     again = "".join(place("u", clock) for clock in ("08:00:00", "08:05:00", "08:10:00"))
-    assert answers(run(*stream_of(town, tmp_path), "--resume", input=again)) == seen
+    assert answers(run(*first(stream_of(town, tmp_path)), "--resume", input=again)) == seen
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--json"])
@@ -155,7 +217,7 @@ def test_an_output_file_is_not_for_streams(town, tmp_path, run, stream_of):
 
 def test_terminated_while_it_waits_for_a_line(town, tmp_path, stream_of):
     process = subprocess.Popen(
-        [sys.executable, "-m", "dphmm", *stream_of(town, tmp_path)],
+        [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -174,11 +236,45 @@ def test_terminated_while_it_waits_for_a_line(town, tmp_path, stream_of):
         assert ledger.spent("u").epsilon == 1
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stream_that_is_stopped_has_answered_closed_bins_and_not_the_open_one(town, tmp_path, run, stream_of, number):
+    arguments = stream_of(town, tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dphmm", *arguments, "--statement", str(tmp_path / "s.json")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lines = [place("u", "08:00:00"), place("v", "08:01:00"), place("v", "08:06:00"), place("w", "08:07:00")]
+    process.stdin.write("".join(lines))
+    process.stdin.flush()
+    seen = [json.loads(process.stdout.readline()) for _ in range(2)]
+    assert [row["user"] for row in seen] == ["u", "v"]
+    # All lines but the last have been read by now, and it is asked for the next.
+    process.stdin.write(place("v", "08:00:00"))
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline()) == seen[1]
+    process.send_signal(number)
+    out, told = process.communicate(timeout=60)
+    assert process.returncode == 128 + number and out == ""
+    assert (
+        "interrupted: 2 releases are stored in ledger.db and paid for, and lines of 2 subjects in the open time "
+        in told
+    )
+    assert "with --resume continues after them, with the lines of that bin again" in told
+    assert stated(tmp_path / "s.json")["published"]["rows"] == 2
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert [len(ledger.entries(user, "state")) for user in "uvw"] == [1, 1, 0]
+    again = answers(run(*arguments, "--resume", input="".join(lines)))
+    assert again[:2] == seen and [(row["user"], row["step"]) for row in again[2:]] == [("v", 2), ("w", 1)]
+
+
 def test_a_reader_that_goes_away_ends_it_quietly_and_nothing_is_lost(town, tmp_path, run, stream_of):
     """What head does: every line that was read of is stored, and so is one that nobody read."""
     lines = "".join(place("u", f"08:{minute:02d}:00") for minute in range(0, 60, 5))
     process = subprocess.Popen(
-        [sys.executable, "-m", "dphmm", *stream_of(town, tmp_path), "--quiet", "--model-people", "others"],
+        [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path)), "--quiet", "--model-people", "others"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -196,7 +292,7 @@ def test_a_reader_that_goes_away_ends_it_quietly_and_nothing_is_lost(town, tmp_p
     with open_ledger(tmp_path / "ledger.db") as ledger:
         stored = [entry.z for entry in ledger.entries("u", "state")]
     assert len(stored) == 2
-    told = answers(run(*stream_of(town, tmp_path), "--resume", input=lines))
+    told = answers(run(*first(stream_of(town, tmp_path)), "--resume", input=lines))
     assert told[0] == seen
     assert [tuple(round((row[z] - 500) / 1000) for z in ("z_0", "z_1")) for row in told[:2]] == stored
 
@@ -210,7 +306,7 @@ def stated(path):
 def test_the_statement_of_a_stream_is_about_the_lines_it_answered(town, tmp_path, run, stream_of):
     clocks = ("08:00:00", "08:01:00", "08:15:00")
     arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json"]
-    result = run(*arguments, input="".join(place("u", clock) for clock in clocks) + place("v", clocks[0]))
+    result = run(*arguments, input=place("v", clocks[0]) + "".join(place("u", clock) for clock in clocks))
     statement = stated(tmp_path / "s.json")
     # Two lines of one time bin are one release.
     assert (statement["published"]["rows"], statement["published"]["subjects"]) == (3, 2)
@@ -223,7 +319,7 @@ def test_the_statement_of_a_stream_is_about_the_lines_it_answered(town, tmp_path
 
 def test_a_stream_that_is_stopped_has_a_statement_too(town, tmp_path, stream_of):
     process = subprocess.Popen(
-        [sys.executable, "-m", "dphmm", *stream_of(town, tmp_path), "--statement", str(tmp_path / "s.json")],
+        [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path)), "--statement", str(tmp_path / "s.json")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -241,10 +241,10 @@ class TestTheChecksCanFail:
         assert differing(runs) == {"stderr"}
 
 
-def _without_drift(trajectories):
+def _without_drift(trajectories, answer):
     from dphmm.states import observed
 
-    order, steps, repeated = observed._step_order(trajectories)
+    order, steps, repeated = observed._step_order(trajectories, answer)
     known = np.array([name in PAGES.names for name in trajectories.state[order]])
     order, steps = order[known], steps[known]
     owners = trajectories.user[order]

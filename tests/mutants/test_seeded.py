@@ -25,7 +25,21 @@ from mutants.workshop import Workshop
 
 MUTANTS = catalogue()
 #: How many of each family there are.
-FAMILIES = {"A": 7, "C": 12, "D": 15, "F": 11, "G": 7, "H": 18, "L": 18, "P": 4, "Q": 26, "S": 22, "T": 10, "X": 13}
+FAMILIES = {
+    "A": 7,
+    "B": 14,
+    "C": 12,
+    "D": 15,
+    "F": 11,
+    "G": 7,
+    "H": 18,
+    "L": 18,
+    "P": 4,
+    "Q": 26,
+    "S": 22,
+    "T": 10,
+    "X": 13,
+}
 
 
 def test_every_bug_is_there_once():

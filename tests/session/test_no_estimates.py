@@ -131,8 +131,10 @@ def test_so_is_a_stream(name):
     for estimates in (True, False):
         ledger = MemoryLedger()
         bits = dphmm.ReplayBits(3)
-        stream = Stream(Batch(model, policy, space, 1, ledger=ledger, bits=bits, estimates=estimates, **choices), False)
-        found = [json.loads(answered_line(stream.answer(parse_line(line, False)), space)) for line in lines]
+        how = {"ledger": ledger, "bits": bits, "estimates": estimates, "answer": "first"}
+        stream = Stream(Batch(model, policy, space, 1, **how, **choices), False)
+        told = [released for line in lines for released in stream.take(parse_line(line, False))]
+        found = [json.loads(answered_line(released, space)) for released in told]
         assert found[2] == found[3]
         assert all({"estimate", "estimate_0", "estimate_1"} <= row.keys() for row in found) is estimates
         alone = [{name: row[name] for name in row if not name.startswith("estimate")} for row in found]
@@ -316,7 +318,7 @@ def test_a_long_history_is_not_read_for_new_rows(estimates):
     session.release(0)
     session.skip(1)
     stream = Stream(batch, True)
-    stream.answer(parse_line(b'{"user": "a", "state": "7"}', False))
+    list(stream.take(parse_line(b'{"user": "a", "state": "7"}', False)))
     assert (ledger.read == 0) is not estimates
     for steps, reads in (([303, 305], int(estimates)), ([0, 303, 306], 1)):
         # A row that comes again is read, once with all others.

@@ -99,18 +99,20 @@ def test_states_must_fit_the_rows(states):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-20, 20)), max_size=25))
-def test_visits_agree_with_a_plain_walk(given_rows):
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(-20, 20)), max_size=25), st.sampled_from(["last", "first"])
+)
+def test_visits_agree_with_a_plain_walk(given_rows, answer):
     found = Trajectories.from_labels([u for u, _ in given_rows], step=np.array([s for _, s in given_rows], int))
-    visits, counts = found.visits()
+    visits, counts = found.visits(answer)
     assert [visit.user for visit in visits] == list(found.users)
     kept = 0
     for visit in visits:
-        first = {}
+        rows = {}
         for i, (user, step) in enumerate(given_rows):
-            if user == visit.user:
-                first.setdefault(step, i)
-        expected = [(step - min(first) + 1, first[step]) for step in sorted(first)]
+            if user == visit.user and (answer == "last" or step not in rows):
+                rows[step] = i
+        expected = [(step - min(rows) + 1, rows[step]) for step in sorted(rows)]
         assert list(zip(visit.steps.tolist(), visit.rows.tolist(), strict=True)) == expected
         kept += len(expected)
     assert counts["same_step"] == len(given_rows) - kept

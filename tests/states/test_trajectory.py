@@ -107,14 +107,16 @@ def test_exact_duplicates_are_dropped_and_the_first_stays(given_rows):
 
 
 @settings(max_examples=80, deadline=None)
-@given(rows, st.integers(1, 20))
-def test_resampling_agrees_with_a_dict(given_rows, width):
+@given(rows, st.integers(1, 20), st.sampled_from(["last", "first"]))
+def test_resampling_agrees_with_a_dict(given_rows, width, answer):
     found = make([u for u, _ in given_rows], [t for _, t in given_rows], trip=np.arange(len(given_rows)))
     bins = {}
     for i in sorted(range(len(given_rows)), key=lambda i: given_rows[i][1]):
         user, t = given_rows[i]
-        bins[found.users.index(user), t // width] = i
-    kept, counts = found.resample(width)
+        place = found.users.index(user), t // width
+        if answer == "last" or place not in bins:
+            bins[place] = i
+    kept, counts = found.resample(width, answer)
     assert list(zip(kept.user.tolist(), kept.step.tolist(), kept.trip.tolist(), strict=True)) == [
         (user, step, row) for (user, step), row in sorted(bins.items())
     ]

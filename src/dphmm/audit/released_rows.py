@@ -18,7 +18,7 @@ from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import Answer, Followed, Replay
 from dphmm.errors import InvalidInput
-from dphmm.session.setting import Setting, option_words
+from dphmm.session.setting import Setting, as_kept, option_words
 
 #: Estimates are sums of floats in an order that a kernel chooses.
 _RELATIVE = 1e-7
@@ -37,6 +37,14 @@ def rows_held(ledger: Ledger, query: str, file: ReleasedFile) -> int:
         told = ((int(file.step[row]), (tuple(file.lattice[row].tolist()), file.plans[row])) for row in rows)
         held += sum(stored.get(t) == answer for t, answer in told)
     return held
+
+
+def stored_answers(ledger: Ledger | None, query: str, file: ReleasedFile) -> set[str]:
+    """Which of several rows in one step was answered, as a ledger says of the users of a file."""
+    if ledger is None:
+        return set()
+    headers = (ledger.header(user, query) for user in dict.fromkeys(file.users))
+    return {header.options["answer"] for header in headers if header is not None and "answer" in header.options}
 
 
 class Counted:
@@ -132,7 +140,7 @@ class RowsAudit:
         if not self.findings.require(header is not None, "a user whom the ledger does not know", f"user {user!r}"):
             return []
         assert header is not None
-        own = self.setting.header(user, header.options.get("origin", ""))
+        own = as_kept(self.setting.header(user, header.options.get("origin", "")), header.options)
         for name, value in own.options.items():
             kept = header.options.get(name)
             told = option_words(name, kept)[:_LONGEST]

@@ -35,8 +35,13 @@ _GIVEN = frozenset(
 _NO_TOTALS = "the totals of the privacy statement: not every row could be followed, so their sums are not known"
 
 
-def check_statement(path: Path, beside: Path, counted: Counted, setting: Setting, findings: Findings) -> list[str]:
-    """Findings where the statement ``beside`` says what is not so of ``path``; notes on what was not compared."""
+def check_statement(
+    path: Path, beside: Path, counted: Counted, setting: Setting, findings: Findings, answers: set[str]
+) -> list[str]:
+    """Findings where the statement ``beside`` says what is not so of ``path``; notes on what was not compared.
+
+    ``answers`` : which of several rows in one step were answered, as the ledger says of these users.
+    """
     if not beside.exists():
         return [_NOTHING]
     try:
@@ -55,6 +60,9 @@ def check_statement(path: Path, beside: Path, counted: Counted, setting: Setting
             told = member(statement, f"covered_distance.{name}")
             wrong = f"covered_distance.{name} {_short(told)}, and it is {_short(covered[name])}"
             findings.require(told == covered[name], f"the privacy statement says {wrong}")
+    rule = member(statement, "answer.name")
+    wrong = f"answer.name {_short(rule)}, and the ledger has {_short(' and '.join(sorted(answers)))}"
+    findings.require(rule is None or answers <= {rule}, f"the privacy statement says {wrong}")
     claims = statement.private is not False and (counted.replayable > 0 or not statement.randomness.secure)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")
     return notes if counted.complete else [*notes, _NO_TOTALS]

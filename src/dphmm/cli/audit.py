@@ -129,7 +129,7 @@ def _attacks(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str,
     """The attacks; what they cannot use is no reason to keep a conviction back."""
     from dphmm.audit import attack
 
-    more = {"query": given["query"], **choices}
+    more = {"query": given["query"], "statement": given["statement"], **choices}
     try:
         return attack(given["released"], given["truth"], *public, ledger=ledger, **more)
     except InvalidInput as error:

@@ -119,6 +119,7 @@ def _written(folder: Path, city: City, batch: Batch, rows: list[Released], conso
         space=batch.setting.space,
         options=batch.setting.options,
         query=batch.setting.query,
+        answer=batch.answer,
         model_people="others",
     )
     write_statement(folder / "released.parquet", statement)

@@ -54,7 +54,8 @@ def one_line(text: str) -> str:
 
 #: Fields of the library that are options; --cap-epsilon and others with an underscore follow by themselves.
 _FIELDS = {
-    "cell": "--grid", "constraint": "--constraint", "delimiter": "--delimiter", "delta": "--constraint delta",
+    "answer": "--answer", "cell": "--grid", "constraint": "--constraint", "delimiter": "--delimiter",
+    "delta": "--constraint delta",
     "east": "--bbox east", "epsilon": "--epsilon", "flat": "--flat", "mechanism": "--mechanism",
     "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "query": "--query",
     "resolution": "--h3", "scope": "--scope",

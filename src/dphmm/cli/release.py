@@ -28,6 +28,14 @@ from dphmm.errors import InvalidInput
     show_default=True,
     help="A name for what is asked; a subject has one answer per query and step.",
 )
+@click.option(
+    "--answer",
+    type=click.Choice(["last", "first"]),
+    default="last",
+    show_default=True,
+    help="Of several rows of a subject in one time bin, or one step, the last in time is answered, or the first. A "
+    "stream answers the last once its bin has closed, and the first at once.",
+)
 @click.option("--cap-epsilon", metavar="E", help="Refuse what would bring a subject's sum of epsilons above this.")
 @click.option("--cap-cost", metavar="C", help="Refuse what would bring a subject's sum of costs above this.")
 @click.option(
@@ -68,7 +76,9 @@ def release(**given: Any) -> int:
     rows were in no state, and how often a true state was not in the plan set, is in OUT.owner.json, for you alone.
 
     TRAJ may be - for JSON lines: {"user": "a", "t": "2024-01-01T08:00:00Z", "lat": 1.0, "lon": 2.0} or with
-    "state"; each is answered by a JSON line, stored before it is printed.
+    "state"; answers are JSON lines, each stored before it is printed. With a model that has a time step, a time bin
+    is answered once it has closed: when a line of a later bin comes, from anybody, or the input ends. Until then
+    nothing is printed; --answer first answers the first line of a bin at once.
     """
     from dphmm.cli.release_batch import release_file
     from dphmm.cli.release_job import Job

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dphmm.storage.learned import People, Whom
 
 #: Options of the command that are choices of the batch.
-_CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "cap_epsilon", "cap_cost", "query")
+_CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "cap_epsilon", "cap_cost", "query", "answer")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.cli.console import Console
+from dphmm.cli.console import Console, Row
 from dphmm.cli.outcomes import SET_ASIDE, Interrupted
 from dphmm.cli.release_job import Job
 from dphmm.errors import InvalidInput
@@ -109,6 +109,7 @@ def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Cal
             space=batch.setting.space,
             options=batch.setting.options,
             query=batch.setting.query,
+            answer=batch.answer,
             model_people=names.whom.people,
             known_by=names.whom.known_by,
         )
@@ -148,7 +149,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.public_warnings import coming_rows, covered_rows, first_step_warnings
     from dphmm.storage.ledger import COMMANDS, open_ledger
     from dphmm.storage.promises import covered_facts
-    from dphmm.stream import BadLine, Stream, answered_line
+    from dphmm.stream import Stream, answered_line
 
     _check(given)
     lines = _Lines(job.space, job.model.step is not None)
@@ -166,16 +167,12 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
             console.say(coming)
         for warning in first_step_warnings(stream.batch):
             console.warn(warning)
+        console.say(_waiting_rows(stream))
         with ExitStack() as at_end:
             at_end.callback(lambda: write_counts(counts, _counts(stream, lines.set_aside)))
             answered = at_end.enter_context(stated(stream.batch, given, names))
             at_end.enter_context(_kept(stream, given))
-            for asked in chain([] if first is None else [first], readable):
-                try:
-                    released = stream.answer(asked)
-                except BadLine as error:
-                    lines.refuse(error)
-                    continue
+            for released in _answers(stream, chain([] if first is None else [first], readable), lines):
                 line = answered_line(released, job.space)
                 # Before it is printed: an interrupt in between may count a line too many, never one too few.
                 names.meet(released.user)
@@ -183,9 +180,33 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
                 click.echo(line)
                 sys.stdout.flush()
     bad = lines.set_aside.total()
-    console.say([("", f"{stream.released} releases of {len(stream.sessions)} subjects, {bad} lines set aside")])
+    said = [f"{stream.released} releases of {len(stream.sessions)} subjects", f"{bad} lines set aside"]
+    if stream.same_step:
+        said.append(f"{stream.same_step} lines not answered: one answer per subject and step")
+    console.say([("", ", ".join(said))])
     name_counts(counts, given, console)
     return SET_ASIDE if bad else 0
+
+
+def _answers(stream: Stream, asked: Iterable[Line], lines: _Lines) -> Iterator[Released]:
+    """What lines make due, and at the end of input the bin that is still open."""
+    from dphmm.stream import BadLine
+
+    for line in asked:
+        try:
+            yield from stream.take(line)
+        except BadLine as error:
+            lines.refuse(error)
+    yield from stream.end()
+
+
+def _waiting_rows(stream: Stream) -> list[Row]:
+    """Why nothing is printed yet, where lines wait for their bin to close."""
+    if not stream.binned:
+        return []
+    bins = f"time bins of {stream.batch.setting.model.step} s"
+    told = f"the last line of each subject, in {bins}: when a line of a later bin or the end of input closes a bin"
+    return [("answers", f"{told}; --answer first answers at once")]
 
 
 def _counts(stream: Stream, set_aside: Mapping[str, int]) -> dict[str, Any]:
@@ -228,8 +249,9 @@ def _kept(stream: Stream, given: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        raise Interrupted(
-            f"interrupted: {stream.released} releases are stored in {Path(given['ledger']).name} and paid "
-            "for; the same command with --resume continues after them",
-            stop,
-        ) from None
+        told = f"interrupted: {stream.released} releases are stored in {Path(given['ledger']).name} and paid for"
+        go_on = "the same command with --resume continues after them"
+        if stream.held:
+            told += f", and lines of {stream.held} subjects in the open time bin have no answer"
+            go_on += ", with the lines of that bin again"
+        raise Interrupted(f"{told}; {go_on}", stop) from None

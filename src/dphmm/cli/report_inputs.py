@@ -64,7 +64,7 @@ def _report(
     from contextlib import ExitStack
     from dataclasses import replace
 
-    from dphmm.audit.attacks.truth import begins_of
+    from dphmm.audit.attacks.truth import answer_of, begins_of
     from dphmm.audit.released import opened
     from dphmm.cli.report_totals import totals
     from dphmm.report.assembling import release_report
@@ -76,7 +76,9 @@ def _report(
     title = given["title"] or f"What was released: {one_line(path.name)}"
     with ExitStack() as held:
         ledger = None if given["ledger"] is None else held.enter_context(opened(given["ledger"]))
-        parts = _beside(given, file, public, begins_of(ledger, made.statement.query, file))
+        query = made.statement.query
+        rows = (begins_of(ledger, query, file), answer_of(ledger, query, file, made.statement))
+        parts = _beside(given, file, public, rows)
         report, plans = release_report(
             title, file, made, users=given["users"], ledger=ledger, progress=progress, notes=notes, **parts
         )
@@ -199,9 +201,12 @@ def _options(path: Path, sha256: str, file: ReleasedFile, public: Any, console: 
 
 
 def _beside(
-    given: Mapping[str, Any], file: ReleasedFile, public: tuple[MarkovModel, StateSpace], begins: Mapping[str, str]
+    given: Mapping[str, Any],
+    file: ReleasedFile,
+    public: tuple[MarkovModel, StateSpace],
+    rows: tuple[Mapping[str, str], str | None],
 ) -> dict[str, Any]:
-    """The smoothed rows and the truth, where they were given."""
+    """The smoothed rows and the truth, where they were given; ``rows``: what is known of which rows were released."""
     from dphmm.audit.attacks.truth import truth_of
     from dphmm.report.companions import smoothed_answers
 
@@ -210,6 +215,6 @@ def _beside(
     if given["smoothed"] is not None:
         parts["smoothed"] = smoothed_answers(given["smoothed"], file, space)
     if given["truth"] is not None:
-        true = truth_of(file, given["truth"], model, space, begins)
+        true = truth_of(file, given["truth"], model, space, *rows)
         parts |= {"truth": true.answers, "true_states": true.states, "outside": true.outside}
     return parts

@@ -28,6 +28,7 @@ from dphmm.policy._kinds import KINDS
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
+from dphmm.states.trajectory import ANSWERS
 from dphmm.storage import promises
 from dphmm.storage.learned import KNOWN_BY, Whom
 from dphmm.storage.promises import ANY, covered_distance_of, covered_facts, facts_of
@@ -51,6 +52,7 @@ _SENTENCES = (
     "unknown_because",
     "promise",
     "unit_of_privacy",
+    "answer.meaning",
     "constraint.meaning",
     "scope.meaning",
     "flat.meaning",
@@ -172,7 +174,10 @@ def _with_sentences(
     covered: CoveredDistance | None,
 ) -> ReleaseStatement:
     """The statement with every sentence written again, and whether it holds."""
-    replayable = statement.randomness.replayable_rows
+    answer, replayable = statement.answer, statement.randomness.replayable_rows
+    if answer is not UNSET:
+        _require(answer.name in ANSWERS, name, "answer.name")
+        answer = replace(answer, meaning=promises.answer_words(answer.name))
     _require(0 <= replayable <= rows, name, "randomness.replayable_rows")
     origin = (model.provenance, _whom(statement, name))
     unbounded = statement.totals.cost_sum == shown(math.inf)
@@ -183,6 +188,7 @@ def _with_sentences(
         unknown_because=promises.unknown_because(*origin, replayable),
         promise=promises.promise(options, *origin, replayable),
         unit_of_privacy=promises.UNIT,
+        answer=answer,
         covered_distance=covered,
         constraint=replace(statement.constraint, meaning=promises.constraint_words(options)),
         scope=replace(statement.scope, meaning=promises.scope_words(options)),

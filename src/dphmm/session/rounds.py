@@ -31,7 +31,7 @@ from dphmm.session.answer import answer
 from dphmm.session.following import FlushedRow
 from dphmm.session.layout import Layout, Rows
 from dphmm.session.plan import Plan, all_partners
-from dphmm.session.setting import Setting
+from dphmm.session.setting import Setting, as_kept
 from dphmm.session.step import Position
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray
 
@@ -45,6 +45,10 @@ def check_joint(header: SessionHeader, other: SessionHeader) -> None:
         own, kept = header.options.get(name), other.options.get(name)
         if own != kept:
             raise InvalidInput(name, str(own), f"{kept}, {beside}")
+    rules = [options.get("answer") for options in (header.options, other.options)]
+    if None not in rules and rules[0] != rules[1]:
+        # Both would be about one step, and about two states.
+        raise InvalidInput("answer", str(rules[0]), f"{rules[1]}, {beside}")
     for options in (header.options, other.options):
         if options.get("constraint") != "support":
             raise InvalidInput("constraint", str(options.get("constraint")), f"support in both, {beside}")
@@ -229,6 +233,8 @@ class Engine:
         for subject, found in zip(subjects, looked, strict=True):
             if found.header is None or not subject.opened:
                 header = self.setting.header(subject.name, subject.origin)
+                if found.header is not None:
+                    header = as_kept(header, found.header.options)
                 for other in found.others:
                     check_joint(header, other)
                 transaction.open_session(header)

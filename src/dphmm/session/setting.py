@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from dphmm._checks import written_fraction
+from dphmm._checks import one_of, written_fraction
 from dphmm.accounting.ledger import SessionHeader
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
@@ -24,6 +24,7 @@ from dphmm.session.planner import Planner
 from dphmm.session.step import Position
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
+from dphmm.states.trajectory import ANSWERS
 from dphmm.types import Exact, IntArray
 
 
@@ -31,7 +32,8 @@ from dphmm.types import Exact, IntArray
 class Setting:
     """Model, policy, space, options, and the name of the query that is answered. All of it is public.
 
-    Everything made from one setting shares its plans.
+    ``answer`` is the rule of tables and streams for several rows of one subject in one step: "last" or "first". None is
+    for sessions, which are given one state a step. Everything made from one setting shares its plans.
     """
 
     model: MarkovModel
@@ -39,6 +41,7 @@ class Setting:
     space: StateSpace
     options: Options
     query: str = "state"
+    answer: str | None = None
 
     @classmethod
     def of(
@@ -49,6 +52,7 @@ class Setting:
         epsilon: Exact,
         *,
         query: str = "state",
+        answer: str | None = None,
         start: str | None = None,
         **choices: Any,
     ) -> Setting:
@@ -62,9 +66,8 @@ class Setting:
             if name not in known:
                 raise InvalidInput(name, "an unknown choice", f"one of {', '.join(sorted(known))}")
         start = model.start if start is None else start
-        return cls(
-            model, policy, space, Options.checked(epsilon, dimension=space.dimension, start=start, **choices), query
-        )
+        options = Options.checked(epsilon, dimension=space.dimension, start=start, **choices)
+        return cls(model, policy, space, options, query, _rule(answer))
 
     @classmethod
     def read(
@@ -77,7 +80,7 @@ class Setting:
     ) -> Setting:
         """The setting whose options a ledger or a statement recorded."""
         check_same_states(model, policy, space)
-        return cls(model, policy, space, Options.read(written, space.dimension), query)
+        return cls(model, policy, space, Options.read(written, space.dimension), query, _rule(written.get("answer")))
 
     @cached_property
     def planner(self) -> Planner:
@@ -118,15 +121,36 @@ class Setting:
     def header(self, subject: str, origin: str) -> SessionHeader:
         """What all steps of one subject are released under, as a ledger keeps and compares it."""
         digests = {"model": self.model.digest, "space": self.space.digest, "policy": self.policy.digest}
-        return SessionHeader(subject, self.query, {**digests, "origin": origin, **self.options.written()})
+        rule = {} if self.answer is None else {"answer": self.answer}
+        return SessionHeader(subject, self.query, {**digests, "origin": origin, **rule, **self.options.written()})
 
 
-def check_header(own: SessionHeader, kept: SessionHeader) -> None:
-    """Raises InvalidInput naming the first parameter in which a history differs."""
-    for name, value in own.options.items():
-        if kept.options.get(name) != value:
-            came, stored = option_words(name, value), option_words(name, kept.options.get(name))
-            raise InvalidInput(name, came, f"the {name} of the history, {stored}")
+def check_header(own: SessionHeader, kept: SessionHeader, answer: str | None = None) -> None:
+    """Raises InvalidInput naming the first parameter in which a history differs.
+
+    ``answer`` : what histories without a rule for several rows of a step are read as; None where either rule fits.
+    """
+    stored = kept.options if answer is None else {"answer": answer, **kept.options}
+    for name, value in as_kept(own, stored).options.items():
+        if stored.get(name) != value:
+            came, before = option_words(name, value), option_words(name, stored.get(name))
+            raise InvalidInput(name, came, f"the {name} of the history, {before}")
+
+
+def as_kept(own: SessionHeader, stored: Mapping[str, str]) -> SessionHeader:
+    """The own header, where one of the two names no rule for several rows of a step with that of the stored options.
+
+    Sessions have none, and versions that had no choice stored none.
+    """
+    if (own.options.get("answer") is None) == (stored.get("answer") is None):
+        return own
+    rule = {name: value for name, value in stored.items() if name == "answer"}
+    others = {name: value for name, value in own.options.items() if name != "answer"}
+    return SessionHeader(own.subject, own.query, {**others, **rule})
+
+
+def _rule(answer: str | None) -> str | None:
+    return None if answer is None else one_of(answer, ANSWERS, "answer")
 
 
 def option_words(name: str, value: str | None) -> str:

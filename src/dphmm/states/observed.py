@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import MICROSECONDS, Counts, Trajectories
+from dphmm.states.trajectory import MICROSECONDS, Counts, Trajectories, one_of_each
 from dphmm.types import BoolArray, IntArray
 
 
@@ -47,7 +47,7 @@ def state_sequences(
         raise InvalidInput("states", f"{numbers.dtype} {numbers.shape}", f"integers ({len(trajectories)},)")
     if isinstance(hold, bool) or not isinstance(hold, (int, np.integer)) or hold < 0:
         raise InvalidInput("hold", hold, "a number of steps, 0 or more")
-    order, steps, repeated = _step_order(trajectories)
+    order, steps, repeated = _step_order(trajectories, "first")
     rows = trajectories.take(order)
     ordered = numbers[order].astype(np.int64)
     ahead = np.diff(steps)
@@ -66,12 +66,13 @@ def state_sequences(
     return Sequences(cut, rows.user[first].astype(np.int64), counts)
 
 
-def visits(trajectories: Trajectories) -> tuple[list[Visit], Counts]:
-    """Each user's rows for release, by user number; of several rows at one step the first wins.
+def visits(trajectories: Trajectories, answer: str = "last") -> tuple[list[Visit], Counts]:
+    """Each user's rows for release, by user number; of several rows at one step the ``answer``, "last" or "first".
 
-    Gaps stay gaps in the steps: a session predicts through them.
+    That is in time where there are times, and of the same time, or without times, as the rows stand. Gaps stay gaps in
+    the steps: a session predicts through them.
     """
-    order, steps, repeated = _step_order(trajectories)
+    order, steps, repeated = _step_order(trajectories, answer, trajectories.time)
     owners = trajectories.user[order]
     starts = np.flatnonzero(np.concatenate(([True], owners[1:] != owners[:-1]))[: len(order)])
     found = [
@@ -82,15 +83,15 @@ def visits(trajectories: Trajectories) -> tuple[list[Visit], Counts]:
     return found, Counts({"same_step": repeated})
 
 
-def _step_order(trajectories: Trajectories) -> tuple[IntArray, IntArray, int]:
+def _step_order(
+    trajectories: Trajectories, answer: str, times: IntArray | None = None
+) -> tuple[IntArray, IntArray, int]:
     """Row numbers by user and step, one per step; their steps; and how many rows were left out."""
     owner = trajectories.user
     steps = trajectories.steps()
-    order = np.lexsort((steps, owner))
-    ordered = steps[order]
-    again = np.zeros(len(order), dtype=np.bool_)
-    again[1:] = (ordered[1:] == ordered[:-1]) & (owner[order][1:] == owner[order][:-1])
-    return order[~again], ordered[~again], int(again.sum())
+    order = np.lexsort((steps, owner) if times is None else (times, steps, owner))
+    kept = order[one_of_each(owner[order], steps[order], answer)]
+    return kept, steps[kept], len(order) - len(kept)
 
 
 def _same_trip(rows: Trajectories) -> BoolArray:
@@ -102,13 +103,16 @@ def _same_trip(rows: Trajectories) -> BoolArray:
 _YEAR = 365 * 86_400 * MICROSECONDS
 
 
-def in_steps(trajectories: Trajectories, step: int | None) -> tuple[Trajectories, int]:
-    """The rows by time step of the model, the last of a step winning, and how many rows that left out."""
+def in_steps(trajectories: Trajectories, step: int | None, answer: str = "last") -> tuple[Trajectories, int]:
+    """The rows by time step of the model, the ``answer`` of each step, and how many rows that left out.
+
+    Rows that have a step already stay as they are: `visits` takes one of each.
+    """
     if step is None or trajectories.step is not None:
         return trajectories, 0
     if trajectories.time is None:
         raise InvalidInput("t", "no time column", f"times, because the model has steps of {step} s; or a step column")
-    stepped, counts = trajectories.resample(step)
+    stepped, counts = trajectories.resample(step, answer)
     return stepped, sum(dict(counts).values())
 
 

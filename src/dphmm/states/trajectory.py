@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphmm._checks import exact_number, finite_number
+from dphmm._checks import exact_number, finite_number, one_of
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MEAN_RADIUS
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -54,6 +54,15 @@ def first_of_each(columns: Sequence[IntArray]) -> BoolArray:
     return first
 
 
+def one_of_each(user: NDArray[Any], step: IntArray, answer: str) -> BoolArray:
+    """Mask (n,) of the last, or the first, of every run of rows of one user and step. InvalidInput for another word."""
+    last = one_of(answer, ANSWERS, "answer") == "last"
+    kept = np.ones(len(user), dtype=np.bool_)
+    other = (step[1:] != step[:-1]) | (user[1:] != user[:-1])
+    kept[slice(None, -1) if last else slice(1, None)] = other
+    return kept
+
+
 def _run_starts(values: NDArray[Any]) -> IntArray:
     """Position at which the run of equal values around each position starts."""
     starts = np.arange(len(values))
@@ -62,6 +71,9 @@ def _run_starts(values: NDArray[Any]) -> IntArray:
 
 
 MICROSECONDS = 1_000_000
+
+#: Which of several rows of one user in one time bin, or one step, is answered: the last in time, or the first.
+ANSWERS = ("last", "first")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,19 +151,17 @@ class Trajectories:
         keep = first_of_each([_as_key(getattr(self, name)) for name in self.columns])
         return self._keep(keep, "duplicate")
 
-    def resample(self, step_seconds: int) -> tuple[Self, Counts]:
+    def resample(self, step_seconds: int, answer: str = "last") -> tuple[Self, Counts]:
         """One row per user and time bin, the last in time; ``step`` is the bin's number from the UTC epoch.
 
-        Sorted by user and time; of two rows at the same time the later row wins. Raises InvalidInput without
-        times.
+        Sorted by user and time; of two rows at the same time the later row wins. With ``answer`` "first" the first in
+        time, and of two at the same time the earlier row. Raises InvalidInput without times.
         """
         width = _microseconds(step_seconds)
         ordered, _ = self.sort()
         bins = np.floor_divide(ordered.times_for("resample"), width)
-        last = np.ones(len(ordered), dtype=np.bool_)
-        last[:-1] = (bins[1:] != bins[:-1]) | (ordered.user[1:] != ordered.user[:-1])
-        kept, counts = replace(ordered, step=bins)._keep(last, "same_step")
-        return kept, counts
+        kept = one_of_each(ordered.user, bins, answer)
+        return replace(ordered, step=bins)._keep(kept, "same_step")
 
     def drop_faster_than(self, metres_per_second: object) -> tuple[Self, Counts]:
         """Without points that their user could not reach from the last kept point at this speed; sorted.
@@ -192,11 +202,11 @@ class Trajectories:
 
         return state_sequences(self, states, gap=gap, hold=hold)
 
-    def visits(self) -> tuple[list[Visit], Counts]:
+    def visits(self, answer: str = "last") -> tuple[list[Visit], Counts]:
         """Each user's steps and rows for release; see ``dphmm.states.observed.visits``."""
         from dphmm.states.observed import visits
 
-        return visits(self)
+        return visits(self, answer)
 
     def _keep(self, keep: BoolArray, reason: str) -> tuple[Self, Counts]:
         dropped = len(keep) - int(keep.sum())

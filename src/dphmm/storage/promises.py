@@ -111,6 +111,14 @@ def merged_words(space: StateSpace) -> str:
     )
 
 
+def answer_words(answer: str) -> str:
+    """Which of several rows in one step is answered."""
+    return (
+        f"Of several rows of a subject in one step the {answer} in time is answered, and no other: which one that is "
+        "depends on times and on the order of rows, which are taken to be public."
+    )
+
+
 def constraint_words(options: Options) -> str:
     """On which states a release is planned."""
     if isinstance(options.constraint, Support):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.event import LearningEvent
@@ -34,6 +35,7 @@ from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 from dphmm.storage.learned import Whom, learning, learning_event, learning_of_others
 from dphmm.storage.promises import (
     UNIT,
+    answer_words,
     constraint_words,
     cost_unbounded_because,
     cost_words,
@@ -141,6 +143,7 @@ def privacy_statement(
     space: StateSpace,
     options: Options,
     query: str = "state",
+    answer: str | None = None,
     model_people: str = "unknown",
     known_by: str | None = None,
     horizon: Mapping[str, Any] | None = None,
@@ -151,7 +154,8 @@ def privacy_statement(
     model was made without data of the people released, "same" where it was made from data of some of them; "unknown"
     keeps `private` and `promise.holds` from being true of a model that was not learned with differential privacy.
     ``known_by``: how that is known, "owner" by default (`dphmm.storage.learned.whom`). Raises InvalidInput for another
-    word. ``horizon``: where epsilon was chosen for a number of steps, that choice.
+    word. ``answer``: which of several rows in one step was answered; None where each step had one state. ``horizon``:
+    where epsilon was chosen for a number of steps, that choice.
     """
     whom = Whom.of(model_people, known_by)
     provenance, replayable = model.provenance, published.replayable
@@ -164,6 +168,7 @@ def privacy_statement(
         promise=promise(options, provenance, whom, replayable),
         unit_of_privacy=UNIT,
         query=query,
+        answer=UNSET if answer is None else Choice(name=answer, meaning=answer_words(answer)),
         epsilon=str(options.epsilon),
         policy=stated_policy(policy),
         covered_distance=covered_distance_of(covered_facts(policy, space), options.epsilon),

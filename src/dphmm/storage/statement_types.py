@@ -265,6 +265,13 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     promise: Promise
     unit_of_privacy: Annotated[Text, _is("One subject's one step.")]
     query: Annotated[str, _is("Its name; a subject's releases are keyed by (subject, step, query).")]
+    answer: Annotated[
+        Choice | UnsetType,
+        _is(
+            "Which of several rows of a subject in one time bin, or one step, was answered: last or first. A release "
+            "of single states, and statements of early versions, have none."
+        ),
+    ] = UNSET
     epsilon: Annotated[Exact, _is("The promise of each release given the past, exactly, as a fraction: 1 or 1/3.")]
     policy: Policy
     covered_distance: Annotated[
@@ -457,7 +464,11 @@ RELEASE_RULES: tuple[Mapping[str, Any], ...] = (
     },
 )
 #: Members that a statement of this version has only sometimes; it has all others.
-_SOMETIMES = {"Space": {"merged"}, "Dependence": {"given", "largest_circle", "meaning", "model_sha256"}}
+_SOMETIMES = {
+    "ReleaseStatement": {"answer"},
+    "Space": {"merged"},
+    "Dependence": {"given", "largest_circle", "meaning", "model_sha256"},
+}
 
 
 def _plain(value: object) -> object:

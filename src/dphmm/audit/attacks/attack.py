@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from dphmm.accounting.ledger import Ledger
 from dphmm.audit.attacks.adversary import METHODS, Adversary, Seen
 from dphmm.audit.attacks.measures import Measured, Scores, Target
-from dphmm.audit.attacks.truth import Truth, begins_of, truth_of
+from dphmm.audit.attacks.truth import Truth, answer_of, begins_of, truth_of
 from dphmm.audit.degrees import degrees
 from dphmm.audit.findings import Findings
 from dphmm.audit.history import bodies_of
@@ -23,6 +24,8 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
+from dphmm.storage.statement import read_statement, statement_path
+from dphmm.storage.statement_types import ReleaseStatement
 from dphmm.types import Exact, IntArray
 
 
@@ -114,6 +117,7 @@ def attack(
     start: str | None = None,
     ledger: Ledger | None = None,
     query: str = "state",
+    statement: str | os.PathLike[str] | None = None,
     **choices: Any,
 ) -> AttackReport:
     """Attack a finished release and measure what the adversaries know.
@@ -122,7 +126,9 @@ def attack(
     ----------
     released, model, policy, space, epsilon, choices : as `check_released`.
     truth : the trajectories that were released; a file or a table.
-    ledger, query : where the releases were stored: it knows which row each subject began with.
+    ledger, query : where the releases were stored: it knows which row each subject began with, and which of several
+        rows in one step was answered.
+    statement : where the privacy statement is, if not beside a released file; without a ledger it says the latter.
     adversaries : of "prior", "memoryless", "tracker", "smoother", "viterbi", who have the public model; or `Adversary`
         objects with chains of their own.
 
@@ -135,7 +141,8 @@ def attack(
     file = ReleasedFile.read(released, space, findings)
     if len(set(zip(file.users, file.step.tolist(), strict=True))) < len(file):
         raise InvalidInput("released", "a step of a user that stands twice", "a release: every step once")
-    true = truth_of(file, truth, model, space, begins_of(ledger, query, file))
+    rule = setting.answer or answer_of(ledger, query, file, _stated(released, statement))
+    true = truth_of(file, truth, model, space, begins_of(ledger, query, file), rule)
     if true.outside.all():
         raise InvalidInput("truth", "no row in a state that the model has", "the trajectories that were released")
     replay = Replay(setting, None, findings, 0)
@@ -158,6 +165,15 @@ def attack(
         space.unit,
         tuple(score.done(one.name) for one, score in zip(who, elsewhere, strict=True) if len(score)),
     )
+
+
+def _stated(released: Any, statement: str | os.PathLike[str] | None) -> ReleaseStatement | None:
+    """The privacy statement, where there is one."""
+    if statement is None and isinstance(released, (str, os.PathLike)):
+        statement = statement_path(released)
+        if not statement.exists():
+            return None
+    return None if statement is None else read_statement(statement)
 
 
 def _target(row: int, plan: Plan, true: Truth, space: StateSpace, hidden: _Degrees) -> Target:

@@ -11,12 +11,14 @@ import numpy as np
 
 from dphmm.accounting.ledger import Ledger
 from dphmm.audit.released_file import ReleasedFile
+from dphmm.audit.released_rows import stored_answers
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.states.maps import MapSpace
 from dphmm.states.observed import in_steps, public_times, true_states
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories
+from dphmm.storage.statement_types import ReleaseStatement, member
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 _EXPECTED = "the trajectories that were released, all of them from the first row on"
@@ -43,7 +45,12 @@ class Truth:
 
 
 def truth_of(
-    file: ReleasedFile, truth: Any, model: MarkovModel, space: StateSpace, begins: Mapping[str, str] | None = None
+    file: ReleasedFile,
+    truth: Any,
+    model: MarkovModel,
+    space: StateSpace,
+    begins: Mapping[str, str] | None = None,
+    answer: str | None = None,
 ) -> Truth:
     """The truth of each released row.
 
@@ -51,10 +58,12 @@ def truth_of(
     and time where the model has a time step, else to that of its subject and number, counted from the subject's first
     row; then the times must be the released ones too, and where there are none the numbers, one for one.
     ``begins`` : of subjects that a ledger knows, what it says that their first row was.
+    ``answer`` : which of several rows in one step was released, see `answer_of`; None is for releases that do not say
+        so: of versions without a choice, whose tables answered the last and whose streams the first.
 
     Raises InvalidInput, without any of it, where it does not have every released row, or has others in between.
     """
-    rows = _Rows.of(truth, model, space)
+    rows = _Rows.of(truth, model, space, answer or ("first" if file.streamed else "last"))
     by_time = model.step is not None and rows.times is not None and file.times is not None
     numbers = rows.times if by_time else rows.numbers
     assert numbers is not None
@@ -96,10 +105,10 @@ class _Rows:
     begins: dict[str, str]
 
     @classmethod
-    def of(cls, truth: Any, model: MarkovModel, space: StateSpace) -> _Rows:
-        stepped, _ = in_steps(_loaded(truth, space, model.step), model.step)
+    def of(cls, truth: Any, model: MarkovModel, space: StateSpace, answer: str) -> _Rows:
+        stepped, _ = in_steps(_loaded(truth, space, model.step), model.step, answer)
         times, steps = _published(stepped, model.step), stepped.steps()
-        visits, _ = stepped.visits()
+        visits, _ = stepped.visits(answer)
         ranked = stepped.step is None
         begins = {}
         for visit in visits:
@@ -156,6 +165,15 @@ def begins_of(ledger: Ledger | None, query: str, file: ReleasedFile) -> dict[str
     headers = {} if ledger is None else {user: ledger.header(user, query) for user in dict.fromkeys(file.users)}
     told = {user: header.options.get("origin", "") for user, header in headers.items() if header is not None}
     return {user: origin for user, origin in told.items() if origin}
+
+
+def answer_of(ledger: Ledger | None, query: str, file: ReleasedFile, statement: ReleaseStatement | None) -> str | None:
+    """Which of several rows in one step a release answered, as its ledger or else its statement says; None: neither."""
+    rules = stored_answers(ledger, query, file)
+    if len(rules) == 1:
+        return rules.pop()
+    told: str | None = None if statement is None else member(statement, "answer.name")
+    return told
 
 
 def _check_begins(rows: _Rows, begins: Mapping[str, str]) -> None:
