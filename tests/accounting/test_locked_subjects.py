@@ -86,7 +86,8 @@ def test_sessions_and_streams_lock_their_subject(constraint):
     stream = Stream(Batch(timed, POLICY, SPACE, 1, **given), False)
     for user, minute in (("b", 1), ("c", 1), ("b", 3)):
         line = f'{{"user": "{user}", "t": "2024-05-06T08:{minute:02d}:30Z", "state": "4"}}'
-        stream.answer(parse_line(line.encode(), False))
+        list(stream.take(parse_line(line.encode(), False)))
+    list(stream.end())
     assert ledger.spent("b").epsilon == 2
     assert ledger.transactions >= 8
 
