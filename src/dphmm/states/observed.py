@@ -89,8 +89,11 @@ def _step_order(
     """Row numbers by user and step, one per step; their steps; and how many rows were left out."""
     owner = trajectories.user
     steps = trajectories.steps()
-    order = np.lexsort((steps, owner) if times is None else (times, steps, owner))
-    kept = order[one_of_each(owner[order], steps[order], answer)]
+    order = np.lexsort((steps, owner))
+    one = one_of_each(owner[order], steps[order], answer)
+    if times is not None and not one.all():
+        order = np.lexsort((times, steps, owner))
+    kept = order[one]
     return kept, steps[kept], len(order) - len(kept)
 
 
