@@ -50,6 +50,7 @@ def test_a_million_draws():
 
 
 @pytest.mark.long
+@pytest.mark.replayed_words
 def test_a_tracker_of_fifty_people():
     """A thousand of them, 100 steps each, should take a minute at most; here is a twentieth."""
     model, policy, space = city()
