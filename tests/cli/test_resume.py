@@ -129,7 +129,7 @@ def with_ledger(arguments, path):
 
 
 def test_a_released_file_is_rewritten_from_its_own_ledger_only(town, tmp_path, run, release_of):
-    """A new ledger, and an older copy, would draw the same steps again: refused, and nothing is lost."""
+    """A new ledger, an older copy, and one with other answers would give second answers: refused, nothing is lost."""
     arguments = release_of(town, tmp_path)
     first = [*arguments, "--resume"]
     first[1] = str(tmp_path / "begun.csv")
@@ -140,10 +140,14 @@ def test_a_released_file_is_rewritten_from_its_own_ledger_only(town, tmp_path, r
     shutil.copy(tmp_path / "ledger.db", older)
     run(*arguments, "--resume")
     released = (tmp_path / "released.csv").read_bytes()
+    twin = tmp_path / "twin.db"
+    elsewhere = with_ledger(arguments, twin)
+    elsewhere[elsewhere.index("-o") + 1] = str(tmp_path / "twin.csv")
+    run(*elsewhere)
     empty, new = tmp_path / "empty.db", tmp_path / "new.db"
     open_ledger(empty).close()
     without = "without the releases in released.csv of 3 users, 'u1' among them"
-    for ledger, words in ((new, "which does not exist"), (empty, without), (older, without)):
+    for ledger, words in ((new, "which does not exist"), (empty, without), (older, without), (twin, without)):
         result = run(*with_ledger(arguments, ledger), "--resume", code=2)
         assert words in result.stderr
         assert result.stderr.count("\n") == 1

@@ -88,7 +88,7 @@ class Looked(NamedTuple):
 
     ``header`` is None and ``last`` 0 where the query has no session; ``others`` are the subject's other sessions, by
     name of the query; ``account`` is that of all queries. ``version`` counts what was stored about the subject: every
-    session, release and skip raises it by 1.
+    session, release, skip and promise raises it by 1.
     """
 
     header: SessionHeader | None

@@ -331,7 +331,9 @@ class MemoryTransaction(BaseTransaction):
 
     def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:
         stored = [steps.get((subject, query)) for query in self._queries_of(subject) for steps in self._both]
-        return [row for steps in stored if steps is not None for row in steps.epsilons(first, last)]
+        # Somebody who reads a session meanwhile makes its columns entries: half way rows are in neither.
+        with self._ledger._reading:
+            return [row for steps in stored if steps is not None for row in steps.epsilons(first, last)]
 
     @property
     def _both(self) -> tuple[dict[Key, _Steps], dict[Key, _Steps]]:

@@ -47,7 +47,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     owners = people(job, rows, sha256, given, console)
     with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
         batch = job.batch(ledger)
-        check_resumed(given["output"], ledger, batch.setting.query)
+        check_resumed(given["output"], ledger, batch.setting)
         check_total(job, rows, batch.setting.query, ledger)
         whom_warning(job.model, owners, console)
         for warning in first_step_warnings(batch):

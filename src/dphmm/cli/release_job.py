@@ -133,33 +133,42 @@ def people(job: Job, rows: Trajectories, sha256: str, given: Mapping[str, Any], 
     return whom(declared, among, same_file)
 
 
-def check_resumed(output: str, ledger: Ledger, query: str) -> None:
-    """A released file that exists is rewritten only from the ledger it is of, or a later copy of that one."""
+def check_resumed(output: str, ledger: Ledger, setting: Setting) -> None:
+    """A released file that exists is rewritten only from a ledger that has the last answer of everybody in it."""
     if not Path(output).exists():
         return
-    last = _last_steps(output)
-    with ledger.transaction([user for user, _ in last]) as transaction:
-        ahead = [user for user, step in last if transaction.last_step(user, query) < step]
-    if ahead:
-        came = f"a ledger without the releases in {Path(output).name} of {len(ahead)} users, {ahead[0]!r} among them"
-        expected = f"the ledger that they are in, query {query!r}; or -o a new file"
+    space, last = setting.space, _last_rows(output, setting.space)
+    with ledger.transaction([user for user, _, _ in last]) as transaction:
+        stored = [transaction.entry(user, setting.query, step) for user, step, _ in last]
+    others = [
+        user
+        for (user, _, z), entry in zip(last, stored, strict=True)
+        if entry is None or entry.z is None or space.frame.to_answers(entry.z).tolist() != z
+    ]
+    if others:
+        came = f"a ledger without the releases in {Path(output).name} of {len(others)} users, {others[0]!r} among them"
+        expected = f"the ledger that they are in, query {setting.query!r}; or -o a new file"
         raise InvalidInput("--ledger", came, expected)
 
 
-def _last_steps(released: str) -> list[tuple[str, int]]:
-    """The last step of every user of a released file, by name."""
+def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[float]]]:
+    """The last step of every user of a released file, by name, and its answer."""
     import pyarrow as pa
 
-    from dphmm.storage.columns import as_text, integers
+    from dphmm.storage.columns import as_text, decimals, integers
     from dphmm.storage.tables import column_names, read_table
 
-    if not {"user", "step", "plan"} <= set(column_names(released)):
+    axes = [f"z_{axis}" for axis in range(space.dimension)]
+    if not {"user", "step", "plan", *axes} <= set(column_names(released)):
         raise InvalidInput("-o", f"{released}, which is no released file", "the file to rewrite, or a new one")
-    table = read_table(released, columns=["user", "step"], text=("user",))
+    table = read_table(released, columns=["user", "step", *axes], text=("user",))
     steps, _ = integers(table.column("step"), "step")
-    rows = pa.table({"user": as_text(table.column("user"), "user"), "step": steps})
-    last = rows.group_by("user").aggregate([("step", "max")]).sort_by("user")
-    return list(zip(last.column("user").to_pylist(), last.column("step_max").to_pylist(), strict=True))
+    z = np.stack([decimals(table.column(axis), axis)[0] for axis in axes], axis=1)
+    rows = pa.table({"user": as_text(table.column("user"), "user"), "step": steps, "row": np.arange(len(steps))})
+    rows = rows.sort_by([("user", "ascending"), ("step", "ascending")])
+    users = rows.column("user").dictionary_encode().combine_chunks().indices.to_numpy(zero_copy_only=False)
+    last = rows.take(np.flatnonzero(np.diff(users, append=-1)))
+    return [(user, step, z[row].tolist()) for user, step, row in zip(*last.to_pydict().values(), strict=True)]
 
 
 def check_outputs(given: Mapping[str, Any]) -> None:

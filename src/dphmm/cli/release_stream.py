@@ -171,6 +171,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
         console.say(_waiting_rows(stream))
         if stream.batch.caps.promise is not None:
             console.say([("over paths", stream.batch.caps.promise.sentence())])
+        printed = 0
         with ExitStack() as at_end:
             at_end.callback(lambda: write_counts(counts, _counts(stream, lines.set_aside)))
             answered = at_end.enter_context(stated(stream.batch, given, names))
@@ -182,8 +183,11 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
                 answered(released, line)
                 click.echo(line)
                 sys.stdout.flush()
+                printed += 1
     bad = lines.set_aside.total()
     said = [f"{stream.released} releases of {len(stream.sessions)} subjects", f"{bad} lines set aside"]
+    if printed > stream.released:
+        said.append(f"{printed - stream.released} lines given stored answers")
     if stream.same_step:
         said.append(f"{stream.same_step} lines not answered: one answer per subject and step")
     console.say([("", ", ".join(said))])
