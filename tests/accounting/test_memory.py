@@ -38,7 +38,7 @@ def test_a_promise_counts_rows_that_a_reader_is_turning_into_entries(monkeypatch
     two = Requests("state", ["ann"], [release], column, column, np.array([1, 2]), np.ones(2, np.int64))
     with ledger.transaction(["ann"]) as transaction:
         transaction.open_session(SessionHeader("ann", "state", {}))
-        transaction.bind("ann", SequencePromise(1, window=3))
+        transaction.bind("ann", Caps(promise=SequencePromise(1, window=3)))
         transaction.add_many(transaction.admit_many(two, Caps()), np.ones((2, 1), np.int64))
     readers, search = [], memory.bisect_right
 

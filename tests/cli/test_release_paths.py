@@ -51,7 +51,7 @@ def test_it_is_kept_stated_and_audited(run, town):
     assert {name: statement[name] for name in wanted} == wanted
     assert statement["holds"] == "unknown"
     with dphmm.open_ledger(town / "ledger.db") as ledger:
-        assert ledger.promise("a") == SequencePromise(4, per=24, passed=21) == ledger.promise("b")
+        assert ledger.caps("a").promise == SequencePromise(4, per=24, passed=21) == ledger.caps("b").promise
         ledger.check()
     told = run("account", town / "ledger.db").stdout
     assert told.count("promised: Where they differ within one block of 24 steps alone") == 2
@@ -77,7 +77,7 @@ def test_without_an_epsilon_every_step_has_its_share(run, town):
 def test_other_clocks(run, town):
     release(run, town, "--path-epsilon", "6", "--per", "1d", "--zone", "+03:00", "--epsilon", "1", "-q")
     with dphmm.open_ledger(town / "ledger.db") as ledger:
-        assert ledger.promise("a") == SequencePromise(6, per=24)
+        assert ledger.caps("a").promise == SequencePromise(6, per=24)
 
 
 @pytest.mark.parametrize(

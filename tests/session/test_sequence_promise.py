@@ -58,7 +58,7 @@ def test_without_an_epsilon_every_step_has_its_share():
         one = session(MemoryLedger(), promise, None, parts=HOURLY, origin="0")
         released = [one.release(0).epsilon for _ in range(4)]
         assert released == [share] * 4
-    with pytest.raises(InvalidInput, match="epsilon: got nothing"):
+    with pytest.raises(InvalidInput, match="epsilon: got None"):
         session(MemoryLedger(), None, None)
     with pytest.raises(InvalidInput, match="promise: got int"):
         session(MemoryLedger(), 3)
@@ -88,7 +88,7 @@ def test_blocks_of_a_day_begin_at_midnight_whenever_a_subject_begins():
         one.release(0)
     one.skip(24 - 3)
     assert one.release(0).t == 2 + 24 + 1
-    assert ledger.promise("ann") == SequencePromise(3, per=24, passed=22)
+    assert ledger.caps("ann").promise == SequencePromise(3, per=24, passed=22)
     with pytest.raises(InvalidInput, match="origin: got nothing"):
         session(MemoryLedger(), SequencePromise(3, per="1d"), parts=HOURLY).release(0)
     with pytest.raises(InvalidInput, match="per: got 1d"):
@@ -117,7 +117,7 @@ def test_a_table_that_breaks_it_is_refused_before_anything_is_drawn(constraint):
     assert ledger.sessions() == []
     released = dphmm.release_many(rows[rows.t < "2024-05-07T03:00Z"], *HOURLY, 1, **given)
     assert len(released) == 10
-    assert ledger.promise("a") == SequencePromise(3, per=24, passed=20) == ledger.promise("b")
+    assert ledger.caps("a").promise == SequencePromise(3, per=24, passed=20) == ledger.caps("b").promise
     spent = ledger.spent("b")
     with pytest.raises(BudgetExceeded, match=r"promise: step 8"):
         dphmm.release_many(rows, *HOURLY, 1, resume=True, **given)

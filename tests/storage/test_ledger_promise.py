@@ -38,7 +38,7 @@ def begin(ledger, promise=None, queries=("state", "work"), subject="ann"):
     with ledger.transaction([subject]) as transaction:
         for query in queries:
             transaction.open_session(SessionHeader(subject, query, {}))
-        return transaction.bind(subject, promise)
+        return transaction.bind(subject, Caps(promise=promise)).promise
 
 
 def ask(ledger, t, epsilon=HALF, query="state"):
@@ -62,12 +62,12 @@ def skip(ledger, t, steps=1, query="state"):
 
 def everything(ledger):
     keys = ledger.sessions()
-    return [(key, ledger.entries(*key), ledger.spent(key[0]), ledger.promise(key[0])) for key in keys]
+    return [(key, ledger.entries(*key), ledger.spent(key[0]), ledger.caps(key[0]).promise) for key in keys]
 
 
 def test_a_sequence_has_one_total_and_an_end(ledger):
     promise = SequencePromise(1, steps=3)
-    assert begin(ledger, promise) == promise == ledger.promise("ann")
+    assert begin(ledger, promise) == promise == ledger.caps("ann").promise
     assert [ask(ledger, 1), ask(ledger, 1, query="work")] == [True, True]
     assert not ask(ledger, 2)
     skip(ledger, 2)
@@ -148,7 +148,7 @@ def test_a_promise_stays(ledger):
     for other in (SequencePromise(2, steps=9), SequencePromise(1, steps=10), SequencePromise(1, window=9)):
         with pytest.raises(InvalidInput, match=r"promise: got .* expected 1 over 9 steps, which was promised to"):
             begin(ledger, other)
-    assert ledger.promise("ann") == SequencePromise(1, steps=9)
+    assert ledger.caps("ann").promise == SequencePromise(1, steps=9)
 
 
 def test_a_promise_comes_too_late_for_what_broke_it(ledger):
@@ -156,7 +156,7 @@ def test_a_promise_comes_too_late_for_what_broke_it(ledger):
     assert ask(ledger, 1, Fraction(2))
     with pytest.raises(BudgetExceeded, match=r"promise: what \"ann\" has spent already breaks 1 over 9 steps"):
         begin(ledger, SequencePromise(1, steps=9))
-    assert ledger.promise("ann") is None
+    assert ledger.caps("ann").promise is None
     assert begin(ledger, SequencePromise(2, steps=9)) is not None
     assert not ask(ledger, 2, Fraction(1, 100))
 
@@ -164,9 +164,9 @@ def test_a_promise_comes_too_late_for_what_broke_it(ledger):
 def test_a_promise_that_was_rolled_back_was_never_given(ledger):
     with pytest.raises(ZeroDivisionError), ledger.transaction(["ann"]) as transaction:
         transaction.open_session(SessionHeader("ann", "state", {}))
-        transaction.bind("ann", SequencePromise(1, steps=2))
+        transaction.bind("ann", Caps(promise=SequencePromise(1, steps=2)))
         raise ZeroDivisionError
-    assert ledger.promise("ann") is None
+    assert ledger.caps("ann").promise is None
     assert begin(ledger, SequencePromise(5, steps=2)) == SequencePromise(5, steps=2)
 
 
@@ -174,7 +174,7 @@ def test_rows_of_one_transaction_count_for_each_other(ledger):
     with ledger.transaction(["ann"]) as transaction:
         for query in ("state", "work"):
             transaction.open_session(SessionHeader("ann", query, {}))
-        transaction.bind("ann", SequencePromise(1, window=2))
+        transaction.bind("ann", Caps(promise=SequencePromise(1, window=2)))
         for query in ("state", "work"):
             transaction.add(transaction.admit(release(1, query=query), FREE), (1,))
         with pytest.raises(BudgetExceeded):
@@ -204,7 +204,7 @@ class TestTheFile:
     def test_it_is_there_after_opening_again_and_checks(self, path):
         with open_ledger(path) as ledger:
             ledger.check()
-            assert ledger.promise("ann") == SequencePromise(1, per=3, passed=1)
+            assert ledger.caps("ann").promise == SequencePromise(1, per=3, passed=1)
             assert ask(ledger, 2)
             skip(ledger, 1, query="work")
             assert not ask(ledger, 2, query="work")
@@ -227,6 +227,6 @@ class TestTheFile:
             connection.execute("UPDATE document SET text = ? WHERE text LIKE '%total%'", (text,))
             connection.commit()
         with open_ledger(path) as ledger:
-            for question in (lambda: ledger.promise("ann"), lambda: ask(ledger, 2), ledger.check):
+            for question in (lambda: ledger.caps("ann").promise, lambda: ask(ledger, 2), ledger.check):
                 with pytest.raises(InvalidInput, match="an undamaged ledger"):
                     question()

@@ -55,11 +55,11 @@ class Transaction(Protocol):
         """
         ...
 
-    def bind(self, subject: str, promise: SequencePromise | None) -> SequencePromise | None:
-        """Give a subject's account a promise that stays: every later admission of any query is held to it.
+    def bind(self, subject: str, caps: Caps, raised: bool = False) -> Caps:
+        """Give a subject's account caps and a promise that stay: every later admission of any query is held to them.
 
-        Returns the promise of the account, which `None` only asks for. Raises InvalidInput for another promise than the
-        one that it has, BudgetExceeded where what is stored breaks this one.
+        Returns what the account has then. ``raised``: higher caps take the place of stored ones, which is recorded.
+        Raises InvalidInput for others than are stored, BudgetExceeded where what is stored breaks a promise.
         """
         ...
 
@@ -75,7 +75,8 @@ class Transaction(Protocol):
         """Look for a step, and refuse it where it has to be refused, before anything is drawn.
 
         Compares kind, epsilon and plan hash with a stored step (InvalidInput); requires ``t`` to be the next step
-        (InvalidInput); checks the caps, and the promise of the account, against all queries (BudgetExceeded).
+        (InvalidInput); checks caps and promise, those given and those of the account, against all queries
+        (BudgetExceeded).
         """
         ...
 
@@ -153,8 +154,8 @@ class Ledger(Protocol):
         """The subject's totals over all queries."""
         ...
 
-    def promise(self, subject: str) -> SequencePromise | None:
-        """The promise that stays with the subject's account; None where there is none."""
+    def caps(self, subject: str) -> Caps:
+        """The caps and the promise that stay with the subject's account."""
         ...
 
     def sessions(self) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm.accounting.budget import EMPTY, Account, Spent, quoted
 from dphmm.accounting.many import Requests
-from dphmm.accounting.promise import SequencePromise, Spending
+from dphmm.accounting.promise import UNLIMITED, Caps, Spending
 from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.transaction import BaseTransaction, Turn, checked_lease
 from dphmm.errors import InvalidInput, LedgerBusy
@@ -119,7 +119,7 @@ class MemoryLedger:
         self._accounts: dict[str, Account] = {}
         self._versions: dict[str, int] = {}
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
-        self._promises: dict[str, SequencePromise] = {}
+        self._caps_of: dict[str, Caps] = {}
         self._leases: dict[str, threading.Lock] = {}
 
     @contextmanager
@@ -182,10 +182,10 @@ class MemoryLedger:
         self._require_open()
         return self._accounts.get(subject, EMPTY).spent
 
-    def promise(self, subject: str) -> SequencePromise | None:
-        """The promise that stays with the subject's account; None where there is none."""
+    def caps(self, subject: str) -> Caps:
+        """The caps and the promise that stay with the subject's account."""
         self._require_open()
-        return self._promises.get(subject)
+        return self._caps_of.get(subject, UNLIMITED)
 
     def sessions(self) -> list[Key]:
         """All (subject, query), sorted."""
@@ -241,7 +241,7 @@ class MemoryTransaction(BaseTransaction):
         self._accounts: dict[str, Account] = {}
         self._versions: dict[str, int] = {}
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
-        self._promises: dict[str, SequencePromise] = {}
+        self._caps_of: dict[str, Caps] = {}
 
     def keep(self) -> None:
         """Make everything of this transaction part of the ledger: all of it, also if an interrupt comes meanwhile."""
@@ -260,7 +260,7 @@ class MemoryTransaction(BaseTransaction):
         ledger._plans.update(self._plans)
         ledger._accounts.update(self._accounts)
         ledger._versions.update(self._versions)
-        ledger._promises.update(self._promises)
+        ledger._caps_of.update(self._caps_of)
         ledger._snapshots.update(self._snapshots)
         with ledger._reading:
             for key, steps in self._steps.items():
@@ -322,11 +322,11 @@ class MemoryTransaction(BaseTransaction):
     def _account(self, subject: str) -> Account:
         return self._accounts.get(subject) or self._ledger._accounts.get(subject, EMPTY)
 
-    def _promise(self, subject: str) -> SequencePromise | None:
-        return self._promises.get(subject) or self._ledger._promises.get(subject)
+    def _caps(self, subject: str) -> Caps:
+        return self._caps_of.get(subject) or self._ledger._caps_of.get(subject, UNLIMITED)
 
-    def _add_promise(self, subject: str, promise: SequencePromise) -> None:
-        self._promises[subject] = promise
+    def _put_caps(self, subject: str, caps: Caps) -> None:
+        self._caps_of[subject] = caps
         self._raise_version(subject)
 
     def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:

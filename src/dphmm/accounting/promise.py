@@ -203,9 +203,9 @@ class SequencePromise:
 
 @dataclass(frozen=True)
 class Caps:
-    """What one subject may spend over all queries; None is no limit.
+    """What one subject may spend over all queries and all time; None is no limit.
 
-    The promise stays with the subject once it is given (`Transaction.bind`); caps are those of the caller.
+    All of it stays with the subject's account once it is given (`Transaction.bind`).
     """
 
     epsilon: Fraction | None = None
@@ -217,6 +217,47 @@ class Caps:
             check_exact(self.epsilon, "cap_epsilon")
         if self.cost is not None:
             check_exact(self.cost, "cap_cost")
+
+    def joined(self, given: Caps, whose: str, raised: bool = False) -> Caps:
+        """These caps of a subject and those that are given now. ``raised``: a higher cap takes the place of one.
+
+        Raises InvalidInput for a promise or a cap other than that which there is.
+        """
+        if None not in (self.promise, given.promise) and self.promise != given.promise:
+            stays = f"{self.promise}, which was promised to {whose} and stays for all of its queries"
+            raise InvalidInput("promise", str(given.promise), stays)
+        return Caps(
+            _one_cap("cap_epsilon", self.epsilon, given.epsilon, whose, raised),
+            _one_cap("cap_cost", self.cost, given.cost, whose, raised),
+            self.promise or given.promise,
+        )
+
+    def within(self, other: Caps) -> Caps:
+        """The lower of each two caps, and this promise."""
+        return Caps(_lower(self.epsilon, other.epsilon), _lower(self.cost, other.cost), self.promise)
+
+    def written(self) -> str:
+        """The caps as a ledger keeps what changed: JSON with its names in order."""
+        caps = {"cap_epsilon": self.epsilon, "cap_cost": self.cost}
+        kept = {name: str(cap) for name, cap in caps.items() if cap is not None}
+        if self.promise is not None:
+            kept["promise"] = self.promise.written()
+        return json.dumps(kept, sort_keys=True)
+
+
+#: No limit at all.
+UNLIMITED = Caps()
+
+
+def _one_cap(field: str, kept: Fraction | None, given: Fraction | None, whose: str, raised: bool) -> Fraction | None:
+    if given is None or kept is None or given == kept or (raised and given > kept):
+        return kept if given is None else given
+    stays = f"{shown(kept)}, the cap of {whose}, which stays for all of its queries"
+    raise InvalidInput(field, shown(given), stays if raised else f"{stays}; it can be raised (raise_caps)")
+
+
+def _lower(one: Fraction | None, other: Fraction | None) -> Fraction | None:
+    return one if other is None else other if one is None else min(one, other)
 
 
 _OR_TIME = ", or a time as 1d, 12h or 30min"

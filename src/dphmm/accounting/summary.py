@@ -9,7 +9,8 @@ from itertools import groupby
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.composition import Guarantee, neighbouring_paths, theorem_7_2
 from dphmm.accounting.event import ReleaseEvent, event_of
-from dphmm.accounting.ledger import Entry, Ledger, SequencePromise, SessionHeader
+from dphmm.accounting.ledger import Caps, Entry, Ledger, SessionHeader
+from dphmm.accounting.promise import UNLIMITED
 
 EPSILON_STATEMENT = neighbouring_paths([]).statement
 COST_STATEMENT = (
@@ -38,14 +39,14 @@ class QuerySummary:
 
 @dataclass(frozen=True)
 class SubjectSummary:
-    """The totals of one subject over all queries: what the caps are checked against; the promise of the account."""
+    """The totals of one subject over all queries, and the caps and the promise of the account."""
 
     subject: str
     queries: tuple[QuerySummary, ...]
     epsilon: Guarantee
     cost: Guarantee
     reason: str | None
-    promise: SequencePromise | None = None
+    caps: Caps = UNLIMITED
 
     @property
     def insecure(self) -> int:
@@ -76,7 +77,7 @@ def summarise_ledger(ledger: Ledger, subject: str | None = None) -> tuple[Subjec
             yield from ledger.entries(*key)
 
     found = summarise(entries(), headers)
-    return tuple(replace(each, promise=ledger.promise(each.subject)) for each in found)
+    return tuple(replace(each, caps=ledger.caps(each.subject)) for each in found)
 
 
 class _Tally:

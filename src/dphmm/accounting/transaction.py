@@ -30,7 +30,7 @@ from dphmm.accounting.many import (
     checked_answers,
     stored_many,
 )
-from dphmm.accounting.promise import MOST_STEPS, Caps, SequencePromise, Spending
+from dphmm.accounting.promise import MOST_STEPS, UNLIMITED, Caps, Spending
 from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader, lattice_answer, shown
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput, LedgerBusy
 from dphmm.types import IntArray
@@ -127,19 +127,18 @@ class BaseTransaction(ABC):
             elif stored != header.options:
                 raise _other_option(header, stored)
 
-    def bind(self, subject: str, promise: SequencePromise | None) -> SequencePromise | None:
-        """Give a subject's account a promise that stays; the promise that it has. Raises as the protocol says."""
+    def bind(self, subject: str, caps: Caps, raised: bool = False) -> Caps:
+        """Give a subject's account caps and a promise that stay; what it has then. Raises as the protocol says."""
         with self._in_use:
-            kept = self._promise(subject)
-            if promise is None or promise == kept:
+            kept = self._caps(subject)
+            after = kept.joined(caps, quoted(subject), raised)
+            if after == kept:
                 return kept
-            if kept is not None:
-                stays = f"{kept}, which was promised to {quoted(subject)} and stays for all of its queries"
-                raise InvalidInput("promise", str(promise), stays)
-            if not promise.holds(self._epsilons(subject, 1, MOST_STEPS)):
+            promise = after.promise if kept.promise is None else None
+            if promise is not None and not promise.holds(self._epsilons(subject, 1, MOST_STEPS)):
                 raise BudgetExceeded(f"promise: what {quoted(subject)} has spent already breaks {promise}")
-            self._add_promise(subject, promise)
-            return promise
+            self._put_caps(subject, after)
+            return after
 
     def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
         """What is stored about each of these subjects, in their order, this transaction included."""
@@ -158,7 +157,9 @@ class BaseTransaction(ABC):
             if request.t <= last:
                 return Admitted(request, self._replay(request), None)
             self._require_next(request.t, last)
-            account = None if request.kind == "skip" else admit(self._account(request.subject), request, caps)
+            account = None
+            if request.kind != "skip":
+                account = admit(self._account(request.subject), request, self._held(request.subject, caps))
             if request.epsilon is not None:
                 self._keep_promise(request.subject, request.query, [(request.t, request.epsilon)])
             self._admitted = Admitted(request, None, account)
@@ -190,7 +191,8 @@ class BaseTransaction(ABC):
                     self._require_next(int(requests.t[known]), last)
                     fresh[known:end] = True
                 if releases[known:end].any():
-                    accounts[subject] = admit_many(self._account(subject), requests, known, end, caps)
+                    held = self._held(subject, caps)
+                    accounts[subject] = admit_many(self._account(subject), requests, known, end, held)
                     self._keep_promise(subject, requests.query, requests.epsilons(known, end))
             admitted = AdmittedMany(requests, fresh, np.flatnonzero(fresh & releases), stored, accounts)
             self._admitted = admitted
@@ -266,9 +268,14 @@ class BaseTransaction(ABC):
             raise InvalidInput("admitted", "not what this transaction admitted last", "each admission recorded once")
         self._admitted = None
 
+    def _held(self, subject: str, caps: Caps) -> Caps:
+        """The lower of the caps of a caller and those of the account."""
+        kept = self._caps(subject)
+        return caps if kept is UNLIMITED else kept.within(caps)
+
     def _keep_promise(self, subject: str, query: str, asked: Iterable[Spending]) -> None:
         """Refuse the coming releases of a subject, by step, where one would break the promise of its account."""
-        promise = self._promise(subject)
+        promise = self._caps(subject).promise
         if promise is None:
             return
         coming = list(asked)
@@ -314,10 +321,11 @@ class BaseTransaction(ABC):
     def _account(self, subject: str) -> Account: ...
 
     @abstractmethod
-    def _promise(self, subject: str) -> SequencePromise | None: ...
+    def _caps(self, subject: str) -> Caps: ...
 
     @abstractmethod
-    def _add_promise(self, subject: str, promise: SequencePromise) -> None: ...
+    def _put_caps(self, subject: str, caps: Caps) -> None:
+        """Record the caps that an account has from now on."""
 
     @abstractmethod
     def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:

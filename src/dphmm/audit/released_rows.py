@@ -51,8 +51,9 @@ def stored_promises(ledger: Ledger | None, query: str, file: ReleasedFile) -> li
     """The origin of the steps of each user of a file, and the promise over paths that a ledger keeps them to."""
     if ledger is None:
         return []
-    headers = [(user, ledger.header(user, query)) for user in dict.fromkeys(file.users)]
-    return [(header.options.get("origin", ""), ledger.promise(user)) for user, header in headers if header is not None]
+    headers = (ledger.header(user, query) for user in dict.fromkeys(file.users))
+    found = [header for header in headers if header is not None]
+    return [(header.options.get("origin", ""), ledger.caps(header.subject).promise) for header in found]
 
 
 class Counted:

@@ -74,7 +74,7 @@ def check_statement(
     rule = member(statement, "answer.name")
     wrong = f"answer.name {_short(rule)}, and the ledger has {_short(' and '.join(sorted(answers)))}"
     findings.require(rule is None or answers <= {rule}, f"the privacy statement says {wrong}")
-    if statement.sequence is not UNSET and statement.sequence is not None:
+    if statement.sequence is not UNSET:
         _check_sequence(statement.sequence, statement, setting, kept, findings)
     claims = statement.private is not False and (counted.replayable > 0 or not statement.randomness.secure)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")

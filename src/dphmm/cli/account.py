@@ -120,12 +120,17 @@ def _largest(subjects: Sequence[SubjectSummary]) -> tuple[Guarantee, Guarantee]:
 
 
 def _lines(summary: SubjectSummary) -> list[str]:
+    from dphmm.accounting.records import in_short
+
     rows = [(f"  {one_line(query.query)}", _counts(query) + _totals(query)) for query in summary.queries]
     if len(summary.queries) > 1:
         rows.append(("  all queries", _totals(summary)))
     lines = [one_line(summary.subject), *aligned(rows)]
-    if summary.promise is not None:
-        lines.append(f"  promised: {summary.promise.sentence()} All queries share it")
+    for what, cap in (("epsilon", summary.caps.epsilon), ("cost", summary.caps.cost)):
+        if cap is not None:
+            lines.append(f"  capped: no release takes the sum of {what}s of all queries above {in_short(cap)}")
+    if summary.caps.promise is not None:
+        lines.append(f"  promised: {summary.caps.promise.sentence()} All queries share it")
     if summary.insecure:
         lines.append(f"  warning: {summary.insecure} {_INSECURE}")
     if summary.reason:
@@ -162,7 +167,9 @@ def _subject_document(summary: SubjectSummary) -> dict[str, Any]:
         "epsilon": guarantee_document(summary.epsilon),
         "cost": guarantee_document(summary.cost),
         "unbounded_because": summary.reason,
-        "promise": None if summary.promise is None else _promise_document(summary.promise),
+        "cap_epsilon": None if summary.caps.epsilon is None else str(summary.caps.epsilon),
+        "cap_cost": None if summary.caps.cost is None else str(summary.caps.cost),
+        "promise": None if summary.caps.promise is None else _promise_document(summary.caps.promise),
         "insecure_releases": summary.insecure,
         "queries": [
             {

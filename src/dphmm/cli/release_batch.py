@@ -163,7 +163,7 @@ def _document(
         "plans": len(published.plans),
         "mechanisms": dict(published.mechanisms),
         "epsilon_per_release": statement.epsilon,
-        "sequence": told["sequence"],
+        "sequence": told.get("sequence"),
         "covered_distance": told["covered_distance"],
         "largest_epsilon_sum": totals.epsilon_sum,
         "epsilon_sum_meaning": totals.epsilon_sum_meaning,

@@ -130,7 +130,7 @@ def epsilon_of_step(epsilon: Exact | None, promise: SequencePromise | None, step
     if epsilon is not None:
         return epsilon
     if not isinstance(promise, SequencePromise):
-        raise InvalidInput("epsilon", "nothing", "the promise of each release, or a promise over the sequence")
+        raise InvalidInput("epsilon", None, "a number, the promise of each release; or a promise over the sequence")
     return promise.each(step)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -33,6 +33,7 @@ from dphmm.accounting.ledger import (
     SessionHeader,
     Transaction,
 )
+from dphmm.accounting.promise import UNLIMITED
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
@@ -63,6 +64,11 @@ def check_joint(header: SessionHeader, other: SessionHeader) -> None:
             raise InvalidInput("constraint", str(options.get("constraint")), f"support in both, {beside}")
         if options.get("flat") == "allow":
             raise InvalidInput("flat", "allow", f"thicken or refuse in both, {beside}")
+
+
+def caps_of(caps: Caps, setting: Setting, origin: str) -> Caps:
+    """The caps for a subject whose step 1 is ``origin``."""
+    return caps if caps.promise is None else replace(caps, promise=promise_of(caps.promise, setting, origin))
 
 
 def promise_of(promise: SequencePromise, setting: Setting, origin: str) -> SequencePromise:
@@ -258,8 +264,8 @@ class Engine:
                 for other in found.others:
                     check_joint(header, other)
                 transaction.open_session(header)
-                if self.caps.promise is not None:
-                    transaction.bind(subject.name, promise_of(self.caps.promise, self.setting, subject.origin))
+                if self.caps != UNLIMITED:
+                    transaction.bind(subject.name, caps_of(self.caps, self.setting, subject.origin))
                 subject.opened = True
             subject.joint, subject.last = bool(found.others), found.last
             # It was moved past a step whose transaction was rolled back.

@@ -196,7 +196,7 @@ def privacy_statement(
         ),
         totals=_totals(published, options),
         horizon=None if horizon is None else Horizon(**horizon),
-        sequence=None if sequence is None else stated_sequence(sequence, verdict(provenance, whom, replayable)),
+        sequence=UNSET if sequence is None else stated_sequence(sequence, verdict(provenance, whom, replayable)),
         randomness=Randomness(
             secure=published.replayable == 0,
             replayable_rows=published.replayable,

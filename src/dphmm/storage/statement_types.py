@@ -312,11 +312,8 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
         Horizon | None, _is("Of a release with a total epsilon over a number of steps; null without one.")
     ] = None
     sequence: Annotated[
-        SequenceBound | UnsetType | None,
-        _is(
-            "A promise over the whole sequence, to which the ledger keeps every subject of the file; null without one. "
-            "Statements of early versions do not have this member."
-        ),
+        SequenceBound | UnsetType,
+        _is("A promise over the sequence, to which the ledger keeps every subject of the file; absent without one."),
     ] = UNSET
     randomness: Randomness
     not_protected: Annotated[Texts, _rule(minItems=5), _is("What these releases do not hide, a sentence each.")]
@@ -486,7 +483,7 @@ RELEASE_RULES: tuple[Mapping[str, Any], ...] = (
 )
 #: Members that a statement of this version has only sometimes; it has all others.
 _SOMETIMES = {
-    "ReleaseStatement": {"answer"},
+    "ReleaseStatement": {"answer", "sequence"},
     "Space": {"merged"},
     "Dependence": {"given", "largest_circle", "meaning", "model_sha256"},
 }

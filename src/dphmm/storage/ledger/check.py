@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dphmm.accounting.budget import EMPTY, Account, quoted, recount
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.storage.ledger.rows import account_from, entry_from, number_of, promise_from
+from dphmm.storage.ledger.rows import account_from, caps_from, entry_from, number_of
 from dphmm.storage.ledger.schema import READING
 
 
@@ -67,9 +67,9 @@ def _counted(connection: sqlite3.Connection, reading: str) -> dict[str, Account]
 
 def _broken_promise(connection: sqlite3.Connection, reading: str) -> str | None:
     """A subject whose releases, of all its queries, break its promise."""
-    for subject, text in connection.execute(f"{reading} SELECT subject, promise FROM stored_promise").fetchall():
+    for subject, *kept in connection.execute(f"{reading} SELECT * FROM stored_caps").fetchall():
         spent = connection.execute(f"{reading} {_SPENT}", (subject,))
-        promise = promise_from(text)
+        promise = caps_from(*kept).promise
         if promise is not None and not promise.holds([(t, number_of(epsilon)) for t, epsilon in spent]):
             return str(subject)
     return None

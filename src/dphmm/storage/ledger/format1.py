@@ -67,6 +67,6 @@ stored_entry AS (
 ),
 stored_plan AS (SELECT id, hash, n_states, states, description FROM plan{suffix}),
 stored_account AS (SELECT subject, epsilon, cost_nanos, unbounded FROM account{suffix}),
-stored_promise AS (SELECT NULL AS subject, NULL AS promise WHERE 0),
+stored_caps AS (SELECT NULL AS subject, NULL AS cap_epsilon, NULL AS cap_cost, NULL AS promise WHERE 0),
 stored_snapshot AS (SELECT NULL AS subject, NULL AS query, NULL AS t, NULL AS digest, NULL AS belief WHERE 0)
 """

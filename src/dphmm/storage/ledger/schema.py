@@ -2,8 +2,8 @@
 
 meta         format, maker, epoch, and the features that a program must know to use the file
 document     public texts, each once: options of sessions, descriptions of plans
-account      one subject: totals over all queries, a version that every stored fact raises, a promise that stays
-change       what changed an account besides releases: a promise given; caps raised, a fence (reserved)
+account      one subject: totals over all queries, a version that every stored fact raises, caps and a promise that stay
+change       what changed an account besides releases: caps and promises given, caps raised; a fence (reserved)
 session      one (subject, query) and its public parameters
 plan         each plan once: its plan set as packed bits
 terms        what many rows share: kind, epsilon, cost, and how they were drawn
@@ -25,7 +25,7 @@ from dphmm.storage.ledger import format1
 
 FORMAT = 2
 #: What a program must know to use a file that has it, because it would pass a bound or print a smaller total.
-FEATURES: frozenset[str] = frozenset({"promise"})
+FEATURES: frozenset[str] = frozenset({"caps", "promise"})
 
 _TABLES = {
     "meta": format1.META,
@@ -138,8 +138,10 @@ stored_plan AS (
     FROM plan JOIN document ON document.id = plan.description
 ),
 stored_account AS (SELECT subject, epsilon, cost_nanos, unbounded FROM account),
-stored_promise AS (
-    SELECT subject, text AS promise FROM account JOIN document ON document.id = account.promise
+stored_caps AS (
+    SELECT subject, cap_epsilon, cap_cost, text AS promise
+    FROM account LEFT JOIN document ON document.id = account.promise
+    WHERE cap_epsilon IS NOT NULL OR cap_cost IS NOT NULL OR promise IS NOT NULL
 ),
 stored_snapshot AS (
     SELECT subject, query, t, digest, belief
@@ -189,7 +191,7 @@ def reading(connection: sqlite3.Connection, path: Path) -> str:
     stored_header (subject, query, options),
     stored_entry (subject, query, t, steps, kind, z, epsilon, cost, secure, constant, hash),
     stored_plan (id, hash, n_states, states, description), stored_account (subject, epsilon, cost_nanos, unbounded),
-    stored_promise (subject, promise), stored_snapshot (subject, query, t, digest, belief).
+    stored_caps (subject, cap_epsilon, cap_cost, promise), stored_snapshot (subject, query, t, digest, belief).
     Raises InvalidInput for what is no ledger.
     """
     return READING if found_format(connection, path) == FORMAT else format1.reading()

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from dphmm.accounting.budget import EMPTY, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
-from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.promise import UNLIMITED, Caps
 from dphmm.accounting.transaction import Turn
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger.check import check_contents, check_pages
@@ -32,12 +32,12 @@ from dphmm.storage.ledger.connection import (
 )
 from dphmm.storage.ledger.rows import (
     account_from,
+    caps_from,
     digest_of,
     entry_from,
     hash_stored,
     options_from,
     plan_from,
-    promise_from,
 )
 from dphmm.storage.ledger.schema import prepare, reading
 from dphmm.storage.ledger.transaction import ASKED_TOGETHER, SqliteTransaction
@@ -59,7 +59,7 @@ _PLANS_AT = (
     "WHERE subject = ? AND t = ? AND query <> ? ORDER BY query"
 )
 _ACCOUNT = "SELECT epsilon, cost_nanos, unbounded FROM stored_account WHERE subject = ?"
-_PROMISE = "SELECT promise FROM stored_promise WHERE subject = ?"
+_CAPS = "SELECT cap_epsilon, cap_cost, promise FROM stored_caps WHERE subject = ?"
 _SNAPSHOT = "SELECT t, digest, belief FROM stored_snapshot WHERE subject = ? AND query = ?"
 _HEADERS_OF = "SELECT subject, query, options FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
 _SESSIONS_OF = "SELECT subject, query FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
@@ -171,10 +171,10 @@ class SqliteLedger:
         rows = self._rows(_ACCOUNT, subject)
         return (account_from(rows[0]) if rows else EMPTY).spent
 
-    def promise(self, subject: str) -> SequencePromise | None:
-        """The promise that stays with the subject's account; None where there is none."""
-        rows = self._rows(_PROMISE, subject)
-        return promise_from(rows[0][0]) if rows else None
+    def caps(self, subject: str) -> Caps:
+        """The caps and the promise that stay with the subject's account."""
+        rows = self._rows(_CAPS, subject)
+        return caps_from(*rows[0]) if rows else UNLIMITED
 
     def sessions(self) -> list[tuple[str, str]]:
         """All (subject, query), sorted."""

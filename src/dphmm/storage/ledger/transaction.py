@@ -19,7 +19,7 @@ from dphmm.accounting.budget import EMPTY, Account, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.many import Looked, Requests
 from dphmm.accounting.memory import other_plan
-from dphmm.accounting.promise import SequencePromise, Spending
+from dphmm.accounting.promise import UNLIMITED, Caps, Spending
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.ledger.connection import damaged, explained
@@ -28,14 +28,15 @@ from dphmm.storage.ledger.rows import (
     account_from,
     account_row,
     answer_texts,
+    caps_from,
     digest_of,
     entry_from,
     hash_stored,
     number_of,
+    number_text,
     options_from,
     plan_from,
     plan_row,
-    promise_from,
     release_row,
     release_rows,
     terms_row,
@@ -50,7 +51,7 @@ ASKED_TOGETHER = 500
 
 #: All about some subjects: their accounts, their sessions, and the last step of each.
 _FIND = (
-    "SELECT subject, account.id, version, epsilon, cost_nanos, unbounded, "
+    "SELECT subject, account.id, version, epsilon, cost_nanos, unbounded, cap_epsilon, cap_cost, "
     "(SELECT text FROM document WHERE document.id = account.promise), query, session.id, text, "
     "(SELECT t + steps - 1 FROM release WHERE session = session.id ORDER BY t DESC LIMIT 1) FROM account "
     "LEFT JOIN session ON session.account = account.id LEFT JOIN document ON document.id = session.options "
@@ -96,12 +97,12 @@ class _Session:
 class _Subject:
     """A subject's account row, None where it has none yet, and all its sessions by name of the query."""
 
-    __slots__ = ("account", "id", "promise", "sessions", "version")
+    __slots__ = ("account", "caps", "id", "sessions", "version")
 
     def __init__(self) -> None:
         self.id: int | None = None
         self.version, self.account = 0, EMPTY
-        self.promise: SequencePromise | None = None
+        self.caps = UNLIMITED
         self.sessions: dict[str, _Session] = {}
 
 
@@ -154,13 +155,13 @@ class SqliteTransaction(BaseTransaction):
         """Read all about these subjects, which are not known yet, in one statement."""
         self._subjects |= {name: _Subject() for name in names}
         found = self._connection.execute(_FIND.format(",".join("?" * len(names))), names)
-        for name, number, version, *account, promise, query, session, options, last in found:
+        for name, number, version, *account, cap_epsilon, cap_cost, promise, query, session, options, last in found:
             subject = self._subjects[name]
             if type(version) is not int:
                 raise damaged()
             if subject.id is None:
                 subject.id, subject.version, subject.account = number, version, account_from(tuple(account))
-                subject.promise = promise_from(promise)
+                subject.caps = caps_from(cap_epsilon, cap_cost, promise)
             if session is not None:
                 header = SessionHeader(name, query, options_from(options))
                 subject.sessions[query] = _Session(session, header, last or 0)
@@ -228,19 +229,23 @@ class SqliteTransaction(BaseTransaction):
     def _account(self, subject: str) -> Account:
         return self._subject(subject).account
 
-    def _promise(self, subject: str) -> SequencePromise | None:
-        return self._subject(subject).promise
+    def _caps(self, subject: str) -> Caps:
+        return self._subject(subject).caps
 
-    def _add_promise(self, subject: str, promise: SequencePromise) -> None:
+    def _put_caps(self, subject: str, caps: Caps) -> None:
         found = self._subject(subject)
         if found.id is None:
             raise InvalidInput("subject", quoted(subject), "one with a session in this ledger")
-        document = self._document(promise.written())
+        promise = None if caps.promise is None else self._document(caps.promise.written())
+        for feature, used in (("caps", caps.epsilon is not None or caps.cost is not None), ("promise", promise)):
+            if used:
+                use_feature(self._connection, feature)
         self._raise_version(subject, 1)
-        use_feature(self._connection, "promise")
-        self._connection.execute("UPDATE account SET promise = ? WHERE id = ?", (document, found.id))
-        self._connection.execute(_ADD_CHANGE, (found.id, found.version, "promise", document))
-        found.promise = promise
+        row = (number_text(caps.epsilon), number_text(caps.cost), promise, found.id)
+        self._connection.execute("UPDATE account SET cap_epsilon = ?, cap_cost = ?, promise = ? WHERE id = ?", row)
+        change = (found.id, found.version, "caps", self._document(caps.written()))
+        self._connection.execute(_ADD_CHANGE, change)
+        found.caps = caps
 
     def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:
         rows = self._connection.execute(_EPSILONS, (self._subject(subject).id, first, last))
