@@ -17,15 +17,17 @@ from typing import Any
 import numpy as np
 
 from dphmm._checks import one_of
-from dphmm.accounting.ledger import Ledger
+from dphmm.accounting.budget import keep_promise
+from dphmm.accounting.ledger import Ledger, SequencePromise
+from dphmm.accounting.promise import Spending
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.session.layout import Rows
-from dphmm.session.options import checked_caps, checked_ledger
+from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step
 from dphmm.session.releases import Released, Releases, terms_of
-from dphmm.session.rounds import Answered, Engine, SubjectState
+from dphmm.session.rounds import Answered, Engine, SubjectState, promise_of
 from dphmm.session.session import ReleaseSession, checked_loss, engine_of
 from dphmm.session.setting import Setting, check_header
 from dphmm.states.observed import Visit, in_steps, public_times, true_states
@@ -76,8 +78,9 @@ class Batch:
         model: MarkovModel,
         policy: PolicyGraph,
         space: StateSpace,
-        epsilon: Exact,
+        epsilon: Exact | None = None,
         *,
+        promise: SequencePromise | None = None,
         query: str = "state",
         answer: str = "last",
         ledger: Ledger | None = None,
@@ -89,10 +92,11 @@ class Batch:
         start: str | None = None,
         **choices: Any,
     ) -> None:
-        public, rule = (model, policy, space, epsilon), one_of(answer, ANSWERS, "answer")
+        public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step))
+        rule = one_of(answer, ANSWERS, "answer")
         self.setting = Setting.of(*public, query=query, answer=rule, start=start, **choices)
         self.ledger = checked_ledger(ledger)
-        self.caps = checked_caps(cap_epsilon, cap_cost)
+        self.caps = checked_caps(cap_epsilon, cap_cost, promise)
         self._bits = default_bits(bits)
         self._loss = checked_loss(estimate_loss, estimates, self.setting)
         self.report = BatchReport()
@@ -133,9 +137,14 @@ class Batch:
         engine = self._engine()
         # Without a record of the rule: earlier versions took the last row of a bin.
         unsaid = None if stepped is trajectories else "last"
+        ranked = stepped.step is None and times is not None
+        if self.caps.promise is not None:
+            for visit in visits:
+                subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
+                promise = promise_of(self.caps.promise, self.setting, subject.origin)
+                self._keep_promise(promise, visit.user, steps[visit.rows] - origin + 1)
         owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
-        ranked = stepped.step is None and times is not None
         met: dict[int, tuple[SubjectState, int]] = {}
         count = 0
         for first in range(0, len(order), self._chunk):
@@ -228,6 +237,17 @@ class Batch:
         if again:
             raise already_released(f"{len(again)} of these users already, {min(again)!r} among them")
 
+    def _keep_promise(self, promise: SequencePromise, user: str, t: IntArray) -> None:
+        """Refuse the whole table, before anything is drawn, for a user whose rows together would break the promise."""
+        query, last = self.setting.query, 0
+        spent: list[Spending] = []
+        for name, other in self.ledger.sessions_of([user]):
+            entries = self.ledger.entries(name, other)
+            spent += [(entry.t, entry.epsilon) for entry in entries if entry.epsilon is not None]
+            last = entries[-1].through if other == query and entries else last
+        asked = [(step, self.setting.options.epsilon) for step in t.tolist() if step > last]
+        keep_promise(promise, spent, asked, user, query)
+
     def _precheck(self, visits: list[Visit], known: set[str]) -> None:
         """Refuse the whole batch when its epsilons alone pass the cap; a cost may depend on what is released."""
         cap = self.caps.epsilon
@@ -288,7 +308,7 @@ def release_many(
     model: MarkovModel,
     policy: PolicyGraph,
     space: StateSpace,
-    epsilon: Exact,
+    epsilon: Exact | None = None,
     *,
     resume: bool = False,
     progress: bool | Progress = True,
@@ -317,7 +337,8 @@ def release_many(
     Raises
     ------
     InvalidInput : rows that cannot be read (nothing is released), or a ledger that holds these users without resume.
-    BudgetExceeded, DegenerateHull, Unprotectable : as `ReleaseSession`; what was committed before stays stored.
+    BudgetExceeded, DegenerateHull, Unprotectable : as `ReleaseSession`; what was committed before stays stored. A
+        promise that all rows together would break is refused before anything is drawn.
     """
     from dphmm.storage.frames import to_kind
     from dphmm.storage.released import released_table

@@ -1,6 +1,6 @@
 """Couplings of q and d: upper bounds on log (q·x / d·x) over x > 0 with log x_k - log x_l <= D[k, l].
 
-Proof: docs/proofs/policy-leakage.md.
+Proofs: docs/proofs/policy-leakage.md, docs/proofs/couplings.md.
 """
 
 from __future__ import annotations
@@ -47,6 +47,35 @@ def bottleneck(log_q: NDArray[np.float64], log_d: NDArray[np.float64], limits: N
         if left == 0:
             break
     return reached + max(0.0, math.log(added)) + (n + 64) * 2.0**-46
+
+
+@kernel
+def fewest(q: NDArray[np.float64], d: NDArray[np.float64], limits: NDArray[np.float64], left_over: float) -> Any:
+    """The least r such that all but ``left_over`` of q can be carried onto d over limits of at most r.
+
+    q and d are probabilities, counted in units of 2^-50.
+    """
+    n = len(q)
+    units = 2.0**50
+    supply, room = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    for k in range(n):
+        supply[k] = math.floor(q[k] * units)
+        room[k] = math.floor(d[k] * units)
+    flow = np.zeros((n, n), dtype=np.int64)
+    left = supply.sum()
+    before = np.empty(2 * n, dtype=np.int64)
+    queue = np.empty(2 * n, dtype=np.int64)
+    reached = 0.0
+    for threshold in np.unique(limits):
+        reached = threshold
+        while left > left_over * units:
+            end = augmenting(supply, room, flow, limits, threshold, before, queue)
+            if end < 0:
+                break
+            left -= push(supply, room, flow, before, end)
+        if left <= left_over * units:
+            break
+    return reached
 
 
 @kernel

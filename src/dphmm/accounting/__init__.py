@@ -4,7 +4,7 @@ Describe what happened: ReleaseEvent, SkipEvent, ComposedEvents.
 Add it up: theorem_5_3, theorem_6_3, theorem_7_1, theorem_7_2, neighbouring_paths, each a Guarantee; summarise,
 summarise_ledger.
 What a whole sequence says about one step: temporal_leakage, temporal_allocation; about a policy edge:
-policy_leakage, policy_allocation.
+policy_leakage, policy_allocation, and couplable, where the sum of epsilons bounds it.
 Remember it: MemoryLedger here, ``dphmm.open_ledger`` for a file; both are a Ledger of Transactions.
 """
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dphmm.accounting.composition import theorem_6_3 as theorem_6_3
     from dphmm.accounting.composition import theorem_7_1 as theorem_7_1
     from dphmm.accounting.composition import theorem_7_2 as theorem_7_2
+    from dphmm.accounting.coupling import Couplable as Couplable
+    from dphmm.accounting.coupling import couplable as couplable
     from dphmm.accounting.edge_leakage import PolicyLeakage as PolicyLeakage
     from dphmm.accounting.edge_leakage import policy_allocation as policy_allocation
     from dphmm.accounting.edge_leakage import policy_leakage as policy_leakage
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Caps": "ledger",
     "ComposedEvents": "event",
+    "Couplable": "coupling",
     "Entry": "ledger",
     "Guarantee": "composition",
     "Leakage": "temporal",
@@ -80,6 +83,7 @@ _HOMES = {
     "StoredMany": "ledger",
     "SubjectSummary": "summary",
     "Transaction": "ledger",
+    "couplable": "coupling",
     "learned": "event",
     "losses_per_step": "temporal",
     "neighbouring_paths": "composition",

@@ -52,6 +52,11 @@ class Course:
     def n_states(self) -> int:
         return len(self._chain.initial)
 
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether every move has the same matrix."""
+        return bool(self._chain.time_homogeneous)
+
     def structure(self, steps: int) -> Any:
         """A csr matrix with an entry wherever some move between the first ``steps`` steps has one."""
         if self._chain.time_homogeneous or steps < 2:

@@ -100,6 +100,12 @@ class SequencePromise:
         block = int(length // step)
         return replace(self, per=block, passed=(origin + int(before // step)) % block, zone="+00:00")
 
+    def each(self, step: float | None) -> Fraction:
+        """The epsilon of every step where all steps that it is for are asked alike. Raises as `in_steps`."""
+        length = self.steps or self.window or self.in_steps(step, 0).per
+        assert isinstance(length, int)
+        return self.exact / length
+
     def holds(self, spent: Sequence[Spending]) -> bool:
         """Whether these (step, epsilon), in any order, keep the promise; blocks must be in steps."""
         rows = sorted(spent)

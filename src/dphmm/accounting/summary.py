@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.composition import Guarantee, neighbouring_paths, theorem_7_2
 from dphmm.accounting.event import ReleaseEvent, event_of
-from dphmm.accounting.ledger import Entry, Ledger, SessionHeader
+from dphmm.accounting.ledger import Entry, Ledger, SequencePromise, SessionHeader
 
 EPSILON_STATEMENT = neighbouring_paths([]).statement
 COST_STATEMENT = (
@@ -38,13 +38,14 @@ class QuerySummary:
 
 @dataclass(frozen=True)
 class SubjectSummary:
-    """The totals of one subject over all queries: what the caps are checked against."""
+    """The totals of one subject over all queries: what the caps are checked against; the promise of the account."""
 
     subject: str
     queries: tuple[QuerySummary, ...]
     epsilon: Guarantee
     cost: Guarantee
     reason: str | None
+    promise: SequencePromise | None = None
 
     @property
     def insecure(self) -> int:
@@ -74,7 +75,8 @@ def summarise_ledger(ledger: Ledger, subject: str | None = None) -> tuple[Subjec
         for key in keys:
             yield from ledger.entries(*key)
 
-    return summarise(entries(), headers)
+    found = summarise(entries(), headers)
+    return tuple(replace(each, promise=ledger.promise(each.subject)) for each in found)
 
 
 class _Tally:

@@ -17,7 +17,7 @@ from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.records import in_short
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
-from dphmm.audit.released_rows import RowsAudit, rows_held, stored_answers
+from dphmm.audit.released_rows import RowsAudit, rows_held, stored_answers, stored_promises
 from dphmm.audit.released_statement import check_statement
 from dphmm.audit.replay import Replay
 from dphmm.audit.verdict import Verdict
@@ -122,7 +122,8 @@ def check_released(
     if isinstance(released, (str, os.PathLike)):
         beside = statement_path(released) if statement is None else Path(statement)
         answers = stored_answers(ledger, query, file)
-        notes += check_statement(Path(released), beside, audit.counted, setting, findings, answers)
+        kept = stored_promises(ledger, query, file)
+        notes += check_statement(Path(released), beside, audit.counted, setting, findings, answers, kept)
     else:
         notes.append("the privacy statement, which lies beside a file")
     if len(replay.met) > len(replay.verdicts):

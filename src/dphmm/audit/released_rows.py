@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphmm.accounting.ledger import Entry, Ledger
+from dphmm.accounting.ledger import Entry, Ledger, SequencePromise
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import Answer, Followed, Replay
@@ -45,6 +45,14 @@ def stored_answers(ledger: Ledger | None, query: str, file: ReleasedFile) -> set
         return set()
     headers = (ledger.header(user, query) for user in dict.fromkeys(file.users))
     return {header.options["answer"] for header in headers if header is not None and "answer" in header.options}
+
+
+def stored_promises(ledger: Ledger | None, query: str, file: ReleasedFile) -> list[tuple[str, SequencePromise | None]]:
+    """The origin of the steps of each user of a file, and the promise over paths that a ledger keeps them to."""
+    if ledger is None:
+        return []
+    headers = [(user, ledger.header(user, query)) for user in dict.fromkeys(file.users)]
+    return [(header.options.get("origin", ""), ledger.promise(user)) for user, header in headers if header is not None]
 
 
 class Counted:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from dphmm._checks import written_fraction
+from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short, shown
 from dphmm.audit.findings import Findings
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.session.rounds import promise_of
 from dphmm.session.setting import Setting
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.learned import UNKNOWN, Whom
 from dphmm.storage.promises import covered_facts, unknown_because, verdict
 from dphmm.storage.statement import read_statement, stated_model, stated_plans, stated_policy, stated_space
-from dphmm.storage.statement_types import ReleaseStatement, member
+from dphmm.storage.statement_types import ReleaseStatement, SequenceBound, member
 
 if TYPE_CHECKING:
     from dphmm.audit.released_rows import Counted
@@ -36,11 +40,18 @@ _NO_TOTALS = "the totals of the privacy statement: not every row could be follow
 
 
 def check_statement(
-    path: Path, beside: Path, counted: Counted, setting: Setting, findings: Findings, answers: set[str]
+    path: Path,
+    beside: Path,
+    counted: Counted,
+    setting: Setting,
+    findings: Findings,
+    answers: set[str],
+    kept: Iterable[tuple[str, SequencePromise | None]],
 ) -> list[str]:
     """Findings where the statement ``beside`` says what is not so of ``path``; notes on what was not compared.
 
-    ``answers`` : which of several rows in one step were answered, as the ledger says of these users.
+    ``answers`` : which of several rows in one step were answered, as the ledger says of these users. ``kept`` : the
+    origin of each user's steps, and the promise over paths that the ledger keeps that user to.
     """
     if not beside.exists():
         return [_NOTHING]
@@ -63,9 +74,37 @@ def check_statement(
     rule = member(statement, "answer.name")
     wrong = f"answer.name {_short(rule)}, and the ledger has {_short(' and '.join(sorted(answers)))}"
     findings.require(rule is None or answers <= {rule}, f"the privacy statement says {wrong}")
+    if statement.sequence is not UNSET and statement.sequence is not None:
+        _check_sequence(statement.sequence, statement, setting, kept, findings)
     claims = statement.private is not False and (counted.replayable > 0 or not statement.randomness.secure)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")
     return notes if counted.complete else [*notes, _NO_TOTALS]
+
+
+def _check_sequence(
+    told: SequenceBound,
+    statement: ReleaseStatement,
+    setting: Setting,
+    kept: Iterable[tuple[str, SequencePromise | None]],
+    findings: Findings,
+) -> None:
+    """Whether every user is kept to the promise over paths that a statement tells."""
+    says = "the privacy statement promises over paths"
+    try:
+        promise = SequencePromise(
+            written_fraction(told.total), steps=told.steps, window=told.window, per=told.per, zone=told.zone
+        )
+    except (InvalidInput, ValueError, ZeroDivisionError):
+        findings.add(f"{says} what is no promise")
+        return
+    findings.require(told.holds == statement.private, f"{says} what holds {_short(told.holds)}, and private is another")
+    for origin, stored in kept:
+        try:
+            due = promise_of(promise, setting, origin)
+        except InvalidInput:
+            due = None
+        other = "nothing" if stored is None else str(stored)
+        findings.require(due == stored, f"{says} {promise}, and the ledger keeps a subject to {other}")
 
 
 def _private(statement: ReleaseStatement, counted: Counted, model: MarkovModel, findings: Findings) -> list[str]:

@@ -16,6 +16,7 @@ from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dphmm.accounting.composition import Guarantee
+    from dphmm.accounting.promise import SequencePromise
     from dphmm.accounting.summary import QuerySummary, SubjectSummary
 
 _INSECURE = "releases were drawn from replayable bits: whoever has the seed can undo them, so they promise nothing"
@@ -123,6 +124,8 @@ def _lines(summary: SubjectSummary) -> list[str]:
     if len(summary.queries) > 1:
         rows.append(("  all queries", _totals(summary)))
     lines = [one_line(summary.subject), *aligned(rows)]
+    if summary.promise is not None:
+        lines.append(f"  promised: {summary.promise.sentence()} All queries share it")
     if summary.insecure:
         lines.append(f"  warning: {summary.insecure} {_INSECURE}")
     if summary.reason:
@@ -159,6 +162,7 @@ def _subject_document(summary: SubjectSummary) -> dict[str, Any]:
         "epsilon": guarantee_document(summary.epsilon),
         "cost": guarantee_document(summary.cost),
         "unbounded_because": summary.reason,
+        "promise": None if summary.promise is None else _promise_document(summary.promise),
         "insecure_releases": summary.insecure,
         "queries": [
             {
@@ -174,6 +178,12 @@ def _subject_document(summary: SubjectSummary) -> dict[str, Any]:
             for query in summary.queries
         ],
     }
+
+
+def _promise_document(promise: SequencePromise) -> dict[str, Any]:
+    """A promise over paths for machines, in steps; ``passed`` steps of the first block lie before step 1."""
+    lengths = {"steps": promise.steps, "window": promise.window, "per": promise.per, "passed": promise.passed}
+    return {"over": "paths", "total": str(promise.exact), **lengths, "statement": promise.sentence()}
 
 
 def guarantee_document(guarantee: Guarantee) -> dict[str, Any]:

@@ -60,7 +60,8 @@ _FIELDS = {
     "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "query": "--query",
     "resolution": "--h3", "scope": "--scope",
     "smoothing": "--smoothing", "source": "SRC", "south": "--bbox south", "start": "--start", "steps": "--steps",
-    "timezone": "--timezone", "west": "--bbox west",
+    "per": "--per", "promise": "--path-epsilon", "timezone": "--timezone", "west": "--bbox west",
+    "window": "--window", "zone": "--zone",
 }  # fmt: skip
 _UNDERSCORED = re.compile(
     r"\b(cap_epsilon|cap_cost|total_epsilon|min_count|max_speed|assume_utc|(?:user|time|order|trip|state|lat|lon)_column)\b=?"

@@ -17,7 +17,25 @@ from dphmm.errors import InvalidInput
 @click.option("--policy", required=True, metavar="P", help="The policy, as dphmm policy writes it.")
 @click.option("--epsilon", metavar="E", help="The promise of each release given the past: 1, 0.5.")
 @click.option("--total-epsilon", metavar="E", help="Instead: what T steps together may lose at an edge of the policy.")
-@click.option("--steps", type=int, metavar="T", help="With --total-epsilon: how many steps a subject has at most.")
+@click.option(
+    "--path-epsilon",
+    metavar="E",
+    help="What two neighbouring paths of a subject may lose over --steps T, any --window W of steps, or --per 1d: the "
+    "sum of its epsilons, over all queries, for ever. Without --epsilon every step has its share.",
+)
+@click.option(
+    "--steps",
+    type=int,
+    metavar="T",
+    help="With --total-epsilon or --path-epsilon: how many steps a subject has at most.",
+)
+@click.option("--window", type=int, metavar="W", help="With --path-epsilon: any W steps in a row.")
+@click.option("--per", metavar="TIME", help="With --path-epsilon: each block of 1d, 12h or 30min, or of so many steps.")
+@click.option(
+    "--zone",
+    metavar="+HH:MM",
+    help="With --per: the offset from UTC of the clock at whose midnight blocks begin  [default: +00:00]",
+)
 @output("released.parquet", required=False)
 @click.option("--ledger", metavar="FILE", help="Where every release and its cost are stored before anyone sees it.")
 @plan_choices

@@ -66,6 +66,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         model_people=owners.people,
         known_by=owners.known_by,
         horizon=None if job.budget_plan is None else job.budget_plan.document(),
+        sequence=batch.caps.promise,
     )
     with _kept(batch, given):
         write_statement(given["output"], statement)
@@ -162,6 +163,7 @@ def _document(
         "plans": len(published.plans),
         "mechanisms": dict(published.mechanisms),
         "epsilon_per_release": statement.epsilon,
+        "sequence": told["sequence"],
         "covered_distance": told["covered_distance"],
         "largest_epsilon_sum": totals.epsilon_sum,
         "epsilon_sum_meaning": totals.epsilon_sum_meaning,
@@ -175,6 +177,11 @@ def _document(
         "unknown_because": statement.unknown_because,
         "learning": told["learning"],
     }
+
+
+def sequence_rows(sequence: Mapping[str, Any] | None) -> list[Row]:
+    """What is promised over the sequence, where something is."""
+    return [] if sequence is None else [("over paths", sequence["meaning"][0])]
 
 
 def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
@@ -196,6 +203,7 @@ def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
             "epsilon",
             f"{each} per release: the promise of each release given the past",
         ),
+        *sequence_rows(document["sequence"]),
         *covered_rows(document["covered_distance"], document["epsilon_per_release"]),
         (
             "epsilon sum",

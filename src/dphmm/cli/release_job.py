@@ -35,7 +35,7 @@ class Job:
     model: MarkovModel
     policy: PolicyGraph
     space: StateSpace
-    epsilon: str
+    epsilon: str | None
     choices: Mapping[str, Any]
     #: With a total: for how many steps it is. ``epsilon`` is the total until the plan is found.
     steps: int | None = None
@@ -44,7 +44,7 @@ class Job:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
-        from dphmm.cli.release_total import check_asked
+        from dphmm.cli.release_total import asked_promise, check_asked
         from dphmm.session.budget_plan import check_public
         from dphmm.storage.learned import learning_event
 
@@ -53,7 +53,9 @@ class Job:
         policy, space = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
         choices["estimates"] = not given["no_estimates"]
-        job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices, given["steps"])
+        choices["promise"] = asked_promise(given)
+        steps = None if given["total_epsilon"] is None else given["steps"]
+        job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices, steps)
         setting = job._setting(given)
         # A record of learning that contradicts itself is refused now, not when the statement is written.
         learning_event(model.provenance, given["model"])

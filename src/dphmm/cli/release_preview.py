@@ -58,6 +58,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         "largest_epsilon_sum": str(longest * batch.setting.options.epsilon),
         "learning": learning_of(job.model),
         "horizon": None if job.budget_plan is None else job.budget_plan.document(),
+        "sequence": None if batch.caps.promise is None else batch.caps.promise.sentence(),
     }
     if given["as_json"]:
         print_json(document)
@@ -71,6 +72,8 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         lines += covered_rows(document["covered_distance"], batch.setting.options.epsilon)
         lines.append(("epsilon sum", f"{in_short(document['largest_epsilon_sum'])} for the subject with most rows"))
+        if document["sequence"] is not None:
+            lines.append(("over paths", document["sequence"]))
         lines += [*coming_rows(job.model, owners.people), *budget_plan_rows(job)]
         click.echo("\n".join(aligned(lines)))
     whom_warning(job.model, owners, console)

@@ -112,6 +112,7 @@ def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Cal
             answer=batch.answer,
             model_people=names.whom.people,
             known_by=names.whom.known_by,
+            sequence=batch.caps.promise,
         )
         save_statement(Path(given["statement"]), statement, "-", lines.hexdigest())
 
@@ -168,6 +169,8 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
         for warning in first_step_warnings(stream.batch):
             console.warn(warning)
         console.say(_waiting_rows(stream))
+        if stream.batch.caps.promise is not None:
+            console.say([("over paths", stream.batch.caps.promise.sentence())])
         printed = 0
         with ExitStack() as at_end:
             at_end.callback(lambda: write_counts(counts, _counts(stream, lines.set_aside)))

@@ -19,20 +19,29 @@ from dphmm.session.budget_plan import BudgetPlan, checked_steps
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger, SessionHeader
+    from dphmm.accounting.promise import SequencePromise
     from dphmm.cli.release_job import Job
     from dphmm.states.trajectory import Trajectories
 
 
 def check_asked(given: Mapping[str, Any]) -> None:
-    """Either an epsilon for each step, or a total and for how many steps it is."""
-    total, steps = given["total_epsilon"], given["steps"]
+    """An epsilon for each step, a total and for how many steps it is, or a promise over paths."""
+    total, steps, path = given["total_epsilon"], given["steps"], given["path_epsilon"]
+    for name in ("window", "per", "zone") if path is None else ():
+        if given[name] is not None:
+            raise InvalidInput(f"--{name}", given[name], "--path-epsilon with it: what may be lost there")
+    if path is not None:
+        if total is not None:
+            raise InvalidInput("--total-epsilon", f"{total}, and --path-epsilon", "one of the two")
+        return
     if given["epsilon"] is not None:
         if total is not None or steps is not None:
             option, came = ("--total-epsilon", total) if total is not None else ("--steps", steps)
             raise InvalidInput(option, f"{came}, and --epsilon", "--epsilon, or --total-epsilon and --steps")
         return
     if total is None:
-        raise InvalidInput("--epsilon", "nothing", "the promise of each release, or --total-epsilon and --steps")
+        others = "--path-epsilon and --steps, --window or --per, or --total-epsilon and --steps"
+        raise InvalidInput("--epsilon", "nothing", f"the promise of each release; or {others}")
     exact_epsilon(total, "--total-epsilon")
     if steps is None:
         raise InvalidInput("--steps", "nothing", "how many steps a subject has at most, with --total-epsilon")
@@ -41,11 +50,29 @@ def check_asked(given: Mapping[str, Any]) -> None:
         raise InvalidInput("--total-epsilon", total, "a file as TRAJ: a stream does not say where it ends")
 
 
+def asked_promise(given: Mapping[str, Any]) -> SequencePromise | None:
+    """The promise over paths that the options name, None for none. InvalidInput names the option."""
+    from dphmm.accounting.promise import SequencePromise
+
+    if given["path_epsilon"] is None:
+        return None
+    lengths = {name: given[name] for name in ("steps", "window", "per") if given[name] is not None}
+    if len(lengths) != 1:
+        came = " and ".join(f"--{name}" for name in lengths) or "nothing"
+        raise InvalidInput("--path-epsilon", f"{came} with it", "exactly one of --steps T, --window W and --per 1d")
+    if given["zone"] is not None and "per" not in lengths:
+        raise InvalidInput("--zone", given["zone"], "--per with it, a time")
+    if "per" in lengths and lengths["per"].isdecimal():
+        lengths["per"] = int(lengths["per"])
+    zone = {} if given["zone"] is None else {"zone": given["zone"]}
+    return SequencePromise(exact_epsilon(given["path_epsilon"], "--path-epsilon"), **lengths, **zone)
+
+
 def with_budget_plan(job: Job, console: Console) -> Job:
     """The job with the largest epsilon that keeps the total, where a total was asked for: that can take minutes."""
     from dphmm.accounting.records import shown
 
-    if job.steps is None:
+    if job.steps is None or job.epsilon is None:
         return job
     with console.progress("search for epsilon") as progress:
         found = BudgetPlan.allocated(job.batch(None).setting, job.epsilon, job.steps, progress)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dphmm._checks import exact_epsilon, exact_number, one_of, written_fraction
-from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger
+from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger, SequencePromise
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import MECHANISM_CHOICES, chosen_kind
 from dphmm.policy.constraint import DeltaSet, Support, parse_constraint
@@ -118,9 +118,20 @@ def checked_ledger(ledger: Ledger | None) -> Ledger:
     return ledger
 
 
-def checked_caps(epsilon: Exact | None, cost: Exact | None) -> Caps:
+def checked_caps(epsilon: Exact | None, cost: Exact | None, promise: SequencePromise | None = None) -> Caps:
     """Caps from what a user passes. Raises InvalidInput naming the cap."""
-    return Caps(_cap(epsilon, "cap_epsilon"), _cap(cost, "cap_cost"))
+    if promise is not None and not isinstance(promise, SequencePromise):
+        raise InvalidInput("promise", type(promise).__name__, "a dphmm.SequencePromise")
+    return Caps(_cap(epsilon, "cap_epsilon"), _cap(cost, "cap_cost"), promise)
+
+
+def epsilon_of_step(epsilon: Exact | None, promise: SequencePromise | None, step: float | None) -> Exact:
+    """The epsilon of a release: what a user passes, else what a promise leaves to each step where all are asked."""
+    if epsilon is not None:
+        return epsilon
+    if not isinstance(promise, SequencePromise):
+        raise InvalidInput("epsilon", "nothing", "the promise of each release, or a promise over the sequence")
+    return promise.each(step)
 
 
 def _cap(value: Exact | None, field: str) -> Fraction | None:

@@ -23,7 +23,16 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dphmm.accounting.ledger import Caps, Entry, Ledger, Request, Requests, SessionHeader, Transaction
+from dphmm.accounting.ledger import (
+    Caps,
+    Entry,
+    Ledger,
+    Request,
+    Requests,
+    SequencePromise,
+    SessionHeader,
+    Transaction,
+)
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
@@ -54,6 +63,17 @@ def check_joint(header: SessionHeader, other: SessionHeader) -> None:
             raise InvalidInput("constraint", str(options.get("constraint")), f"support in both, {beside}")
         if options.get("flat") == "allow":
             raise InvalidInput("flat", "allow", f"thicken or refuse in both, {beside}")
+
+
+def promise_of(promise: SequencePromise, setting: Setting, origin: str) -> SequencePromise:
+    """A promise in numbers of steps, for a subject whose step 1 is ``origin``. Raises as `SequencePromise.in_steps`."""
+    if not isinstance(promise.per, str):
+        return promise
+    number = origin.partition("@")[0]
+    if not number.lstrip("-").isdecimal():
+        expected = "the number of step 1's time bin since 1970: blocks of a time begin by the clock"
+        raise InvalidInput("origin", origin or "nothing", expected)
+    return promise.in_steps(setting.model.step, int(number))
 
 
 def partners_at(ledger: Ledger | Transaction, subject: str, t: int, query: str) -> IntArray:
@@ -238,6 +258,8 @@ class Engine:
                 for other in found.others:
                     check_joint(header, other)
                 transaction.open_session(header)
+                if self.caps.promise is not None:
+                    transaction.bind(subject.name, promise_of(self.caps.promise, self.setting, subject.origin))
                 subject.opened = True
             subject.joint, subject.last = bool(found.others), found.last
             # It was moved past a step whose transaction was rolled back.

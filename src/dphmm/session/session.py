@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dphmm._checks import one_of
-from dphmm.accounting.ledger import Caps, Ledger, SessionHeader, Spent
+from dphmm.accounting.ledger import Caps, Ledger, SequencePromise, SessionHeader, Spent
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
@@ -20,7 +20,7 @@ from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.session.layout import Rows, check_gap
-from dphmm.session.options import checked_caps, checked_ledger
+from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step
 from dphmm.session.plan import Plan
 from dphmm.session.releases import Release
 from dphmm.session.rounds import Answered, Engine, SubjectState, partners_at
@@ -62,14 +62,17 @@ class ReleaseSession:
     Parameters
     ----------
     model, policy, space : what the adversary knows, over the same N states.
-    epsilon : the promise of each release given the past; a number, Fraction or decimal string.
+    epsilon : the promise of each release given the past; a number, Fraction or decimal string. With a promise, None is
+        what that leaves to each step where all steps are asked alike.
+    promise : a `SequencePromise`, which stays with the subject: all of its queries are held to it, whoever asks.
     constraint : "support", or a `DeltaSet`.
     mechanism, scope, flat, thickness, protection, start : see the guide; the defaults are the safe ones.
     subject, query : the key of the releases together with t; two sessions of one key share one history.
     ledger : where releases are stored before anyone sees them; in memory when None.
     cap_epsilon, cap_cost : refuse a release that would bring the subject's totals over a cap.
     bits : None for the system's secure randomness; releases with any other bits are marked (`secure` is False).
-    origin : what step 1 stands for, such as the number of its time bin; recorded, not interpreted.
+    origin : what step 1 stands for, such as the number of its time bin; recorded, and read only where the blocks of a
+        promise are of a time.
     estimate_loss : "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state).
     estimates : False for z alone: no belief is kept, so a step takes less and a history is resumed at once. Only where
         plans do not depend on answers.
@@ -80,8 +83,9 @@ class ReleaseSession:
         model: MarkovModel,
         policy: PolicyGraph,
         space: StateSpace,
-        epsilon: Exact,
+        epsilon: Exact | None = None,
         *,
+        promise: SequencePromise | None = None,
         constraint: str | DeltaSet | Support = "support",
         mechanism: str = "auto",
         scope: str = "global",
@@ -100,7 +104,7 @@ class ReleaseSession:
         origin: str = "",
     ) -> None:
         setting = Setting.of(
-            *(model, policy, space, epsilon),
+            *(model, policy, space, epsilon_of_step(epsilon, promise, model.step)),
             query=query,
             constraint=constraint,
             mechanism=mechanism,
@@ -110,7 +114,7 @@ class ReleaseSession:
             protection=protection,
             start=start,
         )
-        caps = checked_caps(cap_epsilon, cap_cost)
+        caps = checked_caps(cap_epsilon, cap_cost, promise)
         self._begin(setting, subject, ledger, caps, bits, estimate_loss, estimates, origin)
 
     @classmethod
@@ -283,6 +287,7 @@ class ReleaseSession:
         space: StateSpace,
         *,
         query: str = "state",
+        promise: SequencePromise | None = None,
         cap_epsilon: Exact | None = None,
         cap_cost: Exact | None = None,
         bits: Bits | None = None,
@@ -299,7 +304,7 @@ class ReleaseSession:
         if header is None:
             raise InvalidInput("subject", f"no history of query {query!r} in the ledger", "one that was released")
         setting = Setting.read(header.options, model, policy, space, query)
-        caps = checked_caps(cap_epsilon, cap_cost)
+        caps = checked_caps(cap_epsilon, cap_cost, promise)
         choices: dict[str, Any] = {"bits": bits, "estimate_loss": estimate_loss, "estimates": estimates}
         return cls.resumed(ledger, header, setting, caps=caps, **choices)
 

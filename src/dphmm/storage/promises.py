@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
+from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.accounting.summary import COMPONENT_REASON, COST_STATEMENT, FLAT_REASON
 from dphmm.mechanisms import chosen_kind
@@ -101,6 +102,24 @@ LONELY_PROMISE = (
     "way, unless all possible states have one and the same answer, which is then published as it is and "
     "says nothing."
 )
+
+
+def sequence_words(promise: SequencePromise, holds: Verdict) -> list[str]:
+    """What a promise over paths says of one subject, and what it does not."""
+    first = [] if holds is True else ["Whether this holds is said by `holds`, for the reasons beside `private`."]
+    return [
+        promise.sentence(),
+        *first,
+        "Two paths of a subject are neighbouring if at every step their two states are equal or hide each other: an "
+        "edge of the policy joins them, or one is the partner that a release of that step gave the other; and both are "
+        "possible given the model and everything released before.",
+        "To lose at most E is to say that all answers of all queries of the subject together are at most a factor "
+        "exp(E) more likely from the one path than from the other, whatever anybody knows of how people move.",
+        "Any two possible paths lose at most the sum, over the steps that were answered, of what their two states of "
+        "that step lose: a path twice as far away loses about twice as much.",
+        "This is no bound for what is learned of one step from the steps around it, where paths that leave the edges "
+        "of the policy are likely: that is the policy leakage under the model (dphmm account --temporal).",
+    ]
 
 
 def merged_words(space: StateSpace) -> str:

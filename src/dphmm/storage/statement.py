@@ -22,6 +22,7 @@ from msgspec import UNSET
 
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.event import LearningEvent
+from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import shown
 from dphmm.accounting.summary import EPSILON_STATEMENT
 from dphmm.errors import InvalidInput
@@ -49,6 +50,7 @@ from dphmm.storage.promises import (
     provenance_words,
     randomness_words,
     scope_words,
+    sequence_words,
     unknown_because,
     verdict,
 )
@@ -67,10 +69,12 @@ from dphmm.storage.statement_types import (
     QueryStatement,
     Randomness,
     ReleaseStatement,
+    SequenceBound,
     Software,
     Space,
     StatedFile,
     Totals,
+    Verdict,
     document,
     schema,
     typed,
@@ -147,6 +151,7 @@ def privacy_statement(
     model_people: str = "unknown",
     known_by: str | None = None,
     horizon: Mapping[str, Any] | None = None,
+    sequence: SequencePromise | None = None,
 ) -> ReleaseStatement:
     """The statement of one released file; `write_statement` adds the file.
 
@@ -155,7 +160,8 @@ def privacy_statement(
     keeps `private` and `promise.holds` from being true of a model that was not learned with differential privacy.
     ``known_by``: how that is known, "owner" by default (`dphmm.storage.learned.whom`). Raises InvalidInput for another
     word. ``answer``: which of several rows in one step was answered; None where each step had one state. ``horizon``:
-    where epsilon was chosen for a number of steps, that choice.
+    where epsilon was chosen for a number of steps, that choice. ``sequence``: the promise over paths that every subject
+    of the file was released under.
     """
     whom = Whom.of(model_people, known_by)
     provenance, replayable = model.provenance, published.replayable
@@ -190,6 +196,7 @@ def privacy_statement(
         ),
         totals=_totals(published, options),
         horizon=None if horizon is None else Horizon(**horizon),
+        sequence=None if sequence is None else stated_sequence(sequence, verdict(provenance, whom, replayable)),
         randomness=Randomness(
             secure=published.replayable == 0,
             replayable_rows=published.replayable,
@@ -321,6 +328,21 @@ def stated_space(space: StateSpace) -> Space:
     short = len(json.dumps(pairs)) <= _LONGEST_PARAMETERS
     merged = Merged(count=len(pairs), pairs=pairs if short else None, meaning=merged_words(space))
     return msgspec.structs.replace(said, merged=merged)
+
+
+def stated_sequence(promise: SequencePromise, holds: Verdict) -> SequenceBound:
+    """What a statement says of a promise over paths."""
+    return SequenceBound(
+        over="paths",
+        total=str(promise.exact),
+        steps=promise.steps,
+        window=promise.window,
+        per=promise.per,
+        zone=promise.zone,
+        holds=holds,
+        meaning=sequence_words(promise, holds),
+        proved_in="docs/proofs/paths.md",
+    )
 
 
 def _flat(options: Options) -> Flat:

@@ -227,6 +227,20 @@ class Horizon(Part, frozen=True, kw_only=True):
     proved_in: Annotated[Text, _is("The page of the proof.")]
 
 
+class SequenceBound(Part, frozen=True, kw_only=True):
+    """What the releases of one subject promise together."""
+
+    over: Annotated[str, _rule(const="paths"), _is("What is compared: two neighbouring paths of one subject.")]
+    total: Annotated[Exact, _is("What the epsilons of the steps may add up to, over all queries of the subject.")]
+    steps: Annotated[Positive | None, _is("Of the whole sequence, where it has an end.")]
+    window: Annotated[Positive | None, _is("Any so many steps in a row.")]
+    per: Annotated[Positive | str | None, _is('A block: so many steps, or a time as "1d".')]
+    zone: Annotated[Text, _is("The offset from UTC of the clock by which blocks of a time begin.")]
+    holds: Annotated[StatedVerdict, _is("The same as private.")]
+    meaning: Annotated[Texts, _rule(minItems=1), _is("What is promised, and what is not, a sentence each.")]
+    proved_in: Annotated[Text, _is("The page of the proof.")]
+
+
 class Randomness(Part, frozen=True, kw_only=True):
     """Where the noise is from."""
 
@@ -297,6 +311,13 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     horizon: Annotated[
         Horizon | None, _is("Of a release with a total epsilon over a number of steps; null without one.")
     ] = None
+    sequence: Annotated[
+        SequenceBound | UnsetType | None,
+        _is(
+            "A promise over the whole sequence, to which the ledger keeps every subject of the file; null without one. "
+            "Statements of early versions do not have this member."
+        ),
+    ] = UNSET
     randomness: Randomness
     not_protected: Annotated[Texts, _rule(minItems=5), _is("What these releases do not hide, a sentence each.")]
     file: Annotated[StatedFile | UnsetType, _is("The file beside which the statement lies.")] = UNSET

@@ -1,0 +1,152 @@
+"""dphmm release --path-epsilon: what it keeps, what it says, and what it refuses in one line with nothing spent."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm import SequencePromise
+
+pytestmark = pytest.mark.replayed_words
+
+POINTS = np.stack(np.divmod(np.arange(9), 3), axis=1)
+NEAR = np.abs(POINTS[:, None] - POINTS).max(axis=2) <= 1
+
+
+@pytest.fixture
+def town(tmp_path):
+    """A model of hourly steps and no origin that could be private, a policy, and two people over two days."""
+    space = dphmm.StateSpace(POINTS)
+    moves = NEAR / NEAR.sum(axis=1, keepdims=True)
+    dphmm.save_model(dphmm.MarkovModel(np.full(9, 1 / 9), moves, step=3600, space=space), tmp_path / "model.npz")
+    dphmm.save_policy(dphmm.policy.radius(space, 1), tmp_path / "policy.json", space)
+    rows = [
+        (user, pd.Timestamp("2024-05-06T21:30Z") + pd.Timedelta(hours=hour), str(state))
+        for user in "ab"
+        for hour, state in ((0, 4), (1, 3), (2, 0), (3, 1), (4, 1), (9, 7))
+    ]
+    pd.DataFrame(rows, columns=["user", "t", "state"]).to_csv(tmp_path / "rows.csv", index=False)
+    return tmp_path
+
+
+def release(run, town, *options, code=0, out="out.csv", rows="rows.csv", **given):
+    files = ("--model", town / "model.npz", "--policy", town / "policy.json", "--ledger", town / "ledger.db")
+    target = () if rows == "-" else ("-o", town / out)
+    source = "-" if rows == "-" else town / rows
+    return run("release", source, *files, *target, *options, code=code, **given)
+
+
+def test_it_is_kept_stated_and_audited(run, town):
+    said = release(run, town, "--path-epsilon", "4", "--per", "1d", "--epsilon", "1", "--json")
+    sentence = "Where they differ within one block of 1d alone, two neighbouring paths lose at most 4; within m blocks"
+    document = json.loads(said.stdout)
+    assert document["sequence"]["meaning"][0].startswith(sentence)
+    statement = json.loads((town / "out.csv.privacy.json").read_text())["sequence"]
+    wanted = {"over": "paths", "total": "4", "steps": None, "window": None, "per": "1d", "zone": "+00:00"}
+    assert {name: statement[name] for name in wanted} == wanted
+    assert statement["holds"] == "unknown"
+    with dphmm.open_ledger(town / "ledger.db") as ledger:
+        assert ledger.promise("a") == SequencePromise(4, per=24, passed=21) == ledger.promise("b")
+        ledger.check()
+    told = run("account", town / "ledger.db").stdout
+    assert told.count("promised: Where they differ within one block of 24 steps alone") == 2
+    kept = json.loads(run("account", town / "ledger.db", "--json").stdout)["subjects"][0]["promise"]
+    assert (kept["total"], kept["per"], kept["passed"]) == ("4", 24, 21)
+    audited = ("--model", town / "model.npz", "--policy", town / "policy.json", "--epsilon", "1")
+    files = ("--released", town / "out.csv", "--ledger", town / "ledger.db")
+    run("audit", *audited, *files)
+    # The same file under another promise than its ledger keeps.
+    path = town / "out.csv.privacy.json"
+    whole = json.loads(path.read_text())
+    whole["sequence"]["total"] = "3"
+    path.write_text(json.dumps(whole))
+    convicted = run("audit", *audited, *files, code=1)
+    assert "promises over paths 3 per 1d, and the ledger keeps a subject to 4 per 24 steps" in convicted.stdout
+
+
+def test_without_an_epsilon_every_step_has_its_share(run, town):
+    release(run, town, "--path-epsilon", "12", "--per", "1d", "-q")
+    assert set(pd.read_csv(town / "out.csv").epsilon) == {0.5}
+
+
+def test_other_clocks(run, town):
+    release(run, town, "--path-epsilon", "6", "--per", "1d", "--zone", "+03:00", "--epsilon", "1", "-q")
+    with dphmm.open_ledger(town / "ledger.db") as ledger:
+        assert ledger.promise("a") == SequencePromise(6, per=24)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--path-epsilon", "2", "--per", "1d", "--epsilon", "1"),
+         'promise: step 3 of query "state" for subject "a" requested 1'),
+        (("--path-epsilon", "2", "--window", "3", "--epsilon", "1"), "0 is left there of 2 in any 3 steps"),
+        (("--path-epsilon", "9", "--steps", "8", "--epsilon", "1"), "promise: step 10 of query"),
+    ],
+)  # fmt: skip
+def test_rows_that_would_break_it_are_refused_with_nothing_spent(run, town, options, said):
+    refused = release(run, town, *options, "--model-people", "others", code=1)
+    assert said in refused.stderr and refused.stderr.count("\n") == 1
+    assert not (town / "out.csv").exists()
+    with dphmm.open_ledger(town / "ledger.db") as ledger:
+        assert ledger.sessions() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--path-epsilon", "2"), "--path-epsilon: got nothing with it; expected exactly one of --steps T"),
+        (("--path-epsilon", "2", "--steps", "3", "--per", "1d"), "--path-epsilon: got --steps and --per with it"),
+        (("--path-epsilon", "2", "--total-epsilon", "2", "--steps", "3"), "--total-epsilon: got 2, and --path-epsilon"),
+        (("--epsilon", "1", "--per", "1d"), "--per: got 1d; expected --path-epsilon with it"),
+        (("--epsilon", "1", "--window", "3"), "--window: got 3; expected --path-epsilon with it"),
+        (("--path-epsilon", "2", "--per", "a day"), "--per: got a day; expected a number of steps, or a time"),
+        (("--path-epsilon", "2", "--per", "90min"), "--per: got 90min; expected a whole number of the model's steps"),
+        (("--path-epsilon", "2", "--window", "0"), "--window: got 0"),
+        (("--path-epsilon", "-1", "--per", "1d"), "--path-epsilon: got -1"),
+        (("--path-epsilon", "2", "--per", "1d", "--zone", "CET"), "--zone: got CET; expected an offset from UTC"),
+        (("--path-epsilon", "2", "--steps", "9", "--zone", "+01:00"), "--zone: got +01:00; expected --per with it"),
+        ((), "--epsilon: got nothing; expected the promise of each release; or --path-epsilon"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_in_one_line(run, town, options, said):
+    refused = release(run, town, *options, code=2)
+    assert said in refused.stderr and refused.stderr.count("\n") == 1
+    assert not (town / "ledger.db").exists()
+
+
+def test_who_resumes_is_held_to_it(run, town):
+    few = pd.read_csv(town / "rows.csv").groupby("user").head(4)
+    few.to_csv(town / "few.csv", index=False)
+    promise = ("--path-epsilon", "4", "--window", "9")
+    release(run, town, *promise, "--epsilon", "1", "-q", rows="few.csv")
+    refused = release(run, town, "--epsilon", "1", "--resume", code=1)
+    assert "0 is left there of 4 in any 9 steps" in refused.stderr
+    other = release(run, town, "--path-epsilon", "5", "--window", "9", "--epsilon", "1", "--resume", code=2)
+    assert "--path-epsilon: got 5 in any 9 steps; expected 4 in any 9 steps, which was promised to" in other.stderr
+    second = release(run, town, "--epsilon", "1", "--query", "again", code=1, out="second.csv")
+    assert 'step 1 of query "again" for subject "a" requested 1; 0 is left' in second.stderr
+    with dphmm.open_ledger(town / "ledger.db") as ledger:
+        assert ledger.spent("a").epsilon == 4
+        ledger.check()
+
+
+def test_a_stream_says_it_and_keeps_it(run, town):
+    lines = [json.dumps({"user": "a", "t": f"2024-05-06T{hour:02d}:30:00Z", "state": "4"}) for hour in range(1, 5)]
+    options = ("--path-epsilon", "2", "--window", "3", "--epsilon", "1", "--statement", town / "stream.json")
+    stopped = release(run, town, *options, code=1, rows="-", input="\n".join(lines) + "\n")
+    assert len(stopped.stdout.splitlines()) == 2
+    assert "over paths" in stopped.stderr and "0 is left there of 2 in any 3 steps" in stopped.stderr
+    assert json.loads((town / "stream.json").read_text())["sequence"]["window"] == 3
+    with dphmm.open_ledger(town / "ledger.db") as ledger:
+        assert ledger.spent("a").epsilon == Fraction(2)
+
+
+def test_a_dry_run_says_it(run, town):
+    said = release(run, town, "--path-epsilon", "12", "--per", "1d", "--dry-run")
+    assert "over paths" in said.stdout and "within one block of 1d alone" in said.stdout

@@ -1,0 +1,199 @@
+"""Sessions, tables and streams under a promise over the sequence.
+
+It could fail where one of the three does not give the promise to the account, gives another one to a subject that
+begins at another hour, lets a second query or a later program pass it, spends before it refuses, or where what is
+refused depends on true states.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm import SequencePromise
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.batch import Batch
+from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.stream import Stream, parse_line
+
+POINTS = np.stack(np.divmod(np.arange(9), 3), axis=1)
+NEAR = np.abs(POINTS[:, None] - POINTS).max(axis=2) <= 1
+SPACE = dphmm.StateSpace(POINTS)
+POLICY = dphmm.policy.radius(SPACE, 1)
+MOVES = NEAR / NEAR.sum(axis=1, keepdims=True)
+UNTIMED = (dphmm.MarkovModel(np.full(9, 1 / 9), MOVES), POLICY, SPACE)
+HOURLY = (dphmm.MarkovModel(np.full(9, 1 / 9), MOVES, step=3600), POLICY, SPACE)
+
+
+def session(ledger, promise=None, epsilon=1, seed=1, parts=UNTIMED, **given):
+    given = {"subject": "ann", "bits": dphmm.ReplayBits(seed), **given}
+    return dphmm.ReleaseSession(*parts, epsilon, ledger=ledger, promise=promise, **given)
+
+
+@pytest.mark.parametrize("constraint", ["support", "delta=0.1"])
+def test_a_session_is_held_to_its_promise(constraint):
+    ledger = MemoryLedger()
+    one = session(ledger, SequencePromise(2, window=3), constraint=constraint)
+    one.release(0)
+    one.release(1)
+    before = (ledger.entries("ann", "state"), ledger.spent("ann"))
+    with pytest.raises(BudgetExceeded, match=r"promise: step 3 .* requested 1; 0 is left there of 2 in any 3 steps"):
+        one.release(2)
+    assert before == (ledger.entries("ann", "state"), ledger.spent("ann"))
+    one.skip()
+    assert one.release(4).t == 4
+
+
+def test_without_an_epsilon_every_step_has_its_share():
+    for promise, share in (
+        (SequencePromise(3, steps=6), Fraction(1, 2)),
+        (SequencePromise(3, window=4), Fraction(3, 4)),
+        (SequencePromise(12, per="1d"), Fraction(1, 2)),
+    ):
+        one = session(MemoryLedger(), promise, None, parts=HOURLY, origin="0")
+        released = [one.release(0).epsilon for _ in range(4)]
+        assert released == [share] * 4
+    with pytest.raises(InvalidInput, match="epsilon: got nothing"):
+        session(MemoryLedger(), None, None)
+    with pytest.raises(InvalidInput, match="promise: got int"):
+        session(MemoryLedger(), 3)
+
+
+def test_a_second_query_and_a_resumed_session_share_it():
+    ledger = MemoryLedger()
+    session(ledger, SequencePromise(3, steps=9)).release(0)
+    work = session(ledger, query="work", seed=2)
+    work.release(0)
+    resumed = dphmm.ReleaseSession.resume(ledger, "ann", *UNTIMED, bits=dphmm.ReplayBits(3))
+    resumed.release(0)
+    for late in (work, resumed):
+        with pytest.raises(BudgetExceeded, match="promise: step"):
+            late.release(1)
+    with pytest.raises(InvalidInput, match="which was promised to"):
+        session(ledger, SequencePromise(4, steps=9), query="third").release(0)
+
+
+def test_blocks_of_a_day_begin_at_midnight_whenever_a_subject_begins():
+    """Three answers a day at epsilon 1: the first day of someone who begins at 22:00 has two steps."""
+    ledger = MemoryLedger()
+    one = session(ledger, SequencePromise(3, per="1d"), parts=HOURLY, origin=str(20_000 * 24 + 22))
+    for _ in range(2 + 3):
+        one.release(0)
+    with pytest.raises(BudgetExceeded, match="promise: step 6"):
+        one.release(0)
+    one.skip(24 - 3)
+    assert one.release(0).t == 2 + 24 + 1
+    assert ledger.promise("ann") == SequencePromise(3, per=24, passed=22)
+    with pytest.raises(InvalidInput, match="origin: got nothing"):
+        session(MemoryLedger(), SequencePromise(3, per="1d"), parts=HOURLY).release(0)
+    with pytest.raises(InvalidInput, match="per: got 1d"):
+        session(MemoryLedger(), SequencePromise(3, per="1d"), origin="0").release(0)
+
+
+def table(hours, users="a"):
+    rows = [
+        (user, pd.Timestamp("2024-05-06T20:30Z") + pd.Timedelta(hours=hour), "4") for user in users for hour in hours
+    ]
+    return pd.DataFrame(rows, columns=["user", "t", "state"])
+
+
+@pytest.mark.parametrize("constraint", ["support", "delta=0.1"])
+def test_a_table_that_breaks_it_is_refused_before_anything_is_drawn(constraint):
+    ledger = MemoryLedger()
+    given = {
+        "ledger": ledger, "bits": dphmm.ReplayBits(1), "progress": False, "constraint": constraint,
+        "promise": SequencePromise(3, per="1d"),
+    }  # fmt: skip
+    rows = pd.concat([table([0, 1, 2, 4, 5, 6], "a"), table([0, 4, 5, 6, 7], "b")])
+    with pytest.raises(
+        BudgetExceeded, match=r'promise: step 8 of query "state" for subject "b" requested 1; 0 is left'
+    ):
+        dphmm.release_many(rows, *HOURLY, 1, **given)
+    assert ledger.sessions() == []
+    released = dphmm.release_many(rows[rows.t < "2024-05-07T03:00Z"], *HOURLY, 1, **given)
+    assert len(released) == 10
+    assert ledger.promise("a") == SequencePromise(3, per=24, passed=20) == ledger.promise("b")
+    spent = ledger.spent("b")
+    with pytest.raises(BudgetExceeded, match=r"promise: step 8"):
+        dphmm.release_many(rows, *HOURLY, 1, resume=True, **given)
+    # A caller that names no promise is held to it in the storing transaction.
+    del given["promise"]
+    with pytest.raises(BudgetExceeded, match=r"promise: step 8"):
+        dphmm.release_many(rows, *HOURLY, 1, resume=True, **given)
+    assert ledger.spent("b") == spent
+
+
+def test_a_table_without_an_epsilon_releases_every_step():
+    released = dphmm.release_many(
+        table(range(30)), *HOURLY, promise=SequencePromise(12, per="1d"), bits=dphmm.ReplayBits(1), progress=False
+    )
+    assert len(released) == 30 and set(released.epsilon) == {0.5}
+
+
+def test_a_stream_is_held_to_it():
+    stream = Stream(
+        Batch(*HOURLY, 1, ledger=MemoryLedger(), bits=dphmm.ReplayBits(1), promise=SequencePromise(2, window=5)), False
+    )
+
+    def take(hour):
+        line = json.dumps({"user": "a", "t": f"2024-05-06T{hour:02d}:30:00Z", "state": "4"})
+        return [released.release.t for released in stream.take(parse_line(line.encode(), False))]
+
+    assert [take(1), take(2), take(3)] == [[], [1], [2]]
+    with pytest.raises(BudgetExceeded, match="promise: step 3"):
+        take(4)
+
+
+def test_what_is_refused_does_not_depend_on_true_states():
+    """Random hours, epsilons and promises with three truths each: the same rows are stored, in the same words."""
+    refusals = 0
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        kind = ["steps", "window", "per"][seed % 3]
+        promise = SequencePromise(int(random.integers(1, 5)), **{kind: int(random.integers(2, 7))})
+        hours = np.flatnonzero(random.random(14) < 0.6).tolist()
+        told = []
+        for truth in range(3):
+            ledger, said = MemoryLedger(), []
+            one = session(ledger, promise, seed=seed)
+            for hour in range(hours[-1] + 1 if hours else 0):
+                try:
+                    if hour in hours:
+                        one.release(int((hour * (truth + 1) + truth) % 9))
+                    else:
+                        one.skip()
+                except BudgetExceeded as error:
+                    said.append((hour, str(error)))
+                    one.skip()
+            entries = ledger.entries("ann", "state")
+            told.append((said, [(e.t, e.kind, e.epsilon, e.plan_hash) for e in entries], ledger.spent("ann")))
+        assert told[0] == told[1] == told[2]
+        refusals += len(told[0][0])
+    assert refusals > 50
+
+
+def test_neighbouring_paths_lose_at_most_the_total_through_a_session():
+    """Released z of real sessions, weighed by their plans: paths that differ within a window lose at most its total."""
+    promise = SequencePromise(2, window=3)
+    edges = POLICY.edges().tolist()
+    worst = 0.0
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        one = session(MemoryLedger(), promise, [1, "0.5"][seed % 2], seed)
+        losses = []
+        for _ in range(8):
+            try:
+                released = one.release(int(random.integers(9)))
+                plan = one._setting.planner.plan(np.ones(9, bool), np.ones(9, bool))
+                logs = plan.log_likelihood(released.z_lattice)
+                losses.append(max(abs(logs[a] - logs[b]) for a, b in edges))
+            except BudgetExceeded:
+                one.skip()
+                losses.append(0.0)
+        worst = max(worst, *(sum(losses[first : first + 3]) for first in range(6)))
+    assert 1.9 < worst <= 2 + 1e-9
