@@ -401,7 +401,9 @@ class ReleaseSession:
                 yield _release(setting, step.plan, step.entry.t, z, step.entry.secure, guess.answer, guess.state)
 
     def _overtaken(self, last: int) -> InvalidInput:
-        expected = f"release(state, t={self._t}) for the stored answer, or ReleaseSession.resume to go on after step {last}"
+        expected = (
+            f"release(state, t={self._t}) for the stored answer, or ReleaseSession.resume to go on after step {last}"
+        )
         return InvalidInput("t", f"no step, while the ledger has moved on to step {last}", expected)
 
     def _state_number(self, state: int | str) -> int:
