@@ -165,10 +165,10 @@ def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[fl
     steps, _ = integers(table.column("step"), "step")
     z = np.stack([decimals(table.column(axis), axis)[0] for axis in axes], axis=1)
     rows = pa.table({"user": as_text(table.column("user"), "user"), "step": steps, "row": np.arange(len(steps))})
-    rows = rows.sort_by([("user", "ascending"), ("step", "ascending")]).to_pydict()
-    # Of rows of one user the last stays.
-    last = {user: (step, z[row].tolist()) for user, step, row in zip(*rows.values(), strict=True)}
-    return [(user, step, answer) for user, (step, answer) in last.items()]
+    rows = rows.sort_by([("user", "ascending"), ("step", "ascending")])
+    users = rows.column("user").dictionary_encode().combine_chunks().indices.to_numpy(zero_copy_only=False)
+    last = rows.take(np.flatnonzero(np.diff(users, append=-1)))
+    return [(user, step, z[row].tolist()) for user, step, row in zip(*last.to_pydict().values(), strict=True)]
 
 
 def check_outputs(given: Mapping[str, Any]) -> None:
