@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dphmm
+from registered import chosen_mechanisms, policy_kinds
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -36,6 +37,13 @@ def test_a_dead_link_is_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("[here](page.md), [there](nothing.md#heading), [far](https://example.org/)")
     assert dead_links(page) == ["nothing.md"]
+
+
+def test_every_mechanism_and_every_kind_of_policy_is_among_the_commands():
+    page = (ROOT / "docs" / "commands.md").read_text()
+    assert [kind for kind in policy_kinds() if f"\n| `{kind}` |" not in page] == []
+    (row,) = re.findall(r"\n\| `--mechanism` \| (`auto` .*) \|\n", page)
+    assert [name for name in chosen_mechanisms() if f"`{name}`" not in row] == []
 
 
 def unexplained(name, thing):

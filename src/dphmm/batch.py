@@ -119,7 +119,8 @@ class Batch:
         Raises
         ------
         InvalidInput : without ``resume``, when the ledger already holds one of the users.
-        BudgetExceeded : before anything is drawn where the promise of all rows together would pass a cap.
+        BudgetExceeded : before anything is drawn where the epsilons of all rows together would pass a cap, or break the
+            promise of an account.
         """
         stepped, repeated = in_steps(trajectories, self.setting.model.step, self.answer)
         states, outside = true_states(stepped, self.setting.space)
@@ -138,10 +139,13 @@ class Batch:
         # Without a record of the rule: earlier versions took the last row of a bin.
         unsaid = None if stepped is trajectories else "last"
         ranked = stepped.step is None and times is not None
-        if self.caps.promise is not None:
-            for visit in visits:
+        held = {subject for subject, _ in sessions}
+        for visit in visits:
+            # Whoever names none is held to what the account has.
+            promise = self.caps.promise or (self.ledger.promise(visit.user) if visit.user in held else None)
+            if promise is not None:
                 subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
-                promise = promise_of(self.caps.promise, self.setting, subject.origin)
+                promise = promise_of(promise, self.setting, subject.origin)
                 self._keep_promise(promise, visit.user, steps[visit.rows] - origin + 1)
         owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner

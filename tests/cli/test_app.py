@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,28 @@ def test_the_page_of_commands_has_every_command_and_option():
     assert all(f"## `dphmm {name}" in page for name in commands)
     missing = {found for name in commands for found in options_of(commands[name], name) if found[1] not in page}
     assert missing == set()
+
+
+def unknown_options(text):
+    """(command, option) for every option that stands in the same line or snippet after a command that has it not."""
+    context = click.Context(app)
+    found = set()
+    for name, rest in re.findall(r"\bdphmm ([a-z]+)\b([^`\n|]*)", text.replace("\\\n", " ")):
+        command = app.get_command(context, name) if name in COMMANDS else None
+        parts = command.list_commands(context) if isinstance(command, click.Group) else []
+        known = [
+            part for part in (command, *(command.get_command(context, part) for part in parts)) if part is not None
+        ]
+        options = {option for part in known for parameter in part.params for option in parameter.opts}
+        found |= {(name, option) for option in re.findall(r"(?<![\w-])--[a-z0-9-]+", rest) if option not in options}
+    return found
+
+
+def test_no_page_names_an_option_that_its_command_has_not():
+    root = Path(__file__).parents[2]
+    pages = [root / "README.md", root / "SECURITY.md", *sorted((root / "docs").rglob("*.md"))]
+    assert {(page.name, *found) for page in pages for found in unknown_options(page.read_text())} == set()
+    assert unknown_options("`dphmm import --step` and `dphmm import csv x --user-column u`") == {("import", "--step")}
 
 
 def test_version(run):

@@ -121,11 +121,24 @@ def test_a_table_that_breaks_it_is_refused_before_anything_is_drawn(constraint):
     spent = ledger.spent("b")
     with pytest.raises(BudgetExceeded, match=r"promise: step 8"):
         dphmm.release_many(rows, *HOURLY, 1, resume=True, **given)
-    # A caller that names no promise is held to it in the storing transaction.
+    # A caller that names no promise is held to it too.
     del given["promise"]
     with pytest.raises(BudgetExceeded, match=r"promise: step 8"):
         dphmm.release_many(rows, *HOURLY, 1, resume=True, **given)
     assert ledger.spent("b") == spent
+
+
+def test_a_table_that_names_no_promise_is_refused_before_anything_is_drawn_too(monkeypatch):
+    """Not when the transaction comes that breaks what the account has: the ones before it would be paid for."""
+    monkeypatch.setattr("dphmm.batch.CHUNK", 1)
+    ledger, promise = MemoryLedger(), SequencePromise(3, window=4)
+    given = {"ledger": ledger, "bits": dphmm.ReplayBits(1), "progress": False}
+    dphmm.release_many(table([0]), *HOURLY, 1, query="other", promise=promise, **given)
+    before = ledger.spent("a")
+    with pytest.raises(BudgetExceeded, match="promise: step 3 of query"):
+        dphmm.release_many(table(range(5)), *HOURLY, 1, **given)
+    assert ledger.spent("a") == before and ledger.entries("a", "state") == []
+    assert len(dphmm.release_many(table(range(2)), *HOURLY, 1, **given)) == 2
 
 
 def test_a_table_without_an_epsilon_releases_every_step():

@@ -101,7 +101,8 @@ class Mechanism(ABC):
 class LatticeMechanism(Mechanism):
     """A mechanism that answers with lattice points: what a release uses.
 
-    A new one is one file that says all of this, a line in `dphmm.mechanisms.registry`, and a proof page.
+    A new one is one file that says all of this, a line in `dphmm.mechanisms.registry`, a proof page, and a word in
+    docs/commands.md. Tests that try every mechanism fail then, and say what each of them needs.
     """
 
     exact: ClassVar[bool] = True

@@ -1,4 +1,8 @@
-"""Every kind of policy, registered in one place: how a described one is rebuilt."""
+"""Every kind of policy, registered in one place: how a described one is rebuilt.
+
+A new one is a file, a line here, its function in `dphmm.policy`, a command in `dphmm.cli.policy`, and a row in
+docs/commands.md. Tests that try every kind fail then, and say what each of them needs.
+"""
 
 from __future__ import annotations
 

@@ -351,7 +351,8 @@ class _Work:
         self._follow(stack, Steps(only, only, self._z[here]), subjects, alone, found)
         if alone.stopped[0]:
             return False
-        row[:], bound[:] = rows[0], bounds[0] = subjects.ends[0], subjects.end_bounds[0]
+        rows[0], bounds[0] = subjects.ends[0], subjects.end_bounds[0]
+        row[:], bound[:] = rows[0], bounds[0]
         lanes.at[lane] += 1
         lanes.stopped[lane] = False
         if lanes.at[lane] == lanes.end[lane]:

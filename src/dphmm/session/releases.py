@@ -22,9 +22,9 @@ class Release:
     """The published answer of one step.
 
     t : step, from 1. z (d,) : the released answer, in answer units; z_lattice (d,) : the same in lattice steps.
-    estimate (d,), estimate_state : what the public belief makes of all releases so far, None where nobody
-    asked for estimates. epsilon : the promise of this
-    release given the past. cost : the largest loss between any two plan states (Theorem 6.3; inf when unbounded).
+    estimate (d,), estimate_state : what the public belief makes of all releases so far, None where nobody asked for
+    estimates. epsilon : the promise of this release given the past. cost : the largest loss between any two plan states
+    (Theorem 6.3; inf when unbounded).
     constant : the answer was a public constant. secure : False for any other bits than the system's.
     """
 

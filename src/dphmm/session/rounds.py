@@ -1,4 +1,4 @@
-"""Algorithm 2, once, over columns: plan, admit, answer, store; after the commit, show and move the beliefs.
+"""Algorithm 2, once, over columns: plan, admit, answer, store, move the beliefs; after the commit, show.
 
 A round is a set of rows whose plans are known before any of them is answered. Where plans are public in advance one
 round holds every row; where they depend on answers a round holds at most one row of each subject. A session is a table

@@ -138,9 +138,9 @@ def check_header(own: SessionHeader, kept: SessionHeader, answer: str | None = N
 
 
 def as_kept(own: SessionHeader, stored: Mapping[str, str]) -> SessionHeader:
-    """The own header, where one of the two names no rule for several rows of a step with that of the stored options.
+    """The own header; where it or the history has no rule for several rows of a step, with what the history has.
 
-    Sessions have none, and versions that had no choice stored none.
+    A session has no rule, and versions that had no choice stored none: neither is another rule than the other's.
     """
     if (own.options.get("answer") is None) == (stored.get("answer") is None):
         return own
