@@ -142,7 +142,7 @@ class Batch:
         held = {subject for subject, _ in sessions}
         for visit in visits:
             # Whoever names none is held to what the account has.
-            promise = self.caps.promise or (self.ledger.promise(visit.user) if visit.user in held else None)
+            promise = self.caps.promise or (self.ledger.caps(visit.user).promise if visit.user in held else None)
             if promise is not None:
                 subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
                 promise = promise_of(promise, self.setting, subject.origin)
