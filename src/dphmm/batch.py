@@ -9,9 +9,9 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,17 @@ class Batch:
         header = self.ledger.header(subject, self.setting.query)
         assert header is not None
         return ReleaseSession.resumed(self.ledger, header, self.setting, **self._choices)
+
+    def raise_caps(self, subjects: Iterable[str]) -> None:
+        """Let the caps of this batch take the place of lower ones that these subjects have; it is recorded.
+
+        Subjects without a session stay as they are. Raises InvalidInput for lower caps.
+        """
+        caps = replace(self.caps, promise=None)
+        known = sorted({subject for subject, _ in self.ledger.sessions_of(sorted(set(subjects)))})
+        with self.ledger.transaction(known) as transaction:
+            for subject in known:
+                transaction.bind(subject, caps, raised=True)
 
     def run(
         self, trajectories: Trajectories, *, resume: bool = False, progress: Progress | None = None

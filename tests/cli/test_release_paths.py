@@ -150,3 +150,23 @@ def test_a_stream_says_it_and_keeps_it(run, town):
 def test_a_dry_run_says_it(run, town):
     said = release(run, town, "--path-epsilon", "12", "--per", "1d", "--dry-run")
     assert "over paths" in said.stdout and "within one block of 1d alone" in said.stdout
+
+
+def test_a_cap_stays_and_can_be_raised(run, town):
+    few = pd.read_csv(town / "rows.csv").groupby("user").head(4)
+    few.to_csv(town / "few.csv", index=False)
+    release(run, town, "--epsilon", "1", "--cap-epsilon", "4", "-q", rows="few.csv")
+    refused = release(run, town, "--epsilon", "1", "--resume", code=1)
+    assert "cap 4" in refused.stderr
+    other = release(run, town, "--epsilon", "1", "--cap-epsilon", "6", "--resume", code=2)
+    assert (
+        '--cap-epsilon: got 6; expected 4, the cap of "a", which stays for all of its queries; --raise-cap'
+        in other.stderr
+    )
+    alone = release(run, town, "--epsilon", "1", "--raise-cap", "--resume", code=2)
+    assert "--raise-cap: got it alone" in alone.stderr
+    release(run, town, "--epsilon", "1", "--cap-epsilon", "6", "--raise-cap", "--resume", "-q")
+    told = run("account", town / "ledger.db").stdout
+    assert told.count("capped: no release takes the sum of epsilons of all queries above 6") == 2
+    lower = release(run, town, "--epsilon", "1", "--cap-epsilon", "5", "--raise-cap", "--resume", code=2)
+    assert "--cap-epsilon: got 5" in lower.stderr

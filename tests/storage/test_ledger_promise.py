@@ -193,6 +193,72 @@ def test_each_change_raises_the_version_by_one(ledger):
     assert version() == 3
 
 
+def bind(ledger, raised=False, **caps):
+    with ledger.transaction(["ann"]) as transaction:
+        transaction.open_session(SessionHeader("ann", "state", {}))
+        transaction.open_session(SessionHeader("ann", "work", {}))
+        return transaction.bind("ann", Caps(**caps), raised)
+
+
+def capped(ledger, t, query="state", caps=FREE):
+    """Whether the step was stored under the caps of the account and these."""
+    try:
+        with ledger.transaction(["ann"]) as transaction:
+            store(transaction, release(t, query=query), lambda: (t,), caps)
+        return True
+    except BudgetExceeded:
+        return False
+
+
+@pytest.mark.parametrize("field", ["epsilon", "cost"])
+def test_a_cap_stays_for_all_queries_and_for_who_names_none(ledger, field):
+    assert bind(ledger, **{field: Fraction(1)}) == Caps(**{field: Fraction(1)}) == ledger.caps("ann")
+    assert bind(ledger) == ledger.caps("ann")
+    assert [capped(ledger, 1), capped(ledger, 1, "work"), capped(ledger, 2)] == [True, True, False]
+    assert not capped(ledger, 2, caps=Caps(**{field: Fraction(9)}))
+    assert ledger.spent("ann").epsilon == 1
+
+
+@pytest.mark.parametrize("other", [Fraction(1, 2), Fraction(2)])
+def test_another_cap_is_refused_and_a_higher_one_can_take_its_place(ledger, other):
+    bind(ledger, epsilon=Fraction(1))
+    with pytest.raises(InvalidInput, match=r'cap_epsilon: got .* expected 1, the cap of "ann"'):
+        bind(ledger, epsilon=other)
+    if other < 1:
+        with pytest.raises(InvalidInput, match="cap_epsilon"):
+            bind(ledger, True, epsilon=other)
+        assert ledger.caps("ann") == Caps(epsilon=Fraction(1))
+        return
+    assert bind(ledger, True, epsilon=other) == Caps(epsilon=other) == ledger.caps("ann")
+    assert [capped(ledger, t) for t in range(1, 6)] == [True, True, True, True, False]
+
+
+def test_a_cap_below_the_given_one_of_a_caller_holds(ledger):
+    bind(ledger, epsilon=Fraction(5))
+    assert [capped(ledger, t, caps=Caps(epsilon=Fraction(1))) for t in (1, 2, 3)] == [True, True, False]
+    assert capped(ledger, 3)
+
+
+def test_what_was_raised_is_recorded(tmp_path):
+    path = tmp_path / "ledger.db"
+    with open_ledger(path) as ledger:
+        bind(ledger, epsilon=Fraction(1))
+        bind(ledger, True, epsilon=Fraction(2))
+        bind(ledger, cost=Fraction(7), promise=SequencePromise(9, steps=9))
+        ledger.check()
+    with open_ledger(path) as ledger:
+        assert ledger.caps("ann") == Caps(Fraction(2), Fraction(7), SequencePromise(9, steps=9))
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute(
+            "SELECT kind, text FROM change JOIN document ON document.id = document ORDER BY version"
+        )
+        told = [(kind, text) for kind, text in rows]
+        (features,) = connection.execute("SELECT value FROM meta WHERE key = 'features'").fetchone()
+    assert [kind for kind, _ in told] == ["caps"] * 3
+    assert [text for _, text in told[:2]] == ['{"cap_epsilon": "1"}', '{"cap_epsilon": "2"}']
+    assert features == "caps promise"
+
+
 class TestTheFile:
     @pytest.fixture
     def path(self, tmp_path):

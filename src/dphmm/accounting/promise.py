@@ -253,7 +253,7 @@ def _one_cap(field: str, kept: Fraction | None, given: Fraction | None, whose: s
     if given is None or kept is None or given == kept or (raised and given > kept):
         return kept if given is None else given
     stays = f"{shown(kept)}, the cap of {whose}, which stays for all of its queries"
-    raise InvalidInput(field, shown(given), stays if raised else f"{stays}; it can be raised (raise_caps)")
+    raise InvalidInput(field, shown(given), stays if raised else f"{stays}; --raise-cap raises it")
 
 
 def _lower(one: Fraction | None, other: Fraction | None) -> Fraction | None:

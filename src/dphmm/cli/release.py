@@ -57,6 +57,11 @@ from dphmm.errors import InvalidInput
 @click.option("--cap-epsilon", metavar="E", help="Refuse what would bring a subject's sum of epsilons above this.")
 @click.option("--cap-cost", metavar="C", help="Refuse what would bring a subject's sum of costs above this.")
 @click.option(
+    "--raise-cap",
+    is_flag=True,
+    help="Let a higher --cap-epsilon or --cap-cost take the place of the one that the subjects have; recorded.",
+)
+@click.option(
     "--no-estimates",
     is_flag=True,
     help="z alone: no belief is kept and no estimate is written, which is faster. Only where plans do not depend on "

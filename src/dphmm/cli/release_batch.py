@@ -47,6 +47,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     owners = people(job, rows, sha256, given, console)
     with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
         batch = job.batch(ledger)
+        if given["raise_cap"]:
+            batch.raise_caps(rows.users)
         check_resumed(given["output"], ledger, batch.setting)
         check_total(job, rows, batch.setting.query, ledger)
         whom_warning(job.model, owners, console)

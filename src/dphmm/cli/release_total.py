@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 def check_asked(given: Mapping[str, Any]) -> None:
     """An epsilon for each step, a total and for how many steps it is, or a promise over paths."""
+    if given["raise_cap"] and (given["trajectories"] == "-" or (given["cap_epsilon"] or given["cap_cost"]) is None):
+        raise InvalidInput("--raise-cap", "it alone", "--cap-epsilon or --cap-cost with it, and a file as TRAJ")
     total, steps, path = given["total_epsilon"], given["steps"], given["path_epsilon"]
     for name in ("window", "per", "zone") if path is None else ():
         if given[name] is not None:
