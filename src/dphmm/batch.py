@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from dphmm._checks import one_of
-from dphmm.accounting.budget import keep_promise
+from dphmm.accounting.budget import keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
-from dphmm.accounting.promise import Spending
+from dphmm.accounting.promise import UNLIMITED, Spending
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
@@ -27,7 +27,7 @@ from dphmm.samplers.entropy import default_bits
 from dphmm.session.layout import Rows
 from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step
 from dphmm.session.releases import Released, Releases, terms_of
-from dphmm.session.rounds import Answered, Engine, SubjectState, promise_of
+from dphmm.session.rounds import Answered, Engine, SubjectState, caps_of
 from dphmm.session.session import ReleaseSession, checked_loss, engine_of
 from dphmm.session.setting import Setting, check_header
 from dphmm.states.observed import Visit, in_steps, public_times, true_states
@@ -153,11 +153,13 @@ class Batch:
         held = {subject for subject, _ in sessions}
         for visit in visits:
             # Whoever names none is held to what the account has.
-            promise = self.caps.promise or (self.ledger.caps(visit.user).promise if visit.user in held else None)
-            if promise is not None:
-                subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
-                promise = promise_of(promise, self.setting, subject.origin)
-                self._keep_promise(promise, visit.user, steps[visit.rows] - origin + 1)
+            kept = self.ledger.caps(visit.user) if visit.user in held else UNLIMITED
+            if kept == UNLIMITED == self.caps:
+                continue
+            subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
+            caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
+            if caps.promise is not None:
+                self._keep_promise(caps.promise, visit.user, steps[visit.rows] - origin + 1)
         owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
         met: dict[int, tuple[SubjectState, int]] = {}

@@ -141,6 +141,20 @@ def test_a_table_that_names_no_promise_is_refused_before_anything_is_drawn_too(m
     assert len(dphmm.release_many(table(range(2)), *HOURLY, 1, **given)) == 2
 
 
+def test_a_table_with_another_promise_than_one_account_is_refused_before_its_first_row(monkeypatch):
+    """The account is of the last subject, and every row has a transaction of its own."""
+    monkeypatch.setattr("dphmm.batch.CHUNK", 1)
+    ledger = MemoryLedger()
+    given = {"ledger": ledger, "bits": dphmm.ReplayBits(1), "progress": False}
+    rows = table([0, 1], "abc")
+    dphmm.release_many(rows[rows.user == "c"], *HOURLY, 1, promise=SequencePromise(5, window=9), **given)
+    before = [(key, ledger.entries(*key)) for key in ledger.sessions()]
+    for caps in ({"promise": SequencePromise(6, window=9)}, {"promise": SequencePromise(5, per="1d")}):
+        with pytest.raises(InvalidInput, match=r'promise: got .* expected 5 in any 9 steps, which was promised to "c"'):
+            dphmm.release_many(rows, *HOURLY, 1, resume=True, **caps, **given)
+    assert [(key, ledger.entries(*key)) for key in ledger.sessions()] == before
+
+
 def test_a_table_without_an_epsilon_releases_every_step():
     released = dphmm.release_many(
         table(range(30)), *HOURLY, promise=SequencePromise(12, per="1d"), bits=dphmm.ReplayBits(1), progress=False
