@@ -61,6 +61,33 @@ def test_account_tells_what_the_library_computes_of_the_same_releases(parts, tow
     edges = policy_leakage(model, plans, policy)
     assert found["policy"]["worst"] == edges.worst
     assert found["policy"]["total"] == [float(np.nanmax(total)) for total in edges.total]
+    pairs = dphmm.accounting.couplable(model, policy, 5)
+    unchecked = choices.get("flat") == "allow"
+    expected = (None, None) if unchecked else (pairs.holds, pairs.hops if np.isfinite(pairs.hops) else None)
+    assert (found["couplable"]["holds"], found["couplable"]["hops"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("most", "said"),
+    [(1, "so the policy leakage is at most the sum"), (3, "the sum of epsilons is no bound for states")],
+)
+def test_account_says_whether_the_sum_of_epsilons_bounds_states_too(tmp_path, run, most, said):
+    n = 9
+    moves = np.zeros((n, n))
+    for at in range(n):
+        for move in (-most, 0, most):
+            moves[at, at + move if 0 <= at + move < n else at] += 1 / 3
+    space = dphmm.StateSpace(np.arange(n).reshape(-1, 1))
+    model = dphmm.MarkovModel(np.full(n, 1 / n), moves, space=space, start="at")
+    dphmm.save_model(model, tmp_path / "m.npz")
+    dphmm.save_policy(dphmm.policy.radius(space, 1), tmp_path / "p.json", space)
+    released((model, dphmm.policy.radius(space, 1), space), tmp_path / "l.db", states=(0, 1, 2))
+    given = ("--temporal", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json")
+    text = run("account", tmp_path / "l.db", *given).stdout
+    assert said in text and "docs/proofs/couplings.md" in text
+    (found,) = told(run, tmp_path, tmp_path / "l.db", "--policy", tmp_path / "p.json", model="m.npz")
+    assert found["couplable"] == {"holds": most == 1, "hops": {1: 1.0, 3: 2.0}[most]}
+    assert (found["policy"]["worst"] <= 3 * 0.5 + 1e-9) is (most == 1)
 
 
 def test_several_queries_of_a_step_add_up(parts, town, tmp_path, run):

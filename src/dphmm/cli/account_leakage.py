@@ -27,6 +27,10 @@ TEMPORAL = (
     "seen all answers, backward through the step, forward from it, and in total; upper bounds, from the cost of each "
     "step"
 )
+COUPLING = (
+    "coupling: whether every move of the two ends of a policy edge can be matched along the policy, forwards and "
+    "backwards (docs/proofs/couplings.md)"
+)
 _TEMPORAL_PROOF = "docs/proofs/temporal-leakage.md"
 
 
@@ -66,6 +70,7 @@ class Lookup:
         self._ledger, self._model, self._policy, self._space = ledger, model, policy, space
         self._temporal: dict[tuple[str, bytes], dict[str, Any]] = {}
         self._policies: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._couplings: dict[tuple[str, int], dict[str, Any]] = {}
 
     def document(self, subject: str) -> dict[str, Any]:
         """Temporal leakage of all queries of a subject together, and policy leakage where there is a policy."""
@@ -78,6 +83,7 @@ class Lookup:
         found = {"subject": subject, "temporal": self._temporal_leakage(start, losses)}
         if self._policy is not None:
             found["policy"] = self._policy_leakage(headers, entries, len(losses))
+            found["couplable"] = self._couplable(headers, len(losses))
         return found
 
     def _headers(self, subject: str) -> list[SessionHeader]:
@@ -131,6 +137,18 @@ class Lookup:
             }
         return self._policies[key]
 
+    def _couplable(self, headers: Sequence[SessionHeader], steps: int) -> dict[str, Any]:
+        """Whether the sum of epsilons bounds the policy leakage; null where answers may have excluded states."""
+        from dphmm.accounting import couplable
+
+        if any(header.options.get("flat") == "allow" for header in headers):
+            return {"holds": None, "hops": None}
+        key = headers[0].options["start"], steps
+        if key not in self._couplings:
+            found = couplable(started(self._model, key[0]), self._policy, max(1, steps))
+            self._couplings[key] = {"holds": found.holds, "hops": bounded(found.hops)}
+        return self._couplings[key]
+
     def _one(self, plans: Sequence[Any]) -> Any:
         if not plans:
             return None
@@ -164,6 +182,7 @@ def leakage_lines(document: Mapping[str, Any]) -> list[str]:
     if policy is not None:
         solved = "" if policy["exactly_solved"] else " (some programs bounded, not solved)"
         rows.append(("  policy leakage", f"at most {_shown(policy['worst'])} at any step{solved}"))
+        rows.append(("  coupling", _coupling_words(document["couplable"])))
     steps = len(temporal["total"])
     for t in range(min(steps, _MOST_LISTED)):
         parts = [f"{name} {_shown(temporal[name][t])}" for name in ("cost", "backward", "forward", "total")]
@@ -174,9 +193,19 @@ def leakage_lines(document: Mapping[str, Any]) -> list[str]:
     return [one_line(document["subject"]), *aligned(rows)]
 
 
+def _coupling_words(found: Mapping[str, Any]) -> str:
+    """Whether the sum of epsilons is a bound for states too."""
+    if found["holds"] is None:
+        return "not checked: with --flat allow answers may exclude states"
+    if found["holds"]:
+        return "the model couples along the policy, so the policy leakage is at most the sum of epsilons too"
+    far = "states that no number of edges joins" if found["hops"] is None else f"states {found['hops']:.0f} edges apart"
+    return f"the model takes the ends of some edge to {far}: the sum of epsilons is no bound for states"
+
+
 def leakage_ending(with_policy: bool) -> list[str]:
     """What the figures are."""
-    return [f"{TEMPORAL} ({_TEMPORAL_PROOF})", *([f"{MEANING} ({PROOF})"] if with_policy else [])]
+    return [f"{TEMPORAL} ({_TEMPORAL_PROOF})", *([f"{MEANING} ({PROOF})", COUPLING] if with_policy else [])]
 
 
 def _listed(values: FloatArray) -> list[float | None]:
