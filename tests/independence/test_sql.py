@@ -170,7 +170,7 @@ def test_a_stored_step_runs_no_statement_for_any_truth(tmp_path):
 
 def test_a_resumed_session_runs_the_same_statements_for_every_truth(tmp_path):
     """Two steps, another process, one more step: the history says nothing about what was true in it."""
-    case = instance(13)
+    case = instance(13, cap_epsilon=None, cap_cost=None)
     past = [(1,), (-2,), (4,)]
     runs = []
     for number, truth in enumerate(case.truths):
