@@ -88,6 +88,7 @@ def partners_at(ledger: Ledger | Transaction, subject: str, t: int, query: str) 
 
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
+_ONE_ROW: IntArray = np.zeros(1, dtype=np.int64)
 _NONE: BoolArray = np.zeros(0, dtype=np.bool_)
 
 
@@ -228,7 +229,7 @@ class Engine:
         in the round.
         """
         self._look(transaction, subjects)
-        for place in np.flatnonzero(np.diff(rows.owner, prepend=-1)).tolist():
+        for place in _first_rows(rows.owner).tolist():
             # It was moved past a row whose answer its session never had: an interrupt came after the commit.
             subjects[rows.owner[place]].fold_again_before(int(rows.t[place]))
         answered: list[Answered] = []
@@ -276,7 +277,7 @@ class Engine:
         n = len(rows.owner)
         if self.beliefs.at_once or n == 1:
             return [np.arange(n)]
-        first = np.flatnonzero(np.diff(rows.owner, prepend=-1))
+        first = _first_rows(rows.owner)
         rank = np.arange(n) - np.repeat(first, np.diff(first, append=n))
         order = np.argsort(rank, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)
@@ -325,6 +326,11 @@ class Engine:
         admitted = transaction.admit(_release_of(planned.plans[0], secure, name, query, t), self.caps)
         z, drifted = answer(planned.plans, planned.plan_of, states.take(layout.row), self.bits)
         return np.array([transaction.add(admitted, tuple(z[0].tolist())).z], dtype=np.int64), drifted
+
+
+def _first_rows(owner: IntArray) -> IntArray:
+    """Where the rows of each subject begin."""
+    return _ONE_ROW if len(owner) == 1 else np.flatnonzero(np.diff(owner, prepend=-1))
 
 
 def _of_round(row: IntArray, rows: Rows, states: IntArray) -> tuple[Rows, IntArray]:
