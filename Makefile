@@ -19,7 +19,7 @@ help:
 	@echo "make frozen-commands  the same with the commands on real data, where there are any (10 minutes)"
 	@echo "make crashes    1,000 kills at random and named points (2 minutes)"
 	@echo "make fuzz       every file reader under coverage-guided fuzzing, a minute each (where atheris is installed)"
-	@echo "make mutants    seeded privacy bugs, each of which a test must catch (8 minutes)"
+	@echo "make mutants    seeded privacy bugs, each of which a test must catch (half an hour)"
 	@echo "make coverage   line coverage with the kernels as plain Python"
 
 $(READY): pyproject.toml
