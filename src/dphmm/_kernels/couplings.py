@@ -31,22 +31,7 @@ def bottleneck(log_q: NDArray[np.float64], log_d: NDArray[np.float64], limits: N
             top = k
     room[top] += max(0, supply.sum() - room.sum())
     added = room[top] / (math.exp(log_d[top]) * units)
-
-    flow = np.zeros((n, n), dtype=np.int64)
-    left = supply.sum()
-    before = np.empty(2 * n, dtype=np.int64)
-    queue = np.empty(2 * n, dtype=np.int64)
-    reached = 0.0
-    for threshold in np.unique(limits):
-        reached = threshold
-        while left > 0:
-            end = augmenting(supply, room, flow, limits, threshold, before, queue)
-            if end < 0:
-                break
-            left -= push(supply, room, flow, before, end)
-        if left == 0:
-            break
-    return reached + max(0.0, math.log(added)) + (n + 64) * 2.0**-46
+    return least(supply, room, limits, 0) + max(0.0, math.log(added)) + (n + 64) * 2.0**-46
 
 
 @kernel
@@ -61,6 +46,13 @@ def fewest(q: NDArray[np.float64], d: NDArray[np.float64], limits: NDArray[np.fl
     for k in range(n):
         supply[k] = math.floor(q[k] * units)
         room[k] = math.floor(d[k] * units)
+    return least(supply, room, limits, math.floor(left_over * units))
+
+
+@kernel
+def least(supply: NDArray[np.int64], room: NDArray[np.int64], limits: NDArray[np.float64], left_over: int) -> Any:
+    """The least limit within which all but ``left_over`` of the supply finds room; the largest where none does."""
+    n = len(supply)
     flow = np.zeros((n, n), dtype=np.int64)
     left = supply.sum()
     before = np.empty(2 * n, dtype=np.int64)
@@ -68,12 +60,12 @@ def fewest(q: NDArray[np.float64], d: NDArray[np.float64], limits: NDArray[np.fl
     reached = 0.0
     for threshold in np.unique(limits):
         reached = threshold
-        while left > left_over * units:
+        while left > left_over:
             end = augmenting(supply, room, flow, limits, threshold, before, queue)
             if end < 0:
                 break
             left -= push(supply, room, flow, before, end)
-        if left <= left_over * units:
+        if left <= left_over:
             break
     return reached
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphmm.accounting.ledger import Entry, Ledger, SequencePromise
+from dphmm.accounting.ledger import Entry, Ledger, SequencePromise, SessionHeader
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import Answer, Followed, Replay
@@ -41,19 +41,21 @@ def rows_held(ledger: Ledger, query: str, file: ReleasedFile) -> int:
 
 def stored_answers(ledger: Ledger | None, query: str, file: ReleasedFile) -> set[str]:
     """Which of several rows in one step was answered, as a ledger says of the users of a file."""
-    if ledger is None:
-        return set()
-    headers = (ledger.header(user, query) for user in dict.fromkeys(file.users))
-    return {header.options["answer"] for header in headers if header is not None and "answer" in header.options}
+    return {header.options["answer"] for header in _headers(ledger, query, file) if "answer" in header.options}
 
 
 def stored_promises(ledger: Ledger | None, query: str, file: ReleasedFile) -> list[tuple[str, SequencePromise | None]]:
     """The origin of the steps of each user of a file, and the promise over paths that a ledger keeps them to."""
+    found = _headers(ledger, query, file)
+    return [(h.options.get("origin", ""), ledger.caps(h.subject).promise) for h in found] if ledger is not None else []
+
+
+def _headers(ledger: Ledger | None, query: str, file: ReleasedFile) -> list[SessionHeader]:
+    """The sessions of the users of a file."""
     if ledger is None:
         return []
     headers = (ledger.header(user, query) for user in dict.fromkeys(file.users))
-    found = [header for header in headers if header is not None]
-    return [(header.options.get("origin", ""), ledger.caps(header.subject).promise) for header in found]
+    return [header for header in headers if header is not None]
 
 
 class Counted:

@@ -17,8 +17,8 @@ from dphmm.types import BoolArray, IntArray
 MOST_SKIPPED = 2**26
 
 #: The columns of one request for the next step.
-_ONE_STEP, _FIRST_ROW, _NO_SKIP = np.ones(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
-for _column in (_ONE_STEP, _FIRST_ROW, _NO_SKIP):
+_ONE_STEP, FIRST_ROW, _NO_SKIP = np.ones(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
+for _column in (_ONE_STEP, FIRST_ROW, _NO_SKIP):
     _column.setflags(write=False)
 
 
@@ -53,7 +53,7 @@ class Layout(NamedTuple):
         n = len(rows.t)
         if n == 1 and rows.t[0] == last[rows.owner[0]] + 1:
             # The next step of one subject: what nearly every release of a session is.
-            return cls(rows.owner, rows.t, _ONE_STEP, _FIRST_ROW, _NO_SKIP)
+            return cls(rows.owner, rows.t, _ONE_STEP, FIRST_ROW, _NO_SKIP)
         requests = np.empty((5, 2 * n), dtype=np.int64)
         count = _kernels.layout.lay_out(rows.owner, rows.t, last, MOST_SKIPPED, requests)
         if count < -n:

@@ -39,7 +39,7 @@ from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
 from dphmm.session.answer import answer
 from dphmm.session.following import FlushedRow
-from dphmm.session.layout import Layout, Rows
+from dphmm.session.layout import FIRST_ROW, Layout, Rows
 from dphmm.session.plan import Plan, all_partners
 from dphmm.session.setting import Setting, as_kept
 from dphmm.session.step import Position
@@ -88,7 +88,6 @@ def partners_at(ledger: Ledger | Transaction, subject: str, t: int, query: str) 
 
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
-_ONE_ROW: IntArray = np.zeros(1, dtype=np.int64)
 _NONE: BoolArray = np.zeros(0, dtype=np.bool_)
 
 
@@ -330,7 +329,7 @@ class Engine:
 
 def _first_rows(owner: IntArray) -> IntArray:
     """Where the rows of each subject begin."""
-    return _ONE_ROW if len(owner) == 1 else np.flatnonzero(np.diff(owner, prepend=-1))
+    return FIRST_ROW if len(owner) == 1 else np.flatnonzero(np.diff(owner, prepend=-1))
 
 
 def _of_round(row: IntArray, rows: Rows, states: IntArray) -> tuple[Rows, IntArray]:

@@ -19,7 +19,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
-from dphmm.session.layout import Rows, check_gap
+from dphmm.session.layout import FIRST_ROW, Rows, check_gap
 from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step
 from dphmm.session.plan import Plan
 from dphmm.session.releases import Release
@@ -32,9 +32,6 @@ from dphmm.session.walk import walk
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 
-#: The subject of a table of one row.
-_ONE_ROW: IntArray = np.zeros(1, dtype=np.int64)
-_ONE_ROW.setflags(write=False)
 #: Releases that a session keeps at hand; older ones are made again from the ledger.
 _RECENT = 64
 
@@ -256,7 +253,7 @@ class ReleaseSession:
         if t is not None and t != self._t:
             return self._stored(t)
         states = np.array([self._state_number(state)])
-        rows = Rows(_ONE_ROW, np.array([self._t]))
+        rows = Rows(FIRST_ROW, np.array([self._t]))
         with self._ledger.transaction([self._subject.name]) as transaction:
             stored = self._engine.release(transaction, [self._subject], rows, states)
             if t is None and self._t <= stored.last.past[0]:
