@@ -134,6 +134,10 @@ class Schedule:
         length = promise.steps or promise.window or promise.per
         return length if isinstance(length, int) else MOST_SCHEDULED
 
+    def __str__(self) -> str:
+        most = "at most " * (self.kind == "paced")
+        return f"{self.kind}, {most}{self.releases} releases of {shown(self.exact)} for {self.promise}"
+
     def document(self) -> dict[str, Any]:
         """The schedule for JSON: ``at`` as ranges of steps."""
         promise = {name: getattr(self.promise, name) for name in ("steps", "window", "per")}
@@ -188,7 +192,9 @@ def _steps(at: Sequence[int], length: int) -> tuple[int, ...]:
     if not steps or len(steps) > MOST_SCHEDULED:
         raise InvalidInput("at", f"{len(steps)} steps", f"1 to {MOST_SCHEDULED}")
     if steps[0] < 1 or steps[-1] > length or any(before >= after for before, after in pairwise(steps)):
-        raise InvalidInput("at", "steps that do not ascend from 1 on or pass the end", f"steps 1 to {length}, ascending")
+        raise InvalidInput(
+            "at", "steps that do not ascend from 1 on or pass the end", f"steps 1 to {length}, ascending"
+        )
     return tuple(int(step) for step in steps)
 
 
