@@ -57,7 +57,7 @@ class BatchReport:
     ``outside`` (rows whose place or name is in no state) and ``drifted`` are for the owner alone and never published.
 
     ``late`` rows are of steps that an earlier run skipped: nothing can be released for them any more. ``released`` rows
-    have an answer; those ``not_asked`` by the schedule have an estimate alone. ``replayed`` counts both.
+    have an answer, the ``replayed`` ones an earlier run's; those ``not_asked`` by the schedule have an estimate alone.
     """
 
     rows: int = 0
@@ -247,13 +247,14 @@ class Batch:
         self, answered: Answered, users: list[str], t: IntArray, times: IntArray | None
     ) -> Sequence[Released]:
         report = self.report
-        report.released += int(np.count_nonzero(answered.plan >= 0))
-        report.not_asked += int(np.count_nonzero(answered.plan < 0))
-        report.replayed += int((~answered.fresh).sum())
+        asked = answered.plan >= 0
+        report.released += int(asked.sum())
+        report.not_asked += int((~asked).sum())
+        report.replayed += int((asked & ~answered.fresh).sum())
         report.late += len(t) - len(answered.row)
         report.skipped_steps += answered.skipped
         report.drifted += answered.drifted
-        drawn = np.unique(answered.plan[answered.fresh & (answered.plan >= 0)]).tolist()
+        drawn = np.unique(answered.plan[answered.fresh & asked]).tolist()
         report.plans |= {answered.plans[number].hash for number in drawn}
         if not len(answered.row):
             return []
