@@ -71,7 +71,7 @@ def test_what_cannot_be_is_refused_by_name(given, field):
 def test_a_block_of_a_time_must_hold_the_steps():
     schedule = Schedule(SequencePromise(6, per="1d"), 2, [1, 100, 144])
     assert schedule.in_steps(600, 3).promise.passed == 3
-    with pytest.raises(InvalidInput, match="^at: "):
+    with pytest.raises(InvalidInput, match=r"^at: "):
         schedule.in_steps(900, 0)
 
 

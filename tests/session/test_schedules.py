@@ -245,10 +245,10 @@ def test_a_history_is_continued_under_its_own_schedule_alone():
     assert resumed.setting.schedule == PLANNED
     for schedule in (None, PACED, Schedule(PLANNED.promise, 1, [2, 4])):
         choices = {"promise": PLANNED.promise, "epsilon": 1} if schedule is None else {"schedule": schedule}
-        with pytest.raises(InvalidInput, match="^schedule: got "):
+        with pytest.raises(InvalidInput, match=r"^schedule: got "):
             dphmm.ReleaseSession(MODEL, POLICY, SPACE, ledger=ledger, subject="a", **choices).release(4)
         table = table_of([("a", 0, 4), ("a", 1, 4)])
-        with pytest.raises(InvalidInput, match="^(schedule|answer): "):
+        with pytest.raises(InvalidInput, match=r"^(schedule|answer): "):
             dphmm.release_many(table, MODEL, POLICY, SPACE, ledger=ledger, resume=True, progress=False, **choices)
 
 
@@ -260,9 +260,9 @@ def test_what_contradicts_a_schedule_is_refused_by_name():
 
     refused("epsilon", epsilon=2)
     refused("promise", promise=SequencePromise(3, per=5))
-    with pytest.raises(InvalidInput, match="^estimates: "):
+    with pytest.raises(InvalidInput, match=r"^estimates: "):
         session_of(PACED, estimates=False)
-    with pytest.raises(InvalidInput, match="^schedule: "):
+    with pytest.raises(InvalidInput, match=r"^schedule: "):
         session_of("planned-ish")
 
 
