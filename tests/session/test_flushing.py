@@ -179,3 +179,26 @@ def test_dropped_states_that_all_move_to_one_count_together():
 
 def test_the_slack_covers_the_roundings_of_a_step():
     assert kernels._SLACK - 1 > (2**24 + 8) * 2.0**-53
+
+
+@pytest.mark.parametrize(("share", "stops"), [(2.0, True), (0.001, False)])
+def test_a_skip_that_tells_is_stopped_where_what_was_dropped_may_matter(share, stops):
+    """All states moved to state 0 before: what was dropped of each may stand there together, beyond the limit."""
+    model = MarkovModel(np.full(N, 1 / N), np.repeat(np.eye(N)[:1], N, axis=0))
+    matrix, limit, zero = model.predecessors_at(1), 1e-3, np.zeros(1, dtype=np.int64)
+    inflow = np.ones(N)
+    inflow[0] = N
+    columns = Columns(matrix.indptr, matrix.indices, matrix.data, -1.0, inflow)
+    row, bound = np.eye(N)[N - 1], np.array([0.0, share * limit / N])
+    subjects = Subjects(np.array([0, 1]), row[None], bound[None], zero, np.empty((1, N)), np.empty((1, 2)), zero)
+    lanes, told = empty_lanes(N, 0, 1), Found(np.zeros((1, 1)), zero.copy())
+    for tells in (False, True):
+        lanes, told = empty_lanes(N, 0, 1), Found(np.zeros((1, 1)), zero.copy())
+        at = Steps(zero, np.ones(1, dtype=np.int64), np.zeros((1, 1)), np.array([tells]))
+        answers = np.arange(N, dtype=np.float64)[None]
+        follow(columns, Flushing(1e-300, 1e200, limit), laws_of(np.ones((1, N))), answers, at, subjects, lanes, told)
+        assert lanes.stopped[0] == (tells and stops)
+    if not stops:
+        # The true row may have had share·limit more in state 0 than the row that was kept.
+        true = row + np.eye(N)[0] * bound[1] * N
+        assert abs(told.estimates[0, 0] - true @ np.arange(N) / true.sum()) <= limit * N

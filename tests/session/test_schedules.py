@@ -28,7 +28,8 @@ SPACE = dphmm.StateSpace(np.stack(np.divmod(np.arange(N), 3), axis=1))
 POLICY = dphmm.policy.radius(SPACE, 1)
 BITS = dphmm.ReplayBits(17)
 PLANNED = Schedule(SequencePromise(2, per=5, passed=0), 1, [2, 5])
-PACED = Schedule(SequencePromise(2, per=5, passed=0), 1, [1, 2, 3, 5], (0.7, 0.8, 0.9, 1.2))
+BARS = (0.7, 0.95, 1.05, 1.13)
+PACED = Schedule(SequencePromise(2, per=5, passed=0), 1, [1, 2, 3, 5], BARS)
 SCHEDULES = pytest.mark.parametrize("schedule", [PLANNED, PACED], ids=["planned", "paced"])
 CONSTRAINTS = pytest.mark.parametrize("constraint", ["support", "delta=0.05"])
 
@@ -300,3 +301,30 @@ def test_the_spread_is_that_of_the_belief():
     away = SPACE.own_answers - SPACE.own_answers.mean(axis=0)
     assert spread(belief, SPACE.own_answers) == pytest.approx(np.sqrt((away**2).sum(axis=1).mean()))
     assert Fraction(PLANNED.exact) == 1
+
+
+@CONSTRAINTS
+def test_a_paced_session_asks_where_a_dense_filter_says(monkeypatch, constraint):
+    """Twin: Bayes' rule over dense arrays, the spread of its belief, and a count of what each block has left."""
+    rng = np.random.default_rng(23)
+    seen = set()
+    for _ in range(8):
+        forced(monkeypatch, rng.integers(-1, 4, (15, 2)))
+        session = session_of(PACED, constraint=constraint)
+        belief, spent = np.full(N, 1 / N) @ MOVES, 0
+        for t in range(1, 16):
+            place = (t - 1) % 5 + 1
+            spent = 0 if place == 1 else spent
+            mean = belief @ SPACE.own_answers
+            away = np.sqrt(belief @ ((SPACE.own_answers - mean) ** 2).sum(axis=1))
+            left = sum(place <= step for step in (1, 2, 3, 5))
+            bar = BARS[min(-(-left // max(1, 2 - spent)), 4) - 1]
+            release = session.release(0)
+            assert release.asked == (spent < 2 and place != 4 and away >= bar)
+            if release.asked:
+                spent += 1
+                belief = belief * np.exp(likelihoods(session, release)[1])
+                belief /= belief.sum()
+            belief = belief @ MOVES
+            seen.add((place, release.asked))
+    assert {asked for _, asked in seen} == {True, False} and len(seen) > 6

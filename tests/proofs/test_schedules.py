@@ -1,0 +1,98 @@
+"""schedules.md by enumeration: every outcome and every pair of neighbouring paths, planned and paced."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm import SequencePromise
+from dphmm.session.options import Options
+from dphmm.session.planner import Planner
+from proofs.test_paths import NOT_ASKED, STEPS, line, worst_within
+
+#: Promises with what two paths may differ within, and the steps that may be asked.
+CASES = [
+    (SequencePromise(2, steps=STEPS), [{0, 1, 2}], [1, 3]),
+    (SequencePromise(1, window=2), [{0, 1}, {1, 2}], [2]),
+    (SequencePromise(1, per=2), [{0, 1}, {2}], [1]),
+    (SequencePromise(1, per=2, passed=1), [{0}, {1, 2}], [2]),
+]
+
+
+def scheduled(promise, at, spreads=(), looks=False):
+    """The line of four states, asked by a schedule; a public walk and Bayes' rule give the belief that it looks at.
+
+    ``looks`` : a schedule that asks only where the answer before it was on one side, which it may, and, as a bug, where
+    the true state is: then what is planned is returned for each state.
+    """
+    world = line()
+    schedule = dphmm.Schedule(promise, 1, at, spreads)
+    everything = np.ones(4, dtype=bool)
+    policy = dphmm.policy.from_edges([tuple(edge) for edge in world.edges], 4)
+    space = dphmm.StateSpace(np.arange(4).reshape(-1, 1))
+    planner = Planner(policy, space, Options.checked(1, dimension=1, mechanism="discrete-knorm"))
+    walk = np.array([[0.8, 0.2, 0, 0], [0.1, 0.8, 0.1, 0], [0, 0.1, 0.8, 0.1], [0, 0, 0.2, 0.8]])
+
+    @cache
+    def before(earlier):
+        """The belief before a step, and what has been spent."""
+        if not earlier:
+            return np.array([0.4, 0.3, 0.2, 0.1]), ()
+        belief, spent = before(earlier[:-1])
+        made, t = plan(earlier[:-1]), len(earlier)
+        if made is not NOT_ASKED:
+            belief = belief * np.exp(made.log_likelihood(np.array([earlier[-1]])))
+            spent = (*spent, (t, made.promised))
+        return (belief / belief.sum()) @ walk, spent
+
+    @cache
+    def plan(earlier):
+        belief, spent = before(earlier)
+        t, answers = len(earlier) + 1, np.arange(4)
+        spread = float(np.sqrt(belief @ (answers - belief @ answers) ** 2))
+        asked = bool(schedule.may_ask(np.array([t]))[0])
+        if spreads:
+            asked = schedule.asks(t, spread, promise.room(list(spent), t))
+        return planner.plan(everything, everything) if asked else NOT_ASKED
+
+    world.plan = plan
+    return world
+
+
+@pytest.mark.parametrize("spreads", [(), (0.0,), (0.6, 0.8, 0.9)], ids=["planned", "paced at once", "paced"])
+@pytest.mark.parametrize(("promise", "parts", "at"), CASES, ids=str)
+def test_neighbouring_paths_lose_at_most_the_total(promise, parts, at, spreads):
+    """Never more than was promised; planned, and where every step with room is asked, just as much."""
+    lost = worst_within(scheduled(promise, range(1, 3) if spreads else at, spreads), promise, parts)
+    assert lost <= 1e-9
+    if spreads != (0.6, 0.8, 0.9):
+        assert lost == pytest.approx(0, abs=1e-9)
+
+
+def test_some_steps_of_a_paced_schedule_are_asked_after_some_answers_alone():
+    promise = SequencePromise(2, steps=STEPS)
+    world = scheduled(promise, range(1, 4), (0.6, 0.8, 0.9))
+    asked = {tuple(world.plan((z,) * t) is not NOT_ASKED for t in range(STEPS)) for z in range(-4, 12)}
+    assert len(asked) > 1
+
+
+def test_a_schedule_that_looks_at_the_state_is_caught():
+    """Asked in state 0 and not in state 1: that there is an answer tells the two apart for sure."""
+    world = scheduled(SequencePromise(2, steps=STEPS), [1, 3])
+    first = world.plan(())
+
+    class Looks:
+        promised = first.promised
+
+        def log_likelihood(self, z):
+            told = first.log_likelihood(z).copy()
+            # State 1 is never asked, so no answer is ever seen of it.
+            told[1] = -50.0
+            return told
+
+    public = world.plan
+    world.plan = lambda earlier: Looks() if not earlier else public(earlier)
+    assert worst_within(world, SequencePromise(2, steps=STEPS), [{0, 1, 2}]) > 10
