@@ -58,6 +58,7 @@ class Line:
 class Stream:
     """Sessions of one batch, answered line by line under its rule; ``released`` counts those that were drawn now.
 
+    ``not_asked`` counts lines that a schedule left out now: they get the estimate alone.
     ``same_step`` counts lines that another line of their user and bin replaced. ``outside`` is for the data owner
     alone: lines answered now whose place or name is in no state.
     """
@@ -66,6 +67,7 @@ class Stream:
     resume: bool
     sessions: dict[str, ReleaseSession] = field(default_factory=dict)
     released: int = 0
+    not_asked: int = 0
     same_step: int = 0
     outside: int = 0
     _open: int | None = field(default=None, init=False)
@@ -130,7 +132,8 @@ class Stream:
         if t > session.t:
             session.skip(t - session.t)
         release = session.release(self._state(line))
-        self.released += 1
+        self.released += release.asked
+        self.not_asked += not release.asked
         return Released(line.user, self._public_time(line), release)
 
     def _step(self, user: str, number: int | None) -> tuple[ReleaseSession, int]:

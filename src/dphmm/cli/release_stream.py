@@ -187,8 +187,10 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
                 printed += 1
     bad = lines.set_aside.total()
     said = [f"{stream.released} releases of {len(stream.sessions)} subjects", f"{bad} lines set aside"]
-    if printed > stream.released:
-        said.append(f"{printed - stream.released} lines given stored answers")
+    if stream.not_asked:
+        said.append(f"{stream.not_asked} lines not asked by the schedule")
+    if printed > stream.released + stream.not_asked:
+        said.append(f"{printed - stream.released - stream.not_asked} lines given stored answers")
     if stream.same_step:
         said.append(f"{stream.same_step} lines not answered: one answer per subject and step")
     console.say([("", ", ".join(said))])

@@ -191,7 +191,7 @@ class Releases(Sequence[Released]):
 
 
 def _points(values: Sequence[Any], dtype: Any) -> Any:
-    """Answers (n, d), 0 for one that there is not."""
+    """Answers (n, d), 0 for one that there is not; d is 1 where there is none."""
     size = next((len(value) for value in values if value is not None), 1)
     return np.array([np.zeros(size) if value is None else value for value in values], dtype=dtype).reshape(-1, size)
 

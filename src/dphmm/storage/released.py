@@ -28,7 +28,9 @@ def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
     if releases.times is not None:
         columns["t"] = pa.array(releases.times, pa.timestamp("us", tz="UTC"))
     columns["step"] = pa.array(releases.t, pa.int64())
-    points = {"z": releases.z.reshape(-1, space.dimension)}
+    # Rows none of which was asked do not tell of how many axes their answers would be.
+    z = releases.z if releases.asked.any() else np.zeros((len(releases), space.dimension))
+    points = {"z": z.reshape(-1, space.dimension)}
     if releases.estimate is not None:
         points["estimate"] = releases.estimate.reshape(-1, space.dimension)
     unasked = {"z": ~releases.asked}
