@@ -281,8 +281,8 @@ class MemoryTransaction(BaseTransaction):
         return (stored or set()) | new if new else stored or set()
 
     def _headers_of(self, subject: str) -> list[SessionHeader]:
-        found = [self._header((subject, query)) for query in sorted(self._queries_of(subject))]
-        return [header for header in found if header is not None]
+        keys = [(subject, query) for query in sorted(self._queries_of(subject))]
+        return [header for header in map(self._header, keys) if header is not None]
 
     def _options(self, subject: str, query: str) -> Mapping[str, str] | None:
         header = self._header((subject, query))
