@@ -15,7 +15,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -69,8 +69,11 @@ class Turn:
         """End the turn of this thread, if it is its turn."""
         if self.mine:
             self._owner = None
-        with suppress(RuntimeError):
+        try:
             self._lock.release()
+        except RuntimeError:
+            # An interrupt came before it was taken.
+            return
 
     @property
     def mine(self) -> bool:
@@ -143,7 +146,7 @@ class BaseTransaction(ABC):
     def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
         """What is stored about each of these subjects, in their order, this transaction included."""
         with _InUse(self):
-            return self._look(subjects, query)
+            return [self._looked(subject, query) for subject in subjects]
 
     def headers(self, subject: str) -> list[SessionHeader]:
         """The parameters of all of a subject's queries, by name of the query."""
@@ -292,9 +295,6 @@ class BaseTransaction(ABC):
     def _require_usable(self) -> None:
         if self._ended:
             raise InvalidInput("transaction", "one that has ended", "use inside its with block")
-
-    def _look(self, subjects: Sequence[str], query: str) -> list[Looked]:
-        return [self._looked(subject, query) for subject in subjects]
 
     def _looked(self, subject: str, query: str) -> Looked:
         header, others = None, []

@@ -112,12 +112,10 @@ def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
     law = _law_of(plan)
     if law is None or prior.row is None:
         return None
-    seen = plan.constraint
-    n = prior.n_states
+    seen, n = plan.constraint, prior.n_states
     posterior, remaining = np.empty(n), np.empty(n, dtype=np.bool_)
     released = plan.lattice, seen.support, seen.plan_states, seen.surrogate
-    facets, falls = law[:3], law[3:]
-    fits = _kernels.belief.update(prior.row, prior.support, z, *released, *facets, *falls, _ROOM, posterior, remaining)
+    fits = _kernels.belief.update(prior.row, prior.support, z, *released, *law, _ROOM, posterior, remaining)
     return Belief.of_row(posterior, remaining) if fits else None
 
 
