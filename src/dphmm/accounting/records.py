@@ -181,7 +181,7 @@ def check_text(value: object, field: str) -> None:
 
 def check_exact(value: object, field: str) -> None:
     """Refuse all but an exact number of at least 0 and of reasonable length."""
-    if not isinstance(value, (Fraction, int)) or isinstance(value, bool):
+    if type(value) is not Fraction and (isinstance(value, bool) or not isinstance(value, (Fraction, int))):
         raise InvalidInput(field, value, "a Fraction")
     numerator, denominator = value.as_integer_ratio()
     if numerator < 0:

@@ -109,9 +109,10 @@ class _InUse:
         self._transaction._require_usable()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        meant = None if error is None else self._transaction._failure(error)
-        if meant is not None:
-            raise meant from error
+        if error is not None:
+            meant = self._transaction._failure(error)
+            if meant is not None:
+                raise meant from error
 
 
 class BaseTransaction(ABC):

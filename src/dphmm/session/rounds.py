@@ -233,10 +233,10 @@ class Engine:
             subjects[rows.owner.item(place)].fold_again_before(rows.t.item(place))
         answered: list[Answered] = []
         last: Drawn | None = None
-        for row in self._rounds(rows):
+        for row, own, true in self._rounds(rows, states):
             if last is not None:
                 answered.append(self.beliefs.update(last))
-            last = self._round(transaction, subjects, row, *_of_round(row, rows, states))
+            last = self._round(transaction, subjects, row, own, true)
         assert last is not None
         return Stored(answered, last)
 
@@ -250,8 +250,8 @@ class Engine:
 
     def show(self, stored: Stored) -> Answered:
         """What the rounds of a committed transaction tell, by row; beliefs are moved past the last of them."""
-        parts = [*stored.answered, self.beliefs.update(stored.last)]
-        return parts[0] if len(parts) == 1 else together(parts)
+        answered = self.beliefs.update(stored.last)
+        return together([*stored.answered, answered]) if stored.answered else answered
 
     def _look(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> None:
         """Bring what is known of subjects up to date with the ledger, and open their sessions."""
@@ -271,17 +271,16 @@ class Engine:
             # It was moved past a step whose transaction was rolled back.
             subject.fold_again_before(subject.last + 1)
 
-    def _rounds(self, rows: Rows) -> list[IntArray]:
-        """The rows of each round, by number."""
+    def _rounds(self, rows: Rows, states: IntArray) -> list[tuple[IntArray, Rows, IntArray]]:
+        """Of each round which rows it has, the rows, and their true states."""
         n = len(rows.owner)
-        if n == 1:
-            return [FIRST_ROW]
-        if self.beliefs.at_once:
-            return [np.arange(n)]
+        if n == 1 or self.beliefs.at_once:
+            return [(FIRST_ROW if n == 1 else np.arange(n), rows, states)]
         first = _first_rows(rows.owner)
         rank = np.arange(n) - np.repeat(first, np.diff(first, append=n))
         order = np.argsort(rank, kind="stable")
-        return np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)
+        parts = np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)
+        return [(row, Rows(rows.owner[row], rows.t[row]), states[row]) for row in parts]
 
     def _round(
         self,
@@ -334,12 +333,6 @@ class Engine:
 def _first_rows(owner: IntArray) -> IntArray:
     """Where the rows of each subject begin."""
     return FIRST_ROW if len(owner) == 1 else np.flatnonzero(np.diff(owner, prepend=-1))
-
-
-def _of_round(row: IntArray, rows: Rows, states: IntArray) -> tuple[Rows, IntArray]:
-    """The rows of one round, and their true states."""
-    # Nearly always one round has them all.
-    return (rows, states) if len(row) == len(states) else (Rows(rows.owner[row], rows.t[row]), states[row])
 
 
 def _requests(
