@@ -147,7 +147,12 @@ class BaseTransaction(ABC):
     def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
         """What is stored about each of these subjects, in their order, this transaction included."""
         with _InUse(self):
-            return [self._looked(subject, query) for subject in subjects]
+            return self._look(subjects, query)
+
+    def version(self, subject: str) -> int:
+        """How much has been stored about a subject, this transaction included: as `Looked` counts it."""
+        with _InUse(self):
+            return self._version(subject)
 
     def headers(self, subject: str) -> list[SessionHeader]:
         """The parameters of all of a subject's queries, by name of the query."""
@@ -296,6 +301,9 @@ class BaseTransaction(ABC):
     def _require_usable(self) -> None:
         if self._ended:
             raise InvalidInput("transaction", "one that has ended", "use inside its with block")
+
+    def _look(self, subjects: Sequence[str], query: str) -> list[Looked]:
+        return [self._looked(subject, query) for subject in subjects]
 
     def _looked(self, subject: str, query: str) -> Looked:
         header, others = None, []

@@ -68,14 +68,12 @@ class Planner:
         fixed = partners.astype("<i8").tobytes() if len(partners) else b""
         packed = np.packbits(support).tobytes()
         key = packed, packed if plan_set is support else np.packbits(plan_set).tobytes(), fixed
-        with self._lock:
-            found = self._plans.get(key)
-            if found is not None:
-                self._plans.move_to_end(key)
-                return found
-        found = self._make(support, plan_set, partners, key)
+        found = self._plans.get(key)
+        if found is None:
+            found = self._make(support, plan_set, partners, key)
         with self._lock:
             self._plans[key] = found
+            self._plans.move_to_end(key)
             while len(self._plans) > self._most_plans:
                 self._plans.popitem(last=False)
         return found

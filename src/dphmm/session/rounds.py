@@ -87,6 +87,8 @@ def partners_at(ledger: Ledger | Transaction, subject: str, t: int, query: str) 
     return all_partners(ledger.plans_at(subject, t, query))
 
 
+#: A version that no account has.
+_UNKNOWN = -1
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 _NONE: BoolArray = np.zeros(0, dtype=np.bool_)
 
@@ -98,11 +100,13 @@ class SubjectState:
     ``last`` is its last stored step as of the last look; ``joint`` says whether it has other queries. ``position`` is
     where its belief stands, None before step 1, and ``posterior`` the belief given the step before; both stay None
     where nobody asks for beliefs. ``stored`` are steps that were read and not yet passed. Of one that is ``finished``
-    no rows come after those of this call, and its belief is not kept.
+    no rows come after those of this call, and its belief is not kept. ``version`` is that of its account when what is
+    known was last told, after a commit: while the ledger has the same, there is nothing new to look at.
     """
 
     name: str
     origin: str = ""
+    version: int = _UNKNOWN
     last: int = 0
     opened: bool = False
     joint: bool = False
@@ -182,10 +186,14 @@ class Answered(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Rounds of one transaction, nothing of which may be shown before its commit: all but the last are answered."""
+    """Rounds of one transaction, nothing of which may be shown before its commit: all but the last are answered.
+
+    ``version`` is that of the account after them, where they are of one subject.
+    """
 
     answered: Sequence[Answered]
     last: Drawn
+    version: int
 
 
 class Beliefs(Protocol):
@@ -238,7 +246,7 @@ class Engine:
                 answered.append(self.beliefs.update(last))
             last = self._round(transaction, subjects, row, own, true)
         assert last is not None
-        return Stored(answered, last)
+        return Stored(answered, last, self._version(transaction, subjects))
 
     def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:
         """Store that the coming steps of a subject are skipped."""
@@ -246,15 +254,24 @@ class Engine:
         one = np.ones(1, dtype=np.int64)
         layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_))
         rows, states = Rows(_NOTHING, _NOTHING), _NOTHING
-        return Stored((), self._round(transaction, [subject], _NOTHING, rows, states, layout))
+        drawn = self._round(transaction, [subject], _NOTHING, rows, states, layout)
+        return Stored((), drawn, self._version(transaction, [subject]))
 
     def show(self, stored: Stored) -> Answered:
         """What the rounds of a committed transaction tell, by row; beliefs are moved past the last of them."""
         answered = self.beliefs.update(stored.last)
+        if stored.version != _UNKNOWN:
+            stored.last.subjects[0].version = stored.version
         return together([*stored.answered, answered]) if stored.answered else answered
 
     def _look(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> None:
         """Bring what is known of subjects up to date with the ledger, and open their sessions."""
+        version = self._version(transaction, subjects)
+        if version != _UNKNOWN:
+            # What this transaction stores is known as soon as it has been told, and not if it is rolled back.
+            known, subjects[0].version = subjects[0].version, _UNKNOWN
+            if known == version:
+                return
         looked = transaction.look([subject.name for subject in subjects], self.setting.query)
         for subject, found in zip(subjects, looked, strict=True):
             if found.header is None or not subject.opened:
@@ -270,6 +287,10 @@ class Engine:
             subject.joint, subject.last = bool(found.others), found.last
             # It was moved past a step whose transaction was rolled back.
             subject.fold_again_before(subject.last + 1)
+
+    def _version(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> int:
+        """The version of the account of one subject; of many, each of whom is looked at anyway, that is not asked."""
+        return transaction.version(subjects[0].name) if len(subjects) == 1 else _UNKNOWN
 
     def _rounds(self, rows: Rows, states: IntArray) -> list[tuple[IntArray, Rows, IntArray]]:
         """Of each round which rows it has, the rows, and their true states."""

@@ -115,7 +115,8 @@ def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
     seen, n = plan.constraint, prior.n_states
     posterior, remaining = np.empty(n), np.empty(n, dtype=np.bool_)
     released = plan.lattice, seen.support, seen.plan_states, seen.surrogate
-    fits = _kernels.belief.update(prior.row, prior.support, z, *released, *law, _ROOM, posterior, remaining)
+    facets, falls = law[:3], law[3:]
+    fits = _kernels.belief.update(prior.row, prior.support, z, *released, *facets, *falls, _ROOM, posterior, remaining)
     return Belief.of_row(posterior, remaining) if fits else None
 
 

@@ -96,16 +96,16 @@ class Stepwise:
         self, drawn: Drawn, row: IntArray, owner: IntArray, plan: IntArray, z: IntArray, skipped: int
     ) -> Answered:
         """The releases (n,) that were drawn now; each moves its subject from where it was planned."""
-        model, answers, plans, n = self._setting.model, self._setting.space.own_answers, drawn.planned.plans, len(z)
+        model, answers, planned, n = self._setting.model, self._setting.space.own_answers, drawn.planned, len(z)
         estimates, states = np.empty(z.shape), np.empty(n, dtype=np.int64)
-        steps = zip(owner.tolist(), drawn.planned.before, plan.tolist(), z, strict=True)
+        steps = zip(owner.tolist(), planned.before, plan.tolist(), z, strict=True)
         for place, (number, before, plan_number, answer) in enumerate(steps):
-            posterior = before.posterior(plans[plan_number], answer)
+            posterior = before.posterior(planned.plans[plan_number], answer)
             estimates[place], states[place] = estimate(posterior, answers, self._loss)
             subject = drawn.subjects[number]
             subject.position, subject.posterior = before.following(model, posterior), posterior
         secure, fresh = np.array([drawn.secure] * n, np.bool_), np.array([True] * n, np.bool_)
-        return Answered(row, z, plans, plan, estimates, states, secure, fresh, skipped, drawn.drifted)
+        return Answered(row, z, planned.plans, plan, estimates, states, secure, fresh, skipped, drawn.drifted)
 
     def _again(self, drawn: Drawn) -> Answered | None:
         """The releases that were stored before, None where there is none; each moves its subject past stored steps."""
