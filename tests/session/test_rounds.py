@@ -22,12 +22,14 @@ from dphmm.session.stepwise import Stepwise
 
 N = 9
 MODEL = dphmm.MarkovModel(np.eye(N)[4], np.full((N, N), 1 / N))
+#: Moves seldom, so that what was answered before matters.
+STILL = dphmm.MarkovModel(np.full(N, 1 / N), np.eye(N) * 0.9 + np.full((N, N), 0.1 / N))
 SPACE = dphmm.StateSpace(np.stack(np.divmod(np.arange(N), 3), axis=1))
 POLICY = dphmm.policy.radius(SPACE, 1)
 
 
-def engine_of(way, ledger, seed=1, caps=Caps(), **choices):  # noqa: B008
-    setting = Setting.of(MODEL, POLICY, SPACE, 1, **choices)
+def engine_of(way, ledger, seed=1, caps=Caps(), model=MODEL, **choices):  # noqa: B008
+    setting = Setting.of(model, POLICY, SPACE, 1, **choices)
     return Engine(setting, way(setting, ledger, "squared"), caps, dphmm.ReplayBits(seed))
 
 
@@ -108,7 +110,7 @@ def test_a_subject_that_was_told_everything_is_looked_at_again_after_less(way, c
 
     The account's version is what it would have been, and what the subject was moved to is not what the ledger has.
     """
-    ledger = MemoryLedger()
+    ledger, choices = MemoryLedger(), {"model": STILL, **choices}
     engine, subject = engine_of(Stepwise, ledger, **choices), SubjectState("a")
     for t in (1, 2):
         released(engine, ledger, [subject], rows_of([[t]]), np.array([4]))

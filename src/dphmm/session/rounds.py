@@ -101,12 +101,14 @@ class SubjectState:
     where its belief stands, None before step 1, and ``posterior`` the belief given the step before; both stay None
     where nobody asks for beliefs. ``stored`` are steps that were read and not yet passed. Of one that is ``finished``
     no rows come after those of this call, and its belief is not kept. ``version`` is that of its account when what is
-    known was last told, after a commit: while the ledger has the same, there is nothing new to look at.
+    known was last told, after a commit: while the ledger has the same, there is nothing new to look at. One that is
+    ``ahead`` was moved past rounds that have not been told, and may never be: their transaction may be rolled back.
     """
 
     name: str
     origin: str = ""
     version: int = _UNKNOWN
+    ahead: bool = False
     last: int = 0
     opened: bool = False
     joint: bool = False
@@ -241,7 +243,11 @@ class Engine:
             subjects[rows.owner.item(place)].fold_again_before(rows.t.item(place))
         answered: list[Answered] = []
         last: Drawn | None = None
-        for row, own, true in self._rounds(rows, states):
+        rounds = self._rounds(rows, states)
+        if len(rounds) > 1:
+            for subject in subjects:
+                subject.ahead = True
+        for row, own, true in rounds:
             if last is not None:
                 answered.append(self.beliefs.update(last))
             last = self._round(transaction, subjects, row, own, true)
@@ -260,6 +266,9 @@ class Engine:
     def show(self, stored: Stored) -> Answered:
         """What the rounds of a committed transaction tell, by row; beliefs are moved past the last of them."""
         answered = self.beliefs.update(stored.last)
+        if stored.answered:
+            for subject in stored.last.subjects:
+                subject.ahead = False
         if stored.version != _UNKNOWN:
             stored.last.subjects[0].version = stored.version
         return together([*stored.answered, answered]) if stored.answered else answered
@@ -285,7 +294,10 @@ class Engine:
                     transaction.bind(subject.name, caps_of(self.caps, self.setting, subject.origin))
                 subject.opened = True
             subject.joint, subject.last = bool(found.others), found.last
-            # It was moved past a step whose transaction was rolled back.
+            if subject.ahead:
+                # Another session may have stored as many steps as were rolled back: none of its belief is kept.
+                subject.fold_again_before(0)
+                subject.ahead = False
             subject.fold_again_before(subject.last + 1)
 
     def _version(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> int:
