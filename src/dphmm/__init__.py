@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dphmm import plot as plot
     from dphmm import policy as policy
     from dphmm.accounting.promise import SequencePromise as SequencePromise
+    from dphmm.accounting.schedule import Schedule as Schedule
     from dphmm.batch import release_many as release_many
     from dphmm.decoding import decode as decode
     from dphmm.dependent._question import query as query
@@ -107,6 +108,7 @@ _HOMES = {
     "l1_sensitivity": "dphmm.sensitivity.spread",
     "Release": "dphmm.session.releases",
     "ReleaseSession": "dphmm.session.session",
+    "Schedule": "dphmm.accounting.schedule",
     "SequencePromise": "dphmm.accounting.promise",
     "Grid": "dphmm.states.grid",
     "H3": "dphmm.states.hexes",

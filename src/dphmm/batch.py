@@ -20,20 +20,21 @@ from dphmm._checks import one_of
 from dphmm.accounting.budget import keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
 from dphmm.accounting.promise import UNLIMITED, Spending
+from dphmm.accounting.schedule import Schedule
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.session.layout import Rows
-from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step
-from dphmm.session.releases import Released, Releases, terms_of
-from dphmm.session.rounds import Answered, Engine, SubjectState, caps_of
+from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
+from dphmm.session.releases import NOT_ASKED, Released, Releases, terms_of
+from dphmm.session.rounds import Answered, Engine, SubjectState, caps_of, schedule_of
 from dphmm.session.session import ReleaseSession, checked_loss, engine_of
 from dphmm.session.setting import Setting, check_header
 from dphmm.states.observed import Visit, in_steps, public_times, true_states
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS, Trajectories
-from dphmm.types import Bits, Exact, IntArray
+from dphmm.types import Bits, BoolArray, Exact, IntArray
 
 __all__ = ["Batch", "BatchReport", "Progress", "Released", "Releases", "release_many", "terminal_bar"]
 
@@ -55,12 +56,14 @@ class BatchReport:
 
     ``outside`` (rows whose place or name is in no state) and ``drifted`` are for the owner alone and never published.
 
-    ``late`` rows are of steps that an earlier run skipped: nothing can be released for them any more.
+    ``late`` rows are of steps that an earlier run skipped: nothing can be released for them any more. ``released`` rows
+    have an answer, the ``replayed`` ones an earlier run's; those ``not_asked`` by the schedule have an estimate alone.
     """
 
     rows: int = 0
     subjects: int = 0
     released: int = 0
+    not_asked: int = 0
     replayed: int = 0
     same_step: int = 0
     skipped_steps: int = 0
@@ -81,6 +84,7 @@ class Batch:
         epsilon: Exact | None = None,
         *,
         promise: SequencePromise | None = None,
+        schedule: Schedule | None = None,
         query: str = "state",
         answer: str = "last",
         ledger: Ledger | None = None,
@@ -92,11 +96,11 @@ class Batch:
         start: str | None = None,
         **choices: Any,
     ) -> None:
-        public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step))
+        public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule))
         rule = one_of(answer, ANSWERS, "answer")
-        self.setting = Setting.of(*public, query=query, answer=rule, start=start, **choices)
+        self.setting = Setting.of(*public, query=query, answer=rule, schedule=schedule, start=start, **choices)
         self.ledger = checked_ledger(ledger)
-        self.caps = checked_caps(cap_epsilon, cap_cost, promise)
+        self.caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
         self._bits = default_bits(bits)
         self._loss = checked_loss(estimate_loss, estimates, self.setting)
         self.report = BatchReport()
@@ -145,11 +149,16 @@ class Batch:
         known = {subject for subject, query in sessions if query == self.setting.query}
         if not resume:
             self._refuse_known(known.intersection(visit.user for visit in visits))
-        self._precheck(visits, known)
         engine = self._engine()
         # Without a record of the rule: earlier versions took the last row of a bin.
         unsaid = None if stepped is trajectories else "last"
         ranked = stepped.step is None and times is not None
+        if self.caps.epsilon is not None and not self.setting.paces:
+            most = [len(visit.rows) for visit in visits]
+            for number, visit in enumerate(visits if self.setting.schedule is not None else ()):
+                subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
+                most[number] = int(self._may_ask(subject, steps[visit.rows] - origin + 1).sum())
+            self._precheck(visits, known, most)
         held = {subject for subject, _ in sessions}
         for visit in visits:
             # Whoever names none is held to what the account has.
@@ -158,8 +167,9 @@ class Batch:
                 continue
             subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
             caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
-            if caps.promise is not None:
-                self._keep_promise(caps.promise, visit.user, steps[visit.rows] - origin + 1)
+            if caps.promise is not None and not self.setting.paces:
+                t = steps[visit.rows] - origin + 1
+                self._keep_promise(caps.promise, visit.user, t[self._may_ask(subject, t)])
         owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
         met: dict[int, tuple[SubjectState, int]] = {}
@@ -178,8 +188,12 @@ class Batch:
                 subject.finished = True
             subjects[-1].finished = int(owner[min(first + self._chunk, len(order) - 1)]) != numbers[-1]
             t = steps[row] - np.array([origin for _, origin in met.values()])[mine - mine[0]] + 1
+            # Rows are by subject.
+            cuts = np.searchsorted(mine, numbers[1:])
+            parts = zip(subjects, np.split(t, cuts), strict=True)
+            asked = np.concatenate([self._may_ask(subject, own) for subject, own in parts])
             with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
-                stored = engine.release(transaction, subjects, Rows(mine - mine[0], t), states[row])
+                stored = engine.release(transaction, subjects, Rows(mine - mine[0], t, asked), states[row])
             answered = engine.show(stored)
             users = [visits[number].user for number in mine[answered.row].tolist()]
             published = self._published(answered, users, t, None if times is None else times[row])
@@ -194,6 +208,11 @@ class Batch:
         assert self.setting.answer is not None
         return self.setting.answer
 
+    def _may_ask(self, subject: SubjectState, t: IntArray) -> BoolArray:
+        """Which steps (n,) of a subject the schedule lets be asked."""
+        schedule = schedule_of(self.setting, subject.origin)
+        return np.ones(len(t), dtype=np.bool_) if schedule is None else schedule.may_ask(t)
+
     @property
     def _choices(self) -> dict[str, Any]:
         loss = {} if self._loss is None else {"estimate_loss": self._loss}
@@ -202,7 +221,7 @@ class Batch:
     @property
     def _is_scheduled(self) -> bool:
         few = self.setting.model.n_states <= _MOST_SCHEDULED_STATES
-        return self.setting.has_public_plans and (few or self._loss is None)
+        return self.setting.has_public_plans and (few or self._loss is None) and not self.setting.paces
 
     @property
     def _chunk(self) -> int:
@@ -228,12 +247,14 @@ class Batch:
         self, answered: Answered, users: list[str], t: IntArray, times: IntArray | None
     ) -> Sequence[Released]:
         report = self.report
-        report.released += len(answered.row)
-        report.replayed += int((~answered.fresh).sum())
+        asked = answered.plan >= 0
+        report.released += int(asked.sum())
+        report.not_asked += int((~asked).sum())
+        report.replayed += int((asked & ~answered.fresh).sum())
         report.late += len(t) - len(answered.row)
         report.skipped_steps += answered.skipped
         report.drifted += answered.drifted
-        drawn = np.unique(answered.plan[answered.fresh]).tolist()
+        drawn = np.unique(answered.plan[answered.fresh & asked]).tolist()
         report.plans |= {answered.plans[number].hash for number in drawn}
         if not len(answered.row):
             return []
@@ -246,8 +267,8 @@ class Batch:
             estimate=answered.estimates,
             estimate_state=answered.states,
             secure=answered.secure,
-            terms=tuple(terms_of(plan) for plan in answered.plans),
-            term=answered.plan,
+            terms=(*(terms_of(plan) for plan in answered.plans), NOT_ASKED),
+            term=np.where(answered.plan < 0, len(answered.plans), answered.plan),
         )
 
     def _refuse_known(self, again: set[str]) -> None:
@@ -265,21 +286,21 @@ class Batch:
         asked = [(step, self.setting.options.epsilon) for step in t.tolist() if step > last]
         keep_promise(promise, spent, asked, user, query)
 
-    def _precheck(self, visits: list[Visit], known: set[str]) -> None:
-        """Refuse the whole batch when its epsilons alone pass the cap; a cost may depend on what is released."""
+    def _precheck(self, visits: list[Visit], known: set[str], most: list[int]) -> None:
+        """Refuse the whole batch when the epsilons of the ``most`` rows that may be asked pass the cap."""
         cap = self.caps.epsilon
-        if cap is None:
-            return
+        assert cap is not None
         epsilon = self.setting.options.epsilon
-        for visit, totals in zip(visits, self.ledger.spent_of([visit.user for visit in visits]), strict=True):
-            spent, needs = totals.epsilon, epsilon * len(visit.rows)
+        totals_of = self.ledger.spent_of([visit.user for visit in visits])
+        for visit, rows, totals in zip(visits, most, totals_of, strict=True):
+            spent, needs = totals.epsilon, epsilon * rows
             if needs + spent > cap and visit.user in known:
                 # Rows that are stored already cost nothing: only here does it matter how many they are.
                 stored = self.ledger.entries(visit.user, self.setting.query)
-                needs -= epsilon * min(len(visit.rows), sum(entry.kind == "release" for entry in stored))
+                needs -= epsilon * min(rows, sum(entry.kind == "release" for entry in stored))
             if needs + spent > cap:
                 raise BudgetExceeded(
-                    f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {len(visit.rows)} rows; spent "
+                    f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {rows} rows; spent "
                     f"{float(spent):g} of {float(cap):g}, nothing was released; raise the cap or release fewer rows"
                 )
 

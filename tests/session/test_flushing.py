@@ -50,19 +50,23 @@ def laws_of(weights):
 
 
 def exact_filter(moves, weights, start, steps):
-    """Posterior and prior after each step, in fractions that sum to 1."""
+    """Posterior of each step, or the belief in the last one that is skipped, and prior after it, in fractions."""
     prior, found = [Fraction(p) for p in start], []
     for answer, skipped in steps:
         posterior = prior
         if not skipped:
             joint = [p * Fraction(w) for p, w in zip(prior, weights[answer].tolist(), strict=True)]
             posterior = [p / sum(joint) for p in joint]
-        prior = posterior
-        for _ in range(max(1, skipped)):
-            prior = [sum(prior[i] * moves[i][j] for i in range(len(prior))) for j in range(len(prior))]
-        prior = [p / sum(prior) for p in prior]
+        for _ in range(skipped - 1):
+            posterior = moved(posterior, moves)
+        prior = moved(posterior, moves)
         found.append((posterior, prior))
     return found
+
+
+def moved(row, moves):
+    sums = [sum(row[i] * moves[i][j] for i in range(len(row))) for j in range(len(row))]
+    return [p / sum(sums) for p in sums]
 
 
 def filtered(model, weights, start, steps, flushing):
@@ -80,7 +84,7 @@ def filtered(model, weights, start, steps, flushing):
     for answer, skipped in steps:
         subjects = Subjects(np.array([0, 1]), row[None], bound[None], zero, np.empty((1, n)), np.empty((1, 2)), zero)
         lanes, told = empty_lanes(n, 0, 1), Found(np.zeros((1, 1)), np.zeros(1, dtype=np.int64))
-        at = Steps(np.array([answer]), np.array([skipped]), np.zeros((1, 1)))
+        at = Steps(np.array([answer]), np.array([skipped]), np.zeros((1, 1)), np.ones(1, dtype=np.bool_))
         follow(columns, flushing, laws_of(weights), answers, at, subjects, lanes, told)
         if lanes.stopped[0]:
             break
@@ -121,7 +125,7 @@ def test_the_bound_holds_for_every_state(least, ratio, limit):
             flushed, exact = flushed + (bound[1] > 0), exact + (bound[1] == 0)
             assert (bound[1] == 0) == (bound == 0).all()
             assert not outside(prior, row, bound, inflow)
-            if not steps[k][1] and limit < 1:
+            if limit < 1:
                 mean = sum(p * s for p, s in zip(posterior, squares, strict=True))
                 assert abs(Fraction(estimate) - mean) <= 2 * Fraction(limit) * 25
                 assert posterior[state] >= max(posterior) * (1 - 2 * Fraction(limit))

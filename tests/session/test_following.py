@@ -40,7 +40,7 @@ def steps_of(rng, own, users):
 def script_of(own, parts):
     begins = np.concatenate([np.arange(len(t)) == 0 for t, _, _ in parts])
     t, skipped, z = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    return Script(begins, t, skipped, z, own.schedule.numbers(t))
+    return Script(begins, t, skipped, z, own.schedule.numbers(t), np.zeros(len(t), dtype=np.bool_))
 
 
 def bits_of(end):
@@ -107,9 +107,10 @@ def test_only_wanted_ends_are_kept():
     some = own.follow(script_of(own, parts), [None] * 5, [False, True, False, False, True]).ends
     assert [p is None for p in some] == [True, False, True, True, False]
     assert [bits_of(some[k]) for k in (1, 4)] == [bits_of(every[k]) for k in (1, 4)]
+    nothing = np.zeros(0, dtype=np.int64)
     assert (
         own.follow(
-            Script(*(np.zeros(0, dtype=np.int64),) * 3, np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)),
+            Script(*(nothing,) * 3, np.zeros((0, 2), dtype=np.int64), nothing, np.zeros(0, dtype=np.bool_)),
             [],
         ).ends
         == []

@@ -36,7 +36,8 @@ def engine_of(way, ledger, seed=1, caps=Caps(), model=MODEL, **choices):  # noqa
 def rows_of(steps):
     """Rows of subjects from the steps of each."""
     owner = np.repeat(np.arange(len(steps)), [len(own) for own in steps])
-    return Rows(owner, np.concatenate([np.array(own, dtype=np.int64) for own in steps]))
+    t = np.concatenate([np.array(own, dtype=np.int64) for own in steps])
+    return Rows(owner, t, np.ones(len(t), dtype=np.bool_))
 
 
 def released(engine, ledger, subjects, rows, states):

@@ -283,9 +283,9 @@ def test_rows_are_found_however_far_their_steps_are():
     n, far = 6000, 2**53 - 3
     owner, t = np.repeat(np.arange(n // 2), 2), np.tile(np.array([1, far]), n // 2)
     zeros, nothing = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
-    script = Script(t == 1, t, zeros, np.zeros((n, 2), dtype=np.int64), zeros)
+    script = Script(t == 1, t, zeros, np.zeros((n, 2), dtype=np.int64), zeros, nothing)
     steps = Steps(script, owner, nothing, nothing)
-    rows = Rows(owner, t)
+    rows = Rows(owner, t, ~nothing)
     assert steps.find(rows).tolist() == list(range(n))
     late = rows._replace(t=np.where(t == 1, 2, t))
     assert np.array_equal(steps.find(late), np.where(t == 1, -1, np.arange(n)))

@@ -77,11 +77,12 @@ class Laws(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps (n,) of subject after subject; ``skipped`` is 0 for a release of ``z`` (n, d)."""
+    """Steps (n,) of subject after subject; ``skipped`` is 0 for a release of ``z`` (n, d); which skips ``tell``."""
 
     legs: IntArray
     skipped: IntArray
     z: FloatArray
+    tells: BoolArray
 
 
 class Subjects(NamedTuple):
@@ -101,7 +102,7 @@ class Subjects(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Room for what a release tells: (n, d) and (n,)."""
+    """Room for what a release tells, and a skip that does: (n, d) and (n,)."""
 
     estimates: FloatArray
     states: IntArray
@@ -227,14 +228,16 @@ def _told(
         served = _passed(columns, flushing, posterior, support, skipped - 1, bound)
         if served and bound[_ABSOLUTE] > 0.0:
             _unanswered(columns, flushing, posterior, support, bound)
+        if steps.tells[at]:
+            served = served and bound[_RELATIVE] + bound[_ABSOLUTE] * len(prior) <= flushing.limit
     else:
         served = laws.kinds[leg] >= 0
         if served:
             served = _conditioned(columns, flushing, laws, leg, steps.z[at], prior, support, bound, posterior)
-        if served:
-            found.states[at] = likeliest(posterior)
-            for j in range(len(answers)):
-                found.estimates[at, j] = expectation(posterior, answers[j])
+    if served and (skipped == 0 or steps.tells[at]):
+        found.states[at] = likeliest(posterior)
+        for j in range(len(answers)):
+            found.estimates[at, j] = expectation(posterior, answers[j])
     if not served:
         bound[_RELATIVE], bound[_ABSOLUTE] = relative, absolute
     return served

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dphmm._kernels.compiled import kernel
-from dphmm.types import IntArray
+from dphmm.types import BoolArray, IntArray
 
 
 @kernel
-def lay_out(owner: IntArray, t: IntArray, last: IntArray, most: int, requests: IntArray) -> int:
-    """Fill ``requests`` (5, 2n) with a release for each row (n,) after its subject's last step, and a skip before it.
+def lay_out(owner: IntArray, t: IntArray, asked: BoolArray, last: IntArray, most: int, requests: IntArray) -> int:
+    """Fill ``requests`` (6, 2n) with a release for each row (n,) after its subject's last step, and a skip before it.
 
-    A request is: owner, first step, number of steps, row, 1 for a skip. Returns how many there are; -1 - row for a row
-    out of order, -1 - n - row for one more than ``most`` steps after the one before it.
+    A row that is not ``asked`` has one skip, through its own step. A request is: owner, first step, number of steps,
+    row, 1 for a skip, 1 if its last step is the row's. Returns how many there are; -1 - row for a row out of order,
+    -1 - n - row for one more than ``most`` steps after the one before it.
     """
     count, n = 0, len(t)
     for row in range(n):
@@ -25,11 +26,18 @@ def lay_out(owner: IntArray, t: IntArray, last: IntArray, most: int, requests: I
         gap = t[row] - before - 1
         if gap > most:
             return -1 - n - row
-        for skips in range(1 if gap > 0 else 0, -1, -1):
-            requests[0, count] = owner[row]
-            requests[1, count] = before + 1 if skips else t[row]
-            requests[2, count] = gap if skips else 1
-            requests[3, count] = row
-            requests[4, count] = skips
+        first = before + 1
+        if asked[row] and gap > 0:
+            _put(requests, count, owner[row], first, gap, row, 1, 0)
             count += 1
+            first = t[row]
+        _put(requests, count, owner[row], first, t[row] - first + 1, row, 0 if asked[row] else 1, 1)
+        count += 1
     return count
+
+
+@kernel
+def _put(requests: IntArray, count: int, owner: int, first: int, steps: int, row: int, skips: int, tells: int) -> None:
+    """Write one request."""
+    requests[0, count], requests[1, count], requests[2, count] = owner, first, steps
+    requests[3, count], requests[4, count], requests[5, count] = row, skips, tells

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from fractions import Fraction
 from typing import Protocol, TypeVar
 
 from dphmm.accounting.budget import Account, Spent, recount
@@ -105,6 +106,10 @@ class Transaction(Protocol):
 
     def spent(self, subject: str) -> Spent:
         """The subject's totals over all queries, this transaction included."""
+        ...
+
+    def room(self, subject: str, t: int) -> Fraction | None:
+        """The largest epsilon that the subject's promise leaves to step ``t``; None where there is no promise."""
         ...
 
     def last_step(self, subject: str, query: str) -> int:

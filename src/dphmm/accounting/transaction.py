@@ -16,6 +16,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 
 import numpy as np
 
@@ -227,6 +228,12 @@ class BaseTransaction(ABC):
         """What the subject has spent, this transaction included."""
         with _InUse(self):
             return self._account(subject).spent
+
+    def room(self, subject: str, t: int) -> Fraction | None:
+        """The largest epsilon that the subject's promise leaves to step ``t``; None where there is no promise."""
+        with _InUse(self):
+            promise = self._caps(subject).promise
+            return None if promise is None else promise.room(self._epsilons(subject, *promise.reach(t, t)), t)
 
     def last_step(self, subject: str, query: str) -> int:
         """The last stored step of a session; 0 when there is none."""

@@ -75,6 +75,7 @@ def support_of(session: ReleaseSession) -> BoolArray:
     for t in range(1, session.t):
         if options.flat == "allow" and session.has_released(t):
             published = session.released(t)
+            assert published.z_lattice is not None
             record = session._ledger.plan(published.plan_hash)
             plan = setting.planner.plan(support, plan_states(record), given_partners(record))
             support = support & left_possible(plan, published.z_lattice)

@@ -15,6 +15,7 @@ from typing import Any
 
 from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.records import in_short
+from dphmm.accounting.schedule import Schedule
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.released_rows import RowsAudit, rows_held, stored_answers, stored_promises
@@ -26,7 +27,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
-from dphmm.storage.statement import statement_path
+from dphmm.storage.statement import read_statement, schedule_of_statement, statement_path
 from dphmm.types import Exact
 
 
@@ -89,6 +90,7 @@ def check_released(
     ledger: Ledger | None = None,
     query: str = "state",
     start: str | None = None,
+    schedule: Schedule | None = None,
     statement: str | os.PathLike[str] | None = None,
     most_plans: int = 1000,
     **choices: Any,
@@ -101,6 +103,8 @@ def check_released(
         (.jsonl, .ndjson).
     model, policy, space, epsilon, choices : what it is said to have been released under; the choices are those of
         `ReleaseSession` (constraint, mechanism, scope, flat, thickness, protection).
+    schedule : at which steps subjects were asked; by default as the privacy statement says, which the ledger has to
+        confirm.
     ledger : where its releases were stored; without one rows are checked against each other and the model only. One
         that does not hold half of the rows is another file's: that is the finding, and nothing else is taken from it.
     statement : where the privacy statement is, if not beside the file.
@@ -108,7 +112,9 @@ def check_released(
 
     Raises InvalidInput for a table that is no released table of this space.
     """
-    setting = Setting.of(model, policy, space, epsilon, query=query, start=start, **choices)
+    beside = Path(statement) if statement is not None else _beside(released)
+    schedule = _stated_schedule(beside) if schedule is None else schedule
+    setting = Setting.of(model, policy, space, epsilon, query=query, schedule=schedule, start=start, **choices)
     findings, notes = Findings(), []
     file = ReleasedFile.read(released, space, findings)
     ledger = _own(ledger, query, file, findings)
@@ -120,7 +126,7 @@ def check_released(
     if file.streamed:
         notes.append("the order of the lines, and which steps were asked for again: a stream has those of its input")
     if isinstance(released, (str, os.PathLike)):
-        beside = statement_path(released) if statement is None else Path(statement)
+        assert beside is not None
         answers = stored_answers(ledger, query, file)
         kept = stored_promises(ledger, query, file)
         notes += check_statement(Path(released), beside, audit.counted, setting, findings, answers, kept)
@@ -131,11 +137,24 @@ def check_released(
     return ReleasedVerdict(
         rows=len(file),
         users=len(audit.counted.accounts),
-        plans=len(set(file.plans)),
+        plans=len(set(file.plans) - {""}),
         verdicts=tuple(replay.verdicts.values()),
         findings=findings.sentences,
         notes=tuple(notes),
     )
+
+
+def _beside(released: Any) -> Path | None:
+    """Where the privacy statement of a released file lies."""
+    return statement_path(released) if isinstance(released, (str, os.PathLike)) else None
+
+
+def _stated_schedule(beside: Path | None) -> Schedule | None:
+    """The schedule that a statement tells; what it tells wrongly is a finding of `check_statement`."""
+    try:
+        return None if beside is None or not beside.exists() else schedule_of_statement(read_statement(beside))
+    except InvalidInput:
+        return None
 
 
 def _own(ledger: Ledger | None, query: str, file: ReleasedFile, findings: Findings) -> Ledger | None:

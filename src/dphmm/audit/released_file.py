@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.frames import column_list, to_arrow
 from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.tables import open_parquet, read_table, table_format
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,9 +36,9 @@ _DEGREES = 1e-9
 class ReleasedFile:
     """Released rows (n,) in file order. ``z`` (n, d) as floats, ``lattice`` (n, d) the nearest lattice points.
 
-    ``times`` (n,) in microseconds since 1970 UTC; None where none or not all have one (``timed``: some have).
-    ``streamed``: the lines of a stream, each step once. ``estimate`` (n, d) and ``estimate_name`` are None where z
-    alone was released.
+    ``times`` (n,) in microseconds since 1970 UTC; None where none or not all have one (``timed``: some have). A row
+    that was not ``asked`` has no plan, "", and 0 as z. ``streamed``: the lines of a stream, each step once.
+    ``estimate`` (n, d) and ``estimate_name`` are None where z alone was released.
     """
 
     users: list[str]
@@ -62,7 +62,9 @@ class ReleasedFile:
         """
         table = _table(released, space, findings)
         d = space.dimension
-        z = np.stack([_numbers(table, f"z_{j}") for j in range(d)], axis=1)
+        plans = [plan or "" for plan in as_text(table.column("plan"), "plan").to_pylist()]
+        asked = np.array([plan != "" for plan in plans])
+        z = np.stack([_answers(table, f"z_{j}", asked) for j in range(d)], axis=1)
         estimated = "estimate" in table.column_names
         estimate = np.stack([_numbers(table, f"estimate_{j}") for j in range(d)], axis=1) if estimated else None
         steps, bad = integers(table.column("step"), "step")
@@ -78,7 +80,7 @@ class ReleasedFile:
             estimate_name=_texts(table, "estimate") if estimated else None,
             epsilon=_numbers(table, "epsilon"),
             cost=_numbers(table, "cost", infinite=True),
-            plans=_texts(table, "plan"),
+            plans=plans,
             streamed=_is_path(released) and is_json_lines(released),
             timed="t" in table.column_names,
         )
@@ -89,6 +91,27 @@ class ReleasedFile:
 
     def __len__(self) -> int:
         return len(self.users)
+
+    @property
+    def asked(self) -> BoolArray:
+        """Which rows (n,) have an answer."""
+        return np.array([plan != "" for plan in self.plans], dtype=np.bool_)
+
+    def answered(self) -> ReleasedFile:
+        """The rows that have an answer, alone. Raises InvalidInput where none has."""
+        rows = np.flatnonzero(self.asked)
+        if len(rows) == len(self):
+            return self
+        if not len(rows):
+            raise InvalidInput("released", f"{len(self)} rows without an answer", "a release of at least one answer")
+
+        def of(column: Any) -> Any:
+            taken = [column[row] for row in rows.tolist()] if isinstance(column, list) else None
+            return None if column is None else taken if taken is not None else column[rows]
+
+        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        marks = {"streamed", "timed"}
+        return replace(self, **{name: of(column) for name, column in told.items() if name not in marks})
 
     def where(self, row: int) -> str:
         """What a finding calls a row."""
@@ -118,7 +141,10 @@ class ReleasedFile:
         if "t" in table.column_names and self.times is None and not self.streamed:
             raise InvalidInput("t", "a row without a time", "a time in every row or in none, as they were released")
         self._judge_estimates(space, findings)
-        findings.require(all(map(_HASH.fullmatch, set(self.plans))), "a plan that is no hash")
+        asked = self.asked
+        findings.require(all(map(_HASH.fullmatch, set(self.plans) - {""})), "a plan that is no hash")
+        for row in np.flatnonzero(~asked & ((self.epsilon != 0) | (self.cost != 0))).tolist():
+            findings.add("a row that was not asked and has an epsilon or a cost", self.where(row))
         exactly = np.all(space.frame.to_answers(self.lattice) == self.z, axis=1)
         for row in np.flatnonzero(~exactly).tolist():
             findings.add("an answer that is no lattice point: its digits may say where it came from", self.where(row))
@@ -135,8 +161,9 @@ class ReleasedFile:
                     continue
                 place = space.to_latlon(points)
                 assert place is not None
-                shown = [_numbers(table, f"{name}_{axis}") for axis in ("lat", "lon")]
-                apart = np.abs(np.stack(shown) - np.stack(place)).max(axis=0)
+                told = asked if name == "z" else np.ones(len(self), dtype=np.bool_)
+                shown = [_answers(table, f"{name}_{axis}", told) for axis in ("lat", "lon")]
+                apart = np.where(told, np.abs(np.stack(shown) - np.stack(place)).max(axis=0), 0.0)
                 for row in np.flatnonzero(apart > _DEGREES).tolist():
                     findings.add(f"{name}_lat and {name}_lon are not those of {name}", self.where(row))
 
@@ -224,6 +251,15 @@ def _numbers(table: pa.Table, name: str, infinite: bool = False) -> FloatArray:
     if bad.any():
         raise InvalidInput(name, f"{int(bad.sum())} cells that cannot be read", "a number in every row, as released")
     return np.asarray(values, dtype=np.float64)
+
+
+def _answers(table: pa.Table, name: str, asked: BoolArray) -> FloatArray:
+    """Numbers in the rows that were asked, and 0 in the others, which must have none."""
+    values, bad = decimals(table.column(name), name)
+    if (bad == asked).any():
+        expected = "a number in every row that has a plan, and none in the others, as released"
+        raise InvalidInput(name, f"{int((bad == asked).sum())} cells that are not as their plans say", expected)
+    return np.where(asked, values, 0.0)
 
 
 def _texts(table: pa.Table, name: str) -> list[str]:

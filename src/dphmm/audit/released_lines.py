@@ -65,12 +65,20 @@ def _row(line: JsonLine, expected: list[str], findings: Findings) -> dict[str, A
     extra = [name for name in told if name not in names]
     if extra:
         findings.add("members that no answer has, and that may depend on the truth", f"{where}, {_listed(extra)}")
-    row = {name: _value(name, told[name], where) for name in names}
+    unasked = told["plan"] is None
+    row = {name: None if unasked and _is_asked(name) else _value(name, told[name], where) for name in names}
+    if unasked and any(told[name] is not None for name in names if _is_asked(name)):
+        raise InvalidInput(where, "an answer without a plan", _EXPECTED)
     if not extra:
         written = json.dumps({name: _written(value) for name, value in row.items()}, ensure_ascii=True) + "\n"
         kind = "a line that is not written as a stream writes it: spaces, digits and orders can say something"
         findings.require(line.text == written, kind, where)
     return row
+
+
+def _is_asked(name: str) -> bool:
+    """Whether a member is null in a row that was not asked."""
+    return name == "plan" or name.startswith("z_")
 
 
 def _value(name: str, value: Any, where: str) -> Any:

@@ -14,10 +14,12 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, SequencePromise, SessionHeader
+from dphmm.accounting.promise import Spending
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import Answer, Followed, Replay
 from dphmm.errors import InvalidInput
+from dphmm.session.rounds import schedule_of
 from dphmm.session.setting import Setting, as_kept, option_words
 
 #: Estimates are sums of floats in an order that a kernel chooses.
@@ -25,6 +27,7 @@ _RELATIVE = 1e-7
 _NANO = 10**9
 _MICROS = 1_000_000
 _WHOLE = re.compile("-?[0-9]{1,18}")
+_OFF_SCHEDULE = "a step that is asked, or not asked, other than the schedule says"
 #: Characters of a ledger's text in a finding.
 _LONGEST = 80
 
@@ -33,9 +36,10 @@ def rows_held(ledger: Ledger, query: str, file: ReleasedFile) -> int:
     """How many rows of a file a ledger holds with the same answer and plan."""
     held = 0
     for user, rows in file.by_user().items():
-        stored = {entry.t: (entry.z, entry.plan_hash) for entry in ledger.entries(user, query)}
-        told = ((int(file.step[row]), (tuple(file.lattice[row].tolist()), file.plans[row])) for row in rows)
-        held += sum(stored.get(t) == answer for t, answer in told)
+        stored = {entry.through: (entry.z, entry.plan_hash) for entry in ledger.entries(user, query)}
+        for row in rows:
+            answer = (tuple(file.lattice[row].tolist()), file.plans[row]) if file.plans[row] else (None, None)
+            held += stored.get(int(file.step[row])) == answer
     return held
 
 
@@ -62,7 +66,7 @@ class Counted:
     """What the rows add up to, subject by subject: an exact sum of epsilons, and of costs in 1e-9, each rounded up."""
 
     def __init__(self) -> None:
-        self.rows = self.followed = self.constants = self.replayable = 0
+        self.rows = self.followed = self.not_asked = self.constants = self.replayable = 0
         self.plans: set[str] = set()
         self.mechanisms: Counter[str] = Counter()
         self.accounts: dict[str, tuple[Fraction, Fraction | float]] = {}
@@ -70,9 +74,12 @@ class Counted:
     def add(self, user: str, followed: Followed) -> None:
         """One more row."""
         epsilon, cost = self.accounts.get(user, (Fraction(0), Fraction(0)))
-        plan = followed.plan
-        self.accounts[user] = (epsilon + plan.promised, cost + rounded_up(plan.cost))
         self.followed += 1
+        plan = followed.plan
+        if plan is None:
+            self.not_asked += 1
+            return
+        self.accounts[user] = (epsilon + plan.promised, cost + rounded_up(plan.cost))
         self.constants += plan.constant
         self.mechanisms[plan.mechanism] += 1
 
@@ -99,7 +106,7 @@ class RowsAudit:
 
     def __post_init__(self) -> None:
         self.counted = Counted()
-        self._elsewhere = 0
+        self._elsewhere = self._unscheduled = self._beside = 0
         self._queries: dict[str, list[str]] = {}
         for subject, query in [] if self.ledger is None else self.ledger.sessions():
             self._queries.setdefault(subject, []).append(query)
@@ -108,7 +115,7 @@ class RowsAudit:
         """One user's rows, by step."""
         self.counted.accounts.setdefault(user, (Fraction(0), Fraction(0)))
         self.counted.rows += len(rows)
-        self.counted.plans |= {self.file.plans[row] for row in rows}
+        self.counted.plans |= {self.file.plans[row] for row in rows} - {""}
         stored = self._stored(user, rows)
         self._times(user, rows)
         history = self._history(user, rows, stored)
@@ -118,6 +125,7 @@ class RowsAudit:
         if followed is None:
             return
         self._entries(user, stored, followed)
+        self._schedule(user, rows, list(zip(history, followed, strict=True)))
         by_step = {answer.t: found for answer, found in zip(history, followed, strict=True)}
         for row in rows:
             found = by_step.get(int(self.file.step[row]))
@@ -127,11 +135,16 @@ class RowsAudit:
 
     def notes(self) -> list[str]:
         """What there was no way to look at."""
+        notes = []
+        if self._unscheduled:
+            notes.append(f"the steps that were asked, of {self._unscheduled} users: nothing says when their steps were")
+        if self._beside:
+            notes.append(f"the steps that were asked, of {self._beside} users with other queries on the same account")
         if self.ledger is None:
-            return ["the ledger: rows may be there that were never stored or paid for, or missing"]
+            return [*notes, "the ledger: rows may be there that were never stored or paid for, or missing"]
         if self._elsewhere:
-            return [f"{self._elsewhere} releases of these users that the ledger holds and this file does not show"]
-        return []
+            notes.append(f"{self._elsewhere} releases of these users that the ledger holds and this file does not show")
+        return notes
 
     def _history(self, user: str, rows: list[int], stored: list[Entry]) -> list[Answer] | None:
         """What was published about a user: the ledger's releases, or without one the rows."""
@@ -152,16 +165,23 @@ class RowsAudit:
             return []
         assert header is not None
         own = as_kept(self.setting.header(user, header.options.get("origin", "")), header.options)
-        for name, value in own.options.items():
-            kept = header.options.get(name)
+        for name in sorted({*own.options, *set(header.options) & {"schedule"}}):
+            value, kept = own.options.get(name), header.options.get(name)
             told = option_words(name, kept)[:_LONGEST]
             shown = f"the {name} of the ledger is {told}, not {option_words(name, value)}: the audit must be given the "
             shown += f"{name} that was released with"
             self.findings.require(kept == value, shown, f"user {user!r}")
-        entries = {entry.t: entry for entry in self.ledger.entries(user, self.setting.query) if entry.kind == "release"}
+        known = self.ledger.entries(user, self.setting.query)
+        entries = {entry.t: entry for entry in known if entry.kind == "release"}
+        skips = {entry.through: entry for entry in known if entry.kind == "skip"}
+        unasked = {}
         for row in rows:
-            entry = entries.get(int(self.file.step[row]))
-            where = self.file.where(row)
+            t, where = int(self.file.step[row]), self.file.where(row)
+            if not self.file.plans[row]:
+                if self.findings.require(t in skips, "a row without an answer that the ledger does not hold so", where):
+                    unasked[t] = skips[t]
+                continue
+            entry = entries.get(t)
             if self.findings.require(entry is not None, "a row that the ledger does not hold", where):
                 assert entry is not None and entry.z is not None
                 same = entry.z == tuple(self.file.lattice[row].tolist())
@@ -172,7 +192,8 @@ class RowsAudit:
                 self.findings.require(entry.secure, "rows from replayable bits, which promise nothing", where)
         self._elsewhere += len(entries) - len({int(self.file.step[row]) for row in rows} & set(entries))
         self._account(user)
-        return [entries[t] for t in sorted(entries)]
+        both = entries | unasked
+        return [both[t] for t in sorted(both)]
 
     def _account(self, user: str) -> None:
         """The subject's account against its entries, over all queries."""
@@ -191,6 +212,8 @@ class RowsAudit:
         """What the ledger charged, against the plan."""
         for entry, found in zip(stored, followed, strict=False):
             plan, where = found.plan, f"user {user!r}, step {entry.t}"
+            if plan is None:
+                continue
             paid = (entry.epsilon, entry.cost, entry.constant)
             due = (plan.promised, plan.cost, plan.constant)
             self.findings.require(paid == due, "a release that the ledger charged otherwise than its plan", where)
@@ -199,10 +222,11 @@ class RowsAudit:
         """Every number of a row but z follows from public data."""
         file, plan, where = self.file, found.plan, self.file.where(row)
         told = (float(file.epsilon[row]), float(file.cost[row]))
-        cost = float(plan.cost)
-        exact = isinstance(plan.cost, float) or Fraction(cost) >= plan.cost
-        cost = cost if exact else math.nextafter(cost, math.inf)
-        self.findings.require(told == (float(plan.promised), cost), "epsilon or cost other than the plan's", where)
+        if plan is not None:
+            cost = float(plan.cost)
+            exact = isinstance(plan.cost, float) or Fraction(cost) >= plan.cost
+            cost = cost if exact else math.nextafter(cost, math.inf)
+            self.findings.require(told == (float(plan.promised), cost), "epsilon or cost other than the plan's", where)
         if file.estimate is None or file.estimate_name is None:
             return
         guess = np.array(found.guess.answer)
@@ -211,6 +235,46 @@ class RowsAudit:
         self.findings.require(bool(near), "an estimate that does not follow from the answers", where)
         name = self.setting.space.names[found.guess.state]
         self.findings.require(file.estimate_name[row] == name, "a likeliest state that does not follow", where)
+
+    def _schedule(self, user: str, rows: list[int], followed: list[tuple[Answer, Followed]]) -> None:
+        """Whether exactly the steps were asked that the schedule says."""
+        asked_in_file = [bool(self.file.plans[row]) for row in rows]
+        schedule = self.setting.schedule
+        if schedule is None:
+            kind = "a row without an answer, and no schedule that leaves rows out"
+            self.findings.require(all(asked_in_file), kind, f"user {user!r}")
+            return
+        try:
+            due = schedule_of(self.setting, self._origin(user, rows))
+        except InvalidInput:
+            self._unscheduled += 1
+            return
+        assert due is not None
+        promise, spent = due.promise, list[Spending]()
+        others = [query for query in self._queries.get(user, []) if query != self.setting.query]
+        for answer, found in followed:
+            where, asked = f"user {user!r}, step {answer.t}", found.plan is not None
+            if schedule.kind == "planned":
+                right = asked == bool(due.may_ask(np.array([answer.t]))[0])
+                self.findings.require(right, _OFF_SCHEDULE, where)
+            elif not others:
+                # Other queries of a subject draw on the same account: then a step may be left out for them.
+                room = promise.room(spent, answer.t)
+                near = {due.asks(answer.t, found.spread * (1 + slack), room) for slack in (-_RELATIVE, 0, _RELATIVE)}
+                self.findings.require(asked in near, _OFF_SCHEDULE, where)
+            if asked:
+                spent.append((answer.t, due.exact))
+        self._beside += bool(others) and schedule.kind == "paced"
+
+    def _origin(self, user: str, rows: list[int]) -> str:
+        """What step 1 of a user stands for: as the ledger says, else by the time of a row."""
+        header = None if self.ledger is None else self.ledger.header(user, self.setting.query)
+        if header is not None:
+            return header.options.get("origin", "")
+        step, times = self.setting.model.step, self.file.times
+        if step is None or times is None:
+            return ""
+        return str(int(times[rows[0]] // (step * _MICROS)) - int(self.file.step[rows[0]]) + 1)
 
     def _times(self, user: str, rows: list[int]) -> None:
         """Where the model has a time step, a row's time is that of its step and of nothing else."""

@@ -23,7 +23,14 @@ from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.learned import UNKNOWN, Whom
 from dphmm.storage.promises import covered_facts, unknown_because, verdict
-from dphmm.storage.statement import read_statement, stated_model, stated_plans, stated_policy, stated_space
+from dphmm.storage.statement import (
+    read_statement,
+    schedule_of_statement,
+    stated_model,
+    stated_plans,
+    stated_policy,
+    stated_space,
+)
 from dphmm.storage.statement_types import ReleaseStatement, SequenceBound, member
 
 if TYPE_CHECKING:
@@ -76,6 +83,7 @@ def check_statement(
     findings.require(rule is None or answers <= {rule}, f"the privacy statement says {wrong}")
     if statement.sequence is not UNSET:
         _check_sequence(statement.sequence, statement, setting, kept, findings)
+    _check_schedule(statement, counted, setting, findings)
     claims = statement.private is not False and (counted.replayable > 0 or not statement.randomness.secure)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")
     return notes if counted.complete else [*notes, _NO_TOTALS]
@@ -105,6 +113,28 @@ def _check_sequence(
             due = None
         other = "nothing" if stored is None else str(stored)
         findings.require(due == stored, f"{says} {promise}, and the ledger keeps a subject to {other}")
+
+
+def _check_schedule(statement: ReleaseStatement, counted: Counted, setting: Setting, findings: Findings) -> None:
+    """Whether a statement tells the schedule of the release, and how many rows it left out."""
+    says = "the privacy statement says of the steps that were asked"
+    try:
+        schedule = schedule_of_statement(statement)
+    except InvalidInput:
+        findings.add(f"{says} what is no schedule")
+        return
+    told, due = "every step" if schedule is None else str(schedule), "every step"
+    if setting.schedule is not None:
+        due = str(setting.schedule)
+    findings.require(schedule == setting.schedule, f"{says} {told}, and it is {due}")
+    if statement.schedule is UNSET or schedule is None:
+        return
+    counts = {"releases": schedule.releases, "not_asked": counted.not_asked}
+    for name, number in counts.items():
+        given = getattr(statement.schedule, name)
+        wrong = f"schedule.{name} {given}, and it is {number}"
+        known = name != "not_asked" or counted.complete
+        findings.require(not known or given == number, f"the privacy statement says {wrong}")
 
 
 def _private(statement: ReleaseStatement, counted: Counted, model: MarkovModel, findings: Findings) -> list[str]:

@@ -23,7 +23,7 @@ from dphmm.policy.constraint import DeltaSet
 from dphmm.session.layout import check_gap
 from dphmm.session.plan import Plan, given_partners, plan_states
 from dphmm.session.setting import Setting
-from dphmm.session.step import Estimate, Position, estimate
+from dphmm.session.step import Estimate, Position, estimate, spread
 from dphmm.types import BoolArray, IntArray
 
 #: Masses of δ-sets may differ by this between machines.
@@ -34,7 +34,7 @@ _NO_PARTNERS = np.zeros((0, 2), dtype=np.int64)
 
 
 class Answer(NamedTuple):
-    """One published answer of a history."""
+    """One published row of a history; ``plan`` is "" where it was not asked, and nothing is read of its z."""
 
     t: int
     z: IntArray
@@ -43,6 +43,8 @@ class Answer(NamedTuple):
     @classmethod
     def of(cls, entry: Entry, dimension: int) -> Answer:
         """The answer of a release in a ledger. Raises InvalidInput for one that no space of this dimension has."""
+        if entry.kind == "skip":
+            return cls(entry.through, np.zeros(dimension, dtype=np.int64), "")
         z = () if entry.z is None else entry.z
         if len(z) != dimension or not all(abs(coordinate) <= _FARTHEST for coordinate in z):
             raise InvalidInput("ledger", "an answer that this space does not have", "the ledger of this release")
@@ -51,10 +53,14 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """What one answer was released under, and what the public makes of all answers through it."""
+    """What one answer was released under, None where it was not asked; what the public makes of all through it.
 
-    plan: Plan
+    ``spread`` is that of the belief before it.
+    """
+
+    plan: Plan | None
     guess: Estimate
+    spread: float
 
 
 @dataclass(eq=False)
@@ -83,6 +89,13 @@ class Replay:
             if answer.t > position.t:
                 support = self._moved(support, position.t, answer.t)
                 position = position.skipping(self.setting.model, answer.t - position.t)
+            answers = self.setting.space.own_answers
+            before = spread(position.prior, answers) if self.setting.paces else 0.0
+            if not answer.plan:
+                found.append(Followed(None, estimate(position.prior, answers), before))
+                position = position.following(self.setting.model, position.prior)
+                support = self._moved(support, answer.t, answer.t + 1)
+                continue
             plan = self._plan(position, answer, where)
             if plan is None:
                 return None
@@ -91,7 +104,7 @@ class Replay:
             if not self.findings.require(bool((possible & support).any()), _IMPOSSIBLE, where):
                 return None
             posterior = position.posterior(plan, answer.z)
-            found.append(Followed(plan, estimate(posterior, self.setting.space.own_answers)))
+            found.append(Followed(plan, estimate(posterior, answers), before))
             position = position.following(self.setting.model, posterior)
             support = self._moved(support & possible if self._narrows else support, answer.t, answer.t + 1)
         return found
@@ -100,7 +113,7 @@ class Replay:
         """The plans of `follow` alone: where they hang on no answer, no belief is needed for them."""
         if not self.setting.has_public_plans or self.ledger is not None:
             followed = self.follow(user, history)
-            return None if followed is None else [found.plan for found in followed]
+            return None if followed is None else [found.plan for found in followed if found.plan is not None]
         support, t, found = first_support(self.setting.model, self.setting.options.start), 1, []
         for answer in history:
             support, t = self._moved(support, t, answer.t), answer.t

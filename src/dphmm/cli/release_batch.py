@@ -69,12 +69,13 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         known_by=owners.known_by,
         horizon=None if job.budget_plan is None else job.budget_plan.document(),
         sequence=batch.caps.promise,
+        schedule=batch.setting.schedule,
     )
     with _kept(batch, given):
         write_statement(given["output"], statement)
         write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
         report, set_aside = batch.report, by_reason(loaded.rejected)
-        fresh = published.rows - report.replayed
+        fresh = published.rows - published.not_asked - report.replayed
         counts = owner_counts(rows_to_answer(job, rows), report.outside, fresh, report.drifted, set_aside)
         write_counts(owner_path(given["output"]), counts)
     document = _document(batch, published, statement, set_aside, len(loaded.rejected))
@@ -158,7 +159,8 @@ def _document(
         "same_step": report.same_step,
         "answer": batch.answer,
         "late": report.late,
-        "released": published.rows,
+        "released": published.rows - published.not_asked,
+        "not_asked": published.not_asked,
         "stored_before": report.replayed,
         "subjects": published.subjects,
         "skipped_steps": report.skipped_steps,
@@ -197,6 +199,7 @@ def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
     rows = [
         ("rows in", f"{document['rows']} of {document['subjects']} subjects"),
         ("released", f"{document['released']} rows, {document['stored_before']} of them stored before"),
+        ("not asked", f"{document['not_asked']} rows: the schedule leaves them out; they have the estimate alone"),
         ("same step", f"{document['same_step']} rows not released: the {document['answer']} of a step is answered"),
         ("late", f"{document['late']} rows not released: an earlier run has passed over their steps"),
         ("skipped steps", f"{document['skipped_steps']} without a row: predicted through, and recorded"),
@@ -215,5 +218,11 @@ def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
         ("written", f"{output} and its privacy statement {Path(output).name}.privacy.json"),
     ]
     # What did not happen is not mentioned.
-    counted = {"same step": "same_step", "late": "late", "skipped steps": "skipped_steps", "set aside": "set_aside"}
+    counted = {
+        "not asked": "not_asked",
+        "same step": "same_step",
+        "late": "late",
+        "skipped steps": "skipped_steps",
+        "set aside": "set_aside",
+    }
     return [row for row in rows if row[0] not in counted or document[counted[row[0]]]]

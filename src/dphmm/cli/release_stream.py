@@ -113,6 +113,7 @@ def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Cal
             model_people=names.whom.people,
             known_by=names.whom.known_by,
             sequence=batch.caps.promise,
+            schedule=batch.setting.schedule,
         )
         save_statement(Path(given["statement"]), statement, "-", lines.hexdigest())
 

@@ -70,6 +70,7 @@ def _report(
     from dphmm.report.assembling import release_report
 
     made, notes = _made(given, path, sha256, file, public, console)
+    file = file.answered()
     if given["truth"] is not None:
         notes.append("This page was made with the true trajectories; leave out --truth for one that can be published.")
     # A file's name is somebody else's text, which may turn what stands around it about.

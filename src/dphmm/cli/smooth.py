@@ -90,7 +90,7 @@ def _document(rows: ReleasedRows, smoothed: Smoothed, options: Options, source: 
     return {
         "rows": len(rows.users),
         "subjects": len(set(rows.users)),
-        "plans": len(set(rows.plans)),
+        "plans": len(set(rows.plans) - {""}),
         "epsilon_per_release": str(options.epsilon),
         "options": options.written(),
         "options_from": source,

@@ -88,7 +88,7 @@ def restated(
         _require(told is None or form.fullmatch(told) is not None, name, path)
     chosen = statement.mechanism.chosen
     named = {part for names in chosen for part in names.split("+")} <= set(RELEASE_MECHANISMS)
-    _require(named and sum(chosen.values()) == len(file), name, "mechanism.chosen")
+    _require(named and sum(chosen.values()) == int(file.asked.sum()), name, "mechanism.chosen")
     covered = _covered(statement, name, space, policy, options)
     found = _with_sentences(statement, name, model, options, len(file), covered)
     other = [path for path in _SENTENCES if member(statement, path) != member(found, path)]
@@ -123,7 +123,7 @@ def _facts(
     statement: ReleaseStatement, file: ReleasedFile, model: MarkovModel, space: StateSpace, policy: PolicyGraph | None
 ) -> dict[str, Any]:
     """What is known of the file and its public data, by its path in the statement."""
-    plans = sorted(set(file.plans))
+    plans = sorted(set(file.plans) - {""})
     found: dict[str, Any] = {
         "published.rows": len(file),
         "published.subjects": len(set(file.users)),

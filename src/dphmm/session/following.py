@@ -50,7 +50,7 @@ class Script(NamedTuple):
     """Steps (n,) of subject after subject: ``skipped`` is 0 for a release of ``z`` (n, d).
 
     ``begins`` is true at each subject's first step; the first step of all is one. ``numbers`` (n,) are those of the
-    plans of a schedule.
+    plans of a schedule. ``tells`` (n,): an estimate is asked for after a skip too, of the last step that it skips.
     """
 
     begins: BoolArray
@@ -58,6 +58,7 @@ class Script(NamedTuple):
     skipped: IntArray
     z: IntArray
     numbers: IntArray
+    tells: BoolArray
 
 
 class FlushedRow(NamedTuple):
@@ -78,7 +79,7 @@ class FlushedRow(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """Estimates (n, d) and likeliest states (n,), for releases; where each subject stands after its last step.
+    """Estimates (n, d) and likeliest states (n,), for releases and skips that tell; where each subject ends.
 
     One that was not wanted is None.
     """
@@ -148,10 +149,11 @@ class Follower:
             position = self.stepped(position, number, skipped, z)[0]
         return position
 
-    def stepped(self, position: Position, number: int, skipped: int, z: IntArray) -> tuple[Position, Belief | None]:
-        """One step as a session takes it under a plan, and for a release the belief given the answer."""
+    def stepped(self, position: Position, number: int, skipped: int, z: IntArray) -> tuple[Position, Belief]:
+        """One step as a session takes it under a plan, and the belief given the answer, or in the last step skipped."""
         if skipped:
-            return position.skipping(self.model, skipped), None
+            last = position.passing(self.model, position.t + skipped - 1)
+            return last.following(self.model, last.prior), last.prior
         posterior = position.posterior(self.schedule.plan(number), z)
         return position.following(self.model, posterior), posterior
 
@@ -268,7 +270,7 @@ class _Work:
 
         subjects = self._subjects(first, last)
         lanes = empty_lanes(subjects.starts.shape[1], first, last)
-        steps = Steps(self._legs, self._script.skipped, self._z)
+        steps = Steps(self._legs, self._script.skipped, self._z, self._script.tells)
         found = Found(self.estimates, self.states)
         while True:
             self._follow(self._stack, steps, subjects, lanes, found)
@@ -348,7 +350,7 @@ class _Work:
         subjects = Subjects(np.array([0, 1]), rows, bounds, only, np.empty_like(rows), np.empty_like(bounds), only)
         alone = empty_lanes(len(row), 0, 1)
         found = Found(self.estimates[here], self.states[here])
-        self._follow(stack, Steps(only, only, self._z[here]), subjects, alone, found)
+        self._follow(stack, Steps(only, only, self._z[here], self._script.tells[here]), subjects, alone, found)
         if alone.stopped[0]:
             return False
         rows[0], bounds[0] = subjects.ends[0], subjects.end_bounds[0]
@@ -417,7 +419,7 @@ class _Work:
         """One step as a session takes it, with its estimate."""
         own = self._own
         position, posterior = own.stepped(position, *self._step(at))
-        if posterior is not None:
+        if self._script.tells[at] or not self._script.skipped[at]:
             guess = estimate(posterior, own.space.own_answers, own.loss)
             self.estimates[at], self.states[at] = guess.answer, guess.state
         return position

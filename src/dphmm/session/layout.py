@@ -17,8 +17,9 @@ from dphmm.types import BoolArray, IntArray
 MOST_SKIPPED = 2**26
 
 #: The columns of one request for the next step.
-_ONE_STEP, FIRST_ROW, _NO_SKIP = np.ones(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
-for _column in (_ONE_STEP, FIRST_ROW, _NO_SKIP):
+_ONE_STEP, FIRST_ROW = np.ones(1, np.int64), np.zeros(1, np.int64)
+ONE_ASKED, _NO_SKIP = np.ones(1, np.bool_), np.zeros(1, np.bool_)
+for _column in (_ONE_STEP, FIRST_ROW, ONE_ASKED, _NO_SKIP):
     _column.setflags(write=False)
 
 
@@ -29,20 +30,28 @@ def check_gap(steps: int) -> None:
 
 
 class Rows(NamedTuple):
-    """Rows (n,) by subject and step: the number of the subject, and the step. No true state is among them."""
+    """Rows (n,) by subject and step: the number of the subject, the step, and whether a schedule lets it be asked.
+
+    No true state is among them.
+    """
 
     owner: IntArray
     t: IntArray
+    asked: BoolArray
 
 
 class Layout(NamedTuple):
-    """Requests (m,): whose, the first step, how many steps, the row that it is for, whether it skips."""
+    """Requests (m,): whose, the first step, how many steps, the row that it is for, whether it skips.
+
+    ``tells`` : its last step is the row's; false for a skip ahead of a row, and for one without a row.
+    """
 
     owner: IntArray
     t: IntArray
     steps: IntArray
     row: IntArray
     skips: BoolArray
+    tells: BoolArray
 
     @classmethod
     def of(cls, rows: Rows, last: IntArray) -> Layout:
@@ -53,15 +62,15 @@ class Layout(NamedTuple):
         n = len(rows.t)
         if n == 1 and rows.t.item() == last.item(rows.owner.item()) + 1:
             # The next step of one subject: what nearly every release of a session is.
-            return cls(rows.owner, rows.t, _ONE_STEP, FIRST_ROW, _NO_SKIP)
-        requests = np.empty((5, 2 * n), dtype=np.int64)
-        count = _kernels.layout.lay_out(rows.owner, rows.t, last, MOST_SKIPPED, requests)
+            return cls(rows.owner, rows.t, _ONE_STEP, FIRST_ROW, _NO_SKIP if rows.asked[0] else ONE_ASKED, ONE_ASKED)
+        requests = np.empty((6, 2 * n), dtype=np.int64)
+        count = _kernels.layout.lay_out(rows.owner, rows.t, rows.asked, last, MOST_SKIPPED, requests)
         if count < -n:
             check_gap(int(rows.t[-1 - n - count] - _before(rows, last, -1 - n - count) - 1))
         if count < 0:
             raise InvalidInput("rows", f"row {-1 - count} out of order", "rows by subject and step, each step once")
-        owner, t, steps, row, skips = requests[:, :count]
-        return cls(owner, t, steps, row, skips.astype(np.bool_))
+        owner, t, steps, row, skips, tells = requests[:, :count]
+        return cls(owner, t, steps, row, skips.astype(np.bool_), tells.astype(np.bool_))
 
 
 def _before(rows: Rows, last: IntArray, row: int) -> int:

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from dphmm._checks import exact_epsilon, exact_number, one_of, written_fraction
 from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger, SequencePromise
+from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import MECHANISM_CHOICES, chosen_kind
 from dphmm.policy.constraint import DeltaSet, Support, parse_constraint
@@ -118,6 +119,15 @@ def checked_ledger(ledger: Ledger | None) -> Ledger:
     return ledger
 
 
+def promise_beside(promise: SequencePromise | None, schedule: Schedule | None) -> SequencePromise | None:
+    """The promise of a subject's account: a schedule has its own. Raises InvalidInput for two that differ."""
+    if schedule is None:
+        return promise
+    if promise is not None and promise != schedule.promise:
+        raise InvalidInput("promise", str(promise), f"nothing beside the schedule, or its own {schedule.promise}")
+    return schedule.promise
+
+
 def checked_caps(epsilon: Exact | None, cost: Exact | None, promise: SequencePromise | None = None) -> Caps:
     """Caps from what a user passes. Raises InvalidInput naming the cap."""
     if promise is not None and not isinstance(promise, SequencePromise):
@@ -125,9 +135,14 @@ def checked_caps(epsilon: Exact | None, cost: Exact | None, promise: SequencePro
     return Caps(_cap(epsilon, "cap_epsilon"), _cap(cost, "cap_cost"), promise)
 
 
-def epsilon_of_step(epsilon: Exact | None, promise: SequencePromise | None, step: float | None) -> Exact:
-    """The epsilon of a release: what a user passes, else what a promise leaves to each step where all are asked."""
-    if epsilon is not None:
+def epsilon_of_step(
+    epsilon: Exact | None, promise: SequencePromise | None, step: float | None, schedule: Schedule | None = None
+) -> Exact | None:
+    """The epsilon of a release: what a user passes, else what a promise leaves to each step where all are asked.
+
+    With a schedule it is left to that where a user passes none.
+    """
+    if epsilon is not None or schedule is not None:
         return epsilon
     if not isinstance(promise, SequencePromise):
         raise InvalidInput("epsilon", None, "a number, the promise of each release; or a promise over the sequence")

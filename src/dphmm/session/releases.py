@@ -26,11 +26,13 @@ class Release:
     estimates. epsilon : the promise of this release given the past. cost : the largest loss between any two plan states
     (Theorem 6.3; inf when unbounded).
     constant : the answer was a public constant. secure : False for any other bits than the system's.
+
+    A step that was not asked has None for z and z_lattice, epsilon and cost 0 and no plan.
     """
 
     t: int
-    z: FloatArray
-    z_lattice: IntArray
+    z: FloatArray | None
+    z_lattice: IntArray | None
     estimate: FloatArray | None
     estimate_state: int | None
     epsilon: Fraction
@@ -43,8 +45,8 @@ class Release:
     def __init__(
         self,
         t: int,
-        z: FloatArray,
-        z_lattice: IntArray,
+        z: FloatArray | None,
+        z_lattice: IntArray | None,
         estimate: FloatArray | None,
         estimate_state: int | None,
         epsilon: Fraction,
@@ -68,6 +70,11 @@ class Release:
             constant=constant,
             secure=secure,
         )
+
+    @property
+    def asked(self) -> bool:
+        """Whether an answer was published; a schedule leaves other steps out."""
+        return self.z is not None
 
 
 class Released(NamedTuple):
@@ -93,6 +100,9 @@ class Terms(NamedTuple):
         return cls(release.epsilon, release.cost, release.plan_hash, release.mechanism, release.constant)
 
 
+#: What a row has that was not asked.
+NOT_ASKED = Terms(Fraction(0), Fraction(0), "", "", False)
+
 _TERMS: WeakKeyDictionary[Plan, Terms] = WeakKeyDictionary()
 
 
@@ -108,7 +118,8 @@ class Releases(Sequence[Released]):
     """Published rows (n,) in order of user and step, column by column; row i is under ``terms[term[i]]``.
 
     ``users`` (n,), ``times`` (n,) or None, ``t`` (n,), ``z``, ``z_lattice`` and ``estimate`` (n, d),
-    ``estimate_state`` and ``secure`` (n,); estimates are None where nobody asked for them.
+    ``estimate_state`` and ``secure`` (n,); estimates are None where nobody asked for them. A row that was not asked has
+    the terms `NOT_ASKED`, and 0 as z.
     As a sequence it gives each row as `Released`.
     """
 
@@ -137,8 +148,8 @@ class Releases(Sequence[Released]):
             users=[row.user for row in rows],
             times=np.array([row.time for row in rows], dtype=np.int64) if timed else None,
             t=np.array([release.t for release in releases], dtype=np.int64),
-            z=np.array([release.z for release in releases]),
-            z_lattice=np.array([release.z_lattice for release in releases], dtype=np.int64),
+            z=_points([release.z for release in releases], float),
+            z_lattice=_points([release.z_lattice for release in releases], np.int64),
             estimate=np.array([release.estimate for release in releases]) if estimated else None,
             estimate_state=(
                 np.array([release.estimate_state for release in releases], dtype=np.int64) if estimated else None
@@ -171,6 +182,11 @@ class Releases(Sequence[Released]):
             term=np.concatenate(renumbered),
         )
 
+    @property
+    def asked(self) -> BoolArray:
+        """Which rows (n,) have an answer."""
+        return np.array([term != NOT_ASKED for term in self.terms], dtype=np.bool_)[self.term]
+
     def __len__(self) -> int:
         return len(self.users)
 
@@ -183,10 +199,11 @@ class Releases(Sequence[Released]):
             return [self[number] for number in range(*row.indices(len(self)))]
         user = self.users[row]
         terms = self.terms[self.term[row]]
+        asked = terms != NOT_ASKED
         release = Release(
             t=int(self.t[row]),
-            z=self.z[row],
-            z_lattice=self.z_lattice[row],
+            z=self.z[row] if asked else None,
+            z_lattice=self.z_lattice[row] if asked else None,
             estimate=None if self.estimate is None else self.estimate[row],
             estimate_state=None if self.estimate_state is None else int(self.estimate_state[row]),
             epsilon=terms.epsilon,
@@ -200,6 +217,12 @@ class Releases(Sequence[Released]):
 
     def __iter__(self) -> Iterator[Released]:
         return (self[row] for row in range(len(self)))
+
+
+def _points(values: Sequence[Any], dtype: Any) -> Any:
+    """Answers (n, d), 0 for one that there is not."""
+    size = next((len(value) for value in values if value is not None), 1)
+    return np.array([np.zeros(size) if value is None else value for value in values], dtype=dtype).reshape(-1, size)
 
 
 def _joined(parts: Sequence[Any]) -> Any:

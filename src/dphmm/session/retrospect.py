@@ -31,7 +31,10 @@ _KEPT = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """One subject's answers (n,) by step: ``t`` from 1 ascending, ``z`` (n, d) in lattice steps, plan hashes."""
+    """One subject's rows (n,) by step: ``t`` from 1 ascending, ``z`` (n, d) in lattice steps, plan hashes.
+
+    A row that was not asked has the hash "", and nothing is read of its z.
+    """
 
     subject: str
     t: IntArray
@@ -104,7 +107,7 @@ class Hindsight:
         numbers = self._schedule.numbers(published.t)
         hashes = {number: self._schedule.plan(number).hash for number in np.unique(numbers).tolist()}
         for t, came, number in zip(published.t.tolist(), published.plans, numbers.tolist(), strict=True):
-            if came != hashes[number]:
+            if came not in ("", hashes[number]):
                 raise _another_plan(published.at(t), came, hashes[number])
         return SharedPlans(self._schedule, numbers)
 
@@ -114,6 +117,10 @@ class Hindsight:
         position, sets = self._setting.first(), []
         for t, z, hash_ in zip(published.t.tolist(), published.z, published.plans, strict=True):
             position = _skipped_to(position, t, model)
+            if not hash_:
+                sets.append(_NO_SETS)
+                position = position.following(model, position.prior)
+                continue
             support, plan_set = position.prior.support, position.plan_set(options)
             plan = planner.plan(support, plan_set)
             if plan.hash != hash_:
@@ -122,6 +129,10 @@ class Hindsight:
             _check_possible(plan, z, support, published.at(t))
             position = position.following(model, position.posterior(plan, z))
         return OwnPlans(planner, model.n_states, sets)
+
+
+#: Of a row that was not asked.
+_NO_SETS = (np.zeros(0, dtype=np.uint8), np.zeros(0, dtype=np.uint8))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +189,9 @@ class Steps:
         values = np.empty((last - first, self.prior.n_states))
         logged = np.empty(last - first, dtype=np.bool_)
         for at in range(first, last):
+            if not self._published.plans[at]:
+                values[at - first], logged[at - first] = 1.0, False
+                continue
             step, z = self._published.at(int(self._published.t[at])), self._published.z[at]
             logged[at - first] = likelihood_row(self._plans.at(at), z, values[at - first], step)
         return Rows(values, logged, np.arange(last - first))

@@ -34,6 +34,7 @@ from dphmm.accounting.ledger import (
     Transaction,
 )
 from dphmm.accounting.promise import UNLIMITED
+from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
@@ -80,6 +81,17 @@ def promise_of(promise: SequencePromise, setting: Setting, origin: str) -> Seque
         expected = "the number of step 1's time bin since 1970: blocks of a time begin by the clock"
         raise InvalidInput("origin", origin or "nothing", expected)
     return promise.in_steps(setting.model.step, int(number))
+
+
+def schedule_of(setting: Setting, origin: str) -> Schedule | None:
+    """The schedule of a setting in numbers of steps, for a subject whose step 1 is ``origin``; None for every step.
+
+    Raises as `promise_of` does, and where a block has fewer steps than the schedule names.
+    """
+    schedule = setting.schedule
+    if schedule is None or not isinstance(schedule.promise.per, str):
+        return schedule
+    return replace(schedule, promise=promise_of(schedule.promise, setting, origin))
 
 
 def partners_at(ledger: Ledger | Transaction, subject: str, t: int, query: str) -> IntArray:
@@ -139,7 +151,7 @@ class Planned(NamedTuple):
     """The plans of a round, and of each request (m,) the number of its plan among them, -1 for a skip.
 
     ``numbers`` (m,) are those of a schedule. Where there is none, ``before`` says where each subject stands before the
-    release of its request.
+    last step of each request that ``tells``.
     """
 
     plans: Sequence[Plan]
@@ -169,10 +181,11 @@ class Drawn(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What rows became: the caller's ``row`` (n,) has a release, and all others came too late.
+    """What rows became: the caller's ``row`` (n,) has a release or was not asked, and all others came too late.
 
-    ``plan`` (n,) are numbers of ``plans``. ``estimates`` (n, d) and ``states`` (n,) are None where nobody asks for
-    them. ``fresh``: drawn now. ``skipped`` steps and ``drifted`` rows are of those drawn now.
+    ``plan`` (n,) are numbers of ``plans``, -1 for a row that was not asked, whose ``z`` is 0 and says nothing.
+    ``estimates`` (n, d) and ``states`` (n,) are None where nobody asks for them. ``fresh``: stored now. ``skipped``
+    steps without a row and ``drifted`` rows are of those stored now.
     """
 
     row: IntArray
@@ -204,6 +217,11 @@ class Beliefs(Protocol):
     @property
     def at_once(self) -> bool:
         """Whether rows are planned before earlier rows of their subject have been answered."""
+        ...
+
+    @property
+    def paces(self) -> bool:
+        """Whether beliefs decide which of the rows are asked: those with a plan."""
         ...
 
     def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
@@ -258,8 +276,8 @@ class Engine:
         """Store that the coming steps of a subject are skipped."""
         self._look(transaction, [subject])
         one = np.ones(1, dtype=np.int64)
-        layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_))
-        rows, states = Rows(_NOTHING, _NOTHING), _NOTHING
+        layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_), one > 1)
+        rows, states = Rows(_NOTHING, _NOTHING, _NONE), _NOTHING
         drawn = self._round(transaction, [subject], _NOTHING, rows, states, layout)
         return Stored((), drawn, self._version(transaction, [subject]))
 
@@ -313,7 +331,7 @@ class Engine:
         rank = np.arange(n) - np.repeat(first, np.diff(first, append=n))
         order = np.argsort(rank, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)
-        return [(row, Rows(rows.owner[row], rows.t[row]), states[row]) for row in parts]
+        return [(row, Rows(rows.owner[row], rows.t[row], rows.asked[row]), states[row]) for row in parts]
 
     def _round(
         self,
@@ -328,6 +346,8 @@ class Engine:
         past = np.array([subject.last for subject in subjects], dtype=np.int64)
         layout = layout or Layout.of(rows, past)
         planned, secure = self.beliefs.plan(transaction, subjects, layout), is_secure(self.bits)
+        if self.beliefs.paces:
+            layout = layout._replace(skips=planned.plan_of < 0)
         if len(layout.t) == 1:
             z, drifted = self._one(transaction, subjects, layout, planned, states, secure)
         else:
@@ -335,6 +355,7 @@ class Engine:
             wanted = admitted.wanted
             z, drifted = answer(planned.plans, planned.plan_of[wanted], states[layout.row[wanted]], self.bits)
             z = transaction.add_many(admitted, z).z
+            z = z if len(wanted) else np.zeros((len(z), self.setting.space.dimension), dtype=np.int64)
             for number, t, steps in zip(layout.owner.tolist(), layout.t.tolist(), layout.steps.tolist(), strict=True):
                 subjects[number].last = t + steps - 1
         drawn = Drawn(subjects, rows, row, past, layout, planned, z, secure, drifted.tolist().count(True))
@@ -399,7 +420,8 @@ def together(parts: Sequence[Answered]) -> Answered:
     for part in parts:
         plans |= {plan.hash: plan for plan in part.plans}
     number_of = {name: number for number, name in enumerate(plans)}
-    plan = [np.array([number_of[p.hash] for p in part.plans], dtype=np.int64)[part.plan] for part in parts]
+    # The last number is that of a row that was not asked.
+    plan = [np.array([*(number_of[p.hash] for p in part.plans), -1], dtype=np.int64)[part.plan] for part in parts]
 
     def joined(name: str) -> Any:
         columns = [getattr(part, name) for part in parts]

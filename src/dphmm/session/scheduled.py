@@ -27,6 +27,7 @@ class Scheduled:
     """Plans by a schedule. ``loss`` is that of the estimates; None for no estimates, and then no belief is moved."""
 
     at_once = True
+    paces = False
 
     def __init__(self, setting: Setting, ledger: Ledger, loss: str | None) -> None:
         self._setting = setting
@@ -50,16 +51,18 @@ class Scheduled:
 
     def update(self, drawn: Drawn) -> Answered:
         """What a round tells; its subjects are moved past their rows where somebody asks for beliefs."""
-        steps = Steps.of(drawn, self._histories(drawn), self._setting.space.dimension)
-        followed = None
-        if self._follower is not None and len(steps.script.t):
-            followed = self._followed(self._follower, drawn, steps)
+        steps = Steps.of(drawn, self._histories(drawn))
         at = steps.find(drawn.rows)
         if np.any((drawn.rows.t > drawn.past[drawn.rows.owner]) & (at < 0)):
             raise DphmmError("release: a row that was stored now was not found again; nothing of it is shown")
-        found = np.flatnonzero(at >= 0)
+        steps.script.tells[at[at >= 0]] = True
+        followed = None
+        if self._follower is not None and len(steps.script.t):
+            followed = self._followed(self._follower, drawn, steps)
+        found, asked = np.flatnonzero(at >= 0), drawn.rows.asked[at >= 0]
         at = at[found]
-        numbers, plan = np.unique(steps.script.numbers[at], return_inverse=True)
+        plan = np.full(len(at), -1, dtype=np.int64)
+        numbers, plan[asked] = np.unique(steps.script.numbers[at[asked]], return_inverse=True)
         return Answered(
             row=drawn.row[found],
             z=steps.script.z[at],
@@ -69,7 +72,7 @@ class Scheduled:
             states=None if followed is None else followed.states[at],
             secure=steps.secure[at],
             fresh=steps.fresh[at],
-            skipped=int(drawn.layout.steps[drawn.layout.skips].sum()),
+            skipped=int(drawn.layout.steps.sum() - np.count_nonzero(drawn.layout.tells)),
             drifted=drawn.drifted,
         )
 
@@ -129,12 +132,11 @@ class Steps(NamedTuple):
     secure: BoolArray
 
     @classmethod
-    def of(cls, drawn: Drawn, before: Sequence[tuple[int, History]], dimension: int) -> Steps:
+    def of(cls, drawn: Drawn, before: Sequence[tuple[int, History]]) -> Steps:
         """The requests of a round, after what each subject had ``before``."""
         layout = drawn.layout
-        z = drawn.z if drawn.z.shape[1] == dimension else np.zeros((len(layout.t), dimension), dtype=np.int64)
         now = np.ones(len(layout.t), dtype=np.bool_)
-        columns = [layout.owner, layout.t, np.where(layout.skips, layout.steps, 0), z, drawn.planned.numbers]
+        columns = [layout.owner, layout.t, np.where(layout.skips, layout.steps, 0), drawn.z, drawn.planned.numbers]
         columns += [now, now & drawn.secure]
         if before:
             parts = [
@@ -145,20 +147,22 @@ class Steps(NamedTuple):
             order = np.lexsort((columns[1], columns[0]))
             columns = [column[order] for column in columns]
         owner, t, skipped, z, numbers, fresh, secure = columns
-        script = Script(np.diff(owner, prepend=-1) != 0, t, skipped, z, numbers)
+        script = Script(np.diff(owner, prepend=-1) != 0, t, skipped, z, numbers, np.zeros(len(t), dtype=np.bool_))
         return cls(script, owner, fresh, secure)
 
     def find(self, rows: Rows) -> IntArray:
-        """Where each row's release is among the steps; -1 for a row that came too late."""
-        released = np.flatnonzero(self.script.skipped == 0)
-        if not len(released):
+        """Where each row's release is among the steps, or the skip that ends with it if it is not asked; -1 if late."""
+        script = self.script
+        if not len(script.t):
             return np.full(len(rows.t), -1, dtype=np.int64)
+        last = script.t + np.maximum(script.skipped - 1, 0)
         # Ranks of steps, not steps: a key of owner and step would pass 64 bits for a step far away.
-        steps, rank = np.unique(np.concatenate([self.script.t[released], rows.t]), return_inverse=True)
-        keys = self.owner[released] * len(steps) + rank[: len(released)]
-        wanted = rows.owner * len(steps) + rank[len(released) :]
+        steps, rank = np.unique(np.concatenate([last, rows.t]), return_inverse=True)
+        keys = self.owner * len(steps) + rank[: len(last)]
+        wanted = rows.owner * len(steps) + rank[len(last) :]
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where(keys[place] == wanted, released[place], -1)
+        same = (keys[place] == wanted) & ((script.skipped[place] == 0) == rows.asked)
+        return np.where(same, place, -1)
 
 
 def _joint(subjects: Sequence[SubjectState], layout: Layout) -> BoolArray:

@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 
 from dphmm._checks import one_of
-from dphmm.accounting.ledger import Caps, Ledger, SequencePromise, SessionHeader, Spent
+from dphmm.accounting.ledger import Caps, Entry, Ledger, SequencePromise, SessionHeader, Spent
+from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
-from dphmm.session.layout import FIRST_ROW, Rows, check_gap
-from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step
+from dphmm.session.layout import FIRST_ROW, ONE_ASKED, Rows, check_gap
+from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import Plan
-from dphmm.session.releases import Release
-from dphmm.session.rounds import Answered, Engine, SubjectState, partners_at
+from dphmm.session.releases import NOT_ASKED, Release
+from dphmm.session.rounds import Answered, Engine, SubjectState, partners_at, schedule_of
 from dphmm.session.scheduled import Scheduled
 from dphmm.session.setting import Setting, check_header
 from dphmm.session.step import ESTIMATE_LOSSES, Position, estimate
@@ -40,8 +41,10 @@ def checked_loss(loss: str, estimates: bool, setting: Setting) -> str | None:
     """The loss of the estimates, None for no estimates. Raises InvalidInput where plans need beliefs."""
     if one_of(loss, ESTIMATE_LOSSES, "estimate_loss") and estimates:
         return loss
-    if not setting.has_public_plans:
+    if not setting.has_public_plans or setting.paces:
         expected = "True: with delta-sets, or flat bodies that exclude states, plans follow from beliefs"
+        if setting.paces:
+            expected = "True: with a paced schedule beliefs decide which steps are asked"
         raise InvalidInput("estimates", "False", expected)
     return None
 
@@ -62,6 +65,8 @@ class ReleaseSession:
     epsilon : the promise of each release given the past; a number, Fraction or decimal string. With a promise, None is
         what that leaves to each step where all steps are asked alike.
     promise : a `SequencePromise`, which stays with the subject: all of its queries are held to it, whoever asks.
+    schedule : a `Schedule` of the steps that are asked, with its own promise and epsilon; None for every step. A step
+        that is not asked has a `Release` without z, costs nothing, and is stored as skipped.
     constraint : "support", or a `DeltaSet`.
     mechanism, scope, flat, thickness, protection, start : see the guide; the defaults are the safe ones.
     subject, query : the key of the releases together with t; two sessions of one key share one history.
@@ -83,6 +88,7 @@ class ReleaseSession:
         epsilon: Exact | None = None,
         *,
         promise: SequencePromise | None = None,
+        schedule: Schedule | None = None,
         constraint: str | DeltaSet | Support = "support",
         mechanism: str = "auto",
         scope: str = "global",
@@ -101,8 +107,9 @@ class ReleaseSession:
         origin: str = "",
     ) -> None:
         setting = Setting.of(
-            *(model, policy, space, epsilon_of_step(epsilon, promise, model.step)),
+            *(model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule)),
             query=query,
+            schedule=schedule,
             constraint=constraint,
             mechanism=mechanism,
             scope=scope,
@@ -111,7 +118,7 @@ class ReleaseSession:
             protection=protection,
             start=start,
         )
-        caps = checked_caps(cap_epsilon, cap_cost, promise)
+        caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
         self._begin(setting, subject, ledger, caps, bits, estimate_loss, estimates, origin)
 
     @classmethod
@@ -148,6 +155,7 @@ class ReleaseSession:
         self._loss = checked_loss(estimate_loss, estimates, setting)
         self._engine = engine_of(setting, self._ledger, caps, default_bits(bits), self._loss, scheduled=False)
         self._subject = SubjectState(subject, origin)
+        self._schedule = schedule_of(setting, origin)
         self._t = 1
         self._recent: OrderedDict[int, Release] = OrderedDict()
         self._drifted = 0
@@ -200,13 +208,16 @@ class ReleaseSession:
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """The releases so far, in order: made again from the ledger where they are not at hand."""
+        """The releases so far, in order: made again from the ledger where they are not at hand.
+
+        With a schedule, single steps that were not asked are among them.
+        """
         return tuple(self._recent.get(release.t, release) for release in self._stored_releases(self._t - 1))
 
     def has_released(self, t: int) -> bool:
-        """Whether step t was released, rather than skipped or yet to come."""
+        """Whether step t was released, rather than skipped, not asked, or yet to come."""
         if t in self._recent:
-            return True
+            return self._recent[t].asked
         with self._ledger.transaction([self._subject.name]) as transaction:
             entry = transaction.entry(self._subject.name, self._setting.query, t) if 1 <= t < self._t else None
         return entry is not None and entry.kind == "release"
@@ -253,7 +264,8 @@ class ReleaseSession:
         if t is not None and t != self._t:
             return self._stored(t)
         states = np.array([self._state_number(state)])
-        rows = Rows(FIRST_ROW, np.array([self._t]))
+        t_now = np.array([self._t])
+        rows = Rows(FIRST_ROW, t_now, ONE_ASKED if self._schedule is None else self._schedule.may_ask(t_now))
         with self._ledger.transaction([self._subject.name]) as transaction:
             stored = self._engine.release(transaction, [self._subject], rows, states)
             if t is None and self._t <= stored.last.past[0]:
@@ -301,7 +313,7 @@ class ReleaseSession:
         if header is None:
             raise InvalidInput("subject", f"no history of query {query!r} in the ledger", "one that was released")
         setting = Setting.read(header.options, model, policy, space, query)
-        caps = checked_caps(cap_epsilon, cap_cost, promise)
+        caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, setting.schedule))
         choices: dict[str, Any] = {"bits": bits, "estimate_loss": estimate_loss, "estimates": estimates}
         return cls.resumed(ledger, header, setting, caps=caps, **choices)
 
@@ -370,7 +382,8 @@ class ReleaseSession:
     def _release_of(self, answered: Answered) -> Release | None:
         if not len(answered.row):
             return None
-        plan, estimates, states = answered.plans[answered.plan.item(0)], answered.estimates, answered.states
+        number, estimates, states = answered.plan.item(0), answered.estimates, answered.states
+        plan = answered.plans[number] if number >= 0 else None
         guess, state = None if estimates is None else estimates[0], None if states is None else states.item(0)
         return _release(self._setting, plan, self._t, answered.z[0], answered.secure.item(0), guess, state)
 
@@ -385,14 +398,19 @@ class ReleaseSession:
         entries = [entry for entry in self._ledger.entries(name, setting.query) if entry.t <= last]
         beliefs = self._engine.beliefs
         if isinstance(beliefs, Scheduled):
-            for entry, plan in beliefs.plans_of(entries):
-                yield _release(setting, plan, entry.t, np.array(entry.z), entry.secure, None, None)
+            plans = {entry.t: plan for entry, plan in beliefs.plans_of(entries)}
+            for entry in filter(self._is_row, entries):
+                yield _release(setting, plans.get(entry.t), entry.t, np.array(entry.z), entry.secure, None, None)
             return
         for step in walk(setting, setting.first(), entries, self._ledger.plan):
-            if step.plan is not None:
+            if self._is_row(step.entry):
                 guess = estimate(step.posterior, setting.space.own_answers, str(self._loss))
-                z = np.array(step.entry.z, dtype=np.int64)
+                z = np.array(step.entry.z)
                 yield _release(setting, step.plan, step.entry.t, z, step.entry.secure, guess.answer, guess.state)
+
+    def _is_row(self, entry: Entry) -> bool:
+        """Whether a stored step is a release, or one that was not asked."""
+        return entry.kind == "release" or (self._schedule is not None and entry.steps == 1)
 
     def _overtaken(self, last: int) -> InvalidInput:
         expected = (
@@ -415,8 +433,11 @@ class ReleaseSession:
 
 
 def _release(
-    setting: Setting, plan: Plan, t: int, z: IntArray, secure: bool, guess: FloatArray | None, state: int | None
+    setting: Setting, plan: Plan | None, t: int, z: IntArray, secure: bool, guess: FloatArray | None, state: int | None
 ) -> Release:
+    """The release of a step; without a plan it was not asked, and z is nothing."""
+    if plan is None:
+        return Release(t, None, None, guess, state, *NOT_ASKED, secure)
     return Release(
         t=t,
         z=setting.space.frame.to_answers(z),

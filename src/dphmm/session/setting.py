@@ -11,9 +11,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from dphmm._checks import one_of, written_fraction
+from dphmm._checks import exact_epsilon, one_of, written_fraction
 from dphmm.accounting.ledger import SessionHeader
-from dphmm.accounting.records import in_short
+from dphmm.accounting.records import in_short, shown
+from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support
@@ -33,7 +34,8 @@ class Setting:
     """Model, policy, space, options, and the name of the query that is answered. All of it is public.
 
     ``answer`` is the rule of tables and streams for several rows of one subject in one step: "last" or "first". None is
-    for sessions, which are given one state a step. Everything made from one setting shares its plans.
+    for sessions, which are given one state a step. ``schedule`` says which steps are asked, None for every step.
+    Everything made from one setting shares its plans.
     """
 
     model: MarkovModel
@@ -42,6 +44,7 @@ class Setting:
     options: Options
     query: str = "state"
     answer: str | None = None
+    schedule: Schedule | None = None
 
     @classmethod
     def of(
@@ -49,16 +52,18 @@ class Setting:
         model: MarkovModel,
         policy: PolicyGraph,
         space: StateSpace,
-        epsilon: Exact,
+        epsilon: Exact | None,
         *,
         query: str = "state",
         answer: str | None = None,
+        schedule: Schedule | None = None,
         start: str | None = None,
         **choices: Any,
     ) -> Setting:
         """A setting from what a user passes; ``start`` is the model's own when None. Choices: see `ReleaseSession`.
 
-        Raises InvalidInput naming the field, also for a choice that there is not.
+        With a schedule ``epsilon`` may be None: it is the schedule's. Raises InvalidInput naming the field, also for a
+        choice that there is not.
         """
         check_same_states(model, policy, space)
         known = {field.name for field in fields(Options)} - {"epsilon", "start"}
@@ -66,8 +71,9 @@ class Setting:
             if name not in known:
                 raise InvalidInput(name, "an unknown choice", f"one of {', '.join(sorted(known))}")
         start = model.start if start is None else start
-        options = Options.checked(epsilon, dimension=space.dimension, start=start, **choices)
-        return cls(model, policy, space, options, query, _rule(answer))
+        each: Any = epsilon if schedule is None else epsilon_of_schedule(epsilon, schedule)
+        options = Options.checked(each, dimension=space.dimension, start=start, **choices)
+        return cls(model, policy, space, options, query, _rule(answer), schedule)
 
     @classmethod
     def read(
@@ -80,7 +86,9 @@ class Setting:
     ) -> Setting:
         """The setting whose options a ledger or a statement recorded."""
         check_same_states(model, policy, space)
-        return cls(model, policy, space, Options.read(written, space.dimension), query, _rule(written.get("answer")))
+        schedule = None if "schedule" not in written else Schedule.read(written["schedule"])
+        options = Options.read(written, space.dimension)
+        return cls(model, policy, space, options, query, _rule(written.get("answer")), schedule)
 
     @cached_property
     def planner(self) -> Planner:
@@ -102,6 +110,11 @@ class Setting:
         """Whether no answer changes what is planned: on the support, without flat bodies that exclude states."""
         return isinstance(self.options.constraint, Support) and self.options.flat != "allow"
 
+    @property
+    def paces(self) -> bool:
+        """Whether a paced schedule decides from beliefs which steps are asked."""
+        return self.schedule is not None and self.schedule.kind == "paced"
+
     def first(self) -> Position:
         """Before step 1."""
         return self._first
@@ -122,6 +135,8 @@ class Setting:
         """What all steps of one subject are released under, as a ledger keeps and compares it."""
         digests = {"model": self.model.digest, "space": self.space.digest, "policy": self.policy.digest}
         rule = {} if self.answer is None else {"answer": self.answer}
+        if self.schedule is not None:
+            rule["schedule"] = self.schedule.written()
         return SessionHeader(subject, self.query, {**digests, "origin": origin, **rule, **self.options.written()})
 
 
@@ -131,7 +146,9 @@ def check_header(own: SessionHeader, kept: SessionHeader, answer: str | None = N
     ``answer`` : what histories without a rule for several rows of a step are read as; None where either rule fits.
     """
     stored = kept.options if answer is None else {"answer": answer, **kept.options}
-    for name, value in as_kept(own, stored).options.items():
+    given = as_kept(own, stored).options
+    for name in {**given, **dict.fromkeys(set(stored) & {"schedule"})}:
+        value = given.get(name)
         if stored.get(name) != value:
             came, before = option_words(name, value), option_words(name, stored.get(name))
             raise InvalidInput(name, came, f"the {name} of the history, {before}")
@@ -149,13 +166,24 @@ def as_kept(own: SessionHeader, stored: Mapping[str, str]) -> SessionHeader:
     return SessionHeader(own.subject, own.query, {**others, **rule})
 
 
+def epsilon_of_schedule(epsilon: Exact | None, schedule: Schedule) -> Exact:
+    """The epsilon of a schedule's releases; raises InvalidInput where another one is given beside it."""
+    if not isinstance(schedule, Schedule):
+        raise InvalidInput("schedule", type(schedule).__name__, "a dphmm.Schedule, or nothing for every step")
+    if epsilon is not None and exact_epsilon(epsilon) != schedule.exact:
+        raise InvalidInput("epsilon", str(epsilon), f"nothing beside a schedule, or its own {shown(schedule.exact)}")
+    return schedule.exact
+
+
 def _rule(answer: str | None) -> str | None:
     return None if answer is None else one_of(answer, ANSWERS, "answer")
 
 
 def option_words(name: str, value: str | None) -> str:
-    """An option of a header for people: an epsilon as a decimal."""
+    """An option of a header for people: an epsilon as a decimal, a schedule in short."""
     try:
+        if name == "schedule":
+            return "every step" if value is None else str(Schedule.read(value))
         return in_short(written_fraction(str(value))) if name == "epsilon" else str(value)
     except ValueError:
         return str(value)

@@ -190,6 +190,13 @@ def estimate(posterior: Belief, answers: FloatArray, loss: str = "squared") -> E
     return Estimate(point, state)
 
 
+def spread(belief: Belief, answers: FloatArray) -> float:
+    """Root of the mean squared distance of a belief's answers (N, d) from their mean, in answer units."""
+    p = belief.probability
+    away = answers - p @ answers
+    return float(np.sqrt(p @ np.einsum("sj,sj->s", away, away)))
+
+
 def _euclidean_median(p: FloatArray, answers: FloatArray) -> FloatArray:
     """Weiszfeld's iteration for argmin_y sum p_s |y - f_s|, from the mean."""
     used = p > 0

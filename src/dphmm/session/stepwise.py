@@ -12,12 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, Transaction
+from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
 from dphmm.session.layout import Layout
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
-from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, partners_at, together
+from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, partners_at, schedule_of, together
 from dphmm.session.setting import Setting
-from dphmm.session.step import Estimate, Position, estimate
+from dphmm.session.step import Estimate, Position, estimate, spread
 from dphmm.session.walk import Walked, walk
 from dphmm.types import IntArray
 
@@ -34,25 +35,34 @@ class Stepwise:
 
     at_once = False
 
+    @property
+    def paces(self) -> bool:
+        """Whether the schedule of the setting is paced by beliefs."""
+        return self._setting.paces
+
     def __init__(self, setting: Setting, ledger: Ledger, loss: str) -> None:
         self._setting = setting
         self._ledger = ledger
         self._loss = loss
 
     def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
-        """The plans of requests. Raises as the planner does, and as `walk` where a stored step has to be passed."""
+        """The plans of requests that are asked. Raises as the planner does, and as `walk` for a stored step to pass."""
         numbers: dict[str, int] = {}
         plans: list[Plan] = []
         plan_of: list[int] = []
         before: list[Position] = []
-        for number, t, skips in zip(layout.owner.tolist(), layout.t.tolist(), layout.skips.tolist(), strict=True):
-            if skips:
+        for number, first, steps, _, skips, tells in zip(*(column.tolist() for column in layout), strict=True):
+            if not tells:
                 plan_of.append(-1)
                 continue
-            subject = subjects[number]
+            subject, t = subjects[number], first + steps - 1
             position = self.position(subject)
             if t > position.t:
                 position = position.skipping(self._setting.model, t - position.t)
+            before.append(position)
+            if skips or (self.paces and not self._asks(transaction, subject, position)):
+                plan_of.append(-1)
+                continue
             partners = NO_PARTNERS
             if subject.joint:
                 partners = partners_at(transaction, subject.name, t, self._setting.query)
@@ -61,13 +71,12 @@ class Stepwise:
             if place == len(plans):
                 plans.append(plan)
             plan_of.append(place)
-            before.append(position)
         return Planned(plans, np.array(plan_of, dtype=np.int64), before=before)
 
     def keep(self, transaction: Transaction, drawn: Drawn) -> None:
-        """Keep the belief before a release where so many steps have passed since one may have been kept."""
+        """Keep the belief before a row where so many steps have passed since one may have been kept."""
         layout, befores = drawn.layout, drawn.planned.before
-        owner = layout.owner if len(befores) == len(layout.t) else layout.owner[~layout.skips]
+        owner = layout.owner if len(befores) == len(layout.t) else layout.owner[layout.tells]
         for number, before in zip(owner.tolist(), befores, strict=True):
             passed = before.t - 1
             if passed // _SNAPSHOT_EVERY > max(0, drawn.past.item(number) - 1) // _SNAPSHOT_EVERY:
@@ -79,57 +88,72 @@ class Stepwise:
         """What a round tells; its subjects are moved past their rows."""
         if len(drawn.planned.before) == len(drawn.rows.t) == len(drawn.layout.t):
             # Nothing is skipped and nothing was stored before: what nearly every release of a session is.
-            return self._fresh(drawn, drawn.row, drawn.layout.owner, drawn.planned.plan_of, drawn.z, 0)
+            return self._fresh(drawn, drawn.row, drawn.layout.owner, drawn.planned.plan_of, drawn.z)
         again = self._again(drawn)
         for number, steps in _skipped_alone(drawn.layout):
             subject = drawn.subjects[number]
             position = self.position(subject, int(drawn.past[number]))
             subject.posterior = position.passing(self._setting.model, position.t + steps - 1).prior
             subject.position = position.skipping(self._setting.model, steps)
-        released = np.flatnonzero(~drawn.layout.skips)
-        row, owner = drawn.row.take(drawn.layout.row[released]), drawn.layout.owner[released]
-        plan, z = drawn.planned.plan_of[released], drawn.z[released].reshape(-1, self._setting.space.dimension)
-        fresh = self._fresh(drawn, row, owner, plan, z, int(drawn.layout.steps.sum()) - len(released))
+        told = np.flatnonzero(drawn.layout.tells)
+        row, owner = drawn.row.take(drawn.layout.row[told]), drawn.layout.owner[told]
+        z = drawn.z[told].reshape(-1, self._setting.space.dimension)
+        fresh = self._fresh(drawn, row, owner, drawn.planned.plan_of[told], z)
         return fresh if again is None else together([fresh, again])
 
-    def _fresh(
-        self, drawn: Drawn, row: IntArray, owner: IntArray, plan: IntArray, z: IntArray, skipped: int
-    ) -> Answered:
-        """The releases (n,) that were drawn now; each moves its subject from where it was planned."""
+    def _fresh(self, drawn: Drawn, row: IntArray, owner: IntArray, plan: IntArray, z: IntArray) -> Answered:
+        """The rows (n,) that were stored now; each moves its subject from where it was planned."""
         model, answers, planned, n = self._setting.model, self._setting.space.own_answers, drawn.planned, len(z)
         estimates, states = np.empty(z.shape), np.empty(n, dtype=np.int64)
         steps = zip(owner.tolist(), planned.before, plan.tolist(), z, strict=True)
         for place, (number, before, plan_number, answer) in enumerate(steps):
-            posterior = before.posterior(planned.plans[plan_number], answer)
+            asked = plan_number >= 0
+            posterior = before.posterior(planned.plans[plan_number], answer) if asked else before.prior
             estimates[place], states[place] = estimate(posterior, answers, self._loss)
             subject = drawn.subjects[number]
             subject.position, subject.posterior = before.following(model, posterior), posterior
+        skipped = sum(drawn.layout.steps.tolist()) - n
         secure, fresh = np.array([drawn.secure] * n, np.bool_), np.array([True] * n, np.bool_)
         return Answered(row, z, planned.plans, plan, estimates, states, secure, fresh, skipped, drawn.drifted)
 
     def _again(self, drawn: Drawn) -> Answered | None:
-        """The releases that were stored before, None where there is none; each moves its subject past stored steps."""
+        """The rows that were stored before, None where there is none; each moves its subject past stored steps."""
         old = np.flatnonzero(drawn.rows.t <= drawn.past[drawn.rows.owner]).tolist()
-        found: list[tuple[int, Plan, Entry, Estimate]] = []
+        found: list[tuple[int, Plan | None, Entry, Estimate]] = []
         for place in old:
             subject, t = drawn.subjects[drawn.rows.owner[place]], int(drawn.rows.t[place])
             step = self._pass(subject, t)
-            if step is not None and step.plan is not None and step.entry.t == t:
+            if step is not None and self._is_of(step, t, bool(drawn.rows.asked[place])):
                 guess = estimate(step.posterior, self._setting.space.own_answers, self._loss)
                 found.append((int(drawn.row[place]), step.plan, step.entry, guess))
         if not found:
             return None
         row, plans, entries, guesses = zip(*found, strict=True)
+        nothing, asked = (0,) * self._setting.space.dimension, np.array([plan is not None for plan in plans])
         return Answered(
             row=np.array(row, dtype=np.int64),
-            z=np.array([entry.z for entry in entries], dtype=np.int64),
-            plans=plans,
-            plan=np.arange(len(plans)),
+            z=np.array([entry.z or nothing for entry in entries], dtype=np.int64),
+            plans=[plan for plan in plans if plan is not None],
+            plan=np.where(asked, np.cumsum(asked) - 1, -1),
             estimates=np.array([guess.answer for guess in guesses]),
             states=np.array([guess.state for guess in guesses], dtype=np.int64),
             secure=np.array([entry.secure for entry in entries], dtype=np.bool_),
             fresh=np.zeros(len(plans), dtype=np.bool_),
         )
+
+    def _asks(self, transaction: Transaction, subject: SubjectState, position: Position) -> bool:
+        """Whether a paced schedule asks at the step that a subject stands before: published values alone decide."""
+        schedule = schedule_of(self._setting, subject.origin)
+        room = transaction.room(subject.name, position.t)
+        if schedule is None or room is None:
+            raise DphmmError("release: a paced schedule without the promise that it paces; nothing was drawn")
+        return schedule.asks(position.t, spread(position.prior, self._setting.space.own_answers), room)
+
+    def _is_of(self, step: Walked, t: int, asked: bool) -> bool:
+        """Whether a stored step is the release of row ``t``, or the skip of one that was not asked."""
+        if step.plan is not None:
+            return step.entry.t == t
+        return step.entry.through == t and (self.paces or not asked)
 
     def position(self, subject: SubjectState, last: int | None = None) -> Position:
         """Where a subject stands after its last stored step, or another one; it is moved there."""
@@ -185,9 +209,8 @@ def belief_of(snapshot: bytes, whose: bytes, n_states: int) -> Belief | None:
 
 
 def _skipped_alone(layout: Layout) -> list[tuple[int, int]]:
-    """Subjects with a skip and no release after it, and how many steps."""
-    if not layout.skips.any():
+    """Subjects with a skip and no row after it, and how many steps."""
+    if layout.tells.all():
         return []
-    released = layout.owner[~layout.skips]
-    alone = layout.skips & ~np.isin(layout.owner, released)
+    alone = ~layout.tells & ~np.isin(layout.owner, layout.owner[layout.tells])
     return list(zip(layout.owner[alone].tolist(), layout.steps[alone].tolist(), strict=True))

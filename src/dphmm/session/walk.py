@@ -52,7 +52,8 @@ class History(NamedTuple):
 
     def script(self) -> Script:
         """The steps of this one subject, for its belief to follow."""
-        return Script(np.arange(len(self.t)) == 0, self.t, self.skipped, self.z, self.number)
+        tells = np.zeros(len(self.t), dtype=np.bool_)
+        return Script(np.arange(len(self.t)) == 0, self.t, self.skipped, self.z, self.number, tells)
 
 
 def _answers(entries: Sequence[Entry], dimension: int) -> IntArray:

@@ -19,6 +19,7 @@ from typing import Any
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
+from dphmm.accounting.schedule import Schedule
 from dphmm.accounting.summary import COMPONENT_REASON, COST_STATEMENT, FLAT_REASON
 from dphmm.mechanisms import chosen_kind
 from dphmm.policy import covered_distance
@@ -119,6 +120,25 @@ def sequence_words(promise: SequencePromise, holds: Verdict) -> list[str]:
         "that step lose: a path twice as far away loses about twice as much.",
         "This is no bound for what is learned of one step from the steps around it, where paths that leave the edges "
         "of the policy are likely: that is the policy leakage under the model (dphmm account --temporal).",
+    ]
+
+
+def schedule_words(schedule: Schedule) -> list[str]:
+    """At which steps subjects were asked, and what the other rows are."""
+    where = "of each block" if schedule.promise.per else "of each window" if schedule.promise.window else ""
+    number = f"step{'s' * (len(schedule.at) > 1)} {schedule.document()['at']}"
+    if schedule.kind == "planned":
+        first = f"Subjects are asked at fixed public steps alone: {' '.join([number, where]).strip()}, from 1."
+    else:
+        first = (
+            "At which steps a subject is asked follows from the model, public settings and what was published about "
+            f"the subject before, never from where the subject is; at most {schedule.releases} times "
+            f"{where or 'in all'}, at {number}."
+        )
+    return [
+        first,
+        "A row that is not asked has no answer: its estimate is what earlier answers and the model say, and costs "
+        "nothing.",
     ]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dphmm.session.releases import Released, Releases
 from dphmm.states.space import StateSpace
-from dphmm.types import IntArray, Loss
+from dphmm.types import FloatArray, IntArray, Loss
 
 
 def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
@@ -19,7 +19,7 @@ def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
 
     user, t (UTC; absent without times), step, z_0.. and estimate_0.. in answer units, estimate (state name), for maps
     z_lat, z_lon, estimate_lat, estimate_lon, then epsilon, cost (inf when unbounded) and plan. Without estimates their
-    columns are absent.
+    columns are absent. A row that was not asked has null for z and plan, and 0 for epsilon and cost.
     """
     import pyarrow as pa
 
@@ -31,16 +31,22 @@ def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
     points = {"z": releases.z.reshape(-1, space.dimension)}
     if releases.estimate is not None:
         points["estimate"] = releases.estimate.reshape(-1, space.dimension)
-    columns |= {f"{name}_{j}": values[:, j] for name, values in points.items() for j in range(space.dimension)}
+    unasked = {"z": ~releases.asked}
+
+    def column(name: str, values: FloatArray) -> Any:
+        return pa.array(values, mask=unasked.get(name))
+
+    columns |= {f"{name}_{j}": column(name, own[:, j]) for name, own in points.items() for j in range(space.dimension)}
     if releases.estimate_state is not None:
         columns["estimate"] = pa.array(_each(space.names, object, releases.estimate_state), pa.string())
     for name, values in points.items():
         place = space.to_latlon(values)
         if place is not None:
-            columns[f"{name}_lat"], columns[f"{name}_lon"] = place
+            columns |= {f"{name}_{axis}": column(name, own) for axis, own in zip(("lat", "lon"), place, strict=True)}
     columns["epsilon"] = _each([float(term.epsilon) for term in releases.terms], float, releases.term)
     columns["cost"] = _each([_rounded_up(term.cost) for term in releases.terms], float, releases.term)
-    columns["plan"] = pa.array(_each([term.plan_hash for term in releases.terms], object, releases.term), pa.string())
+    hashes = [term.plan_hash or None for term in releases.terms]
+    columns["plan"] = pa.array(_each(hashes, object, releases.term), pa.string())
     return pa.table(columns)
 
 

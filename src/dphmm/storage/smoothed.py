@@ -19,7 +19,10 @@ from dphmm.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class ReleasedRows:
-    """The rows (n,) of a released table in its order; ``times`` is its column t as it came, None without one."""
+    """The rows (n,) of a released table in its order; ``times`` is its column t as it came, None without one.
+
+    A row that was not asked has no plan, "", and 0 as z.
+    """
 
     users: list[str]
     times: Any
@@ -64,18 +67,18 @@ def released_rows(table: Any, space: StateSpace) -> ReleasedRows:
         raise InvalidInput("table", "0 rows", "at least one released row")
     steps, bad = integers(arrow.column("step"), "step")
     _refuse("step", bad)
-    values = []
+    plans = [plan or "" for plan in as_text(arrow.column("plan"), "plan").to_pylist()]
+    asked, values = np.array([plan != "" for plan in plans]), []
     for j in range(space.dimension):
         column, bad = decimals(arrow.column(f"z_{j}"), f"z_{j}")
-        _refuse(f"z_{j}", bad)
-        values.append(column)
+        _refuse(f"z_{j}", bad == asked)
+        values.append(np.where(asked, column, 0.0))
     epsilon, bad = decimals(arrow.column("epsilon"), "epsilon")
     _refuse("epsilon", bad)
-    texts = {name: as_text(arrow.column(name), name).to_pylist() for name in ("user", "plan")}
-    for name, cells in texts.items():
-        _refuse(name, np.array([cell is None for cell in cells]))
+    users = as_text(arrow.column("user"), "user").to_pylist()
+    _refuse("user", np.array([user is None for user in users]))
     times = arrow.column("t") if timed else None
-    return ReleasedRows(texts["user"], times, steps, _lattice(np.stack(values, axis=1), space), epsilon, texts["plan"])
+    return ReleasedRows(users, times, steps, _lattice(np.stack(values, axis=1), space), epsilon, plans)
 
 
 def smoothed_table(rows: ReleasedRows, smoothed: Smoothed, space: StateSpace) -> Any:

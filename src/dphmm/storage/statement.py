@@ -18,19 +18,21 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import UNSET
 
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import shown
+from dphmm.accounting.schedule import Schedule
 from dphmm.accounting.summary import EPSILON_STATEMENT
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION
-from dphmm.session.releases import Released, Releases
+from dphmm.session.releases import NOT_ASKED, Released, Releases
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 from dphmm.storage.learned import Whom, learning, learning_event, learning_of_others
@@ -49,6 +51,7 @@ from dphmm.storage.promises import (
     promise,
     provenance_words,
     randomness_words,
+    schedule_words,
     scope_words,
     sequence_words,
     unknown_because,
@@ -56,6 +59,7 @@ from dphmm.storage.promises import (
 )
 from dphmm.storage.statement_types import (
     RELEASE_RULES,
+    Asking,
     Choice,
     Flat,
     Horizon,
@@ -97,7 +101,7 @@ class Published:
     """What a file publishes, added up as it is written: counts and sums over public rows."""
 
     def __init__(self, rows: Iterable[Released] = ()) -> None:
-        self.rows = self.constants = self.replayable = 0
+        self.rows = self.not_asked = self.constants = self.replayable = 0
         self.mechanisms: Counter[str] = Counter()
         self.plans: set[str] = set()
         self._accounts: dict[str, Account] = {}
@@ -107,9 +111,12 @@ class Published:
         """Count some more rows."""
         releases = rows if isinstance(rows, Releases) else Releases.of(list(rows))
         self.rows += len(releases)
-        self.replayable += int((~releases.secure).sum())
+        self.replayable += int(np.count_nonzero(~releases.secure & releases.asked))
         for number, count in Counter(releases.term.tolist()).items():
             terms = releases.terms[number]
+            if terms == NOT_ASKED:
+                self.not_asked += count
+                continue
             self.constants += count * terms.constant
             self.mechanisms[terms.mechanism] += count
             self.plans.add(terms.plan_hash)
@@ -152,6 +159,7 @@ def privacy_statement(
     known_by: str | None = None,
     horizon: Mapping[str, Any] | None = None,
     sequence: SequencePromise | None = None,
+    schedule: Schedule | None = None,
 ) -> ReleaseStatement:
     """The statement of one released file; `write_statement` adds the file.
 
@@ -161,7 +169,7 @@ def privacy_statement(
     ``known_by``: how that is known, "owner" by default (`dphmm.storage.learned.whom`). Raises InvalidInput for another
     word. ``answer``: which of several rows in one step was answered; None where each step had one state. ``horizon``:
     where epsilon was chosen for a number of steps, that choice. ``sequence``: the promise over paths that every subject
-    of the file was released under.
+    of the file was released under. ``schedule``: at which steps they were asked; None for every step.
     """
     whom = Whom.of(model_people, known_by)
     provenance, replayable = model.provenance, published.replayable
@@ -197,6 +205,7 @@ def privacy_statement(
         totals=_totals(published, options),
         horizon=None if horizon is None else Horizon(**horizon),
         sequence=UNSET if sequence is None else stated_sequence(sequence, verdict(provenance, whom, replayable)),
+        schedule=UNSET if schedule is None else stated_schedule(schedule, published.not_asked),
         randomness=Randomness(
             secure=published.replayable == 0,
             replayable_rows=published.replayable,
@@ -204,6 +213,33 @@ def privacy_statement(
         ),
         not_protected=not_protected(options, provenance, whom),
     )
+
+
+def stated_schedule(schedule: Schedule, not_asked: int) -> Asking:
+    """What a statement says of a schedule."""
+    told = schedule.document()
+    return Asking(
+        name=schedule.kind,
+        at=told["at"],
+        spreads=list(schedule.spreads),
+        releases=schedule.releases,
+        not_asked=not_asked,
+        meaning=schedule_words(schedule),
+    )
+
+
+def schedule_of_statement(statement: ReleaseStatement) -> Schedule | None:
+    """The schedule that a statement tells; None where every step was asked. Raises InvalidInput for what is none."""
+    told, over = statement.schedule, statement.sequence
+    if told is UNSET:
+        return None
+    if over is UNSET:
+        raise InvalidInput("statement", "a schedule without a promise over the sequence", _WRITTEN)
+    lengths = {"steps": over.steps, "window": over.window, "per": over.per}
+    document = {name: length for name, length in lengths.items() if length is not None}
+    document |= {"zone": over.zone} if isinstance(over.per, str) else {}
+    document |= {"total": over.total, "schedule": told.name, "at": told.at, "epsilon": statement.epsilon}
+    return Schedule.of_document(document | ({"spreads": told.spreads} if told.spreads else {}))
 
 
 def write_statement(release: PathLike, statement: ReleaseStatement | QueryStatement) -> Path:

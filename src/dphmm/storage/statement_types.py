@@ -241,6 +241,17 @@ class SequenceBound(Part, frozen=True, kw_only=True):
     proved_in: Annotated[Text, _is("The page of the proof.")]
 
 
+class Asking(Part, frozen=True, kw_only=True):
+    """At which steps subjects were asked."""
+
+    name: Annotated[str, _is('"planned": at fixed public steps; "paced": where earlier answers made it worth while.')]
+    at: Annotated[Text, _is('Steps of the sequence, or of each block or window, as "12,36-40": of these.')]
+    spreads: Annotated[list[float], _is("What the belief's spread must reach, by steps left for each answer left.")]
+    releases: Annotated[Positive, _is("Answers in the sequence, or in a block or window, at most.")]
+    not_asked: Annotated[Count, _is("Rows of this file without an answer.")]
+    meaning: Annotated[Texts, _rule(minItems=1), _is("What that means, a sentence each.")]
+
+
 class Randomness(Part, frozen=True, kw_only=True):
     """Where the noise is from."""
 
@@ -314,6 +325,9 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     sequence: Annotated[
         SequenceBound | UnsetType,
         _is("A promise over the sequence, to which the ledger keeps every subject of the file; absent without one."),
+    ] = UNSET
+    schedule: Annotated[
+        Asking | UnsetType, _is("At which steps subjects were asked; absent where they were asked at every step.")
     ] = UNSET
     randomness: Randomness
     not_protected: Annotated[Texts, _rule(minItems=5), _is("What these releases do not hide, a sentence each.")]
@@ -483,7 +497,7 @@ RELEASE_RULES: tuple[Mapping[str, Any], ...] = (
 )
 #: Members that a statement of this version has only sometimes; it has all others.
 _SOMETIMES = {
-    "ReleaseStatement": {"answer", "sequence"},
+    "ReleaseStatement": {"answer", "schedule", "sequence"},
     "Space": {"merged"},
     "Dependence": {"given", "largest_circle", "meaning", "model_sha256"},
 }

@@ -138,7 +138,8 @@ def attack(
     begins = setting.options.start
     who = [one if isinstance(one, Adversary) else Adversary(one, one, model, start=begins) for one in adversaries]
     findings = Findings()
-    file = ReleasedFile.read(released, space, findings)
+    # A row that was not asked shows nothing.
+    file = ReleasedFile.read(released, space, findings).answered()
     if len(set(zip(file.users, file.step.tolist(), strict=True))) < len(file):
         raise InvalidInput("released", "a step of a user that stands twice", "a release: every step once")
     rule = setting.answer or answer_of(ledger, query, file, _stated(released, statement))

@@ -1,0 +1,237 @@
+"""`check_released` of releases by a schedule: right ones are acquitted, and every row asked out of turn is found.
+
+Claims: a planned or paced release is acquitted with its ledger and statement, as Parquet, CSV and lines, and smoothed
+row by row; a row whose answer was taken away or made up, an estimate of a row that was not asked that does not follow,
+another schedule in the statement, the ledger or the audit, and a row that costs without an answer are each convicted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import dphmm
+from audit.small import MODEL, POLICY, SPACE
+from crafted_bits import keyed_system_bits
+from dphmm.audit import check_released
+from dphmm.batch import Batch
+from dphmm.errors import InvalidInput
+from dphmm.session.retrospect import Hindsight
+from dphmm.session.retrospect import Published as Answers
+from dphmm.storage.released import released_table
+from dphmm.storage.statement import (
+    Published,
+    privacy_statement,
+    read_statement,
+    schedule_of_statement,
+    statement_path,
+    write_statement,
+)
+from dphmm.storage.tables import read_table, write_table
+from dphmm.storage.trajectories import trajectories_from_table
+
+PLANNED = dphmm.Schedule(dphmm.SequencePromise(2, per=4), 1, [2, 4])
+PACED = dphmm.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 1.0, 1.5, 1.6, 1.7))
+SCHEDULES = pytest.mark.parametrize("schedule", [PLANNED, PACED], ids=["planned", "paced"])
+
+
+def walks(users=4, steps=12, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = [
+        (f"u{user}", step, str(rng.integers(6)))
+        for user in range(users)
+        for step in range(user, steps + user)
+        if step == user or rng.random() < 0.8
+    ]
+    return pd.DataFrame(rows, columns=["user", "step", "state"])
+
+
+class Finished:
+    """A release by a schedule with its ledger, as a file with a statement."""
+
+    def __init__(self, folder, schedule, suffix=".parquet", **options):
+        self.ledger = dphmm.open_ledger(folder / "ledger.db")
+        self.path = folder / f"released{suffix}"
+        self.options = options
+        choices = {"schedule": schedule, "ledger": self.ledger, "bits": keyed_system_bits(3)}
+        batch = Batch(MODEL, POLICY, SPACE, **choices, **options)
+        loaded = trajectories_from_table(walks()).trajectories
+        rows = [row for chunk in batch.run(loaded) for row in chunk]
+        self.table = released_table(rows, SPACE)
+        write_table(self.path, self.table)
+        parts = {"model": MODEL, "policy": POLICY, "space": SPACE, "options": batch.setting.options}
+        parts |= {"sequence": batch.caps.promise, "schedule": schedule, "model_people": "others"}
+        write_statement(self.path, privacy_statement(Published(rows), **parts))
+
+    def check(self, released=None, ledger=True, **changed):
+        what = self.path if released is None else released
+        choices = {"ledger": self.ledger if ledger else None, **self.options, **changed}
+        return check_released(what, MODEL, POLICY, SPACE, 1, **choices)
+
+    def edited(self, change):
+        """The audit of the table with some rows changed, without a statement."""
+        frame = self.table.to_pandas()
+        change(frame)
+        table = pa.Table.from_pandas(frame, schema=self.table.schema, preserve_index=False)
+        return self.check(table.replace_schema_metadata(None), schedule=self.schedule)
+
+    @property
+    def schedule(self):
+        return schedule_of_statement(read_statement(statement_path(self.path)))
+
+
+@SCHEDULES
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+@pytest.mark.parametrize("constraint", ["support", "delta=0.2"])
+def test_a_right_release_is_acquitted(tmp_path, schedule, suffix, constraint):
+    made = Finished(tmp_path, schedule, suffix, constraint=constraint)
+    for ledger in (True, False):
+        verdict = made.check(ledger=ledger)
+        assert not verdict.convicted, verdict.lines
+    unasked = made.table.column("plan").null_count
+    assert 0 < unasked < len(made.table)
+    stated = json.loads(statement_path(made.path).read_text())
+    assert stated["schedule"]["not_asked"] == unasked and stated["schedule"]["name"] == schedule.kind
+    assert made.schedule == schedule
+
+
+@SCHEDULES
+def test_smoothing_tells_of_every_row(tmp_path, schedule):
+    """As many rows as were released; where an answer follows, a row that was not asked is told by it, too."""
+    made = Finished(tmp_path, schedule)
+    smoothed = dphmm.decode(read_table(made.path), MODEL, POLICY, SPACE, progress=False).to_pandas()
+    frame = made.table.to_pandas()
+    assert (smoothed.user == frame.user).all() and (smoothed.step == frame.step).all()
+    ends = frame.groupby("user").step.idxmax()
+    assert np.allclose(smoothed.smoothed_0[ends], frame.estimate_0[ends], atol=1e-9)
+    unasked = frame.plan.isna() & ~frame.index.isin(ends)
+    assert (np.abs(smoothed.smoothed_0 - frame.estimate_0)[unasked] > 1e-6).any()
+
+
+@pytest.mark.parametrize(
+    "schedule", [PLANNED, dphmm.Schedule(PACED.promise, 1, PACED.at, (0.5, 0.74))], ids=["planned", "paced"]
+)
+def test_smoothed_rows_are_those_of_all_paths(schedule):
+    """Every path of three states over five steps, weighed by the model and the answers: marginals to 1e-12."""
+    model = dphmm.MarkovModel([0.5, 0.3, 0.2], [[0.7, 0.3, 0.0], [0.2, 0.6, 0.2], [0.0, 0.3, 0.7]])
+    space = dphmm.StateSpace([0, 1, 2])
+    policy = dphmm.policy.complete(3)
+    session = dphmm.ReleaseSession(model, policy, space, schedule=schedule, bits=dphmm.ReplayBits(2))
+    rows = [session.release(s) for s in (0, 1, 1, 2, 2)]
+    weights = np.ones((5, 3))
+    for k, row in enumerate(rows):
+        if row.asked:
+            plan = session.setting.planner.plan(np.ones(3, dtype=bool), np.ones(3, dtype=bool))
+            assert plan.hash == row.plan_hash
+            weights[k] = np.exp(plan.log_likelihood(row.z_lattice))
+    assert 0 < sum(row.asked for row in rows) < 5
+    matrix = np.array([[0.7, 0.3, 0.0], [0.2, 0.6, 0.2], [0.0, 0.3, 0.7]])
+    first = np.array([0.5, 0.3, 0.2]) @ matrix
+    marginals = np.zeros((5, 3))
+    for path in itertools.product(range(3), repeat=5):
+        p = first[path[0]] * np.prod([matrix[a, b] for a, b in itertools.pairwise(path)])
+        p *= np.prod([weights[k, s] for k, s in enumerate(path)])
+        for k, s in enumerate(path):
+            marginals[k, s] += p
+    marginals /= marginals.sum(axis=1, keepdims=True)
+    z = np.array([row.z_lattice if row.asked else [0] for row in rows])
+    answers = Answers("", np.arange(1, 6), z, [row.plan_hash for row in rows])
+    found = Hindsight(session.setting).smooth(answers, marginals=True)
+    assert np.allclose(found.marginals, marginals, atol=1e-12)
+
+
+@SCHEDULES
+def test_a_row_asked_out_of_turn_is_convicted(tmp_path, schedule):
+    made = Finished(tmp_path, schedule)
+    frame = made.table.to_pandas()
+    asked = frame.index[frame.plan.notna()][0]
+    unasked = frame.index[frame.plan.isna()][-1]
+
+    def without_answer(table):
+        table.loc[asked, ["z_0", "z_1", "plan"]] = [np.nan, np.nan, None]
+        table.loc[asked, ["epsilon", "cost"]] = 0.0
+
+    def with_answer(table):
+        row = table.loc[asked]
+        for name in ("z_0", "z_1", "plan", "epsilon", "cost"):
+            table.loc[unasked, name] = row[name]
+
+    def estimate(table):
+        table.loc[unasked, "estimate_0"] += 0.01
+
+    def state(table):
+        table.loc[unasked, "estimate"] = "0" if table.loc[unasked, "estimate"] != "0" else "1"
+
+    def costly(table):
+        table.loc[unasked, "cost"] = 1.0
+
+    kinds = {
+        without_answer: "does not hold so",
+        with_answer: "a row that the ledger does not hold",
+        estimate: "an estimate that does not follow",
+        state: "a likeliest state that does not follow",
+        costly: "a row that was not asked and has an epsilon or a cost",
+    }
+    assert not made.edited(lambda table: None).convicted
+    for change, kind in kinds.items():
+        verdict = made.edited(change)
+        assert any(kind in finding for finding in verdict.findings), (change.__name__, verdict.lines)
+
+
+def test_without_a_ledger_the_schedule_alone_convicts(tmp_path):
+    made = Finished(tmp_path, PLANNED)
+    frame = made.table.to_pandas()
+    asked = frame.index[frame.plan.notna()][0]
+    frame.loc[asked, ["z_0", "z_1", "plan"]] = [np.nan, np.nan, None]
+    frame.loc[asked, ["epsilon", "cost"]] = 0.0
+    table = pa.Table.from_pandas(frame, schema=made.table.schema, preserve_index=False).replace_schema_metadata(None)
+    verdict = made.check(table, ledger=False, schedule=PLANNED)
+    assert any("other than the schedule says" in finding for finding in verdict.findings), verdict.lines
+
+
+@SCHEDULES
+def test_another_schedule_is_convicted(tmp_path, schedule):
+    made = Finished(tmp_path, schedule)
+    other = dphmm.Schedule(schedule.promise, 1, [1, 3], schedule.spreads)
+    verdict = made.check(schedule=other)
+    assert any("the schedule of the ledger" in finding for finding in verdict.findings), verdict.lines
+    assert any("of the steps that were asked" in finding for finding in verdict.findings), verdict.lines
+    path = statement_path(made.path)
+    told = json.loads(path.read_text())
+    for change in (
+        lambda s: s.pop("schedule"),
+        lambda s: s["schedule"].update(at="1,3"),
+        lambda s: s["schedule"].update(not_asked=s["schedule"]["not_asked"] + 1),
+        lambda s: s["schedule"].update(releases=1 + s["schedule"]["releases"]),
+        lambda s: s["schedule"].update(at="3,1"),
+        lambda s: s["schedule"].update(name="every"),
+    ):
+        changed = json.loads(json.dumps(told))
+        change(changed)
+        path.write_text(json.dumps(changed))
+        assert made.check().convicted
+    path.write_text(json.dumps(told))
+    assert not made.check().convicted
+
+
+def test_a_row_with_an_answer_and_no_plan_is_refused(tmp_path):
+    made = Finished(tmp_path, PLANNED)
+    frame = made.table.to_pandas()
+    frame.loc[frame.index[frame.plan.isna()][0], "z_0"] = 1.0
+    table = pa.Table.from_pandas(frame, schema=made.table.schema, preserve_index=False)
+    with pytest.raises(InvalidInput, match="not as their plans say"):
+        made.check(table)
+    with pytest.raises(InvalidInput, match=r"^z_0: "):
+        dphmm.decode(table, MODEL, POLICY, SPACE, progress=False)
+
+
+def test_a_file_without_a_schedule_may_leave_no_row_out(tmp_path):
+    made = Finished(tmp_path, PLANNED)
+    statement_path(made.path).unlink()
+    verdict = made.check(ledger=False)
+    assert any("no schedule that leaves rows out" in finding for finding in verdict.findings), verdict.lines

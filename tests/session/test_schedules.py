@@ -1,0 +1,302 @@
+"""Releases by a schedule: rows that are not asked, promises over paths, and that nothing but public values decides."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm.accounting import MemoryLedger
+from dphmm.batch import Batch
+from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.session.plan import all_partners, given_partners, plan_states
+from dphmm.session.step import spread
+from dphmm.session.walk import walk
+from dphmm.states.trajectory import Trajectories
+
+Schedule, SequencePromise = dphmm.Schedule, dphmm.SequencePromise
+N = 9
+MOVES = np.zeros((N, N))
+for _i, _j in itertools.product(range(N), repeat=2):
+    _near = max(abs(a - b) for a, b in zip(divmod(_i, 3), divmod(_j, 3), strict=True)) <= 1
+    MOVES[_i, _j] = (4.0 if _i == _j else 1.0) * _near
+MOVES /= MOVES.sum(axis=1, keepdims=True)
+MODEL = dphmm.MarkovModel(np.full(N, 1 / N), MOVES)
+SPACE = dphmm.StateSpace(np.stack(np.divmod(np.arange(N), 3), axis=1))
+POLICY = dphmm.policy.radius(SPACE, 1)
+BITS = dphmm.ReplayBits(17)
+PLANNED = Schedule(SequencePromise(2, per=5, passed=0), 1, [2, 5])
+PACED = Schedule(SequencePromise(2, per=5, passed=0), 1, [1, 2, 3, 5], (0.7, 0.8, 0.9, 1.2))
+SCHEDULES = pytest.mark.parametrize("schedule", [PLANNED, PACED], ids=["planned", "paced"])
+CONSTRAINTS = pytest.mark.parametrize("constraint", ["support", "delta=0.05"])
+
+
+def session_of(schedule, seed=3, **choices):
+    return dphmm.ReleaseSession(MODEL, POLICY, SPACE, schedule=schedule, bits=dphmm.ReplayBits(seed), **choices)
+
+
+def likelihoods(session, release):
+    """Pr(z | s) (N,) of a release up to a constant, from its plan made again."""
+    record = session._ledger.plan(release.plan_hash)
+    plan = session.setting.planner.plan(np.ones(N, dtype=bool), plan_states(record), given_partners(record))
+    return plan, np.asarray(plan.log_likelihood(np.asarray(release.z_lattice)))
+
+
+@SCHEDULES
+@CONSTRAINTS
+def test_a_row_that_is_not_asked_has_the_estimate_of_what_was_published_and_costs_nothing(
+    schedule, constraint, tmp_path
+):
+    """Against a filter of dense arrays over the answers that were published."""
+    ledger = dphmm.open_ledger(tmp_path / "ledger.db")
+    session = session_of(schedule, ledger=ledger, constraint=constraint)
+    # Step 1 is one move after what the initial distribution describes.
+    belief, asked = np.full(N, 1 / N) @ MOVES, 0
+    for t in range(1, 13):
+        release = session.release(t % N)
+        if release.asked:
+            belief = belief * np.exp(likelihoods(session, release)[1])
+            belief /= belief.sum()
+            asked += 1
+        else:
+            assert (release.z, release.z_lattice, release.epsilon, release.cost) == (None, None, 0, 0)
+            assert (release.plan_hash, release.mechanism, release.constant) == ("", "", False)
+        assert np.allclose(release.estimate, belief @ SPACE.own_answers, atol=1e-9)
+        assert release.estimate_state == int(np.argmax(belief > belief.max() * (1 - 1e-9)))
+        belief = belief @ MOVES
+    kinds = [entry.kind for entry in ledger.entries("", "state")]
+    assert kinds.count("release") == asked < 12 and kinds.count("skip") == 12 - asked
+    assert ledger.spent("").epsilon == asked
+    ledger.check()
+
+
+@SCHEDULES
+def test_asking_again_gives_the_same_row(schedule):
+    ledger = MemoryLedger()
+    session = session_of(schedule, ledger=ledger)
+    first = [session.release(4) for _ in range(12)]
+    again = dphmm.ReleaseSession.resume(ledger, "", MODEL, POLICY, SPACE, bits=dphmm.ReplayBits(9))
+    for release, other in zip(first, [again.released(t) for t in range(1, 13)], strict=True):
+        assert release.asked == other.asked == again.has_released(release.t)
+        assert np.array_equal(release.estimate, other.estimate)
+        assert release.z is other.z is None or np.array_equal(release.z, other.z)
+    assert len(again.releases) == 12
+    assert len(ledger.entries("", "state")) == 12
+
+
+def table_of(rows):
+    users, steps, states = zip(*rows, strict=True)
+    return pd.DataFrame({"user": list(users), "step": steps, "state": [str(s) for s in states]})
+
+
+def rows_of(seed, users=4, steps=17, share=0.7):
+    """Rows with gaps, of subjects that begin at different steps."""
+    rng = np.random.default_rng(seed)
+    return [
+        (f"u{user}", int(step), int(rng.integers(N)))
+        for user in range(users)
+        for step in np.flatnonzero(rng.random(steps) < share) + 3 * user
+    ]
+
+
+@SCHEDULES
+@CONSTRAINTS
+def test_a_table_is_what_sessions_release(schedule, constraint):
+    """Every row of a table, asked or not, against a session of its subject; answers by plans, estimates to rounding."""
+    for seed in range(4):
+        rows = rows_of(seed)
+        ledger = MemoryLedger()
+        batch = Batch(
+            *(MODEL, POLICY, SPACE),
+            schedule=schedule,
+            ledger=ledger,
+            constraint=constraint,
+            bits=dphmm.ReplayBits(seed),
+        )
+        table = table_of(rows)
+        data = Trajectories.from_labels(table.user, state=table.state.to_numpy(dtype=object), step=table.step)
+        found = [row for chunk in batch.run(data) for row in chunk]
+        assert [(row.user, int(row.release.t)) for row in found] == sorted(
+            (user, step - min(s for u, s, _ in rows if u == user) + 1) for user, step, _ in rows
+        )
+        assert 0 < sum(row.release.asked for row in found) == batch.report.released < len(found)
+        assert batch.report.not_asked == len(found) - batch.report.released
+        for user in dict.fromkeys(row.user for row in found):
+            again = dphmm.ReleaseSession.resume(ledger, user, MODEL, POLICY, SPACE, bits=dphmm.ReplayBits(1))
+            told = {entry.t: entry for entry in ledger.entries(user, "state")}
+            stepped = dict(zip((row.release.t for row in found if row.user == user), itertools.count(), strict=False))
+            beliefs = {}
+            for step in walk(again.setting, again.setting.first(), ledger.entries(user, "state"), ledger.plan):
+                beliefs[step.entry.through] = step.posterior.probability @ SPACE.own_answers
+            for row in (row for row in found if row.user == user):
+                release = row.release
+                if release.asked:
+                    assert told[release.t].z == tuple(release.z_lattice.tolist())
+                assert np.allclose(release.estimate, beliefs[release.t], atol=1e-9)
+            assert stepped
+
+
+@SCHEDULES
+def test_a_table_goes_on_where_it_stopped_and_tells_the_same_again(schedule):
+    rows = rows_of(7)
+    ledger = MemoryLedger()
+    choices = {"schedule": schedule, "ledger": ledger, "bits": dphmm.ReplayBits(5), "progress": False}
+    early = [row for row in rows if row[1] < 9]
+    some = dphmm.release_many(table_of(early), MODEL, POLICY, SPACE, **choices)
+    whole = dphmm.release_many(table_of(rows), MODEL, POLICY, SPACE, resume=True, **choices)
+    both = some.merge(whole, on=["user", "step"], suffixes=("", "_again"))
+    assert len(both) == len(some) < len(whole)
+    for name in ("z_0", "z_1", "estimate", "epsilon", "plan"):
+        assert both[name].equals(both[f"{name}_again"])
+    assert np.allclose(both.estimate_0, both.estimate_0_again, atol=1e-9)
+    unasked = whole[whole.plan.isna()]
+    assert len(unasked) and unasked.z_0.isna().all() and (unasked.epsilon == 0).all() and (unasked.cost == 0).all()
+    assert unasked.estimate_0.notna().all()
+    asked = whole[whole.plan.notna()]
+    assert len(asked) and asked.z_0.notna().all() and (asked.epsilon == 1).all()
+
+
+def forced(monkeypatch, answers):
+    """Make every answer the next of a list, whatever the true state is."""
+    from dphmm.session import rounds
+
+    coming = iter(answers)
+
+    def answer(plans, plan_of, states, bits):
+        z = np.array([next(coming) for _ in states], dtype=np.int64).reshape(len(states), 2)
+        return z, np.zeros(len(states), dtype=bool)
+
+    monkeypatch.setattr(rounds, "answer", answer)
+
+
+@SCHEDULES
+@CONSTRAINTS
+def test_times_of_asking_do_not_depend_on_the_truth(monkeypatch, schedule, constraint):
+    rng = np.random.default_rng(2)
+    for _ in range(6):
+        answers = rng.integers(-1, 4, (12, 2))
+        told = set()
+        for _ in range(5):
+            forced(monkeypatch, answers)
+            session = session_of(schedule, constraint=constraint)
+            told.add(tuple(session.release(int(s)).asked for s in rng.integers(-1, N, 12)))
+        assert len(told) == 1
+
+
+@SCHEDULES
+@CONSTRAINTS
+def test_neighbouring_paths_lose_at_most_the_promise(monkeypatch, schedule, constraint):
+    """Every pair of neighbouring paths over one block, for forced answers: the loss is that of the asked steps.
+
+    Paths of three states that the policy joins, out of nine: all pairs of all steps are looked at one by one, because
+    the loss of a path is the sum of what its steps lose.
+    """
+    rng = np.random.default_rng(11)
+    worst = 0.0
+    for _ in range(12):
+        forced(monkeypatch, rng.integers(-2, 5, (12, 2)))
+        session = session_of(schedule, constraint=constraint)
+        block, losses = 0.0, []
+        for t in range(1, 11):
+            if (t - 1) % 5 == 0:
+                losses.append(block)
+                block = 0.0
+            release = session.release(0)
+            if not release.asked:
+                continue
+            plan, logs = likelihoods(session, release)
+            pairs = [*POLICY.edges(), *all_partners([plan.record]).tolist()]
+            block += max(abs(float(logs[i] - logs[j])) for i, j in pairs)
+        losses.append(block)
+        worst = max(worst, *losses)
+        assert max(losses) <= 2 + 1e-9
+    assert worst > 1.5
+
+
+def test_a_paced_schedule_leaves_what_another_query_has_spent():
+    ledger = MemoryLedger()
+    promise = SequencePromise(2, per=5, passed=0)
+    other = dphmm.ReleaseSession(MODEL, POLICY, SPACE, 1, promise=promise, query="other", ledger=ledger, bits=BITS)
+    other.release(4)
+    session = session_of(PACED, ledger=ledger)
+    asked = [session.release(4).asked for _ in range(5)]
+    assert sum(asked) <= 1
+    assert ledger.spent("").epsilon <= 2
+
+
+def test_an_account_that_has_no_room_refuses_a_planned_step_and_spends_nothing():
+    ledger = MemoryLedger()
+    promise = SequencePromise(2, per=5, passed=0)
+    other = dphmm.ReleaseSession(MODEL, POLICY, SPACE, 1, promise=promise, query="other", ledger=ledger, bits=BITS)
+    other.release(4), other.release(4)
+    session = session_of(PLANNED, ledger=ledger)
+    assert not session.release(4).asked
+    with pytest.raises(BudgetExceeded, match="promise"):
+        session.release(4)
+    assert ledger.spent("").epsilon == 2
+
+
+def test_a_history_is_continued_under_its_own_schedule_alone():
+    ledger = MemoryLedger()
+    session_of(PLANNED, ledger=ledger, subject="a").release(4)
+    resumed = dphmm.ReleaseSession.resume(ledger, "a", MODEL, POLICY, SPACE)
+    assert resumed.setting.schedule == PLANNED
+    for schedule in (None, PACED, Schedule(PLANNED.promise, 1, [2, 4])):
+        choices = {"promise": PLANNED.promise, "epsilon": 1} if schedule is None else {"schedule": schedule}
+        with pytest.raises(InvalidInput, match=r"^schedule: got "):
+            dphmm.ReleaseSession(MODEL, POLICY, SPACE, ledger=ledger, subject="a", **choices).release(4)
+        table = table_of([("a", 0, 4), ("a", 1, 4)])
+        with pytest.raises(InvalidInput, match=r"^(schedule|answer): "):
+            dphmm.release_many(table, MODEL, POLICY, SPACE, ledger=ledger, resume=True, progress=False, **choices)
+
+
+def test_what_contradicts_a_schedule_is_refused_by_name():
+    def refused(field, **choices):
+        with pytest.raises(InvalidInput) as error:
+            session_of(PLANNED, **choices)
+        assert error.value.field == field
+
+    refused("epsilon", epsilon=2)
+    refused("promise", promise=SequencePromise(3, per=5))
+    with pytest.raises(InvalidInput, match=r"^estimates: "):
+        session_of(PACED, estimates=False)
+    with pytest.raises(InvalidInput, match=r"^schedule: "):
+        session_of("planned-ish")
+
+
+def test_without_estimates_a_planned_table_has_the_same_answers():
+    rows = rows_of(1)
+    told = [
+        dphmm.release_many(
+            *(table_of(rows), MODEL, POLICY, SPACE),
+            schedule=PLANNED,
+            bits=dphmm.ReplayBits(5),
+            progress=False,
+            estimates=estimates,
+        )
+        for estimates in (True, False)
+    ]
+    assert told[1].equals(told[0][told[1].columns])
+
+
+def test_a_cap_counts_the_rows_that_are_asked():
+    rows = [("a", step, 4) for step in range(10)]
+    released = dphmm.release_many(
+        *(table_of(rows), MODEL, POLICY, SPACE),
+        schedule=PLANNED,
+        cap_epsilon=4,
+        progress=False,
+        bits=dphmm.ReplayBits(1),
+    )
+    assert released.plan.notna().sum() == 4
+    with pytest.raises(BudgetExceeded, match="needs 4 for 4 rows"):
+        dphmm.release_many(*(table_of(rows), MODEL, POLICY, SPACE), schedule=PLANNED, cap_epsilon=3, progress=False)
+
+
+def test_the_spread_is_that_of_the_belief():
+    belief = dphmm.Belief.initial(MODEL)
+    away = SPACE.own_answers - SPACE.own_answers.mean(axis=0)
+    assert spread(belief, SPACE.own_answers) == pytest.approx(np.sqrt((away**2).sum(axis=1).mean()))
+    assert Fraction(PLANNED.exact) == 1
