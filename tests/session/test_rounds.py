@@ -6,6 +6,8 @@ before everything that may refuse has been asked, and where a subject's state ou
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -20,12 +22,14 @@ from dphmm.session.stepwise import Stepwise
 
 N = 9
 MODEL = dphmm.MarkovModel(np.eye(N)[4], np.full((N, N), 1 / N))
+#: Moves seldom, so that what was answered before matters.
+STILL = dphmm.MarkovModel(np.full(N, 1 / N), np.eye(N) * 0.9 + np.full((N, N), 0.1 / N))
 SPACE = dphmm.StateSpace(np.stack(np.divmod(np.arange(N), 3), axis=1))
 POLICY = dphmm.policy.radius(SPACE, 1)
 
 
-def engine_of(way, ledger, seed=1, caps=Caps(), **choices):  # noqa: B008
-    setting = Setting.of(MODEL, POLICY, SPACE, 1, **choices)
+def engine_of(way, ledger, seed=1, caps=Caps(), model=MODEL, **choices):  # noqa: B008
+    setting = Setting.of(model, POLICY, SPACE, 1, **choices)
     return Engine(setting, way(setting, ledger, "squared"), caps, dphmm.ReplayBits(seed))
 
 
@@ -45,8 +49,11 @@ def released(engine, ledger, subjects, rows, states):
 @pytest.mark.parametrize(("way", "sizes"), [(Scheduled, [6]), (Stepwise, [3, 2, 1])])
 def test_a_round_holds_what_can_be_planned_before_it_is_answered(way, sizes):
     engine = engine_of(way, MemoryLedger())
-    rounds = engine._rounds(rows_of([[1, 2, 5], [1], [2, 3]]))
+    states = np.arange(6)
+    rounds, own, true = zip(*engine._rounds(rows_of([[1, 2, 5], [1], [2, 3]]), states), strict=True)
     assert [len(row) for row in rounds] == sizes
+    assert [part.tolist() for part in true] == [row.tolist() for row in rounds]
+    assert [part.t.tolist() for part in own] == [np.array([1, 2, 5, 1, 2, 3])[row].tolist() for row in rounds]
     assert np.concatenate(rounds).tolist() == ([0, 1, 2, 3, 4, 5] if way is Scheduled else [0, 3, 4, 1, 5, 2])
 
 
@@ -95,6 +102,61 @@ def test_what_a_rolled_back_transaction_left_is_folded_again(steps):
     again = released(engine_of(Stepwise, ledger, constraint="delta=0.1"), ledger, [SubjectState("a")], rows, -states)
     assert found.fresh.all() and not again.fresh.any()
     assert found.z.tolist() == again.z.tolist() and found.estimates.tolist() == again.estimates.tolist()
+
+
+@pytest.mark.parametrize("choices", [{}, {"constraint": "delta=0.1"}])
+@pytest.mark.parametrize("way", ["rolled back", "never told"])
+def test_a_subject_that_was_told_everything_is_looked_at_again_after_less(way, choices):
+    """A round was rolled back, or committed and not told; then another session stored as many steps.
+
+    The account's version is what it would have been, and what the subject was moved to is not what the ledger has.
+    """
+    ledger, choices = MemoryLedger(), {"model": STILL, **choices}
+    engine, subject = engine_of(Stepwise, ledger, **choices), SubjectState("a")
+    for t in (1, 2):
+        released(engine, ledger, [subject], rows_of([[t]]), np.array([4]))
+    with contextlib.suppress(KeyboardInterrupt), ledger.transaction() as transaction:
+        stored = engine.release(transaction, [subject], rows_of([[3, 4]]), np.array([0, 0]))
+        if way == "rolled back":
+            raise KeyboardInterrupt
+    assert stored.version == 5 and ledger.entries("a", "state")[-1].t == (2 if way == "rolled back" else 4)
+    if way == "rolled back":
+        other = engine_of(Stepwise, ledger, seed=2, **choices)
+        released(other, ledger, [SubjectState("a")], rows_of([[3, 4]]), np.array([8, 8]))
+    found = released(engine, ledger, [subject], rows_of([[4, 5]]), np.array([4, 4]))
+    again = released(
+        engine_of(Stepwise, ledger, **choices), ledger, [SubjectState("a")], rows_of([[4, 5]]), np.array([-1, -1])
+    )
+    assert found.fresh.tolist() == [False, True] and not again.fresh.any()
+    assert found.z.tolist() == again.z.tolist() and found.estimates.tolist() == again.estimates.tolist()
+
+
+def test_an_account_that_did_not_move_is_not_looked_at():
+    """What another session or query stores is noticed at once; between two steps of one session nothing is read."""
+    ledger = MemoryLedger()
+    engine, subject = engine_of(Stepwise, ledger), SubjectState("a")
+    looks = []
+
+    class Watched:
+        def __init__(self, transaction):
+            self._transaction = transaction
+
+        def __getattr__(self, name):
+            if name == "look":
+                looks.append(name)
+            return getattr(self._transaction, name)
+
+    def step(t):
+        with ledger.transaction() as transaction:
+            stored = engine.release(Watched(transaction), [subject], rows_of([[t]]), np.array([4]))
+        engine.show(stored)
+        return len(looks)
+
+    assert [step(t) for t in (1, 2, 3)] == [1, 1, 1]
+    dphmm.ReleaseSession(
+        MODEL, POLICY, SPACE, 1, subject="a", query="other", ledger=ledger, bits=dphmm.ReplayBits(2)
+    ).release(4)
+    assert [step(t) for t in (4, 5)] == [2, 2] and subject.joint
 
 
 def test_one_step_of_many_and_all_steps_of_one_give_the_same_beliefs():

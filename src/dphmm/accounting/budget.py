@@ -72,7 +72,7 @@ class Account(NamedTuple):
     @property
     def too_long(self) -> bool:
         """Whether its exact epsilon has grown beyond what can be kept."""
-        return max(self.epsilon.denominator.bit_length(), self.epsilon.numerator.bit_length()) > TOTAL_BITS
+        return max(self.epsilon.as_integer_ratio()).bit_length() > TOTAL_BITS
 
     @property
     def spent(self) -> Spent:

@@ -68,6 +68,13 @@ class Transaction(Protocol):
         """What is stored about each of these subjects, in their order, this transaction included."""
         ...
 
+    def version(self, subject: str) -> int:
+        """How much has been stored about a subject, this transaction included: as `Looked` counts it.
+
+        Whoever knew everything at one version knows it still while the version is the same.
+        """
+        ...
+
     def headers(self, subject: str) -> list[SessionHeader]:
         """The parameters of all of a subject's queries, this transaction included."""
         ...

@@ -254,20 +254,23 @@ class MemoryTransaction(BaseTransaction):
 
     def _keep(self) -> None:
         ledger = self._ledger
-        for subject, queries in self._queries.items():
-            ledger._queries.setdefault(subject, set()).update(queries)
-        ledger._headers.update(self._headers)
-        ledger._plans.update(self._plans)
+        if self._headers:
+            for subject, queries in self._queries.items():
+                ledger._queries.setdefault(subject, set()).update(queries)
+            ledger._headers.update(self._headers)
+        if self._plans:
+            ledger._plans.update(self._plans)
+        if self._caps_of:
+            ledger._caps_of.update(self._caps_of)
+        if self._snapshots:
+            ledger._snapshots.update(self._snapshots)
         ledger._accounts.update(self._accounts)
         ledger._versions.update(self._versions)
-        ledger._caps_of.update(self._caps_of)
-        ledger._snapshots.update(self._snapshots)
         with ledger._reading:
             for key, steps in self._steps.items():
-                if key in ledger._steps:
-                    ledger._steps[key].extend(steps)
-                else:
-                    ledger._steps[key] = steps
+                kept = ledger._steps.setdefault(key, steps)
+                if kept is not steps:
+                    kept.extend(steps)
 
     def end(self) -> None:
         """Refuse any further use."""
@@ -281,8 +284,8 @@ class MemoryTransaction(BaseTransaction):
         return (stored or set()) | new if new else stored or set()
 
     def _headers_of(self, subject: str) -> list[SessionHeader]:
-        found = [self._header((subject, query)) for query in sorted(self._queries_of(subject))]
-        return [header for header in found if header is not None]
+        keys = [(subject, query) for query in sorted(self._queries_of(subject))]
+        return [header for header in map(self._header, keys) if header is not None]
 
     def _options(self, subject: str, query: str) -> Mapping[str, str] | None:
         header = self._header((subject, query))
@@ -295,10 +298,10 @@ class MemoryTransaction(BaseTransaction):
 
     def _last_step(self, subject: str, query: str) -> int | None:
         key = (subject, query)
-        if self._header(key) is None:
-            return None
         steps = self._steps.get(key) or self._ledger._steps.get(key)
-        return steps.through if steps else 0
+        if steps is not None:
+            return steps.through
+        return None if self._header(key) is None else 0
 
     def _entry(self, subject: str, query: str, t: int) -> Entry | None:
         key = (subject, query)

@@ -89,12 +89,40 @@ class Request:
     constant: bool
     steps: int = 1
 
+    def __init__(
+        self,
+        subject: str,
+        query: str,
+        t: int,
+        kind: Kind,
+        epsilon: Fraction | None,
+        cost: Loss | None,
+        plan: PlanRecord | None,
+        secure: bool,
+        constant: bool,
+        steps: int = 1,
+    ) -> None:
+        # All at once, in half the time that a frozen dataclass takes for one field after another.
+        vars(self).update(
+            subject=subject,
+            query=query,
+            t=t,
+            kind=kind,
+            epsilon=epsilon,
+            cost=cost,
+            plan=plan,
+            secure=secure,
+            constant=constant,
+            steps=steps,
+        )
+        self._check()
+
     @property
     def through(self) -> int:
         """The last step that it is about."""
         return self.t + self.steps - 1
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if type(self.t) is not int or self.t < 1:
             raise InvalidInput("t", self.t, "a step number, counted from 1")
         if self.kind == "release":
@@ -153,12 +181,12 @@ def check_text(value: object, field: str) -> None:
 
 def check_exact(value: object, field: str) -> None:
     """Refuse all but an exact number of at least 0 and of reasonable length."""
-    if not isinstance(value, (Fraction, int)) or isinstance(value, bool):
+    if type(value) is not Fraction and (isinstance(value, bool) or not isinstance(value, (Fraction, int))):
         raise InvalidInput(field, value, "a Fraction")
     numerator, denominator = value.as_integer_ratio()
     if numerator < 0:
         raise InvalidInput(field, shown(Fraction(value)), "a number of at least 0")
-    if numerator.bit_length() > RECORD_BITS or denominator.bit_length() > RECORD_BITS:
+    if max(numerator, denominator).bit_length() > RECORD_BITS:
         raise InvalidInput(field, "a very long fraction", f"numerator and denominator under 2**{RECORD_BITS}")
 
 

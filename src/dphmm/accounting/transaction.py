@@ -15,7 +15,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from fractions import Fraction
 
 import numpy as np
@@ -70,8 +70,11 @@ class Turn:
         """End the turn of this thread, if it is its turn."""
         if self.mine:
             self._owner = None
-        with suppress(RuntimeError):
+        try:
             self._lock.release()
+        except RuntimeError:
+            # An interrupt came before it was taken.
+            return
 
     @property
     def mine(self) -> bool:
@@ -94,7 +97,8 @@ def checked_lease(name: str) -> str:
 class _InUse:
     """Around everything that is asked of a transaction: it must be usable, and its storage's failures are explained.
 
-    A class, because a generator takes longer than most of what is asked.
+    A class, because a generator takes longer than most of what is asked; a new one each time, because one that a
+    transaction kept would keep it, too: a circle, which waits for the garbage collector.
     """
 
     __slots__ = ("_transaction",)
@@ -106,9 +110,10 @@ class _InUse:
         self._transaction._require_usable()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        meant = None if error is None else self._transaction._failure(error)
-        if meant is not None:
-            raise meant from error
+        if error is not None:
+            meant = self._transaction._failure(error)
+            if meant is not None:
+                raise meant from error
 
 
 class BaseTransaction(ABC):
@@ -116,12 +121,11 @@ class BaseTransaction(ABC):
 
     def __init__(self) -> None:
         self._ended = False
-        self._in_use = _InUse(self)
         self._admitted: Admitted | AdmittedMany | None = None
 
     def open_session(self, header: SessionHeader) -> None:
         """Record a session if it is new; InvalidInput names the first option in which a known one differs."""
-        with self._in_use:
+        with _InUse(self):
             stored = self._options(header.subject, header.query)
             if stored is None:
                 self._add_session(header)
@@ -130,7 +134,7 @@ class BaseTransaction(ABC):
 
     def bind(self, subject: str, caps: Caps, raised: bool = False) -> Caps:
         """Give a subject's account caps and a promise that stay; what it has then. Raises as the protocol says."""
-        with self._in_use:
+        with _InUse(self):
             kept = self._caps(subject)
             after = kept.joined(caps, quoted(subject), raised)
             if after == kept:
@@ -143,17 +147,22 @@ class BaseTransaction(ABC):
 
     def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
         """What is stored about each of these subjects, in their order, this transaction included."""
-        with self._in_use:
+        with _InUse(self):
             return self._look(subjects, query)
+
+    def version(self, subject: str) -> int:
+        """How much has been stored about a subject, this transaction included: as `Looked` counts it."""
+        with _InUse(self):
+            return self._version(subject)
 
     def headers(self, subject: str) -> list[SessionHeader]:
         """The parameters of all of a subject's queries, by name of the query."""
-        with self._in_use:
+        with _InUse(self):
             return self._headers_of(subject)
 
     def admit(self, request: Request, caps: Caps) -> Admitted:
         """Look for this step, and refuse it where it has to be refused; nothing is drawn or recorded."""
-        with self._in_use:
+        with _InUse(self):
             last = self._last_step_of(request.subject, request.query)
             if request.t <= last:
                 return Admitted(request, self._replay(request), None)
@@ -172,7 +181,7 @@ class BaseTransaction(ABC):
         Raises InvalidInput for what is no answer, and for a step that was not the last one admitted here, that is
         stored already, or that was recorded before.
         """
-        with self._in_use:
+        with _InUse(self):
             self._require_admitted(admitted)
             if admitted.request.kind == "skip":
                 return self._add(admitted.request, None, None)
@@ -180,7 +189,7 @@ class BaseTransaction(ABC):
 
     def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
         """As ``admit`` for every row."""
-        with self._in_use:
+        with _InUse(self):
             releases, fresh = requests.releases, np.zeros(len(requests), dtype=np.bool_)
             stored: dict[int, Entry] = {}
             accounts: dict[str, Account] = {}
@@ -201,7 +210,7 @@ class BaseTransaction(ABC):
 
     def add_many(self, admitted: AdmittedMany, z: IntArray | None) -> StoredMany:
         """As ``add`` for every row that is not stored yet; ``z`` (k, d) are the answers of the rows ``wanted``."""
-        with self._in_use:
+        with _InUse(self):
             self._require_admitted(admitted)
             requests, wanted, fresh = admitted.requests, admitted.wanted, admitted.fresh
             drawn = checked_answers(z, len(wanted)) if len(wanted) else None
@@ -212,23 +221,23 @@ class BaseTransaction(ABC):
 
     def entry(self, subject: str, query: str, t: int) -> Entry | None:
         """A step, stored before or in this transaction."""
-        with self._in_use:
+        with _InUse(self):
             return self._entry(subject, query, t)
 
     def spent(self, subject: str) -> Spent:
         """What the subject has spent, this transaction included."""
-        with self._in_use:
+        with _InUse(self):
             return self._account(subject).spent
 
     def room(self, subject: str, t: int) -> Fraction | None:
         """The largest epsilon that the subject's promise leaves to step ``t``; None where there is no promise."""
-        with self._in_use:
+        with _InUse(self):
             promise = self._caps(subject).promise
             return None if promise is None else promise.room(self._epsilons(subject, *promise.reach(t, t)), t)
 
     def last_step(self, subject: str, query: str) -> int:
         """The last stored step of a session; 0 when there is none."""
-        with self._in_use:
+        with _InUse(self):
             return self._last_step(subject, query) or 0
 
     def plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]:
@@ -236,7 +245,7 @@ class BaseTransaction(ABC):
 
         Theorem 7.1 needs them: a state without an edge keeps one partner in all queries of a step (errata 4).
         """
-        with self._in_use:
+        with _InUse(self):
             return self._plans_at(subject, t, query)
 
     def put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
@@ -244,7 +253,7 @@ class BaseTransaction(ABC):
 
         Raises InvalidInput for a step that is not stored yet, and for what is not bytes.
         """
-        with self._in_use:
+        with _InUse(self):
             last = self._last_step_of(subject, query)
             if type(t) is not int or not 0 <= t <= last:
                 raise InvalidInput("t", t, f"0, or a stored step up to {last}")
@@ -304,9 +313,14 @@ class BaseTransaction(ABC):
         return [self._looked(subject, query) for subject in subjects]
 
     def _looked(self, subject: str, query: str) -> Looked:
-        headers = {header.query: header for header in self._headers_of(subject)}
-        header, last = headers.pop(query, None), self._last_step(subject, query) or 0
-        return Looked(header, last, tuple(headers.values()), self._account(subject), self._version(subject))
+        header, others = None, []
+        for found in self._headers_of(subject):
+            if found.query == query:
+                header = found
+            else:
+                others.append(found)
+        last = 0 if header is None else self._last_step(subject, query) or 0
+        return Looked(header, last, tuple(others), self._account(subject), self._version(subject))
 
     @abstractmethod
     def _headers_of(self, subject: str) -> list[SessionHeader]: ...

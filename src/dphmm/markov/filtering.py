@@ -62,8 +62,10 @@ class Belief:
 
         The arrays become the belief's own.
         """
+        row.setflags(write=False)
+        support.setflags(write=False)
         belief = cls.__new__(cls)
-        belief._row, belief._support, belief._logs = _frozen(row), _frozen(support), None
+        belief._row, belief._support, belief._logs = row, support, None
         return belief
 
     @classmethod

@@ -41,7 +41,8 @@ def answer_under(plan: Plan, states: IntArray, bits: Bits) -> tuple[IntArray, Bo
     known = states >= 0
     number = np.where(known, states, plan.lowest_state)
     drifted = ~(known & plan.constraint.plan.take(number))
-    image = plan.image.take(number, axis=0)
+    # Not out of `plan.image`, the answers of all states: where every step has a plan of its own nothing else needs it.
+    image = plan.lattice.take(plan.constraint.surrogate.take(number), axis=0)
     if len(plan.mechanisms) == 1:
         return plan.mechanisms[0].answer(image, bits), drifted
     z = np.empty(image.shape, dtype=np.int64)

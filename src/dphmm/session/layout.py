@@ -60,7 +60,7 @@ class Layout(NamedTuple):
         Raises InvalidInput for rows out of order, and for a gap of too many steps.
         """
         n = len(rows.t)
-        if n == 1 and rows.t[0] == last[rows.owner[0]] + 1:
+        if n == 1 and rows.t.item() == last.item(rows.owner.item()) + 1:
             # The next step of one subject: what nearly every release of a session is.
             return cls(rows.owner, rows.t, _ONE_STEP, FIRST_ROW, _NO_SKIP if rows.asked[0] else ONE_ASKED, ONE_ASKED)
         requests = np.empty((6, 2 * n), dtype=np.int64)

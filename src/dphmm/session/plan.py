@@ -103,7 +103,7 @@ class Plan:
                 found[own] = mechanism.degrees(self.image, own, own)
         return found
 
-    @property
+    @kept
     def hash(self) -> str:
         """SHA-256 (hex) of all public inputs, of the hulls, and of what was chosen."""
         return self.record.hash
@@ -133,8 +133,9 @@ class Plan:
     @property
     def mechanism(self) -> str:
         """The mechanism's name; of components that use several, all of them."""
-        names = {m.name for m in self.mechanisms}
-        return names.pop() if len(names) == 1 else "+".join(sorted(names))
+        if len(self.mechanisms) == 1:
+            return self.mechanisms[0].name
+        return "+".join(sorted({m.name for m in self.mechanisms}))
 
     @property
     def expected_error(self) -> float:

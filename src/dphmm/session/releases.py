@@ -42,6 +42,35 @@ class Release:
     constant: bool
     secure: bool
 
+    def __init__(
+        self,
+        t: int,
+        z: FloatArray | None,
+        z_lattice: IntArray | None,
+        estimate: FloatArray | None,
+        estimate_state: int | None,
+        epsilon: Fraction,
+        cost: Loss,
+        plan_hash: str,
+        mechanism: str,
+        constant: bool,
+        secure: bool,
+    ) -> None:
+        # All at once, in half the time that a frozen dataclass takes for one field after another.
+        vars(self).update(
+            t=t,
+            z=z,
+            z_lattice=z_lattice,
+            estimate=estimate,
+            estimate_state=estimate_state,
+            epsilon=epsilon,
+            cost=cost,
+            plan_hash=plan_hash,
+            mechanism=mechanism,
+            constant=constant,
+            secure=secure,
+        )
+
     @property
     def asked(self) -> bool:
         """Whether an answer was published; a schedule leaves other steps out."""

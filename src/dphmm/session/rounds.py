@@ -99,6 +99,8 @@ def partners_at(ledger: Ledger | Transaction, subject: str, t: int, query: str) 
     return all_partners(ledger.plans_at(subject, t, query))
 
 
+#: A version that no account has.
+_UNKNOWN = -1
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 _NONE: BoolArray = np.zeros(0, dtype=np.bool_)
 
@@ -110,11 +112,15 @@ class SubjectState:
     ``last`` is its last stored step as of the last look; ``joint`` says whether it has other queries. ``position`` is
     where its belief stands, None before step 1, and ``posterior`` the belief given the step before; both stay None
     where nobody asks for beliefs. ``stored`` are steps that were read and not yet passed. Of one that is ``finished``
-    no rows come after those of this call, and its belief is not kept.
+    no rows come after those of this call, and its belief is not kept. ``version`` is that of its account when what is
+    known was last told, after a commit: while the ledger has the same, there is nothing new to look at. One that is
+    ``ahead`` was moved past rounds that have not been told, and may never be: their transaction may be rolled back.
     """
 
     name: str
     origin: str = ""
+    version: int = _UNKNOWN
+    ahead: bool = False
     last: int = 0
     opened: bool = False
     joint: bool = False
@@ -195,10 +201,14 @@ class Answered(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Rounds of one transaction, nothing of which may be shown before its commit: all but the last are answered."""
+    """Rounds of one transaction, nothing of which may be shown before its commit: all but the last are answered.
+
+    ``version`` is that of the account after them, where they are of one subject.
+    """
 
     answered: Sequence[Answered]
     last: Drawn
+    version: int
 
 
 class Beliefs(Protocol):
@@ -248,15 +258,19 @@ class Engine:
         self._look(transaction, subjects)
         for place in _first_rows(rows.owner).tolist():
             # It was moved past a row whose answer its session never had: an interrupt came after the commit.
-            subjects[rows.owner[place]].fold_again_before(int(rows.t[place]))
+            subjects[rows.owner.item(place)].fold_again_before(rows.t.item(place))
         answered: list[Answered] = []
         last: Drawn | None = None
-        for row in self._rounds(rows):
+        rounds = self._rounds(rows, states)
+        if len(rounds) > 1:
+            for subject in subjects:
+                subject.ahead = True
+        for row, own, true in rounds:
             if last is not None:
                 answered.append(self.beliefs.update(last))
-            last = self._round(transaction, subjects, row, *_of_round(row, rows, states))
+            last = self._round(transaction, subjects, row, own, true)
         assert last is not None
-        return Stored(answered, last)
+        return Stored(answered, last, self._version(transaction, subjects))
 
     def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:
         """Store that the coming steps of a subject are skipped."""
@@ -264,15 +278,27 @@ class Engine:
         one = np.ones(1, dtype=np.int64)
         layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_), one > 1)
         rows, states = Rows(_NOTHING, _NOTHING, _NONE), _NOTHING
-        return Stored((), self._round(transaction, [subject], _NOTHING, rows, states, layout))
+        drawn = self._round(transaction, [subject], _NOTHING, rows, states, layout)
+        return Stored((), drawn, self._version(transaction, [subject]))
 
     def show(self, stored: Stored) -> Answered:
         """What the rounds of a committed transaction tell, by row; beliefs are moved past the last of them."""
-        parts = [*stored.answered, self.beliefs.update(stored.last)]
-        return parts[0] if len(parts) == 1 else together(parts)
+        answered = self.beliefs.update(stored.last)
+        if stored.answered:
+            for subject in stored.last.subjects:
+                subject.ahead = False
+        if stored.version != _UNKNOWN:
+            stored.last.subjects[0].version = stored.version
+        return together([*stored.answered, answered]) if stored.answered else answered
 
     def _look(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> None:
         """Bring what is known of subjects up to date with the ledger, and open their sessions."""
+        version = self._version(transaction, subjects)
+        if version != _UNKNOWN:
+            # What this transaction stores is known as soon as it has been told, and not if it is rolled back.
+            known, subjects[0].version = subjects[0].version, _UNKNOWN
+            if known == version:
+                return
         looked = transaction.look([subject.name for subject in subjects], self.setting.query)
         for subject, found in zip(subjects, looked, strict=True):
             if found.header is None or not subject.opened:
@@ -286,18 +312,26 @@ class Engine:
                     transaction.bind(subject.name, caps_of(self.caps, self.setting, subject.origin))
                 subject.opened = True
             subject.joint, subject.last = bool(found.others), found.last
-            # It was moved past a step whose transaction was rolled back.
+            if subject.ahead:
+                # Another session may have stored as many steps as were rolled back: none of its belief is kept.
+                subject.fold_again_before(0)
+                subject.ahead = False
             subject.fold_again_before(subject.last + 1)
 
-    def _rounds(self, rows: Rows) -> list[IntArray]:
-        """The rows of each round, by number."""
+    def _version(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> int:
+        """The version of the account of one subject; of many, each of whom is looked at anyway, that is not asked."""
+        return transaction.version(subjects[0].name) if len(subjects) == 1 else _UNKNOWN
+
+    def _rounds(self, rows: Rows, states: IntArray) -> list[tuple[IntArray, Rows, IntArray]]:
+        """Of each round which rows it has, the rows, and their true states."""
         n = len(rows.owner)
-        if self.beliefs.at_once or n == 1:
-            return [np.arange(n)]
+        if n == 1 or self.beliefs.at_once:
+            return [(FIRST_ROW if n == 1 else np.arange(n), rows, states)]
         first = _first_rows(rows.owner)
         rank = np.arange(n) - np.repeat(first, np.diff(first, append=n))
         order = np.argsort(rank, kind="stable")
-        return np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)
+        parts = np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)
+        return [(row, Rows(rows.owner[row], rows.t[row], rows.asked[row]), states[row]) for row in parts]
 
     def _round(
         self,
@@ -322,9 +356,9 @@ class Engine:
             z, drifted = answer(planned.plans, planned.plan_of[wanted], states[layout.row[wanted]], self.bits)
             z = transaction.add_many(admitted, z).z
             z = z if len(wanted) else np.zeros((len(z), self.setting.space.dimension), dtype=np.int64)
-        for number, t, steps in zip(layout.owner.tolist(), layout.t.tolist(), layout.steps.tolist(), strict=True):
-            subjects[number].last = t + steps - 1
-        drawn = Drawn(subjects, rows, row, past, layout, planned, z, secure, int(np.count_nonzero(drifted)))
+            for number, t, steps in zip(layout.owner.tolist(), layout.t.tolist(), layout.steps.tolist(), strict=True):
+                subjects[number].last = t + steps - 1
+        drawn = Drawn(subjects, rows, row, past, layout, planned, z, secure, drifted.tolist().count(True))
         self.beliefs.keep(transaction, drawn)
         return drawn
 
@@ -338,29 +372,21 @@ class Engine:
         secure: bool,
     ) -> tuple[IntArray, BoolArray]:
         """Admit, answer and store one request, which takes a third of the time without columns."""
-        name, query, t = subjects[layout.owner[0]].name, self.setting.query, int(layout.t[0])
-        if layout.skips[0]:
-            skip = Request(name, query, t, "skip", None, None, None, secure, False, int(layout.steps[0]))
-            transaction.add(transaction.admit(skip, self.caps), None)
+        subject, query, t = subjects[layout.owner.item()], self.setting.query, layout.t.item()
+        if layout.skips.item():
+            skip = Request(subject.name, query, t, "skip", None, None, None, secure, False, layout.steps.item())
+            subject.last = transaction.add(transaction.admit(skip, self.caps), None).through
             return np.zeros((1, self.setting.space.dimension), dtype=np.int64), _NONE
-        admitted = transaction.admit(_release_of(planned.plans[0], secure, name, query, t), self.caps)
+        admitted = transaction.admit(_release_of(planned.plans[0], secure, subject.name, query, t), self.caps)
         z, drifted = answer(planned.plans, planned.plan_of, states.take(layout.row), self.bits)
-        return np.array([transaction.add(admitted, tuple(z[0].tolist())).z], dtype=np.int64), drifted
+        entry = transaction.add(admitted, tuple(z[0].tolist()))
+        subject.last = t
+        return np.array([entry.z], dtype=np.int64), drifted
 
 
 def _first_rows(owner: IntArray) -> IntArray:
     """Where the rows of each subject begin."""
     return FIRST_ROW if len(owner) == 1 else np.flatnonzero(np.diff(owner, prepend=-1))
-
-
-def _of_round(row: IntArray, rows: Rows, states: IntArray) -> tuple[Rows, IntArray]:
-    """The rows of one round, and their true states."""
-    # Nearly always one round has them all.
-    return (
-        (rows, states)
-        if len(row) == len(states)
-        else (Rows(rows.owner[row], rows.t[row], rows.asked[row]), states[row])
-    )
 
 
 def _requests(

@@ -382,11 +382,10 @@ class ReleaseSession:
     def _release_of(self, answered: Answered) -> Release | None:
         if not len(answered.row):
             return None
-        z, number = answered.z[0], answered.plan[0]
+        number, estimates, states = answered.plan.item(0), answered.estimates, answered.states
         plan = answered.plans[number] if number >= 0 else None
-        guess = None if answered.estimates is None else answered.estimates[0]
-        state = None if answered.states is None else int(answered.states[0])
-        return _release(self._setting, plan, self._t, z, bool(answered.secure[0]), guess, state)
+        guess, state = None if estimates is None else estimates[0], None if states is None else states.item(0)
+        return _release(self._setting, plan, self._t, answered.z[0], answered.secure.item(0), guess, state)
 
     def _stored(self, t: int) -> Release:
         if isinstance(t, (int, np.integer)) and 1 <= t < self._t:

@@ -112,8 +112,7 @@ def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
     law = _law_of(plan)
     if law is None or prior.row is None:
         return None
-    seen = plan.constraint
-    n = prior.n_states
+    seen, n = plan.constraint, prior.n_states
     posterior, remaining = np.empty(n), np.empty(n, dtype=np.bool_)
     released = plan.lattice, seen.support, seen.plan_states, seen.surrogate
     facets, falls = law[:3], law[3:]

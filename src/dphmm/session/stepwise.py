@@ -67,10 +67,10 @@ class Stepwise:
             if subject.joint:
                 partners = partners_at(transaction, subject.name, t, self._setting.query)
             plan = self._setting.plan(position, partners)
-            if plan.hash not in numbers:
-                numbers[plan.hash] = len(plans)
+            place = numbers.setdefault(plan.hash, len(plans))
+            if place == len(plans):
                 plans.append(plan)
-            plan_of.append(numbers[plan.hash])
+            plan_of.append(place)
         return Planned(plans, np.array(plan_of, dtype=np.int64), before=before)
 
     def keep(self, transaction: Transaction, drawn: Drawn) -> None:
@@ -78,8 +78,8 @@ class Stepwise:
         layout, befores = drawn.layout, drawn.planned.before
         owner = layout.owner if len(befores) == len(layout.t) else layout.owner[layout.tells]
         for number, before in zip(owner.tolist(), befores, strict=True):
-            passed, kept = before.t - 1, max(0, int(drawn.past[number]) - 1)
-            if passed // _SNAPSHOT_EVERY > kept // _SNAPSHOT_EVERY:
+            passed = before.t - 1
+            if passed // _SNAPSHOT_EVERY > max(0, drawn.past.item(number) - 1) // _SNAPSHOT_EVERY:
                 subject = drawn.subjects[number]
                 belief = snapshot_of(before.prior, self._whose(subject, passed))
                 transaction.put_snapshot(subject.name, self._setting.query, passed, belief)
@@ -88,34 +88,33 @@ class Stepwise:
         """What a round tells; its subjects are moved past their rows."""
         if len(drawn.planned.before) == len(drawn.rows.t) == len(drawn.layout.t):
             # Nothing is skipped and nothing was stored before: what nearly every release of a session is.
-            return self._fresh(drawn, slice(None))
+            return self._fresh(drawn, drawn.row, drawn.layout.owner, drawn.planned.plan_of, drawn.z)
         again = self._again(drawn)
         for number, steps in _skipped_alone(drawn.layout):
             subject = drawn.subjects[number]
             position = self.position(subject, int(drawn.past[number]))
             subject.posterior = position.passing(self._setting.model, position.t + steps - 1).prior
             subject.position = position.skipping(self._setting.model, steps)
-        fresh = self._fresh(drawn, np.flatnonzero(drawn.layout.tells))
+        told = np.flatnonzero(drawn.layout.tells)
+        row, owner = drawn.row.take(drawn.layout.row[told]), drawn.layout.owner[told]
+        z = drawn.z[told].reshape(-1, self._setting.space.dimension)
+        fresh = self._fresh(drawn, row, owner, drawn.planned.plan_of[told], z)
         return fresh if again is None else together([fresh, again])
 
-    def _fresh(self, drawn: Drawn, places: IntArray | slice) -> Answered:
-        """The rows that were stored now; each moves its subject from where it was planned."""
-        layout, planned, setting = drawn.layout, drawn.planned, self._setting
-        plan, z = planned.plan_of[places], drawn.z[places].reshape(-1, setting.space.dimension)
-        n = len(z)
+    def _fresh(self, drawn: Drawn, row: IntArray, owner: IntArray, plan: IntArray, z: IntArray) -> Answered:
+        """The rows (n,) that were stored now; each moves its subject from where it was planned."""
+        model, answers, planned, n = self._setting.model, self._setting.space.own_answers, drawn.planned, len(z)
         estimates, states = np.empty(z.shape), np.empty(n, dtype=np.int64)
-        steps = zip(layout.owner[places].tolist(), planned.before, plan.tolist(), z, strict=True)
+        steps = zip(owner.tolist(), planned.before, plan.tolist(), z, strict=True)
         for place, (number, before, plan_number, answer) in enumerate(steps):
             asked = plan_number >= 0
             posterior = before.posterior(planned.plans[plan_number], answer) if asked else before.prior
-            estimates[place], states[place] = estimate(posterior, setting.space.own_answers, self._loss)
+            estimates[place], states[place] = estimate(posterior, answers, self._loss)
             subject = drawn.subjects[number]
-            subject.position, subject.posterior = before.following(setting.model, posterior), posterior
-        row, skipped = drawn.row.take(layout.row[places]), sum(layout.steps.tolist()) - n
+            subject.position, subject.posterior = before.following(model, posterior), posterior
+        skipped = sum(drawn.layout.steps.tolist()) - n
         secure, fresh = np.array([drawn.secure] * n, np.bool_), np.array([True] * n, np.bool_)
-        return Answered(
-            row, z, planned.plans, plan, estimates, states, secure, fresh, skipped=skipped, drifted=drawn.drifted
-        )
+        return Answered(row, z, planned.plans, plan, estimates, states, secure, fresh, skipped, drawn.drifted)
 
     def _again(self, drawn: Drawn) -> Answered | None:
         """The rows that were stored before, None where there is none; each moves its subject past stored steps."""
