@@ -169,7 +169,8 @@ class World:
     def _seconds(self, steps: IntArray) -> IntArray:
         """Seconds from a midnight to the beginnings of the bins of steps, from 1."""
         assert self.setting.model.step is not None
-        return (steps - 1) * int(self.setting.model.step)
+        seconds: IntArray = (steps - 1) * self.setting.model.step
+        return seconds
 
     def allows(self, total: Fraction) -> bool:
         """Whether a total can be kept: it has room for a release, and is an epsilon at all."""
