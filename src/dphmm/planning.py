@@ -30,15 +30,15 @@ from dphmm.samplers.entropy import ReplayBits
 from dphmm.schedule_plan import Candidate, SchedulePlan, Stay, Stays
 from dphmm.session.answer import answer_under
 from dphmm.session.setting import Setting
-from dphmm.simulated import Errors, Followed, Moves, likelihood_columns, median, paths, places, support_plan
+from dphmm.simulated import Errors, Followed, Moves, likelihood_columns, median, places, support_plan, walks
 from dphmm.states.space import StateSpace
 from dphmm.types import Exact, FloatArray, IntArray
 
 KINDS = ("planned", "paced")
 #: Epsilons of a release that are tried; each is raised to what spends the whole total.
 LADDER = tuple(Fraction(half, 2) for half in (1, 2, 3, 4, 6, 8, 12))
-#: What shares of the time that is left until the next release a paced schedule takes.
-SHARES = (1.0, 0.8)
+#: A paced schedule may ask as wide a belief as there is after this share of the time until a release is due.
+SOONER = 0.8
 #: Steps of all invented people together.
 MOST_STEPS = 4 * 10**6
 SLEEPERS = 300
@@ -138,8 +138,8 @@ class World:
             expected = f"at most {MOST_STEPS} steps of all {self.people} people: a shorter one, or fewer people"
             raise InvalidInput(name, f"{steps} simulated steps", expected)
         self.moves, generator = Moves(model), np.random.default_rng(self.seed)
-        self.walks = paths(model, self.setting.options.start, self.people, steps, generator)
-        self.there = places(space, self.walks, generator)
+        self.paths = walks(model, self.people, steps, generator, self.setting.options.start)
+        self.there = places(space, self.paths, generator)
 
     # -- where they may be asked ----------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class World:
             raise InvalidInput("hours", self.hours, "two different hours of the day, 0 to 24, as 7-21")
         if not self._by_day:
             raise InvalidInput("hours", self.hours, "blocks of whole days with it, as per 1d: hours are of a clock")
-        within = every[_in_hours(self._seconds(every), first, last)]
+        within: IntArray = every[_in_hours(self._seconds(every), first, last)]
         if not len(within):
             step = f"{self.setting.model.step} s"
             raise InvalidInput("hours", self.hours, f"hours in which a step begins: the model's are of {step}")
@@ -169,8 +169,7 @@ class World:
     def _seconds(self, steps: IntArray) -> IntArray:
         """Seconds from a midnight to the beginnings of the bins of steps, from 1."""
         assert self.setting.model.step is not None
-        seconds: IntArray = (steps - 1) * self.setting.model.step
-        return seconds
+        return np.asarray((steps - 1) * self.setting.model.step, dtype=np.int64)
 
     def allows(self, total: Fraction) -> bool:
         """Whether a total can be kept: it has room for a release, and is an epsilon at all."""
@@ -198,13 +197,15 @@ class World:
         counts = self._counts(promise.exact)
         tried: list[tuple[Schedule, Errors]] = []
         for done, (releases, epsilon) in enumerate(counts):
-            tried.append(self._best(promise, releases, epsilon))
+            tried.append(self._tried(promise, releases, epsilon))
             if progress is not None:
                 progress(done + 1, len(counts))
         errors = [found.smoothed if self.kind == "planned" else found.online for _, found in tried]
         # The fewest releases come first, and keep their place where another is as good.
         best = int(np.argmin(errors))
-        schedule = replace(tried[best][0], promise=promise)
+        if self.kind == "paced":
+            tried[best] = self._sooner(*tried[best])
+        schedule = tried[best][0]
         ladder = tuple(
             Candidate(epsilon, releases, found.asked, found.online, found.smoothed, number == best)
             for number, ((releases, epsilon), (_, found)) in enumerate(zip(counts, tried, strict=True))
@@ -250,24 +251,28 @@ class World:
     def followed(self, schedule: Schedule) -> Followed:
         """The invented people under a schedule."""
         return Followed(
-            self._at(schedule.exact), self.in_steps(schedule), self.walks, self.there, self.moves, self.seed
+            self._at(schedule.exact), self.in_steps(schedule), self.paths, self.there, self.moves, self.seed
         )
 
-    def _best(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> tuple[Schedule, Errors]:
-        """A schedule of so many releases, and its errors: of paced ones that of the better share."""
-        planned = self.candidate(promise, releases, epsilon)
-        followed = self.followed(planned)
-        if self.kind == "planned":
-            return planned, self._per_length(followed.errors())
-        spreads = followed.spreads(self._length)
-        paced = [Schedule(promise, epsilon, self.at.tolist(), _shared(spreads, share)) for share in SHARES]
-        online = [self.followed(schedule).errors(smoothed=False).online for schedule in paced]
-        best = paced[int(np.argmin(online))]
-        return best, self._per_length(self.followed(best).errors())
+    def _tried(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> tuple[Schedule, Errors]:
+        """A schedule of so many releases, and its errors."""
+        schedule = self.candidate(promise, releases, epsilon)
+        if self.kind == "paced":
+            spreads = self.followed(schedule).spreads(self._length)
+            schedule = Schedule(promise, epsilon, self.at.tolist(), _rounded_down(spreads))
+        return schedule, self._per_length(self.followed(schedule).errors())
+
+    def _sooner(self, schedule: Schedule, found: Errors) -> tuple[Schedule, Errors]:
+        """A paced schedule, or if that errs less one with the spreads of `SOONER` of its times."""
+        spreads = np.array(schedule.spreads)
+        times = np.arange(1, len(spreads) + 1)
+        other = replace(schedule, spreads=tuple(np.interp(times * SOONER, times, spreads).tolist()))
+        errors = self._per_length(self.followed(other).errors())
+        return (other, errors) if errors.online < found.online else (schedule, found)
 
     def _per_length(self, found: Errors) -> Errors:
         """With the steps that are asked in one sequence, block or window."""
-        return found._replace(asked=found.asked * self._length / self.walks.shape[1])
+        return found._replace(asked=found.asked * self._length / self.paths.shape[1])
 
     # -- without the file, and in spite of everything -------------------------------------------------------------
 
@@ -275,7 +280,7 @@ class World:
     def occupancy(self) -> FloatArray:
         """How often the model has people at each state (N,), over all simulated steps."""
         row, occupancy = self.setting.model.initial[:, None], np.zeros(self.setting.space.n_states)
-        for t in range(1, self.walks.shape[1] + 1):
+        for t in range(1, self.paths.shape[1] + 1):
             row = self.moves.ahead(row, t) if t > 1 or self.setting.options.start == "before" else row
             occupancy += row[:, 0]
         return np.asarray(occupancy / occupancy.sum())
@@ -328,7 +333,7 @@ class World:
 
     def _planned(self, setting: Setting, schedule: Schedule, staying: IntArray, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
-        plan = support_plan(setting, self.walks.shape[1])
+        plan = support_plan(setting, self.paths.shape[1])
         asked, (states, _) = schedule.may_ask(staying), self._stayers
         bits, done = ReplayBits(f"{self.seed} staying".encode()), 0
         logs = self._prior(plan.constraint.support, len(states))
@@ -343,16 +348,16 @@ class World:
         """The same where the belief decides: of people who stay at one place all the time."""
         states, there = self._stayers[0][: self.people], self._stayers[1][: self.people]
         last = int(staying[-1])
-        walks = np.repeat(states[:, None], last, axis=1)
-        followed = Followed(setting, schedule, walks, there, self.moves, self.seed + 1)
-        known, logs, asked = set(staying.tolist()), self._prior(None, len(walks)), 0
+        paths = np.repeat(states[:, None], last, axis=1)
+        followed = Followed(setting, schedule, paths, there, self.moves, self.seed + 1)
+        known, logs, asked = set(staying.tolist()), self._prior(None, len(paths)), 0
         stops = {int(staying[end - 1]): after for after, end in ends}
-        for t, _, answers in followed.steps(np.arange(len(walks))):
+        for t, _, answers in followed.steps(np.arange(len(paths))):
             if t in known and len(answers.who):
                 logs[:, answers.who] += np.log(answers.likelihood)
                 asked += len(answers.who)
             if t in stops:
-                yield stops[t], asked / len(walks), np.exp(logs - logs.max(axis=0))
+                yield stops[t], asked / len(paths), np.exp(logs - logs.max(axis=0))
 
     def _prior(self, support: Any, people: int) -> FloatArray:
         occupancy = self.occupancy if support is None else np.where(support, self.occupancy, 0.0)
@@ -386,7 +391,6 @@ def _added(progress: Callable[[int, int], None], before: int, total: int) -> Cal
     return lambda done, _: progress(before + done, total)
 
 
-def _shared(spreads: FloatArray, share: float) -> tuple[float, ...]:
-    """The spreads at a share of each time, rounded down: what has settled must pass the last of them."""
-    at = np.interp(np.arange(1, len(spreads) + 1) * share, np.arange(1, len(spreads) + 1), spreads)
-    return tuple(float(f"{value * (1 - 1e-6):.6g}") * (1 - 1e-6) for value in at.tolist())
+def _rounded_down(spreads: FloatArray) -> tuple[float, ...]:
+    """To six digits, and less: a belief that has settled must pass the last of them."""
+    return tuple(float(f"{value * (1 - 1e-5):.6g}") for value in spreads.tolist())

@@ -34,6 +34,8 @@ _KEPT = 2**24
 _SETTLED, _LOOKED = 1e-7, 8
 #: Smallest likelihood beside the largest: what is rarer changes no error that anybody could see.
 _RAREST = 1e-280
+#: Places of a cell that are drawn until one lies within the box of its grid.
+_DRAWS = 16
 #: Rounds of Weiszfeld's iteration.
 _ROUNDS = 60
 
@@ -63,13 +65,14 @@ class Moves:
         return made
 
 
-def paths(model: MarkovModel, start: str, people: int, steps: int, generator: np.random.Generator) -> IntArray:
-    """States (people, steps) at t = 1, 2, ... of walks of the model; ``start`` as in `dphmm.MarkovModel`."""
+def walks(
+    model: MarkovModel, people: int, steps: int, generator: np.random.Generator, start: str | None = None
+) -> IntArray:
+    """States (people, steps) at t = 1, 2, ... of independent walks, begun as the model says, or as ``start`` does."""
     found = np.empty((people, steps), dtype=np.int64)
-    running = np.cumsum(model.initial)
-    state = np.minimum(_places(running, generator.random(people) * running[-1]), np.flatnonzero(model.initial)[-1])
+    state = generator.choice(model.n_states, size=people, p=model.initial / model.initial.sum())
     for t in range(1, steps + 1):
-        if t > 1 or start == "before":
+        if t > 1 or (start or model.start) == "before":
             state = _moved(model.transition_at(t), state, generator.random(people))
         found[:, t - 1] = state
     return found
@@ -80,12 +83,8 @@ def _moved(transition: Any, state: IntArray, chance: FloatArray) -> IntArray:
     running = np.concatenate([[0.0], np.cumsum(transition.data)])
     first, end = transition.indptr[state], transition.indptr[state + 1]
     sought = running[first] + chance * (running[end] - running[first])
-    entry = np.clip(_places(running, sought) - 1, first, end - 1)
+    entry = np.clip(np.searchsorted(running, sought, side="right") - 1, first, end - 1)
     return np.asarray(transition.indices[entry], dtype=np.int64)
-
-
-def _places(running: FloatArray, sought: FloatArray) -> IntArray:
-    return np.searchsorted(running, sought, side="right")
 
 
 def places(space: StateSpace, states: IntArray, generator: np.random.Generator) -> FloatArray:
@@ -95,7 +94,12 @@ def places(space: StateSpace, states: IntArray, generator: np.random.Generator) 
     """
     own, found = space.unmerged, space.own_answers[states]
     if isinstance(own, Grid):
-        return np.asarray(found + (generator.random(found.shape) - 0.5) * own.cell)
+        # Cells at the edge of the box may reach beyond it, and nobody is there.
+        drawn, outside = found.copy(), np.ones(states.shape, dtype=np.bool_)
+        for _ in range(_DRAWS):
+            drawn[outside] = found[outside] + (generator.random((int(outside.sum()), 2)) - 0.5) * own.cell
+            outside = (own.locate(*own.to_latlon(drawn.reshape(-1, 2))) != states.ravel()).reshape(states.shape)
+        return np.where(outside[..., None], found, drawn)
     if isinstance(own, H3) and own.corners is not None:
         chance = generator.random((*states.shape, 3))
         shifts = [
@@ -149,7 +153,7 @@ class Errors(NamedTuple):
 
 @dataclass(eq=False)
 class Followed:
-    """People whose releases are simulated under one setting and schedule; ``walks`` (n, T) are where they are.
+    """People whose releases are simulated under one setting and schedule; ``paths`` (n, T) are their states.
 
     ``there`` (n, T, d) are their places, in answer units. The schedule must be in steps, from the first of a block on.
     Plans follow from the model, or (delta-sets) from each person's belief.
@@ -157,20 +161,20 @@ class Followed:
 
     setting: Setting
     schedule: Schedule
-    walks: IntArray
+    paths: IntArray
     there: FloatArray
     moves: Moves
     seed: int
 
     def __post_init__(self) -> None:
-        self._named = self.schedule.may_ask(np.arange(1, self.walks.shape[1] + 1))
+        self._named = self.schedule.may_ask(np.arange(1, self.paths.shape[1] + 1))
         self._plans = PlanSchedule(self.setting)
         self._points = self.setting.space.own_answers
         self._centred = self._points - self._points.mean(axis=0)
 
     def errors(self, smoothed: bool = True) -> Errors:
         """Errors of the estimates. Raises as the planner does."""
-        n, steps = self.walks.shape
+        n, steps = self.paths.shape
         online, hindsight = np.empty((n, steps, self._points.shape[1])), np.empty((n, steps, self._points.shape[1]))
         each = max(1, _KEPT // (steps * self.setting.space.n_states))
         asked = 0
@@ -201,7 +205,7 @@ class Followed:
 
     def steps(self, part: IntArray) -> Iterator[tuple[int, FloatArray, Answers]]:
         """Step by step the beliefs (N, n) about some people given the answers so far, and the answers of the step."""
-        model, steps = self.setting.model, self.walks.shape[1]
+        model, steps = self.setting.model, self.paths.shape[1]
         beliefs = np.repeat(model.initial[:, None], len(part), axis=1)
         released = np.zeros((steps + 1, len(part)), dtype=np.int64)
         for t in range(1, steps + 1):
@@ -213,7 +217,7 @@ class Followed:
             likelihood = np.empty((len(self._points), 0))
             if len(who):
                 bits = ReplayBits(f"{self.seed} step {t} person {part[0]}".encode())
-                likelihood = self._answered(t, beliefs[:, who], self.walks[part[who], t - 1], bits)
+                likelihood = self._answered(t, beliefs[:, who], self.paths[part[who], t - 1], bits)
                 given = beliefs[:, who] * likelihood
                 beliefs[:, who] = given / given.sum(axis=0)
             yield t, beliefs, Answers(who, likelihood)
@@ -254,7 +258,7 @@ class Followed:
 
     def spreads(self, longest: int) -> FloatArray:
         """The mean spread 1, 2, ... steps after a release in the middle of these steps, until it has settled."""
-        everyone = np.arange(len(self.walks))
+        everyone = np.arange(len(self.paths))
         asked = np.flatnonzero(self._named) + 1
         middle = int(asked[len(asked) // 2])
         beliefs = next(after for t, after, _ in self.steps(everyone) if t == middle)
