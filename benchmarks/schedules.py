@@ -106,7 +106,7 @@ def compared(people: People, promise: dphmm.SequencePromise, kind: str, seed: in
     assert space is not None
     policy = dphmm.policy.radius(space, covers="680m")
     world = World(people.model, policy, space, promise, kind)
-    chosen = world.plan(promise.exact).schedule
+    chosen, _ = world.choose(promise.exact)
     length = promise.steps or DAY
     every = Schedule(promise, promise.exact / length, range(1, length + 1))
     setting, moves, found = world.setting, Moves(people.model), []

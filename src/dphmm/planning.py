@@ -191,6 +191,26 @@ class World:
 
     def plan(self, total: Exact, progress: Callable[[int, int], None] | None = None) -> SchedulePlan:
         """The plan of one total. Raises InvalidInput for one below the epsilon of a release."""
+        schedule, ladder = self.choose(total, progress)
+        setting = self.setting
+        return SchedulePlan(
+            schedule=schedule,
+            ladder=ladder,
+            without=self.without,
+            stays=self._stays(schedule),
+            options=self._at(schedule.exact).options.written(),
+            digests={"model": setting.model.digest, "policy": setting.policy.digest, "space": setting.space.digest},
+            unit=setting.space.unit,
+            people=self.people,
+            seed=self.seed,
+            hours=self.hours,
+            step=setting.model.step,
+        )
+
+    def choose(
+        self, total: Exact, progress: Callable[[int, int], None] | None = None
+    ) -> tuple[Schedule, tuple[Candidate, ...]]:
+        """The schedule of one total, and all that were tried. Raises as `plan`."""
         promise = replace(self.promise, total=exact_epsilon(total, "total"))
         if self.epsilon is not None and self.epsilon > promise.exact:
             raise InvalidInput("epsilon", shown(self.epsilon), f"at most {promise}, the promise")
@@ -205,25 +225,11 @@ class World:
         best = int(np.argmin(errors))
         if self.kind == "paced":
             tried[best] = self._sooner(*tried[best])
-        schedule = tried[best][0]
         ladder = tuple(
             Candidate(epsilon, releases, found.asked, found.online, found.smoothed, number == best)
             for number, ((releases, epsilon), (_, found)) in enumerate(zip(counts, tried, strict=True))
         )
-        setting = self.setting
-        return SchedulePlan(
-            schedule=schedule,
-            ladder=ladder,
-            without=self.without,
-            stays=self._stays(schedule),
-            options=setting.with_epsilon(schedule.exact).options.written(),
-            digests={"model": setting.model.digest, "policy": setting.policy.digest, "space": setting.space.digest},
-            unit=setting.space.unit,
-            people=self.people,
-            seed=self.seed,
-            hours=self.hours,
-            step=setting.model.step,
-        )
+        return tried[best][0], ladder
 
     def _counts(self, total: Fraction) -> list[tuple[int, Fraction]]:
         """How many releases of which epsilon are tried, the fewest first; never more than steps that may be named."""
