@@ -9,7 +9,8 @@ the Markov model, the policy, the mechanism and everything published before.
   `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
-- releases: `ReleaseSession`, `release_many`, `decode`, `accounting`; over whole sequences: `SequencePromise`
+- releases: `ReleaseSession`, `release_many`, `decode`, `accounting`; over whole sequences: `SequencePromise`,
+  `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
 - audits: `audit`; what a release is worth: `evaluation`
 - queries over records that depend on each other: `query` (of tables), `dependent`
 - pictures: `plot`
@@ -46,9 +47,13 @@ if TYPE_CHECKING:
     from dphmm.markov.filtering import Belief as Belief
     from dphmm.markov.hidden.hmm import CategoricalHMM as CategoricalHMM
     from dphmm.markov.model import MarkovModel as MarkovModel
+    from dphmm.planning import plan as plan
     from dphmm.policy.constraint import DeltaSet as DeltaSet
     from dphmm.samplers.entropy import ReplayBits as ReplayBits
     from dphmm.samplers.entropy import SystemBits as SystemBits
+    from dphmm.schedule_plan import SchedulePlan as SchedulePlan
+    from dphmm.schedule_plan import read_plan as read_plan
+    from dphmm.schedule_plan import save_plan as save_plan
     from dphmm.sensitivity.hull import SensitivityHull as SensitivityHull
     from dphmm.sensitivity.hull import sensitivity_hull as sensitivity_hull
     from dphmm.sensitivity.merging import merge_lonely as merge_lonely
@@ -96,6 +101,10 @@ _HOMES = {
     "Belief": "dphmm.markov.filtering",
     "CategoricalHMM": "dphmm.markov.hidden.hmm",
     "MarkovModel": "dphmm.markov.model",
+    "SchedulePlan": "dphmm.schedule_plan",
+    "plan": "dphmm.planning",
+    "read_plan": "dphmm.schedule_plan",
+    "save_plan": "dphmm.schedule_plan",
     "DeltaSet": "dphmm.policy.constraint",
     "ReplayBits": "dphmm.samplers.entropy",
     "SystemBits": "dphmm.samplers.entropy",

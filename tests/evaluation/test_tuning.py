@@ -17,9 +17,9 @@ from scipy import stats
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.candidates import candidate_policies, usual_radii
-from dphmm.evaluation.model_walks import walks
 from dphmm.evaluation.recommendation import Targets, efficient
 from dphmm.evaluation.tuning import COLUMNS, Trial, sweep
+from dphmm.simulated import walks
 
 MOVES = np.array([[0.5, 0.5, 0.0, 0.0], [0.25, 0.5, 0.25, 0.0], [0.0, 0.0, 0.25, 0.75], [0.1, 0.0, 0.6, 0.3]])
 SPACE = dphmm.StateSpace(np.array([[0], [1], [2], [4]]))

@@ -138,6 +138,14 @@ def _policies() -> list[bytes]:
 
 
 @cache
+def _plans() -> list[bytes]:
+    model, complete = chain(), dphmm.policy.complete(4)
+    promise = dphmm.SequencePromise(2, per=6)
+    made = [dphmm.plan(model, complete, model.space, promise, schedule=kind, people=2) for kind in ("planned", "paced")]
+    return [_made(lambda path, plan=plan: dphmm.save_plan(plan, path), ".json") for plan in made]
+
+
+@cache
 def _ledgers() -> list[bytes]:
     def write(path: Path) -> None:
         model = chain()
@@ -298,6 +306,13 @@ READERS: dict[str, Reader] = {
         _hidden_models,
         (model_file, model_file, bytes_anywhere),
         covers=("load_hidden_model",),
+    ),
+    "plan": Reader(
+        lambda path: dphmm.read_plan(path, chain(), dphmm.policy.complete(4), chain().space),
+        ".json",
+        _plans,
+        (json_text, json_text, bytes_anywhere),
+        covers=("read_plan",),
     ),
     "policy": Reader(
         lambda path: dphmm.load_policy(path, model=chain()),

@@ -129,6 +129,7 @@ def _questions() -> Iterator[str]:
     yield f"release walks.csv {given} --total-epsilon 4 --steps 8 -o total.parquet --ledger total.db --quiet"
     yield "report map-radius-support.parquet --model map.npz -o report.html"
     yield "tune map.npz --target-error 5km --radius 1500m --epsilon 1 --steps 3 --runs 2 --quiet"
+    yield "plan map.npz --policy map-radius.json --path-epsilon 2 --steps 6 --people 3 --quiet"
     histogram = "query histogram visits.csv --epsilon 1 --times 8 --consistent"
     named = "--states line.npz"
     for at, records in enumerate(("markov:line.npz", f"group {named} --max-rows-per-user 8", f"independent {named}")):

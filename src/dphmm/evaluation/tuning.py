@@ -16,13 +16,13 @@ import numpy as np
 from dphmm._checks import whole
 from dphmm.errors import InvalidInput, Refused
 from dphmm.evaluation.experiment import spread
-from dphmm.evaluation.model_walks import walks
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.plan import Plan
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
+from dphmm.simulated import walks
 from dphmm.states.space import StateSpace
 from dphmm.types import Exact, FloatArray, IntArray
 

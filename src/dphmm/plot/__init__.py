@@ -2,6 +2,7 @@
 
 - a release: `release_map`, `error_over_time`, `spent`
 - what hides a state: `hull`, `policy`, `degree_of_protection`
+- what a budget buys, before it is spent: `ladder`
 - queries over dependent records: `scales`
 
 Needs matplotlib (``pip install 'dphmm[plot]'``), which is loaded when the first picture is drawn. ``ax=None`` makes a
@@ -9,7 +10,7 @@ new figure. Colours are Okabe and Ito's, and every line and mark differs in more
 """
 
 from dphmm.plot._bodies import degree_of_protection, hull, policy
-from dphmm.plot._lines import error_over_time, scales, spent
+from dphmm.plot._lines import error_over_time, ladder, scales, spent
 from dphmm.plot._maps import release_map
 
-__all__ = ["degree_of_protection", "error_over_time", "hull", "policy", "release_map", "scales", "spent"]
+__all__ = ["degree_of_protection", "error_over_time", "hull", "ladder", "policy", "release_map", "scales", "spent"]

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
-from dphmm.plot._axes import BLACK, BLUE, LOOKS, alone, axes, plain
+from dphmm.plot._axes import BLACK, BLUE, GREY, LOOKS, alone, axes, plain
 from dphmm.plot._columns import Columns
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from dphmm.schedule_plan import SchedulePlan
 
 
 def error_over_time(
@@ -71,6 +74,29 @@ def spent(released: Any, *, user: str | None = None, ax: Axes | None = None) -> 
         label="sum of epsilons: neighbouring paths",
     )
     ax.set(xlabel="time step", ylabel="spent", title="What was spent")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return ax
+
+
+def ladder(plan: SchedulePlan, *, ax: Axes | None = None) -> Axes:
+    """The expected errors of what `dphmm.plan` tried, by the number of releases; the chosen schedule is marked."""
+    if not hasattr(plan, "ladder"):
+        raise InvalidInput("plan", type(plan).__name__, "what dphmm.plan found")
+    ax = plain(axes(ax))
+    releases = [row.releases for row in plan.ladder]
+    for name, label in (("online", "estimate"), ("smoothed", "smoothed")):
+        look = LOOKS[label]
+        errors = [getattr(row, name) for row in plan.ladder]
+        ax.plot(releases, errors, color=look.colour, linestyle=look.line, marker=look.mark, label=name)
+    ax.axhline(plan.without, color=GREY, linestyle=":", label="without the file")
+    chosen = f"{plan.chosen.releases} x {in_short(plan.chosen.epsilon)}"
+    ax.plot([plan.chosen.releases], [plan.expected_error], "o", color=BLACK, fillstyle="none", markersize=12,
+            label=f"chosen: {chosen}")  # fmt: skip
+    ax.set(xscale="log", xlabel="releases", ylabel=f"expected error, {plan.unit}")
+    ax.set(title=f"{plan.schedule.promise}: {plan.expected_error:.4g} {plan.unit} off on average")
+    ax.set_xticks(releases, [str(count) for count in releases], minor=False)
+    ax.set_xticks([], minor=True)
     ax.set_ylim(bottom=0)
     ax.legend(frameon=False)
     return ax

@@ -1,0 +1,197 @@
+"""dphmm plan: when to ask, and what a budget buys, from the public model alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dphmm.cli.console import Console, print_json
+from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, plan_choices
+from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.schedule_plan import SchedulePlan, Stay
+
+_CHOICES = ("constraint", "mechanism", "scope", "flat", "start")
+#: What other totals the table shows, beside the one that was asked for.
+_SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2))
+#: More times of a day than these are told by how many there are.
+_MOST_TIMES = 12
+
+
+@click.command("plan", context_settings=CONTEXT)
+@click.argument("model", metavar="MODEL")
+@click.option("--policy", required=True, metavar="P", help="The policy, as dphmm policy writes it.")
+@click.option("--path-epsilon", required=True, metavar="E", help="The total, as for release: what two paths may lose.")
+@click.option("--per", metavar="TIME", help="In each block of 1d, 12h or 7d, or of so many steps.")
+@click.option("--zone", metavar="+HH:MM", help="With --per: the offset from UTC of the clock  [default: +00:00]")
+@click.option("--steps", type=int, metavar="T", help="In a whole sequence of T steps.")
+@click.option("--window", type=int, metavar="W", help="In any W steps in a row.")
+@click.option(
+    "--schedule",
+    type=click.Choice(["planned", "paced"]),
+    default="planned",
+    show_default=True,
+    help="At fixed public steps, for the least smoothed error; or at steps chosen from what was published before, for "
+    "the least error as answers come.",
+)
+@click.option("--hours", metavar="A-B", help="Ask only at steps that begin in these hours of the clock, as 7-21.")
+@click.option("--epsilon", metavar="E", help="The epsilon of each release  [default: the best of a few]")
+@click.option("--people", type=int, default=100, show_default=True, help="Invented people to try schedules on.")
+@click.option("-o", "--output", metavar="plan.json", help="Write the plan, for release --plan.")
+@click.option("--plot", metavar="FILE", help="Draw the errors of all schedules that were tried (.svg, .png).")
+@plan_choices
+@force
+@messages
+def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Choose when to ask, and tell what a total buys, before anything is spent.
+
+    Schedules are tried on invented people who move as the model says. Nothing but model, policy and options is looked
+    at. Printed for a quarter, a half and twice the total too: the schedule, the expected error, and what a reader
+    of the file would still find, such as where somebody sleeps.
+    """
+    from dphmm.cli.release_total import asked_promise
+    from dphmm.planning import World
+    from dphmm.schedule_plan import save_plan
+
+    chain, space = loaded_model(model)
+    policy, space = loaded_policy(given["policy"], chain)
+    promise = asked_promise(given)
+    assert promise is not None
+    _check_outputs(model, given)
+    console = Console(quiet=quiet or as_json)
+    choices = {name: given[name] for name in _CHOICES if given[name] is not None}
+    named = {name: given[name] for name in ("schedule", "hours", "epsilon", "people")}
+    world = World(chain, policy, space, promise, **named, choices=choices)
+    totals = [total for share in _SHARES if world.allows(total := promise.exact * share)]
+    with console.progress("plans") as progress:
+        found = world.plans(totals, progress)
+    own = next(one for one in found if one.schedule.promise.exact == promise.exact)
+    if given["output"] is not None:
+        save_plan(own, given["output"])
+    if given["plot"] is not None:
+        _draw(own, given["plot"])
+    if as_json:
+        rows = [{name: one.document()[name] for name in ("schedule", "stays")} | _error(one) for one in found]
+        print_json(
+            {"plan": own.document(), **_error(own), "totals": rows, "output": given["output"], "spent": "nothing"}
+        )
+        return
+    click.echo("\n".join([*told(found, own), *_when(own)]))
+
+
+def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
+    """The table: a line for each total, the one that was asked for marked, and one without the file."""
+    from dphmm.accounting.records import in_short
+
+    most = "at most " if own.schedule.kind == "paced" else ""
+    ends = " / ".join(_after(own.stays.what, stay.after) for stay in own.stays.found)
+    place = {"night": "sleeping place", "sequence": "the place of who stays"}.get(
+        own.stays.what, "the place of who stays"
+    )
+    rows = [(_for(own), "answers", "expected error", f"{place} after {ends}", "")]
+    for one in found:
+        schedule, mark = one.schedule, "<- " + in_short(own.schedule.promise.exact) if one is own else ""
+        answers = f"{most}{schedule.releases} x {in_short(schedule.exact)}"
+        rows.append(
+            (in_short(schedule.promise.exact), answers, _length(one.expected_error, one.unit), _found(one), mark)
+        )
+    rows.append(("", "without the file", _length(own.without, own.unit), _length(own.stays.without, own.unit), ""))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    sides = (str.rjust, str.ljust, str.rjust, str.rjust, str.ljust)
+    return ["  ".join(side(cell, width) for side, cell, width in zip(sides, row, [*widths, 0], strict=True)).rstrip()
+            for row in rows]  # fmt: skip
+
+
+def _for(own: SchedulePlan) -> str:
+    promise = own.schedule.promise
+    if promise.steps is not None:
+        return f"in {promise.steps} steps"
+    if promise.window is not None:
+        return f"any {promise.window} steps"
+    return {"1d": "a day", "7d": "a week"}.get(str(promise.per), f"per {promise.per}" + " steps" * (own.times == ()))
+
+
+def _after(what: str, count: int) -> str:
+    return f"the {what}" if what == "sequence" else f"{count} {what}{'s' * (count != 1)}"
+
+
+def _found(one: SchedulePlan) -> str:
+    if all(stay.estimate == "none" for stay in one.stays.found):
+        return "not asked at night" if one.stays.what == "night" else "not asked"
+    return " / ".join(_place(stay, one.unit) for stay in one.stays.found)
+
+
+def _place(stay: Stay, unit: str) -> str:
+    return _length(stay.error, unit)
+
+
+def _length(value: float, unit: str) -> str:
+    """An error for people: metres to ten, kilometres to one decimal; three digits of other units."""
+    if unit != "m":
+        return f"{value:.3g}"
+    if value >= 10_000:
+        return f"{value / 1000:,.1f} km"
+    return f"{round(value, -1):,.0f} m"
+
+
+def _when(own: SchedulePlan) -> list[str]:
+    """At which times of the clock, or at which steps, answers come."""
+    whose = "errors of people who move as the model says; nothing has been spent"
+    if own.schedule.kind == "paced":
+        where = f" from {own.hours.replace('-', ':00 to ')}:00" if own.hours is not None else ""
+        return [f"answers where the belief is wide enough{where}: {own.chosen.asked:.3g} on average", whose]
+    if own.times and len(own.times) <= _MOST_TIMES:
+        return [f"answers at {' '.join(map(_clock, own.times))}", whose]
+    at = own.schedule.at
+    if len(at) <= _MOST_TIMES:
+        return [f"answers at step{'s' * (len(at) != 1)} {' '.join(map(str, at))}", whose]
+    return [f"answers at {len(at)} steps, the first at step {at[0]} and the last at step {at[-1]}", whose]
+
+
+def _clock(seconds: int) -> str:
+    day, rest = divmod(seconds, 86400)
+    hours, minutes = divmod(rest // 60, 60)
+    clock = f"{hours}:{minutes:02d}"
+    return clock if not day else f"day {day + 1} {clock}"
+
+
+def _error(one: SchedulePlan) -> dict[str, Any]:
+    return {"expected_error": one.expected_error, "unit": one.unit}
+
+
+def _check_outputs(model: str, given: Mapping[str, Any]) -> None:
+    from dphmm.report.figures import can_draw
+    from dphmm.storage.inputs import checked_output
+
+    inputs = (model, given["policy"])
+    if given["output"] is not None:
+        new_output(given["output"], inputs, given["force"])
+    if given["plot"] is None:
+        return
+    if Path(given["plot"]).suffix.lower() not in (".svg", ".png"):
+        raise InvalidInput("--plot", given["plot"], "a name that ends in .svg or .png")
+    if checked_output(given["plot"], inputs, "--plot").exists() and not given["force"]:
+        raise InvalidInput("--plot", f"{given['plot']}, which exists", "another name, or --force to replace it")
+    if not can_draw():
+        raise InvalidInput("--plot", "a Python without matplotlib", "pip install 'dphmm[plot]'")
+
+
+def _draw(own: SchedulePlan, path: str) -> None:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from dphmm import plot
+    from dphmm.storage.inputs import replacing
+
+    kind = Path(path).suffix.lower()[1:]
+    with matplotlib.rc_context({"svg.hashsalt": "ladder", "svg.fonttype": "none"}), replacing(path) as temporary:
+        canvas = Figure(figsize=(6.4, 4.4), layout="constrained")
+        plot.ladder(own, ax=canvas.add_subplot())
+        canvas.savefig(
+            temporary, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None}
+        )

@@ -1,0 +1,402 @@
+"""Choose from the public model alone when to ask: what a budget buys, before any of it is spent.
+
+For each of a few numbers of releases the errors of invented people are simulated, and the best is taken. Beside it
+stands what a reader of the file would still find: where somebody sleeps who stays at one place, after one night and
+after seven. Nobody's data are looked at, so a choice made here costs nothing and discloses nothing. The errors are
+those of people who move as the model says; of others they can be larger.
+
+Source: docs/proofs/schedules.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dphmm._checks import EPSILON_MAX, EPSILON_MIN, exact_epsilon, one_of, whole
+from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.records import check_exact, shown
+from dphmm.accounting.schedule import MOST_SCHEDULED, Schedule
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.graph import PolicyGraph
+from dphmm.samplers.entropy import ReplayBits
+from dphmm.schedule_plan import Candidate, SchedulePlan, Stay, Stays
+from dphmm.session.answer import answer_under
+from dphmm.session.setting import Setting
+from dphmm.simulated import Errors, Followed, Moves, likelihood_columns, median, places, support_plan, walks
+from dphmm.states.space import StateSpace
+from dphmm.types import Exact, FloatArray, IntArray
+
+KINDS = ("planned", "paced")
+#: Epsilons of a release that are tried; each is raised to what spends the whole total.
+LADDER = tuple(Fraction(half, 2) for half in (1, 2, 3, 4, 6, 8, 12))
+#: A paced schedule may ask as wide a belief as there is after this share of the time until a release is due.
+SOONER = 0.8
+#: Steps of all invented people together.
+MOST_STEPS = 4 * 10**6
+SLEEPERS = 300
+#: Nights are from 21:00 to 6:00, local.
+NIGHT = (21, 6)
+_AFTER = (1, 7)
+_DAY = 86400
+_HOURS = re.compile(r"([0-9]{1,2})-([0-9]{1,2})")
+
+
+def plan(
+    model: MarkovModel,
+    policy: PolicyGraph,
+    space: StateSpace,
+    promise: SequencePromise,
+    *,
+    schedule: str = "planned",
+    hours: str | None = None,
+    epsilon: Exact | None = None,
+    people: int = 100,
+    seed: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    **choices: Any,
+) -> SchedulePlan:
+    """The schedule of least expected error that keeps a promise, chosen from the public model alone.
+
+    Parameters
+    ----------
+    promise : what all releases of a sequence, of each block or of any window may lose together.
+    schedule : "planned": fixed public steps, of least smoothed error. "paced": steps chosen from what was published
+        before, of least error online.
+    hours : as "7-21": only steps are asked whose bin begins in these hours of the clock of the promise, whose blocks
+        must be whole days.
+    epsilon : of each release; tried are several without it.
+    people : invented ones; ``seed`` names them and their noise. The same input gives the same plan.
+    progress : called with (candidates done, all candidates).
+    choices : constraint, mechanism, scope, flat, start ..., as for a `dphmm.ReleaseSession`.
+
+    Raises
+    ------
+    InvalidInput : naming the argument. DegenerateHull, Unprotectable : as the first release would.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> space = dphmm.StateSpace([0, 1])
+    >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
+    >>> promise = dphmm.SequencePromise(2, per=8)
+    >>> dphmm.plan(model, dphmm.policy.complete(2), space, promise, epsilon=1, people=20).schedule.at
+    (3, 7)
+
+    Source: docs/proofs/schedules.md.
+    """
+    world = World(model, policy, space, promise, schedule, hours, epsilon, people, seed, choices)
+    return world.plan(world.promise.exact, progress)
+
+
+class World:
+    """What plans of several totals share: the invented people, where they may be asked, and what is known of them.
+
+    Raises InvalidInput naming the argument.
+    """
+
+    def __init__(
+        self,
+        model: MarkovModel,
+        policy: PolicyGraph,
+        space: StateSpace,
+        promise: SequencePromise,
+        schedule: str = "planned",
+        hours: str | None = None,
+        epsilon: Exact | None = None,
+        people: int = 100,
+        seed: int = 1,
+        choices: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(promise, SequencePromise):
+            raise InvalidInput("promise", type(promise).__name__, "a dphmm.SequencePromise")
+        self.promise = promise
+        self.kind = one_of(schedule, KINDS, "schedule")
+        self.people, self.seed = whole(people, "people", 2), whole(seed, "seed", 0)
+        self.setting = Setting.of(model, policy, space, promise.exact, **(choices or {}))
+        self._settings: dict[Fraction, Setting] = {}
+        if self.setting.options.flat == "allow":
+            raise InvalidInput("flat", "allow", '"thicken" or "refuse": what is possible would hang on the answers')
+        self._length = _length(promise, model.step)
+        self.hours = hours
+        self.at = self._allowed()
+        self.epsilon = None if epsilon is None else exact_epsilon(epsilon)
+        if self.epsilon is not None:
+            check_exact(self.epsilon, "epsilon")
+            if self.epsilon > promise.exact:
+                raise InvalidInput("epsilon", shown(self.epsilon), f"at most {promise}, the promise")
+        steps = self._length * (1 if promise.steps is not None else 2)
+        if steps * self.people > MOST_STEPS:
+            name = next(name for name in ("steps", "window", "per") if getattr(promise, name) is not None)
+            expected = f"at most {MOST_STEPS} steps of all {self.people} people: a shorter one, or fewer people"
+            raise InvalidInput(name, f"{steps} simulated steps", expected)
+        self.moves, generator = Moves(model), np.random.default_rng(self.seed)
+        self.paths = walks(model, self.people, steps, generator, self.setting.options.start)
+        self.there = places(space, self.paths, generator)
+
+    # -- where they may be asked ----------------------------------------------------------------------------------
+
+    def _allowed(self) -> IntArray:
+        """The steps of a sequence, block or window that may be named."""
+        every = np.arange(1, self._length + 1)
+        if self.hours is None:
+            return every
+        hours = _HOURS.fullmatch(self.hours) if isinstance(self.hours, str) else None
+        first, last = (int(hours[1]), int(hours[2])) if hours else (0, 0)
+        if first == last or max(first, last) > 24:
+            raise InvalidInput("hours", self.hours, "two different hours of the day, 0 to 24, as 7-21")
+        if not self._by_day:
+            raise InvalidInput("hours", self.hours, "blocks of whole days with it, as per 1d: hours are of a clock")
+        within: IntArray = every[_in_hours(self._seconds(every), first, last)]
+        if not len(within):
+            step = f"{self.setting.model.step} s"
+            raise InvalidInput("hours", self.hours, f"hours in which a step begins: the model's are of {step}")
+        return within
+
+    @property
+    def _by_day(self) -> bool:
+        """Whether blocks are whole days of a clock."""
+        step = self.setting.model.step
+        return isinstance(self.promise.per, str) and step is not None and self._length * step % _DAY == 0
+
+    def _seconds(self, steps: IntArray) -> IntArray:
+        """Seconds from a midnight to the beginnings of the bins of steps, from 1."""
+        assert self.setting.model.step is not None
+        return np.asarray((steps - 1) * self.setting.model.step, dtype=np.int64)
+
+    def allows(self, total: Fraction) -> bool:
+        """Whether a total can be kept: it has room for a release, and is an epsilon at all."""
+        return EPSILON_MIN <= total <= EPSILON_MAX and (self.epsilon is None or self.epsilon <= total)
+
+    def plans(
+        self, totals: Sequence[Fraction], progress: Callable[[int, int], None] | None = None
+    ) -> list[SchedulePlan]:
+        """The plans of several totals, each the one that it has by itself. ``progress`` as for `plan`."""
+        counts = [len(self._counts(total)) for total in totals]
+        made: list[SchedulePlan] = []
+        for number, total in enumerate(totals):
+            before = sum(counts[:number])
+            told = None if progress is None else _added(progress, before, sum(counts))
+            made.append(self.plan(total, told))
+        return made
+
+    # -- candidates -----------------------------------------------------------------------------------------------
+
+    def plan(self, total: Exact, progress: Callable[[int, int], None] | None = None) -> SchedulePlan:
+        """The plan of one total. Raises InvalidInput for one below the epsilon of a release."""
+        schedule, ladder = self.choose(total, progress)
+        setting = self.setting
+        return SchedulePlan(
+            schedule=schedule,
+            ladder=ladder,
+            without=self.without,
+            stays=self._stays(schedule),
+            options=self._at(schedule.exact).options.written(),
+            digests={"model": setting.model.digest, "policy": setting.policy.digest, "space": setting.space.digest},
+            unit=setting.space.unit,
+            people=self.people,
+            seed=self.seed,
+            hours=self.hours,
+            step=setting.model.step,
+        )
+
+    def choose(
+        self, total: Exact, progress: Callable[[int, int], None] | None = None
+    ) -> tuple[Schedule, tuple[Candidate, ...]]:
+        """The schedule of one total, and all that were tried. Raises as `plan`."""
+        promise = replace(self.promise, total=exact_epsilon(total, "total"))
+        if self.epsilon is not None and self.epsilon > promise.exact:
+            raise InvalidInput("epsilon", shown(self.epsilon), f"at most {promise}, the promise")
+        counts = self._counts(promise.exact)
+        tried: list[tuple[Schedule, Errors]] = []
+        for done, (releases, epsilon) in enumerate(counts):
+            tried.append(self._tried(promise, releases, epsilon))
+            if progress is not None:
+                progress(done + 1, len(counts))
+        errors = [found.smoothed if self.kind == "planned" else found.online for _, found in tried]
+        # The fewest releases come first, and keep their place where another is as good.
+        best = int(np.argmin(errors))
+        if self.kind == "paced":
+            tried[best] = self._sooner(*tried[best])
+        ladder = tuple(
+            Candidate(epsilon, releases, found.asked, found.online, found.smoothed, number == best)
+            for number, ((releases, epsilon), (_, found)) in enumerate(zip(counts, tried, strict=True))
+        )
+        return tried[best][0], ladder
+
+    def _counts(self, total: Fraction) -> list[tuple[int, Fraction]]:
+        """How many releases of which epsilon are tried, the fewest first; never more than steps that may be named."""
+        most = len(self.at)
+        if self.epsilon is not None:
+            return [(min(most, int(total // self.epsilon)), self.epsilon)]
+        counts = sorted({min(most, max(1, int(total // epsilon))) for epsilon in LADDER})
+        return [(count, total / count) for count in counts]
+
+    def candidate(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> Schedule:
+        """The planned schedule of so many releases: at the middles of equal parts of the steps that may be named."""
+        middles = (2 * np.arange(releases) + 1) * len(self.at) // (2 * releases)
+        return Schedule(promise, epsilon, self.at[middles].tolist())
+
+    def in_steps(self, schedule: Schedule) -> Schedule:
+        """The schedule for people whose step 1 begins a block."""
+        if not isinstance(schedule.promise.per, str):
+            return schedule
+        return replace(schedule, promise=replace(schedule.promise, per=self._length, passed=0, zone="+00:00"))
+
+    def _at(self, epsilon: Fraction) -> Setting:
+        """The setting at an epsilon; its plans are made once."""
+        return self._settings.setdefault(epsilon, self.setting.with_epsilon(epsilon))
+
+    def followed(self, schedule: Schedule) -> Followed:
+        """The invented people under a schedule."""
+        return Followed(
+            self._at(schedule.exact), self.in_steps(schedule), self.paths, self.there, self.moves, self.seed
+        )
+
+    def _tried(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> tuple[Schedule, Errors]:
+        """A schedule of so many releases, and its errors."""
+        schedule = self.candidate(promise, releases, epsilon)
+        if self.kind == "paced":
+            spreads = self.followed(schedule).spreads(self._length)
+            schedule = Schedule(promise, epsilon, self.at.tolist(), _rounded_down(spreads))
+        return schedule, self._per_length(self.followed(schedule).errors())
+
+    def _sooner(self, schedule: Schedule, found: Errors) -> tuple[Schedule, Errors]:
+        """A paced schedule, or if that errs less one with the spreads of `SOONER` of its times."""
+        spreads = np.array(schedule.spreads)
+        times = np.arange(1, len(spreads) + 1)
+        other = replace(schedule, spreads=tuple(np.interp(times * SOONER, times, spreads).tolist()))
+        errors = self._per_length(self.followed(other).errors())
+        return (other, errors) if errors.online < found.online else (schedule, found)
+
+    def _per_length(self, found: Errors) -> Errors:
+        """With the steps that are asked in one sequence, block or window."""
+        return found._replace(asked=found.asked * self._length / self.paths.shape[1])
+
+    # -- without the file, and in spite of everything -------------------------------------------------------------
+
+    @cached_property
+    def occupancy(self) -> FloatArray:
+        """How often the model has people at each state (N,), over all simulated steps."""
+        row, occupancy = self.setting.model.initial[:, None], np.zeros(self.setting.space.n_states)
+        for t in range(1, self.paths.shape[1] + 1):
+            row = self.moves.ahead(row, t) if t > 1 or self.setting.options.start == "before" else row
+            occupancy += row[:, 0]
+        return np.asarray(occupancy / occupancy.sum())
+
+    @cached_property
+    def without(self) -> float:
+        """The mean error of the best single place: what the model alone tells of where somebody is."""
+        return float(self.setting.space.distances(self._one_place, self.there).mean())
+
+    @cached_property
+    def _one_place(self) -> FloatArray:
+        """The place (1, d) of least mean distance from people as the model has them."""
+        return median(self.occupancy[:, None], self.setting.space.own_answers)
+
+    @cached_property
+    def _stayers(self) -> tuple[IntArray, FloatArray]:
+        """States (n,) and places (n, d) of people who stay, as the model has people."""
+        generator = np.random.default_rng(self.seed + 1)
+        states = generator.choice(len(self.occupancy), SLEEPERS, p=self.occupancy)
+        return states, places(self.setting.space, states, generator)
+
+    @cached_property
+    def _staying(self) -> tuple[str, IntArray, tuple[tuple[int, int], ...]]:
+        """What people stay for; the steps of it, as many as seven of it have; and (after, so many of the steps)."""
+        step, length = self.setting.model.step, self._length
+        if self.promise.steps is not None:
+            return "sequence", np.arange(1, length + 1), ((1, length),)
+        block = length * step if step is not None else 0
+        by_clock = isinstance(self.promise.per, str) and step is not None and step <= _DAY
+        if by_clock and step is not None and (block % _DAY == 0 or _DAY % block == 0):
+            week = np.arange(1, 7 * _DAY // step + 1)
+            nights = week[_in_hours(self._seconds(week), *NIGHT)]
+            first = int(np.count_nonzero(nights <= _DAY // step))
+            return "night", nights, ((1, first), (7, len(nights)))
+        what = "block" if self.promise.per is not None else "window"
+        return what, np.arange(1, 7 * length + 1), ((1, length), (7, 7 * length))
+
+    def _stays(self, schedule: Schedule) -> Stays:
+        what, staying, ends = self._staying
+        weights = self._paced if schedule.kind == "paced" else self._planned
+        people = self.people if schedule.kind == "paced" else SLEEPERS
+        there = self._stayers[1][: min(people, SLEEPERS)]
+        without = float(self.setting.space.distances(self._one_place, there).mean())
+        found = []
+        setting = self._at(schedule.exact)
+        for after, answers, columns in weights(setting, self.in_steps(schedule), staying, ends):
+            error, name = self._found(columns, there) if answers else (without, "none")
+            found.append(Stay(after, answers, error, name))
+        return Stays(what, without, tuple(found))
+
+    def _planned(self, setting: Setting, schedule: Schedule, staying: IntArray, ends: Any) -> Any:
+        """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
+        plan = support_plan(setting, self.paths.shape[1])
+        asked, (states, _) = schedule.may_ask(staying), self._stayers
+        bits, done = ReplayBits(f"{self.seed} staying".encode()), 0
+        logs = self._prior(plan.constraint.support, len(states))
+        for after, end in ends:
+            count = int(np.count_nonzero(asked[:end]))
+            for _ in range(done, count):
+                logs += np.log(likelihood_columns(plan, answer_under(plan, states, bits)[0]))
+            done = count
+            yield after, float(count), np.exp(logs - logs.max(axis=0))
+
+    def _paced(self, setting: Setting, schedule: Schedule, staying: IntArray, ends: Any) -> Any:
+        """The same where the belief decides: of people who stay at one place all the time."""
+        states, there = self._stayers[0][: self.people], self._stayers[1][: self.people]
+        last = int(staying[-1])
+        paths = np.repeat(states[:, None], last, axis=1)
+        followed = Followed(setting, schedule, paths, there, self.moves, self.seed + 1)
+        known, logs, asked = set(staying.tolist()), self._prior(None, len(paths)), 0
+        stops = {int(staying[end - 1]): after for after, end in ends}
+        for t, _, answers in followed.steps(np.arange(len(paths))):
+            if t in known and len(answers.who):
+                logs[:, answers.who] += np.log(answers.likelihood)
+                asked += len(answers.who)
+            if t in stops:
+                yield stops[t], asked / len(paths), np.exp(logs - logs.max(axis=0))
+
+    def _prior(self, support: Any, people: int) -> FloatArray:
+        occupancy = self.occupancy if support is None else np.where(support, self.occupancy, 0.0)
+        with np.errstate(divide="ignore"):
+            return np.repeat(np.log(occupancy)[:, None], people, axis=1)
+
+    def _found(self, weights: FloatArray, there: FloatArray) -> tuple[float, str]:
+        """The mean distance of the better estimate from the places, and which one it is."""
+        points = self.setting.space.own_answers
+        guesses = {"mean": weights.T @ points / weights.sum(axis=0)[:, None], "median": median(weights, points)}
+        return min((float(self.setting.space.distances(guess, there).mean()), name) for name, guess in guesses.items())
+
+
+def _length(promise: SequencePromise, step: int | None) -> int:
+    """Steps of the sequence, block or window. Raises InvalidInput as `SequencePromise.in_steps`, and for too many."""
+    length = promise.steps or promise.window or promise.in_steps(step, 0).per
+    assert isinstance(length, int)
+    if length > MOST_SCHEDULED:
+        name = next(name for name in ("steps", "window", "per") if getattr(promise, name) is not None)
+        raise InvalidInput(name, length, f"at most {MOST_SCHEDULED} steps: a schedule names them one by one")
+    return length
+
+
+def _in_hours(seconds: IntArray, first: int, last: int) -> Any:
+    """Which times of day lie in the hours from ``first`` to ``last``, over midnight where they run so."""
+    hour = seconds % _DAY / 3600
+    return (hour >= first) & (hour < last) if first < last else (hour >= first) | (hour < last)
+
+
+def _added(progress: Callable[[int, int], None], before: int, total: int) -> Callable[[int, int], None]:
+    return lambda done, _: progress(before + done, total)
+
+
+def _rounded_down(spreads: FloatArray) -> tuple[float, ...]:
+    """To six digits, and less: a belief that has settled must pass the last of them."""
+    return tuple(float(f"{value * (1 - 1e-5):.6g}") for value in spreads.tolist())

@@ -1,0 +1,220 @@
+"""A schedule that was chosen from a public model, what it was chosen from, and the file that keeps both."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dphmm._checks import written_fraction
+from dphmm.accounting.records import in_short
+from dphmm.accounting.schedule import Schedule
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy._files import read_json
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.options import Options
+from dphmm.session.setting import check_same_states
+from dphmm.states.space import StateSpace
+from dphmm.storage.inputs import replacing
+
+#: Raised whenever an older dphmm could misread a file.
+FORMAT = 1
+_MEMBERS = {
+    "format", "model", "policy", "space", "options", "schedule", "hours", "unit", "people", "seed", "ladder", "without",
+    "stays",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule that was tried: its mean errors, in metres on maps and in answer units elsewhere.
+
+    ``releases`` of ``epsilon`` in each sequence, block or window (at most, where paced); ``asked``: how many there are
+    on average. ``online``: the error of the estimates given the answers so far; ``smoothed``: given all of them.
+    """
+
+    epsilon: Fraction
+    releases: int
+    asked: float
+    online: float
+    smoothed: float
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Stay:
+    """What is found of somebody's place after so many nights, or blocks: ``error`` is a mean distance.
+
+    ``answers``: how many about that place. ``estimate``: "mean" or "median" of the tracker's belief, whichever is
+    nearer; "none" where no answer is about that place, and the error that without the file.
+    """
+
+    after: int
+    answers: float
+    error: float
+    estimate: str
+
+
+@dataclass(frozen=True)
+class Stays:
+    """What a reader can find of people who stay at one place: every "night", or for a whole "block" or "sequence".
+
+    ``without``: the mean distance of the best guess without the file.
+    """
+
+    what: str
+    without: float
+    found: tuple[Stay, ...]
+
+
+@dataclass(frozen=True)
+class SchedulePlan:
+    """A schedule that was chosen from a public model, and what it was chosen from. All of it is public.
+
+    schedule : when to ask, and how strongly.
+    ladder : what was tried, by the number of releases.
+    without : the mean error of the best estimate without any answer, as the errors of the ladder.
+    stays : what a reader can still find.
+    options : what the plans of the releases were made with (`dphmm.session.Options.written`).
+    digests : of "model", "policy" and "space".
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> space = dphmm.StateSpace([0, 1, 2, 3])
+    >>> model = dphmm.MarkovModel([0.25] * 4, [[.8, .2, 0, 0], [.2, .6, .2, 0], [0, .2, .6, .2], [0, 0, .2, .8]])
+    >>> promise = dphmm.SequencePromise(3, steps=12)
+    >>> found = dphmm.plan(model, dphmm.policy.radius(space, 1), space, promise, people=20)
+    >>> found.schedule.promise.total
+    Fraction(3, 1)
+
+    Source: docs/proofs/schedules.md.
+    """
+
+    schedule: Schedule
+    ladder: tuple[Candidate, ...]
+    without: float
+    stays: Stays
+    options: Mapping[str, str]
+    digests: Mapping[str, str]
+    unit: str
+    people: int
+    seed: int
+    hours: str | None = None
+    step: int | None = None
+
+    @property
+    def chosen(self) -> Candidate:
+        """The row of the ladder that was taken."""
+        return next(row for row in self.ladder if row.chosen)
+
+    @property
+    def expected_error(self) -> float:
+        """The error that the schedule was chosen by: smoothed where planned, online where paced."""
+        return self.chosen.smoothed if self.schedule.kind == "planned" else self.chosen.online
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """Seconds after the beginning of a block at which the bins of the named steps begin; () without a clock."""
+        if self.step is None or not isinstance(self.schedule.promise.per, str):
+            return ()
+        return tuple((step - 1) * self.step for step in self.schedule.at)
+
+    def document(self) -> dict[str, Any]:
+        """The plan for JSON, as `save_plan` writes it."""
+        return {
+            "format": FORMAT,
+            **self.digests,
+            "options": dict(self.options),
+            "schedule": self.schedule.document(),
+            "hours": self.hours,
+            "unit": self.unit,
+            "people": self.people,
+            "seed": self.seed,
+            "ladder": [{**vars(row), "epsilon": str(row.epsilon)} for row in self.ladder],
+            "without": self.without,
+            "stays": {**vars(self.stays), "found": [dict(vars(stay)) for stay in self.stays.found]},
+        }
+
+    def _repr_html_(self) -> str:
+        head = "<tr><th>releases</th><th>epsilon</th><th>online</th><th>smoothed</th></tr>"
+        rows = "".join(
+            f"<tr><td>{row.releases}</td><td>{in_short(row.epsilon)}{' (chosen)' * row.chosen}</td>"
+            f"<td>{row.online:.4g}</td><td>{row.smoothed:.4g}</td></tr>"
+            for row in self.ladder
+        )
+        return f"<table><caption>expected error, {self.unit}</caption>{head}{rows}</table>"
+
+
+def save_plan(found: SchedulePlan, path: str | os.PathLike[str]) -> None:
+    """Write a plan as JSON, replacing what is there at once or not at all."""
+    text = json.dumps(found.document(), sort_keys=True, allow_nan=False) + "\n"
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="")
+
+
+def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> SchedulePlan:
+    """A plan that `save_plan` wrote, for the model, policy and space that it was made for.
+
+    Raises InvalidInput for a file that is no plan, is damaged or of a newer format, and for another model, policy or
+    space, naming both hashes.
+    """
+    check_same_states(model, policy, space)
+    told = read_json(path)
+    expected = "a plan as dphmm plan writes it"
+    if not isinstance(told, dict) or type(told.get("format")) is not int or told["format"] < 1:
+        raise InvalidInput(str(path), "no format number", expected)
+    if told["format"] > FORMAT:
+        raise InvalidInput(str(path), f"plan format {told['format']}", f"at most {FORMAT}: upgrade dphmm to read it")
+    if told.keys() != _MEMBERS:
+        raise InvalidInput(str(path), "members missing, or others", expected)
+    digests = {"model": model.digest, "policy": policy.digest, "space": space.digest}
+    for name, digest in digests.items():
+        if told[name] != digest:
+            came = f"a plan made for another {name}, of hash {str(told[name])[:16]}"
+            raise InvalidInput(str(path), came, f"one for the {name} of hash {digest[:16]}")
+    try:
+        found = _restored(told, digests, space, model.step)
+        same = found.document() == told
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} {error.field}", "a value that is none", expected) from None
+    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError):
+        raise InvalidInput(str(path), "a member that is not as it is written", expected) from None
+    if not same:
+        raise InvalidInput(str(path), "members that are not as they are written", expected)
+    return found
+
+
+def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateSpace, step: int | None) -> SchedulePlan:
+    rows = tuple(Candidate(**{**row, "epsilon": written_fraction(row["epsilon"])}) for row in told["ladder"])
+    found = tuple(Stay(**stay) for stay in told["stays"]["found"])
+    stays = Stays(told["stays"]["what"], told["stays"]["without"], found)
+    numbers = [told["without"], stays.without, *(number for stay in found for number in (stay.answers, stay.error))]
+    numbers += [number for row in rows for number in (row.asked, row.online, row.smoothed)]
+    names = [told["unit"], stays.what, *(stay.estimate for stay in found), told["hours"] or ""]
+    counts = [told["people"], told["seed"], *(row.releases for row in rows), *(stay.after for stay in found)]
+    for values, kind in ((numbers, float), (names, str), (counts, int), ([row.chosen for row in rows], bool)):
+        if any(type(value) is not kind for value in values):
+            raise ValueError("a member of another kind")
+    schedule = Schedule.of_document(told["schedule"])
+    options = Options.read(told["options"], space.dimension)
+    chosen = [(row.epsilon, row.releases) for row in rows if row.chosen]
+    if chosen != [(schedule.exact, schedule.releases)] or options.epsilon != schedule.exact:
+        raise ValueError("another schedule than the one that was chosen")
+    return SchedulePlan(
+        schedule=schedule,
+        ladder=rows,
+        without=told["without"],
+        stays=stays,
+        options=options.written(),
+        digests=digests,
+        unit=told["unit"],
+        people=told["people"],
+        seed=told["seed"],
+        hours=told["hours"],
+        step=step,
+    )

@@ -1,0 +1,290 @@
+"""Invented people who move as a public model says, and what the answers of a schedule about them would tell.
+
+Many people are released and followed side by side: their beliefs are the columns of one matrix. Nothing of it is about
+anybody: the noise is replayable, nothing is stored, and nothing but model, policy, space and options is looked at.
+
+Source: docs/proofs/schedules.md (which steps are asked); the filter and the smoother are those of a chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dphmm.accounting.schedule import Schedule
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.constraint import DeltaSet, delta_states
+from dphmm.samplers.entropy import ReplayBits
+from dphmm.session.answer import answer_under
+from dphmm.session.plan import Plan
+from dphmm.session.schedule import PlanSchedule
+from dphmm.session.setting import Setting
+from dphmm.session.step import likelihood_of
+from dphmm.states.grid import Grid
+from dphmm.states.hexes import H3
+from dphmm.states.space import StateSpace
+from dphmm.types import BoolArray, FloatArray, IntArray
+
+#: Beliefs of so many numbers together are kept between the two passes.
+_KEPT = 2**24
+#: A belief that moves no spread by more than this share in so many steps has settled.
+_SETTLED, _LOOKED = 1e-7, 8
+#: Smallest likelihood beside the largest: what is rarer changes no error that anybody could see.
+_RAREST = 1e-280
+#: Places of a cell that are drawn until one lies within the box of its grid.
+_DRAWS = 16
+#: Rounds of Weiszfeld's iteration.
+_ROUNDS = 60
+
+
+class Moves:
+    """The moves of a model for the columns of matrices (N, n): beliefs ahead, likelihoods back."""
+
+    def __init__(self, model: MarkovModel) -> None:
+        self._model = model
+        self._always: tuple[Any, Any] | None = None
+
+    def ahead(self, beliefs: FloatArray, t: int) -> FloatArray:
+        """Beliefs about t from those about t - 1."""
+        return np.asarray(self._matrices(t)[0] @ beliefs)
+
+    def back(self, likelihoods: FloatArray, t: int) -> FloatArray:
+        """Of each state at t - 1 how likely it makes what is seen from t on."""
+        return np.asarray(self._matrices(t)[1] @ likelihoods)
+
+    def _matrices(self, t: int) -> tuple[Any, Any]:
+        if self._always is not None:
+            return self._always
+        matrix = self._model.transition_at(t)
+        made = matrix.T.tocsr(), matrix
+        if self._model.time_homogeneous:
+            self._always = made
+        return made
+
+
+def walks(
+    model: MarkovModel, people: int, steps: int, generator: np.random.Generator, start: str | None = None
+) -> IntArray:
+    """States (people, steps) at t = 1, 2, ... of independent walks, begun as the model says, or as ``start`` does."""
+    found = np.empty((people, steps), dtype=np.int64)
+    state = generator.choice(model.n_states, size=people, p=model.initial / model.initial.sum())
+    for t in range(1, steps + 1):
+        if t > 1 or (start or model.start) == "before":
+            state = _moved(model.transition_at(t), state, generator.random(people))
+        found[:, t - 1] = state
+    return found
+
+
+def _moved(transition: Any, state: IntArray, chance: FloatArray) -> IntArray:
+    """The next states: in each row the first entry at which the running sum passes its chance."""
+    running = np.concatenate([[0.0], np.cumsum(transition.data)])
+    first, end = transition.indptr[state], transition.indptr[state + 1]
+    sought = running[first] + chance * (running[end] - running[first])
+    entry = np.clip(np.searchsorted(running, sought, side="right") - 1, first, end - 1)
+    return np.asarray(transition.indices[entry], dtype=np.int64)
+
+
+def places(space: StateSpace, states: IntArray, generator: np.random.Generator) -> FloatArray:
+    """A place (..., d) of each state (...), in answer units: anywhere in its cell, its answer where it is no cell.
+
+    Cells are those of a grid, or H3 cells where the h3 package is there.
+    """
+    own, found = space.unmerged, space.own_answers[states]
+    if isinstance(own, Grid):
+        # Cells at the edge of the box may reach beyond it, and nobody is there.
+        drawn, outside = found.copy(), np.ones(states.shape, dtype=np.bool_)
+        for _ in range(_DRAWS):
+            drawn[outside] = found[outside] + (generator.random((int(outside.sum()), 2)) - 0.5) * own.cell
+            outside = (own.locate(*own.to_latlon(drawn.reshape(-1, 2))) != states.ravel()).reshape(states.shape)
+        return np.where(outside[..., None], found, drawn)
+    if isinstance(own, H3) and own.corners is not None:
+        chance = generator.random((*states.shape, 3))
+        shifts = [
+            _within(own.corners[state], u) for state, u in zip(states.ravel(), chance.reshape(-1, 3), strict=True)
+        ]
+        return np.asarray(found + np.array(shifts).reshape(found.shape))
+    return np.asarray(found)
+
+
+def _within(corners: FloatArray, chance: FloatArray) -> FloatArray:
+    """A uniform point of a convex polygon of corners (k, 2): of one of the triangles from its first corner."""
+    sides = corners[1:] - corners[0]
+    areas = np.cumsum(np.abs(sides[:-1, 0] * sides[1:, 1] - sides[:-1, 1] * sides[1:, 0]))
+    side = min(int(np.searchsorted(areas, chance[0] * areas[-1])), len(areas) - 1)
+    a, b = chance[1:] if chance[1] + chance[2] <= 1 else 1 - chance[1:]
+    return np.asarray(corners[0] + a * sides[side] + b * sides[side + 1])
+
+
+def median(weights: FloatArray, points: FloatArray) -> FloatArray:
+    """The points (n, d) of least mean distance from ``points`` (N, d) under each column of weights (N, n).
+
+    Weiszfeld's iteration, from the means.
+    """
+    least = 1e-9 * (1.0 + float(np.abs(points).max(initial=0.0)))
+    found = weights.T @ points / weights.sum(axis=0)[:, None]
+    for _ in range(_ROUNDS):
+        square = sum((points[:, axis, None] - found[None, :, axis]) ** 2 for axis in range(points.shape[1]))
+        pull = weights / np.maximum(np.sqrt(square), least)
+        found = pull.T @ points / pull.sum(axis=0)[:, None]
+    return np.asarray(found)
+
+
+class Answers(NamedTuple):
+    """What is answered at one step: about which people (k,), and how likely (N, k) each state makes it."""
+
+    who: IntArray
+    likelihood: FloatArray
+
+
+class Errors(NamedTuple):
+    """Mean distances of the estimates from people's places, over all people and steps: answer units, metres on maps.
+
+    ``online``: of the estimate of each step given the answers up to it. ``smoothed``: given all answers; NaN where
+    it was not asked for. ``asked``: steps asked for each person.
+    """
+
+    online: float
+    smoothed: float
+    asked: float
+
+
+@dataclass(eq=False)
+class Followed:
+    """People whose releases are simulated under one setting and schedule; ``paths`` (n, T) are their states.
+
+    ``there`` (n, T, d) are their places, in answer units. The schedule must be in steps, from the first of a block on.
+    Plans follow from the model, or (delta-sets) from each person's belief.
+    """
+
+    setting: Setting
+    schedule: Schedule
+    paths: IntArray
+    there: FloatArray
+    moves: Moves
+    seed: int
+
+    def __post_init__(self) -> None:
+        self._named = self.schedule.may_ask(np.arange(1, self.paths.shape[1] + 1))
+        self._plans = PlanSchedule(self.setting)
+        self._points = self.setting.space.own_answers
+        self._centred = self._points - self._points.mean(axis=0)
+
+    def errors(self, smoothed: bool = True) -> Errors:
+        """Errors of the estimates. Raises as the planner does."""
+        n, steps = self.paths.shape
+        online, hindsight = np.empty((n, steps, self._points.shape[1])), np.empty((n, steps, self._points.shape[1]))
+        each = max(1, _KEPT // (steps * self.setting.space.n_states))
+        asked = 0
+        for first in range(0, n, each):
+            part = np.arange(first, min(first + each, n))
+            asked += self._estimate(part, online, hindsight if smoothed else None)
+        distances = self.setting.space.distances
+        after = float(distances(hindsight, self.there).mean()) if smoothed else np.nan
+        return Errors(float(distances(online, self.there).mean()), after, asked / n)
+
+    def _estimate(self, part: IntArray, online: FloatArray, hindsight: FloatArray | None) -> int:
+        kept, seen = [], []
+        for t, beliefs, answers in self.steps(part):
+            online[part, t - 1] = beliefs.T @ self._points
+            if hindsight is not None:
+                kept.append(beliefs)
+            seen.append(answers)
+        if hindsight is not None:
+            ahead = np.ones((len(self._points), len(part)))
+            for t in range(len(seen), 0, -1):
+                both = kept.pop() * ahead
+                hindsight[part, t - 1] = both.T @ self._points / both.sum(axis=0)[:, None]
+                ahead[:, seen[t - 1].who] *= seen[t - 1].likelihood
+                if t > 1:
+                    ahead = self.moves.back(ahead, t)
+                    ahead /= ahead.max(axis=0)
+        return sum(len(answers.who) for answers in seen)
+
+    def steps(self, part: IntArray) -> Iterator[tuple[int, FloatArray, Answers]]:
+        """Step by step the beliefs (N, n) about some people given the answers so far, and the answers of the step."""
+        model, steps = self.setting.model, self.paths.shape[1]
+        beliefs = np.repeat(model.initial[:, None], len(part), axis=1)
+        released = np.zeros((steps + 1, len(part)), dtype=np.int64)
+        for t in range(1, steps + 1):
+            if t > 1 or self.setting.options.start == "before":
+                beliefs = self.moves.ahead(beliefs, t)
+            who = np.flatnonzero(self._asked(t, beliefs, released))
+            released[t] = released[t - 1]
+            released[t, who] += 1
+            likelihood = np.empty((len(self._points), 0))
+            if len(who):
+                bits = ReplayBits(f"{self.seed} step {t} person {part[0]}".encode())
+                likelihood = self._answered(t, beliefs[:, who], self.paths[part[who], t - 1], bits)
+                given = beliefs[:, who] * likelihood
+                beliefs[:, who] = given / given.sum(axis=0)
+            yield t, beliefs, Answers(who, likelihood)
+
+    def _answered(self, t: int, beliefs: FloatArray, states: IntArray, bits: ReplayBits) -> FloatArray:
+        """How likely (N, k) each state makes answers drawn about ``states`` (k,), under the plans of beliefs (N, k)."""
+        constraint = self.setting.options.constraint
+        if not isinstance(constraint, DeltaSet):
+            plan = self._plans.plan(self._plans.number(t))
+            return likelihood_columns(plan, answer_under(plan, states, bits)[0])
+        # What is possible follows from the model, since no answer excludes a state.
+        support, columns = self._plans.support(t), []
+        for belief, state in zip(beliefs.T, states[:, None], strict=True):
+            plan = self.setting.planner.plan(support, delta_states(belief, support, constraint.exact))
+            columns.append(likelihood_columns(plan, answer_under(plan, state, bits)[0]))
+        return np.concatenate(columns, axis=1)
+
+    def _asked(self, t: int, beliefs: FloatArray, released: IntArray) -> BoolArray:
+        """Whether each person (n,) is asked at step t: `Schedule.asks` for all of them at once.
+
+        ``released`` (T + 1, n): releases up to each step.
+        """
+        schedule, promise = self.schedule, self.schedule.promise
+        if schedule.kind == "planned" or not self._named[t - 1]:
+            return np.full(beliefs.shape[1], self._named[t - 1])
+        first, _ = promise.reach(t, t)
+        left = int(promise.exact // schedule.exact) - released[t - 1] + released[first - 1]
+        passed = 0 if promise.window is not None else int(np.searchsorted(schedule.at, t - first + 1))
+        due = -(-(len(schedule.at) - passed) // np.maximum(left, 1))
+        least = np.array(schedule.spreads)[np.minimum(due, len(schedule.spreads)) - 1]
+        return np.asarray((left >= 1) & (self.spread(beliefs) >= least))
+
+    def spread(self, beliefs: FloatArray) -> FloatArray:
+        """Root of the mean squared distance (n,) of each belief (N, n) from its mean, in answer units."""
+        means = beliefs.T @ self._centred
+        squares = (self._centred**2).sum(axis=1) @ beliefs - (means**2).sum(axis=1)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+    def spreads(self, longest: int) -> FloatArray:
+        """The mean spread 1, 2, ... steps after a release in the middle of these steps, until it has settled."""
+        everyone = np.arange(len(self.paths))
+        asked = np.flatnonzero(self._named) + 1
+        middle = int(asked[len(asked) // 2])
+        beliefs = next(after for t, after, _ in self.steps(everyone) if t == middle)
+        found: list[float] = []
+        while len(found) < longest:
+            beliefs = self.moves.ahead(beliefs, middle + len(found) + 1)
+            found.append(float(self.spread(beliefs).mean()))
+            if len(found) > _LOOKED and abs(found[-1] - found[-1 - _LOOKED]) <= _SETTLED * found[-1]:
+                break
+        return np.array(found)
+
+
+def likelihood_columns(plan: Plan, z: IntArray) -> FloatArray:
+    """How likely each state makes each of some answers (k, d), in columns (N, k); of each the likeliest state 1."""
+    known = likelihood_of(plan)
+    columns = np.empty((len(plan.lattice), len(z)))
+    for number, answer in enumerate(z):
+        row = None if known is None else known.at(answer)
+        if row is None or row.max() < _RAREST:
+            logs = plan.log_likelihood(answer)
+            row = np.exp(logs - logs.max())
+        columns[:, number] = row
+    return np.asarray(np.maximum(columns / columns.max(axis=0), _RAREST))
+
+
+def support_plan(setting: Setting, t: int) -> Plan:
+    """The plan of step t on all that is possible then, also where a setting plans on delta-sets."""
+    support = PlanSchedule(setting).support(t)
+    return setting.planner.plan(support, support)

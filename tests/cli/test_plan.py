@@ -1,0 +1,143 @@
+"""dphmm plan: the table of totals, the file that a release takes, the picture, every wrong argument in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import dphmm
+from dphmm.cli.plan import _clock, _length
+
+QUICK = ("--people", 6)
+
+
+def arguments(town, *more):
+    return ("plan", town / "model.npz", "--policy", town / "radius.json", "--path-epsilon", 12, *more, *QUICK)
+
+
+@pytest.fixture(scope="module")
+def daily(town, run):
+    """What is printed of twelve a day."""
+    return run(*arguments(town, "--per", "1d"))
+
+
+def test_a_line_for_each_total_and_the_own_one_is_marked(daily):
+    head, *rows, without, when, whose = daily.stdout.splitlines()
+    assert re.sub(" +", " ", head) == "a day answers expected error sleeping place after 1 night / 7 nights"
+    assert [row.split()[0] for row in rows] == ["3", "6", "12", "24"]
+    assert [row.endswith("<- 12") for row in rows] == [False, False, True, False]
+    assert all(re.search(r"\d+ x [\d.]+ +[\d,]+ m +([\d,]+ m / +[\d,]+ m|not asked at night)", row) for row in rows)
+    assert "without the file" in without and without.count(" m") == 2
+    assert re.fullmatch(r"answers at ([\d:]+ ?)+|answers at \d+ steps, .*", when)
+    assert whose == "errors of people who move as the model says; nothing has been spent"
+    assert max(map(len, daily.stdout.splitlines())) <= 88
+
+
+def test_json_and_the_file_have_the_same_plan(town, tmp_path, run, one_json):
+    out = tmp_path / "plan.json"
+    document = one_json(run(*arguments(town, "--per", "1d", "--schedule", "paced", "-o", out, "--json")))
+    assert document["plan"] == json.loads(out.read_text()) and document["output"] == str(out)
+    assert [row["schedule"]["total"] for row in document["totals"]] == ["3", "6", "12", "24"]
+    assert document["expected_error"] == next(r["online"] for r in document["plan"]["ladder"] if r["chosen"])
+    model = dphmm.load_model(town / "model.npz")
+    own = dphmm.read_plan(out, model, dphmm.load_policy(town / "radius.json", model=model), model.space)
+    assert own.schedule.kind == "paced" and own.document() == document["plan"]
+    assert own.schedule.promise == dphmm.SequencePromise(12, per="1d")
+
+
+def test_nothing_but_model_and_policy_is_read(town, tmp_path, run, daily):
+    for name in ("model.npz", "radius.json"):
+        (tmp_path / name).write_bytes((town / name).read_bytes())
+    assert run(*arguments(tmp_path, "--per", "1d")).stdout == daily.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.npz", "radius.json"]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "head", "place"),
+    [
+        (("--steps", 24), "in 24 steps", "the place of who stays after the sequence"),
+        (("--window", 12), "any 12 steps", "the place of who stays after 1 window / 7 windows"),
+        (("--per", 12), "per 12 steps", "the place of who stays after 1 block / 7 blocks"),
+        (("--per", "12h"), "per 12h", "sleeping place after 1 night / 7 nights"),
+    ],
+)
+def test_every_kind_of_promise_has_a_table(lengths, head, place, town, run):
+    told = run(*arguments(town, *lengths)).stdout
+    assert told.splitlines()[0].startswith(head) and place in told.splitlines()[0]
+
+
+def test_labels_have_answer_units_and_blocks(site, run):
+    told = run(
+        "plan", site / "model.npz", "--policy", site / "complete.json", "--path-epsilon", "4", "--per", 10,
+        "--epsilon", 2, "--constraint", "delta=0.05", *QUICK,
+    ).stdout  # fmt: skip
+    rows = told.splitlines()
+    assert rows[1].split()[:4] == ["2", "1", "x", "2"] and rows[2].split()[:4] == ["4", "2", "x", "2"]
+    # A quarter of the total has no room for one release of 2.
+    assert len(rows) == 1 + 3 + 1 + 2 and " m" not in rows[1]
+
+
+def test_hours_and_pace_are_told(town, run):
+    told = run(*arguments(town, "--per", "1d", "--hours", "7-21", "--zone", "+02:00"))
+    assert "not asked at night" in told.stdout and "not asked at night / " not in told.stdout
+    paced = run(*arguments(town, "--per", "1d", "--hours", "7-21", "--schedule", "paced")).stdout
+    assert "at most" in paced and "answers where the belief is wide enough from 7:00 to 21:00" in paced
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_the_ladder_is_drawn(suffix, town, tmp_path, run):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / f"ladder.{suffix}"
+    run(*arguments(town, "--steps", 24, "--plot", picture))
+    first = picture.read_bytes()
+    run(*arguments(town, "--steps", 24, "--plot", picture, "--force"))
+    assert picture.read_bytes() == first and len(first) > 1000
+    if suffix == "svg":
+        assert "chosen" in first.decode() and "off on average" in first.decode()
+
+
+BAD = {
+    "no length": ((), "--path-epsilon: got nothing with it"),
+    "two lengths": (("--steps", 12, "--per", "1d"), "--path-epsilon: got --steps and --per with it"),
+    "a zone alone": (("--steps", 12, "--zone", "+01:00"), "--zone: got +01:00; expected --per"),
+    "a total that is none": (("--steps", 12, "--path-epsilon", 0), "--path-epsilon: got 0"),
+    "a total too large": (("--steps", 12, "--path-epsilon", 5000), "--path-epsilon: got 5000"),
+    "an epsilon above the total": (("--per", "1d", "--epsilon", 13), "--epsilon: got 13; expected at most 12"),
+    "hours without a clock": (("--steps", 12, "--hours", "7-21"), "--hours: got 7-21; expected blocks of whole days"),
+    "hours that are none": (("--per", "1d", "--hours", "noon"), "--hours: got noon"),
+    "a block of no whole steps": (("--per", "7min"), "--per: got 7min"),
+    "a window too long": (("--window", 10**7), "--window: got 10000000"),
+    "too much to simulate": (("--window", 10**6), "--window: got 2000000 simulated steps"),
+    "one person": (("--steps", 12, "--people", 1), "--people: got 1"),
+    "another policy": (("--steps", 12, "--policy", "nothing.json"), "nothing.json"),
+    "a flat body that excludes": (("--steps", 12, "--flat", "allow"), "--flat: got allow"),
+    "another mechanism": (("--steps", 12, "--mechanism", "laplace"), "--mechanism: got laplace"),
+    "a picture of another kind": (("--steps", 12, "--plot", "ladder.pdf"), "--plot: got ladder.pdf"),
+    "an output in no folder": (("--steps", 12, "-o", "nowhere/plan.json"), "-o"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line(name, town, run):
+    more, told = BAD[name]
+    result = run(
+        "plan", town / "model.npz", "--policy", town / "radius.json", "--path-epsilon", 12, *QUICK, *more, code=2
+    )
+    assert result.stdout == "" and result.stderr.count("\n") == 1 and told in result.stderr
+
+
+def test_outputs_are_not_replaced_unasked(town, tmp_path, run):
+    for option, name in (("-o", "plan.json"), ("--plot", "ladder.svg")):
+        (tmp_path / name).write_text("old")
+        result = run(*arguments(town, "--steps", 12, option, tmp_path / name), code=2)
+        assert "--force" in result.stderr and (tmp_path / name).read_text() == "old"
+    result = run(*arguments(town, "--steps", 12, "-o", town / "radius.json", "--force"), code=2)
+    assert "another file than the input" in result.stderr
+
+
+def test_numbers_for_people():
+    assert [_length(value, "m") for value in (4.9, 404, 9994, 12_345)] == ["0 m", "400 m", "9,990 m", "12.3 km"]
+    assert _length(1.2345, "answer units") == "1.23"
+    assert [_clock(seconds) for seconds in (0, 7200, 86400 + 5400)] == ["0:00", "2:00", "day 2 1:30"]

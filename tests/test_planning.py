@@ -1,0 +1,520 @@
+"""A schedule chosen from the public model alone keeps its promise, and its errors are those that a session would have.
+
+Claims: every candidate spends the total and no more, in every block and window; releases lie at the middles of equal
+parts of the steps that may be named; paced releases come exactly where `Schedule.asks` says; errors of people followed
+side by side are those of a session's belief and of `Hindsight`; what is found of somebody who stays is what exact
+enumeration of all answers finds; the same input gives the same plan, and no secure word is drawn; a plan that was
+written comes back, and a damaged one, or one for another model, does not. Twins: a session's own fold, a dense
+forward-backward pass, enumeration.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm import simulated
+from dphmm.accounting.schedule import Schedule
+from dphmm.errors import DphmmError, InvalidInput
+from dphmm.planning import LADDER, World
+from dphmm.session.retrospect import Hindsight, Published
+from dphmm.session.setting import Setting
+from dphmm.session.step import Position
+from dphmm.simulated import Followed, Moves, likelihood_columns, median, places, walks
+
+LINE = dphmm.StateSpace(np.arange(5))
+MOVES = 0.7 * np.eye(5) + 0.3 * np.array(
+    [[0, 1, 0, 0, 0], [0.5, 0, 0.5, 0, 0], [0, 0.5, 0, 0.5, 0], [0, 0, 0.5, 0, 0.5], [0, 0, 0, 1, 0]]
+)
+START = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
+MODEL = dphmm.MarkovModel(START, MOVES, space=LINE)
+CLOCK = dphmm.MarkovModel(START, MOVES, space=LINE, step=3600)
+NEAR = dphmm.policy.radius(LINE, 1)
+GRID = dphmm.Grid.from_bounds(13.30, 52.48, 13.34, 52.50, cell=500)
+
+
+def world(promise, model=MODEL, **options):
+    return World(model, NEAR, LINE, promise, **{"people": 12, **options})
+
+
+def spent(schedule, length, blocks=3):
+    """(step, epsilon) of every step that a planned schedule asks over some blocks."""
+    steps = np.arange(1, length * blocks + 1)
+    return [(t, schedule.exact) for t in steps[schedule.may_ask(steps)].tolist()]
+
+
+# -- candidates -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("total", [Fraction(1, 3), Fraction(3), Fraction(7), Fraction(12), Fraction(200)])
+@pytest.mark.parametrize("kind", ["steps", "window", "per"])
+def test_every_candidate_spends_the_total_and_keeps_the_promise(kind, total):
+    promise = dphmm.SequencePromise(total, **{kind: 24})
+    planner = world(promise)
+    counts = planner._counts(promise.exact)
+    assert [count for count, _ in counts] == sorted({min(24, max(1, int(total // e))) for e in LADDER})
+    for releases, epsilon in counts:
+        schedule = planner.candidate(promise, releases, epsilon)
+        assert len(schedule.at) == releases and releases * epsilon == total
+        assert promise.holds(spent(schedule, 24, 1 if kind == "steps" else 3))
+        more = [(t, e + Fraction(1, 10**6)) for t, e in spent(schedule, 24, 1)]
+        assert not promise.holds(more)
+
+
+def test_an_epsilon_that_is_given_is_taken():
+    promise = dphmm.SequencePromise(7, steps=24)
+    found = dphmm.plan(MODEL, NEAR, LINE, promise, epsilon=2, people=5)
+    assert [(row.releases, row.epsilon) for row in found.ladder] == [(3, 2)]
+    assert found.schedule.exact == 2 and found.chosen.asked == 3
+
+
+def test_releases_lie_at_the_middles_of_equal_parts():
+    promise = dphmm.SequencePromise(12, per="1d")
+    planner = world(promise, CLOCK)
+    assert planner.candidate(promise, 6, Fraction(2)).at == (3, 7, 11, 15, 19, 23)
+    assert planner.candidate(promise, 1, Fraction(12)).at == (13,)
+    assert planner.candidate(promise, 24, Fraction(1, 2)).at == tuple(range(1, 25))
+    found = planner.plan(Fraction(12))
+    assert found.times == tuple((step - 1) * 3600 for step in found.schedule.at)
+
+
+@pytest.mark.parametrize(("hours", "first", "last"), [("7-21", 8, 21), ("21-7", 1, 24), ("0-24", 1, 24)])
+@pytest.mark.parametrize("kind", ["planned", "paced"])
+def test_hours_are_those_of_the_clock(hours, first, last, kind):
+    promise = dphmm.SequencePromise(40, per="2d", zone="+05:00")
+    found = dphmm.plan(CLOCK, NEAR, LINE, promise, hours=hours, schedule=kind, people=4)
+    assert found.hours == hours
+    low, high = map(int, hours.split("-"))
+    hour = [seconds // 3600 % 24 for seconds in found.times]
+    assert all(low <= h < high if low < high else h >= low or h < high for h in hour)
+    assert found.schedule.at[0] >= first and (found.schedule.at[-1] - 1) % 24 + 1 <= last
+    # A local midnight at UTC+5 is at 19:00 UTC, and every second of them begins a block.
+    assert found.schedule.in_steps(3600, 24 + 19).promise.passed == 0
+
+
+def test_the_best_is_taken_and_marked():
+    for kind, name in (("planned", "smoothed"), ("paced", "online")):
+        found = dphmm.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(6, per=24), schedule=kind, people=30)
+        errors = [getattr(row, name) for row in found.ladder]
+        assert sum(row.chosen for row in found.ladder) == 1
+        assert found.expected_error == min(errors) == errors[[row.chosen for row in found.ladder].index(True)]
+        assert found.schedule.kind == kind and found.schedule.exact == found.chosen.epsilon
+        assert found.schedule.releases == found.chosen.releases
+        assert found.expected_error < found.without
+
+
+def test_of_equal_errors_the_fewest_releases_are_taken():
+    """Where no answer says anything all errors are those without answers."""
+    one = dphmm.StateSpace(np.zeros(5))
+    model = dphmm.MarkovModel(START, MOVES, space=one)
+    found = dphmm.plan(model, dphmm.policy.complete(5), one, dphmm.SequencePromise(6, steps=24), people=5)
+    assert found.ladder[0].chosen and found.ladder[0].smoothed == 0 == found.without
+
+
+def test_other_totals_have_the_plans_that_they_have_alone():
+    promise = dphmm.SequencePromise(6, per=12)
+    told = []
+    together = world(promise).plans([Fraction(3), Fraction(6)], lambda done, total: told.append((done, total)))
+    assert [one.document() for one in together] == [
+        dphmm.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(total, per=12), people=12).document() for total in (3, 6)
+    ]
+    assert [done for done, _ in told] == list(range(1, told[-1][1] + 1))
+
+
+def test_the_same_input_gives_the_same_plan_and_no_secure_word_is_drawn(monkeypatch):
+    def never(self, n):
+        raise AssertionError("a word of the system")
+
+    monkeypatch.setattr(dphmm.SystemBits, "uint64", never)
+    promise = dphmm.SequencePromise(6, per=24)
+    for kind in ("planned", "paced"):
+        one, two, other = (
+            dphmm.plan(CLOCK, NEAR, LINE, promise, schedule=kind, people=8, seed=seed).document() for seed in (1, 1, 2)
+        )
+        assert one == two and one["ladder"] != other["ladder"]
+
+
+# -- the rule of a paced schedule -------------------------------------------------------------------------------------
+
+PROMISES = [
+    dphmm.SequencePromise(5, steps=40),
+    dphmm.SequencePromise(5, per=20),
+    dphmm.SequencePromise(5, window=13),
+    dphmm.SequencePromise(5, per=7),
+]
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+@pytest.mark.parametrize("thin", [1, 3])
+def test_people_are_asked_where_the_schedule_asks(promise, thin):
+    """Step by step and person by person beside `Schedule.asks`, with the belief and the room of each."""
+    length = promise.steps or promise.window or promise.per
+    spreads = (0.2, 0.5, 0.8, 0.9, 1.0, 1.05, 1.1)
+    schedule = Schedule(promise, Fraction(3, 2), range(1, length + 1, thin), spreads)
+    setting = Setting.of(MODEL, NEAR, LINE, Fraction(3, 2))
+    paths = walks(MODEL, 9, 40, np.random.default_rng(4))
+    followed = Followed(setting, schedule, paths, LINE.answers[paths], Moves(MODEL), 1)
+    before = np.repeat(MODEL.initial[:, None], 9, axis=1)
+    given = [[] for _ in range(9)]
+    asked = 0
+    for t, beliefs, answers in followed.steps(np.arange(9)):
+        before = MOVES.T @ before
+        for person in range(9):
+            p = before[:, person]
+            mean = p @ LINE.answers[:, 0]
+            spread = np.sqrt(p @ (LINE.answers[:, 0] - mean) ** 2)
+            room = promise.room(given[person], t)
+            nearly = np.abs(np.array(spreads) - spread).min() < 1e-9
+            assert nearly or schedule.asks(t, spread, room) == (person in answers.who)
+            if person in answers.who:
+                given[person].append((t, schedule.exact))
+                asked += 1
+        before = beliefs
+    assert asked > 20
+    assert all(promise.holds(rows) for rows in given)
+
+
+def test_thresholds_are_the_mean_spreads_after_a_release():
+    """g(m) beside beliefs moved densely from right after the middle release; settled ones come last."""
+    promise = dphmm.SequencePromise(6, steps=400)
+    planner = world(promise)
+    schedule = planner.candidate(promise, 4, Fraction(3, 2))
+    followed = planner.followed(schedule)
+    spreads = followed.spreads(400)
+    middle = schedule.at[2]
+    after = next(beliefs for t, beliefs, _ in followed.steps(np.arange(12)) if t == middle)
+    for found in spreads[:20]:
+        after = MOVES.T @ after
+        means = LINE.answers[:, 0] @ after
+        expected = np.sqrt(((LINE.answers - means) ** 2 * after).sum(axis=0)).mean()
+        assert found == pytest.approx(expected, abs=1e-12)
+    assert len(spreads) < 400 and spreads[-1] == pytest.approx(spreads[-9], rel=1e-6)
+
+
+def test_a_belief_that_has_settled_is_asked():
+    """What nobody was asked about for long has the last spread, and passes it however floats round."""
+    found = dphmm.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(6, per=300), schedule="paced", epsilon=3, people=10)
+    chain = np.linalg.matrix_power(MOVES, 5000)[0]
+    mean = chain @ LINE.answers[:, 0]
+    assert np.sqrt(chain @ (LINE.answers[:, 0] - mean) ** 2) > found.schedule.spreads[-1]
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+
+def followed_with_answers(setting, schedule, paths, monkeypatch):
+    """Errors as they come out, online and smoothed estimates, and the answers that were drawn, by person."""
+    drawn = []
+    draw = simulated.answer_under
+
+    def told(plan, states, bits):
+        z, drifted = draw(plan, states, bits)
+        drawn.append((plan, states.copy(), z.copy()))
+        return z, drifted
+
+    monkeypatch.setattr(simulated, "answer_under", told)
+    followed = Followed(setting, schedule, paths, LINE.own_answers[paths], Moves(setting.model), 3)
+    online, hindsight = np.empty((*paths.shape, 1)), np.empty((*paths.shape, 1))
+    followed._estimate(np.arange(len(paths)), online, hindsight)
+    return followed, online, hindsight, drawn
+
+
+def dense(model, start, steps, answers):
+    """Posterior means online and smoothed by a dense forward-backward pass; answers: {t: (plan, z)}."""
+    m, f = model.transition.toarray(), LINE.own_answers[:, 0]
+    column = {t: np.exp(plan.log_likelihood(z)) for t, (plan, z) in answers.items()}
+    alpha, ahead, online = [], np.ones(len(f)), []
+    row = model.initial
+    for t in range(1, steps + 1):
+        row = row @ m if t > 1 or start == "before" else row
+        row = row * column.get(t, 1.0)
+        row = row / row.sum()
+        alpha.append(row)
+        online.append(row @ f)
+    smoothed = []
+    for t in range(steps, 0, -1):
+        both = alpha[t - 1] * ahead
+        smoothed.append(both @ f / both.sum())
+        ahead = m @ (ahead * column.get(t, 1.0))
+    return np.array(online), np.array(smoothed[::-1])
+
+
+@pytest.mark.parametrize("start", ["before", "at"])
+@pytest.mark.parametrize("constraint", ["support", "delta=0.2"])
+@pytest.mark.parametrize("merged", [False, True])
+def test_estimates_side_by_side_are_those_of_a_session_and_of_hindsight(start, constraint, merged, monkeypatch):
+    space = LINE.merged({4: 2}) if merged else LINE
+    policy = dphmm.policy.radius(space, 1)
+    setting = Setting.of(MODEL, policy, space, 2, constraint=constraint, start=start)
+    schedule = Schedule(dphmm.SequencePromise(10, steps=14), 2, [2, 3, 7, 12])
+    paths = walks(MODEL, 4, 14, np.random.default_rng(8), start)
+    followed, online, hindsight, drawn = followed_with_answers(setting, schedule, paths, monkeypatch)
+    by_step = [[plan, z] for plan, _, z in drawn]
+    for person in range(4):
+        if constraint == "support":
+            answers = {t: (plan, z[person]) for t, (plan, z) in zip(schedule.at, by_step, strict=True)}
+        else:
+            own = by_step[person::4]
+            answers = {t: (plan, z[0]) for t, (plan, z) in zip(schedule.at, own, strict=True)}
+        expected = dense(MODEL, start, 14, answers)
+        assert np.allclose(online[person, :, 0], expected[0], atol=1e-9, rtol=0)
+        assert np.allclose(hindsight[person, :, 0], expected[1], atol=1e-9, rtol=0)
+        # A session's own fold and its Hindsight, at the steps that were asked.
+        position = Position.first(MODEL, setting.options)
+        for t in schedule.at:
+            position = position.skipping(MODEL, t - position.t) if t > position.t else position
+            plan, z = answers[t]
+            assert setting.plan(position).hash == plan.hash
+            posterior = position.posterior(plan, z)
+            assert posterior.probability @ space.own_answers == pytest.approx(online[person, t - 1], abs=1e-9)
+            position = position.following(MODEL, posterior)
+        z = np.array([answers[t][1] for t in schedule.at])
+        published = Published("a", np.array(schedule.at), z, [answers[t][0].hash for t in schedule.at])
+        again = Hindsight(setting).smooth(published).mean
+        assert np.allclose(again, hindsight[person, np.array(schedule.at) - 1], atol=1e-9, rtol=0)
+    if constraint == "support":
+        own = followed.errors()
+        distances = np.abs(LINE.own_answers[paths] - online)
+        assert own.online == pytest.approx(distances.mean(), abs=1e-12) and own.asked == 4
+
+
+def test_errors_do_not_hang_on_how_many_are_kept_at_once():
+    """Only the noise does: without any both passes are the same for a person, whoever is beside her."""
+    one = dphmm.policy.complete(5)
+    setting = Setting.of(MODEL, one, dphmm.StateSpace(np.zeros(5)), 1)
+    schedule = Schedule(dphmm.SequencePromise(1, steps=9), 1, [5])
+    paths = walks(MODEL, 6, 9, np.random.default_rng(2))
+    followed = Followed(setting, schedule, paths, LINE.answers[paths], Moves(MODEL), 1)
+    whole = np.array([beliefs[:, 3] for _, beliefs, _ in followed.steps(np.arange(6))])
+    alone = np.array([beliefs[:, 0] for _, beliefs, _ in followed.steps(np.arange(3, 4))])
+    assert np.allclose(whole, alone, atol=1e-15)
+
+
+def test_a_likelihood_that_floats_cannot_hold_is_made_of_logs():
+    plan = Setting.of(MODEL, NEAR, LINE, 1000).first_plan()
+    columns = likelihood_columns(plan, np.array([[0], [4]]))
+    assert (columns.max(axis=0) == 1).all() and (columns > 0).all()
+    assert columns.argmax(axis=0).tolist() == [0, 4]
+
+
+# -- what a reader can still find -------------------------------------------------------------------------------------
+
+
+def enumerated(plan, law, answers, far=40):
+    """The exact mean distance of a tracker's better estimate after so many answers about one place of a line."""
+    f = LINE.own_answers[:, 0]
+    values = np.arange(-far, far + 1)
+    logs = np.stack([plan.log_likelihood(np.array([z])) for z in values])
+    table = np.exp(logs)
+    table /= table.sum(axis=0)
+    errors = {"mean": 0.0, "median": 0.0}
+    for seen in itertools.product(range(len(values)), repeat=answers):
+        joint = law * np.prod(table[list(seen)], axis=0)
+        if joint.sum() < 1e-14:
+            continue
+        errors["mean"] += joint @ np.abs(f - joint @ f / joint.sum())
+        errors["median"] += min(joint @ np.abs(f - guess) for guess in f)
+    return errors
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+def test_what_is_found_of_people_who_stay_is_what_enumeration_finds(answers, monkeypatch):
+    monkeypatch.setattr("dphmm.planning.SLEEPERS", 20_000)
+    promise = dphmm.SequencePromise(answers, steps=30)
+    planner = world(promise, epsilon=1)
+    found = planner.plan(promise.exact)
+    (stay,) = found.stays.found
+    plan = Setting.of(MODEL, NEAR, LINE, 1).plan(Position(30, dphmm.Belief(np.log(np.full(5, 0.2)), np.ones(5, bool))))
+    exact = enumerated(plan, planner.occupancy, answers)
+    assert (found.stays.what, stay.answers) == ("sequence", answers)
+    # A distance of at most 4: the mean of 20,000 lies within 0.02 = five standard errors of less than 0.004 x 4 / 4.
+    assert stay.error == pytest.approx(exact[stay.estimate], abs=0.035)
+    assert exact[stay.estimate] <= min(exact.values()) + 0.02
+    law = planner.occupancy
+    best = min(law @ np.abs(LINE.answers[:, 0] - guess) for guess in LINE.answers[:, 0])
+    assert found.stays.without == pytest.approx(best, abs=0.035) and stay.error < best
+
+
+def test_nights_count_the_answers_of_the_night():
+    """Hours 21 to 6 of a clock: of six answers at 2:00, 6:00, ... 22:00 the first and the last, every night."""
+    promise = dphmm.SequencePromise(12, per="1d", zone="-08:00")
+    found = dphmm.plan(CLOCK, NEAR, LINE, promise, epsilon=2, people=6).stays
+    assert found.what == "night"
+    assert [(stay.after, stay.answers) for stay in found.found] == [(1, 2.0), (7, 14.0)]
+    assert found.found[1].error < found.found[0].error < found.without
+    half = dphmm.plan(CLOCK, NEAR, LINE, dphmm.SequencePromise(4, per="12h"), epsilon=2, people=6).stays
+    assert [(stay.after, stay.answers) for stay in half.found] == [(1, 2.0), (7, 14.0)]
+
+
+def test_who_is_not_asked_at_night_is_not_found_there():
+    promise = dphmm.SequencePromise(12, per="1d")
+    for kind in ("planned", "paced"):
+        stays = dphmm.plan(CLOCK, NEAR, LINE, promise, hours="7-21", schedule=kind, people=6).stays
+        assert all(stay.error == stays.without for stay in stays.found)
+        assert [(stay.answers, stay.estimate) for stay in stays.found] == [(0, "none"), (0, "none")]
+
+
+@pytest.mark.parametrize("promise", PROMISES[1:3], ids=str)
+def test_without_a_clock_people_stay_for_a_block(promise):
+    for kind in ("planned", "paced"):
+        stays = dphmm.plan(MODEL, NEAR, LINE, promise, schedule=kind, people=30).stays
+        assert stays.what == ("window" if promise.window else "block")
+        one, seven = stays.found
+        assert (one.after, seven.after) == (1, 7) and 0 < one.answers < seven.answers
+        assert seven.error < one.error < stays.without
+
+
+def test_the_best_place_is_the_best():
+    rng = np.random.default_rng(5)
+    points, weights = rng.random((30, 2)), rng.random((30, 3)) ** 4
+    found = median(weights, points)
+    grid = np.stack(np.meshgrid(np.linspace(0, 1, 201), np.linspace(0, 1, 201)), axis=-1).reshape(-1, 2)
+    distances = np.linalg.norm(points[:, None] - grid, axis=2)
+    for column in range(3):
+        own = weights[:, column] @ np.linalg.norm(points - found[column], axis=1)
+        assert own <= (weights[:, column] @ distances).min() + 1e-3
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_invented_people_are_anywhere_in_their_cells(merged):
+    pytest.importorskip("h3")
+    hexes = dphmm.H3.covering([52.5, 52.51, 52.49], [13.3, 13.31, 13.33], resolution=8)
+    for space in (GRID, hexes):
+        space = space.merged({0: 1}) if merged else space
+        states = np.random.default_rng(3).integers(0, space.n_states, (60, 5))
+        found = places(space, states, np.random.default_rng(4))
+        inside = space.locate(*space.to_latlon(found.reshape(-1, 2))) == states.ravel()
+        # H3 cells are bounded by great circles, and drawn with straight sides.
+        assert inside.mean() > (0.99 if space.kind == "h3" else 0.9999)
+        off = found - space.own_answers[states]
+        whole = (states % 6 < 5) & (states < 24) if space.kind == "grid" else np.ones(states.shape, bool)
+        assert np.abs(off[whole].mean(axis=0)).max() < 0.15 * np.abs(off).max() > 30
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made():
+    return dphmm.plan(CLOCK, NEAR, LINE, dphmm.SequencePromise(12, per="1d", zone="+01:00"), hours="6-22", people=5)
+
+
+@pytest.mark.parametrize("kind", ["planned", "paced"])
+def test_a_plan_comes_back(kind, tmp_path):
+    promise = dphmm.SequencePromise(Fraction(7, 3), per="1d")
+    own = dphmm.plan(CLOCK, NEAR, LINE, promise, schedule=kind, people=5, constraint="delta=0.1")
+    dphmm.save_plan(own, tmp_path / "plan.json")
+    again = dphmm.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
+    assert again == own and again.schedule == own.schedule and again.times == own.times
+    assert again.options["constraint"] == "delta=0.1"
+    dphmm.save_plan(again, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "plan.json").read_bytes()
+    assert "chosen" in own._repr_html_()
+
+
+def changed(document, path, value):
+    told = json.loads(json.dumps(document))
+    at = told
+    for name in path[:-1]:
+        at = at[name]
+    if value is None and path[-1] != "hours":
+        del at[path[-1]]
+    else:
+        at[path[-1]] = value
+    return told
+
+
+DAMAGE = {
+    "no format": (("format",), None, "no format number"),
+    "a newer format": (("format",), 2, "upgrade dphmm"),
+    "no plan": (("format",), "1", "no format number"),
+    "another model": (("model",), "0" * 64, "another model"),
+    "another policy": (("policy",), "0" * 64, "another policy"),
+    "another space": (("space",), 7, "another space"),
+    "a missing member": (("ladder",), None, "members missing"),
+    "a schedule past its promise": (("schedule", "epsilon"), "5", "plan.json"),
+    "another epsilon than chosen": (("options", "epsilon"), "1", "plan.json"),
+    "another epsilon in the schedule": (("schedule", "epsilon"), "1/1000", "plan.json"),
+    "options that are none": (("options", "mechanism"), "laplace", "plan.json"),
+    "no chosen row": (("ladder", 0, "releases"), 3.5, "plan.json"),
+    "a row of more members": (("ladder", 0, "x"), 3.5, "plan.json"),
+    "an error that is text": (("stays", "found", 0, "error"), "1", "plan.json"),
+    "people that are none": (("people",), "many", "plan.json"),
+    "steps as a list": (("schedule", "at"), [1, 2], "plan.json"),
+    "a list for stays": (("stays",), [], "plan.json"),
+    "hours that are a number": (("hours",), 7, "plan.json"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_plan_is_refused_in_one_line(name, made, tmp_path):
+    path, value, told = DAMAGE[name]
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(changed(made.document(), path, value)))
+    with pytest.raises(InvalidInput, match=told) as refused:
+        dphmm.read_plan(file, CLOCK, NEAR, LINE)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_plan_for_another_model_names_both_hashes(made, tmp_path):
+    dphmm.save_plan(made, tmp_path / "plan.json")
+    other = dphmm.MarkovModel(START, MOVES, space=LINE, step=1800)
+    with pytest.raises(InvalidInput) as refused:
+        dphmm.read_plan(tmp_path / "plan.json", other, NEAR, LINE)
+    assert CLOCK.digest[:16] in str(refused.value) and other.digest[:16] in str(refused.value)
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+DAY = dphmm.SequencePromise(12, per="1d")
+BAD = {
+    "no promise": ({"promise": 12}, "promise: got int"),
+    "another kind": ({"schedule": "every"}, "schedule: got every"),
+    "one person": ({"people": 1}, "people: got 1"),
+    "a seed that is none": ({"seed": -1}, "seed: got -1"),
+    "an epsilon above the total": ({"epsilon": 13}, "epsilon: got 13; expected at most 12"),
+    "an epsilon that is none": ({"epsilon": 0}, "epsilon: got 0"),
+    "hours that are none": ({"hours": "7"}, "hours: got 7"),
+    "an hour past the day": ({"hours": "7-25"}, "hours: got 7-25"),
+    "no hour": ({"hours": "7-7"}, "hours: got 7-7"),
+    "hours without a clock": (
+        {"hours": "7-21", "promise": dphmm.SequencePromise(12, steps=24)},
+        "hours are of a clock",
+    ),
+    "hours of half days": ({"hours": "7-21", "promise": dphmm.SequencePromise(12, per="12h")}, "hours are of a clock"),
+    "a day without a clock": ({"model": MODEL}, "per: got 1d; expected a number of steps"),
+    "a block of parts of steps": ({"promise": dphmm.SequencePromise(12, per="90min")}, "per: got 90min"),
+    "a block too long": ({"promise": dphmm.SequencePromise(1, per=2**21)}, "per: got 2097152"),
+    "too much to simulate": ({"promise": dphmm.SequencePromise(1, window=10**6)}, "window: got 2000000 simulated"),
+    "flat bodies that exclude": ({"flat": "allow"}, "flat: got allow"),
+    "a choice that there is not": ({"colour": 1}, "colour: got an unknown choice"),
+    "another constraint": ({"constraint": "all"}, "constraint: got all"),
+    "another model": ({"model": dphmm.MarkovModel([0.5, 0.5], np.eye(2))}, "space: got 2 states"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line(name):
+    given, told = BAD[name]
+    given = {"model": CLOCK, "promise": DAY, **given}
+    with pytest.raises(InvalidInput, match=told) as refused:
+        dphmm.plan(given.pop("model"), NEAR, LINE, given.pop("promise"), **given)
+    assert "\n" not in str(refused.value)
+
+
+def test_hours_in_which_no_step_begins():
+    model = dphmm.MarkovModel(START, MOVES, space=LINE, step=43200)
+    with pytest.raises(InvalidInput, match="hours: got 7-11; expected hours in which a step begins"):
+        dphmm.plan(model, NEAR, LINE, DAY, hours="7-11")
+
+
+def test_what_no_release_can_protect_is_refused_as_a_release_would():
+    plane = dphmm.StateSpace([[0, 0], [1, 1], [2, 2]])
+    model = dphmm.MarkovModel(np.full(3, 1 / 3), np.full((3, 3), 1 / 3))
+    with pytest.raises(DphmmError, match="flat"):
+        dphmm.plan(model, dphmm.policy.complete(3), plane, dphmm.SequencePromise(1, steps=4), flat="refuse", people=3)
