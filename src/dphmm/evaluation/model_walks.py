@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dphmm.markov.jump import Jump
 from dphmm.markov.model import MarkovModel
 from dphmm.types import FloatArray, IntArray
 
@@ -16,9 +17,24 @@ def walks(model: MarkovModel, runs: int, steps: int, generator: np.random.Genera
     paths = np.empty((runs, steps), dtype=np.int64)
     for t in range(1, steps + 1):
         if t > 1 or model.start == "before":
-            state = _moved(model.transition_at(t), state, generator.random(runs))
+            chance = generator.random(runs)
+            if model.jump is None:
+                state = _moved(model.matrix_at(t), state, chance)
+            else:
+                state = _jumped(model.jump, model.matrix_at(t), state, chance)
         paths[:, t - 1] = state
     return paths
+
+
+def _jumped(jump: Jump, matrix: Any, state: IntArray, chance: FloatArray) -> IntArray:
+    """The next states: chances below the rate of the jump say where to, all others which move."""
+    running = np.cumsum(jump.into)
+    jumps = chance < jump.rate
+    places = np.searchsorted(running, chance[jumps] / jump.rate * running[-1], side="right")
+    following = np.empty_like(state)
+    following[jumps] = np.minimum(places, len(running) - 1)
+    following[~jumps] = _moved(matrix, state[~jumps], (chance[~jumps] - jump.rate) / jump.stays)
+    return following
 
 
 def _moved(transition: Any, state: IntArray, chance: FloatArray) -> IntArray:
