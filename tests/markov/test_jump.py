@@ -195,7 +195,7 @@ def test_a_couplable_chain_stays_couplable():
 
 
 def test_jumps_that_lead_to_one_end_alone_are_no_coupling():
-    """Nobody moves, and hardly anybody jumps to state 0: who is at 1 may have come from far away, who is at 0 has not."""
+    """Nobody moves, and hardly anybody jumps to state 0: who is at 1 may come from far away."""
     into = np.array([1e-6, *[(1 - 1e-6) / 3] * 3])
     jumping = dphmm.MarkovModel(np.full(4, 0.25), np.eye(4), start="at").with_jump(0.1, into)
     dense = dphmm.MarkovModel(jumping.initial, 0.9 * np.eye(4) + 0.1 * into, start="at")

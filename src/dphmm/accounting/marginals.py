@@ -16,7 +16,7 @@ from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, Chain, FloatArray
 
 #: What to do about a chain with a jump where rows of N entries would have to be compared.
-NO_LEAKAGE = "a model without one: its without_jump(); or a promise over paths (--path-epsilon), which needs no leakage"
+NO_LEAKAGE = "a model made with --jump 0, or a promise over paths (--path-epsilon), which needs no leakage"
 #: The smallest positive float: what is possible stays possible.
 _LEAST = 5e-324
 

@@ -126,6 +126,37 @@ class MarkovModel:
 
         return fit_chain(sequences, n_states, epsilon, max_length, **options)[0]
 
+    @classmethod
+    def from_geometry(
+        cls, space: StateSpace, step: object, max_speed: object, *, stay: object = 0.7, jump: object = 0.001
+    ) -> MarkovModel:
+        """A model of a `Grid` or of `H3` cells without anybody's data: stay, or move within reach, the same everywhere.
+
+        Parameters
+        ----------
+        space : all cells of a map, which has to be public.
+        step : seconds between two times, or "10min".
+        max_speed : metres per second, or "60km/h": nobody moves farther in a step than at this speed, but by a jump.
+        stay : the probability of staying in a cell for a step; a guess, as all of this model is.
+        jump : the probability of a jump to any cell alike, with which no path is impossible; 0 for none.
+
+        Every other move, by d between centres, has a weight of exp(-3 d / reach), reach = max_speed * step; moves that
+        would leave the map do not happen. Whether these guesses fit decides errors, and no promise.
+
+        Raises InvalidInput for other spaces, a reach shorter than the way to the next cell, and over 2 * 10**7 moves.
+
+        >>> import dphmm
+        >>> grid = dphmm.Grid.from_bounds(13.3, 52.5, 13.4, 52.55, "500m")
+        >>> model = dphmm.MarkovModel.from_geometry(grid, "10min", "6km/h")
+        >>> model.n_states, model.step, model.jump.rate
+        (168, 600, 0.001)
+
+        Source: docs/guide.md.
+        """
+        from dphmm.markov.geometry import from_geometry
+
+        return from_geometry(space, step, max_speed, stay, jump)
+
     @property
     def transition(self) -> Any:
         """M as a canonical csr_array over read-only arrays, no zeros stored.
