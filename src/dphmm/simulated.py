@@ -49,16 +49,18 @@ class Moves:
 
     def ahead(self, beliefs: FloatArray, t: int) -> FloatArray:
         """Beliefs about t from those about t - 1."""
-        return np.asarray(self._matrices(t)[0] @ beliefs)
+        moved, jump = np.asarray(self._matrices(t)[0] @ beliefs), self._model.jump
+        return moved if jump is None else jump.stays * moved + np.outer(jump.share, beliefs.sum(axis=0))
 
     def back(self, likelihoods: FloatArray, t: int) -> FloatArray:
         """Of each state at t - 1 how likely it makes what is seen from t on."""
-        return np.asarray(self._matrices(t)[1] @ likelihoods)
+        moved, jump = np.asarray(self._matrices(t)[1] @ likelihoods), self._model.jump
+        return moved if jump is None else jump.stays * moved + jump.share @ likelihoods
 
     def _matrices(self, t: int) -> tuple[Any, Any]:
         if self._always is not None:
             return self._always
-        matrix = self._model.transition_at(t)
+        matrix = self._model.matrix_at(t)
         made = matrix.T.tocsr(), matrix
         if self._model.time_homogeneous:
             self._always = made
@@ -73,13 +75,27 @@ def walks(
     state = generator.choice(model.n_states, size=people, p=model.initial / model.initial.sum())
     for t in range(1, steps + 1):
         if t > 1 or (start or model.start) == "before":
-            state = _moved(model.transition_at(t), state, generator.random(people))
+            chance = generator.random(people)
+            moved = _moved if model.jump is None else _jumped
+            state = moved(model, t, state, chance)
         found[:, t - 1] = state
     return found
 
 
-def _moved(transition: Any, state: IntArray, chance: FloatArray) -> IntArray:
+def _jumped(model: MarkovModel, t: int, state: IntArray, chance: FloatArray) -> IntArray:
+    """The next states: chances below the rate of the jump say where to, all others which move."""
+    jump = model.jump
+    assert jump is not None
+    running, jumps, following = np.cumsum(jump.into), chance < jump.rate, np.empty_like(state)
+    places = np.searchsorted(running, chance[jumps] / jump.rate * running[-1], side="right")
+    following[jumps] = np.minimum(places, len(running) - 1)
+    following[~jumps] = _moved(model, t, state[~jumps], (chance[~jumps] - jump.rate) / jump.stays)
+    return following
+
+
+def _moved(model: MarkovModel, t: int, state: IntArray, chance: FloatArray) -> IntArray:
     """The next states: in each row the first entry at which the running sum passes its chance."""
+    transition = model.matrix_at(t)
     running = np.concatenate([[0.0], np.cumsum(transition.data)])
     first, end = transition.indptr[state], transition.indptr[state + 1]
     sought = running[first] + chance * (running[end] - running[first])

@@ -118,8 +118,9 @@ def _models() -> list[bytes]:
     on_map = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), space=grid, step=300)
     snapped = dphmm.StateSpace([0.1, 0.25, 0.7], ["a", "b", "c"])
     plain = dphmm.MarkovModel([1, 0, 0], np.eye(3), space=snapped, provenance={"private": False})
+    jumping = plain.with_jump(0.01, [0.2, 0.3, 0.5])
     forged = model_members([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], names=["a", "b"])
-    saved = [_made(lambda path, m=m: dphmm.save_model(m, path), ".npz") for m in (on_map, plain, chain())]
+    saved = [_made(lambda path, m=m: dphmm.save_model(m, path), ".npz") for m in (on_map, plain, jumping, chain())]
     return [*saved, _made(lambda path: write_members(path, forged), ".npz")]
 
 

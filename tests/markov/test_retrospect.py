@@ -258,15 +258,16 @@ def test_kernels_on_one_state():
     """A chain of one state, which no model is: sums of one term, in both forms of a row."""
     from dphmm._kernels import hmm_sparse
 
-    data = np.ones(1)
+    data, none = np.ones(1), np.zeros(0)
     data.setflags(write=False)
+    none.setflags(write=False)
     matrices = []
     # In the types that models have, which are compiled already.
     for kind in (np.uint32, np.int32):
         indptr, indices = np.array([0, 1], dtype=kind), np.array([0], dtype=kind)
         indptr.setflags(write=False)
         indices.setflags(write=False)
-        matrices.append((indptr, indices, data, 0.0))
+        matrices.append((indptr, indices, data, none, none, 0.0))
     steps = (np.array([[0.25], [-1e4]]), np.array([False, True]), np.array([0, 1, -1]), np.array([0, 1, 3]))
     alpha, logged, scales, row = np.empty((3, 1)), np.zeros(3, dtype=bool), np.empty(3), np.ones(1)
     assert hmm_sparse.forward(*matrices[0], *steps, row, False, alpha, logged, scales) == (-1, False)

@@ -28,7 +28,7 @@ MUTANTS = catalogue()
 FAMILIES = {
     "A": 7,
     "B": 14,
-    "C": 12,
+    "C": 22,
     "D": 15,
     "F": 11,
     "G": 7,

@@ -21,7 +21,7 @@ from dphmm.markov.model import MarkovModel
 N = 6
 
 
-def world(rng):
+def world(rng, jump=None):
     """(model, weights of answers (k, N), start row): moves to few, hubs, tiny probabilities; answers that surprise."""
     moves = rng.random((N, N)) * (rng.random((N, N)) < 0.5) * 10.0 ** -rng.integers(0, 4, (N, N))
     moves[np.arange(N), (np.arange(N) + 1) % N] += 0.01
@@ -29,7 +29,11 @@ def world(rng):
         moves[:, 0] += 5
     weights = 10.0 ** -(rng.integers(0, 8, (5, N)) * (rng.random((5, N)) < 0.6)).astype(np.float64)
     start = rng.random(N) + 0.01
-    return MarkovModel(start / start.sum(), moves / moves.sum(axis=1, keepdims=True)), weights, start / start.sum()
+    model = MarkovModel(start / start.sum(), moves / moves.sum(axis=1, keepdims=True))
+    if jump is not None:
+        into = 10.0 ** -rng.integers(0, 6, N)
+        model = model.with_jump(jump, into / into.sum())
+    return model, weights, start / start.sum()
 
 
 def laws_of(weights):
@@ -77,8 +81,10 @@ def filtered(model, weights, start, steps, flushing):
         dense[matrix.indices[matrix.indptr[j] : matrix.indptr[j + 1]], j] = matrix.data[
             matrix.indptr[j] : matrix.indptr[j + 1]
         ]
+    if len(matrix.share):
+        dense += matrix.share
     inflow = np.maximum(1.0, dense.sum(axis=0))
-    columns = Columns(matrix.indptr, matrix.indices, matrix.data, -1.0, inflow)
+    columns = Columns(*matrix.arrays, -1.0, inflow)
     row, bound, answers = start.copy(), np.zeros(2), np.arange(n, dtype=np.float64)[None] ** 2
     found, zero = [], np.zeros(1, dtype=np.int64)
     for answer, skipped in steps:
@@ -110,10 +116,22 @@ CASES = [(1e-3, 4.0, np.inf), (1e-3, 1e3, np.inf), (1e-7, 1e3, np.inf), (1e-7, 1
 
 @pytest.mark.parametrize(("least", "ratio", "limit"), CASES)
 def test_the_bound_holds_for_every_state(least, ratio, limit):
-    rng = np.random.default_rng([17, CASES.index((least, ratio, limit))])
+    bound_holds(np.random.default_rng([17, CASES.index((least, ratio, limit))]), least, ratio, limit)
+
+
+@pytest.mark.parametrize("jump", [0.001, 0.3])
+@pytest.mark.parametrize(("least", "ratio", "limit"), CASES)
+def test_the_bound_holds_where_there_is_a_jump(least, ratio, limit, jump):
+    """Moved by M' in fractions; jumps lead to some states a hundred thousand times less often than to others."""
+    seed = [18, CASES.index((least, ratio, limit)), int(1000 * jump)]
+    bound_holds(np.random.default_rng(seed), least, ratio, limit, jump)
+
+
+def bound_holds(rng, least, ratio, limit, jump=None):
+    """Sixty worlds of twelve steps, some of which are flushed, and some of which are stopped."""
     stopped = flushed = exact = 0
     for _ in range(60):
-        model, weights, start = world(rng)
+        model, weights, start = world(rng, jump)
         steps = [(int(rng.integers(5)), int(rng.choice([0, 0, 0, 1, 3]))) for _ in range(12)]
         found, dense, inflow = filtered(model, weights, start, steps, Flushing(least, ratio, limit))
         moves = [[Fraction(m) for m in row] for row in dense.tolist()]

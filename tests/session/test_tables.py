@@ -42,10 +42,13 @@ def corridor(n, start):
 
 def world(name):
     """(model, policy, space, epsilon, choices) of one kind of difficulty."""
-    if name == "tails":
+    if name in ("tails", "jump tails"):
         # An answer every cell at a large epsilon: after some steps the far end is below 1e-290.
         n = 400
         space = dphmm.StateSpace(np.arange(n)[:, None])
+        if name == "jump tails":
+            # An answer 399 cells from where nearly everybody is counts exp(-3192 / (1 + noise)) there.
+            return corridor(n, 0).with_jump(1e-3), dphmm.policy.radius(space, 1), space, 8, {}
         return corridor(n, 0), dphmm.policy.radius(space, 1), space, 8, {}
     if name == "two phases":
         moves = np.kron([[0, 1], [1, 0]], np.full((5, 5), 0.2))
@@ -61,10 +64,13 @@ def world(name):
         faint = np.full(side**2, 1e-300)
         faint[24] = 1 - faint[:24].sum() - faint[25:].sum()
         model = dphmm.MarkovModel(faint, model.transition)
+    if name == "jump":
+        model = model.with_jump(0.01, np.arange(1, side**2 + 1) / np.arange(1, side**2 + 1).sum())
     space = dphmm.StateSpace(points)
     policy = dphmm.policy.radius(space, 2)
     chosen = {
         "grid": {},
+        "jump": {},
         "graded": {"mechanism": "discrete-knorm"},
         "components": {"scope": "component"},
         "median": {"estimate_loss": "euclidean"},
@@ -77,8 +83,11 @@ def world(name):
     return model, policy, space, 1, chosen
 
 
-FLUSHED = ("faint", "tails")
-WORLDS = ("grid", "graded", "components", "median", "state", "at", "faint", "tails", "two phases")
+FLUSHED = ("faint", "tails", "jump tails")
+WORLDS = (
+    *("grid", "graded", "components", "median", "state", "at", "faint", "tails", "two phases"),
+    *("jump", "jump tails"),
+)
 
 
 def rows_of(n_states, users=7, seed=3):
@@ -177,13 +186,13 @@ def test_floats_agree_with_logs_and_lose_no_state():
     model, policy, space, epsilon, _ = world("tails")
     session = dphmm.ReleaseSession(model, policy, space, epsilon, bits=dphmm.ReplayBits(2))
     logs = session.prior.log_probability
-    indptr, indices, data = (getattr(model.predecessors_at(1), name) for name in ("indptr", "indices", "data"))
+    matrix = model.predecessors_at(1).arrays
     support = session.support
     for state in [*range(1, 80), *range(80, 0, -1)]:
         plan = session.plan
         z = session.release(state).z_lattice
         joint = np.where(support, logs + plan.log_likelihood(z), -np.inf)
-        logs, support = predict(indptr, indices, data, joint - np.logaddexp.reduce(joint[support]), support)
+        logs, support = predict(*matrix, joint - np.logaddexp.reduce(joint[support]), support)
         assert np.array_equal(session.support, support)
         assert session.prior.log_probability == pytest.approx(logs, rel=1e-11, abs=1e-10)
         assert np.isfinite(session.prior.log_probability[support]).all()

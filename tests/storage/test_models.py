@@ -155,9 +155,42 @@ def test_changed_contents_name_both_hashes(path):
     assert re.search(r"got contents with SHA-256 \w{16}; expected contents with SHA-256 \w{16}: it was", refusal(path))
 
 
+def test_a_jump_comes_back_and_older_versions_refuse_it(model, tmp_path):
+    jumping = model.with_jump(0.001, [0.2, 0.3, 0.5])
+    save_model(jumping, tmp_path / "jump.npz")
+    again = load_model(tmp_path / "jump.npz")
+    assert again.digest == jumping.digest != model.digest
+    assert again.jump.rate == 0.001 and again.jump.into.tolist() == [0.2, 0.3, 0.5]
+    assert again.provenance == {**model.provenance, "jump_into": "given"}
+    with zipfile.ZipFile(tmp_path / "jump.npz") as archive:
+        assert np.load(io.BytesIO(archive.read("format.npy"))) == 3
+    first = (tmp_path / "jump.npz").read_bytes()
+    save_model(again, tmp_path / "jump.npz")
+    assert (tmp_path / "jump.npz").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    "into", [[0.2, 0.8], [0.2, 0.3, 0.6], [0.0, 0.5, 0.5], [np.nan, 0.5, 0.5], [[1.0]], ["a", "b", "c"]]
+)
+def test_a_broken_jump_is_refused(model, tmp_path, into):
+    save_model(model.with_jump(0.001), tmp_path / "jump.npz")
+    assert "into" in refusal(rewritten(tmp_path / "jump.npz", lambda c: c.update({"jump.npy": npy(into)})))
+
+
+@pytest.mark.parametrize("rate", [0, 1, -1, "x", None, True, [1]])
+def test_a_broken_rate_of_a_jump_is_refused(model, tmp_path, rate):
+    def change(contents):
+        meta = json.loads(np.load(io.BytesIO(contents["meta.npy"])).tobytes())
+        meta["jump"] = rate
+        contents["meta.npy"] = npy(np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8))
+
+    save_model(model.with_jump(0.001), tmp_path / "jump.npz")
+    assert "jump" in refusal(rewritten(tmp_path / "jump.npz", change))
+
+
 def test_newer_format_is_refused_whatever_else_it_holds(path):
-    rewritten(path, lambda c: (c.clear(), c.update({"format.npy": npy(3)})), rehash=False)
-    assert "model format 3; expected at most 2: upgrade dphmm" in refusal(path)
+    rewritten(path, lambda c: (c.clear(), c.update({"format.npy": npy(4)})), rehash=False)
+    assert "model format 4; expected at most 3: upgrade dphmm" in refusal(path)
 
 
 @pytest.mark.parametrize("number", [0, -1, 1.0, [1, 1], True])

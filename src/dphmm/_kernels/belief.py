@@ -282,12 +282,16 @@ def move(
     indptr: Any,
     indices: Any,
     data: FloatArray,
+    share: FloatArray,
     row: FloatArray,
     support: BoolArray,
     out: FloatArray,
     reached: BoolArray,
 ) -> bool:
-    """p M of a row and what it reaches, from compressed columns of M; False if a reached sum is too small to trust."""
+    """p M of a row and what it reaches, from compressed columns of M; False if a reached sum is too small to trust.
+
+    ``share`` is that of a jump, (N,), or (0,) where none is.
+    """
     last = indptr[0]
     for j in range(len(out)):
         first, last = last, indptr[j + 1]
@@ -295,6 +299,7 @@ def move(
         for k in range(first, last):
             mass += row[indices[k]] * data[k]
         out[j] = mass
+    land(share, row, out)
     small = 0
     for j in range(len(out)):
         reached[j] = out[j] >= TRUSTED
@@ -304,6 +309,8 @@ def move(
     for j in range(len(out)):
         if not reached[j]:
             out[j] = 0.0
+            if len(share) > 0:
+                return False
             for k in range(indptr[j], indptr[j + 1]):
                 if support[indices[k]]:
                     return False
@@ -311,10 +318,20 @@ def move(
 
 
 @kernel
+def land(share: FloatArray, row: FloatArray, moved: FloatArray) -> None:
+    """Add to a moved row what jumped from anywhere in the row before it; nothing where the share is empty."""
+    if len(share) > 0:
+        whole = total(row)
+        for j in range(len(share)):
+            moved[j] += whole * share[j]
+
+
+@kernel
 def move_many(
     indptr: Any,
     indices: Any,
     data: FloatArray,
+    share: FloatArray,
     row: FloatArray,
     support: BoolArray,
     steps: int,
@@ -328,7 +345,7 @@ def move_many(
     for at every eighth step, and never with ``settled`` below 0.
     """
     for passed in range(steps):
-        if not move(indptr, indices, data, row, support, spare, reached):
+        if not move(indptr, indices, data, share, row, support, spare, reached):
             return passed
         most = math.inf
         if settled >= 0.0 and passed % 8 == 0:

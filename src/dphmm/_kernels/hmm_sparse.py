@@ -10,7 +10,9 @@ observation, -1 where nothing was observed. ``moves`` (T,) is how many moves of 
 So a table of symbols and a likelihood of its own for every step are the same to these functions. Blocks of a long
 sequence follow each other by the row that each leaves behind; `dphmm.markov.retrospect` puts them together.
 
-Matrices are compressed columns where a distribution is moved on, compressed rows where it is moved back. The likeliest
+Matrices are compressed columns where a distribution is moved on, compressed rows where it is moved back. A jump is a
+rank-one term beside them: (weights·row) gains at every entry; both (N,), or (0,) where none is. Of a share λu the gains
+are λu and the weights 1 where a distribution is moved on, the other way round where it is moved back. The likeliest
 path is in `dphmm._kernels.hmm_sparse_path`.
 """
 
@@ -71,18 +73,33 @@ def normalise(row: FloatArray, logged: bool) -> tuple[bool, float]:
 
 
 @kernel
-def advance(indptr: Any, indices: Any, data: FloatArray, row: FloatArray, logged: bool, out: FloatArray) -> bool:
-    """The row moved by one matrix, each entry a sum over its stored ones; whether ``out`` is in logs."""
-    n = len(out)
+def advance(
+    indptr: Any,
+    indices: Any,
+    data: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
+    row: FloatArray,
+    logged: bool,
+    out: FloatArray,
+) -> bool:
+    """The row moved by one matrix and its jump, each entry a sum over its stored ones; whether ``out`` is in logs."""
+    n, jumps = len(out), len(gains) > 0
     if not logged:
-        trusted = True
+        trusted, gained = True, 0.0
+        if jumps:
+            for s in range(n):
+                gained += weights[s] * row[s]
         for j in range(n):
             mass = 0.0
             for k in range(indptr[j], indptr[j + 1]):
                 mass += row[indices[k]] * data[k]
+            if jumps:
+                mass += gained * gains[j]
             out[j] = mass
             if not mass >= TRUSTED:
                 out[j] = 0.0
+                trusted = trusted and not jumps
                 for k in range(indptr[j], indptr[j + 1]):
                     if row[indices[k]] > 0.0:
                         trusted = False
@@ -96,12 +113,15 @@ def advance(indptr: Any, indices: Any, data: FloatArray, row: FloatArray, logged
     for s in range(n):
         if logs[s] > -math.inf:
             scaled[s] = math.exp(logs[s] - top)
+    gain = log_gain(weights, logs) if jumps else -math.inf
     most, least = -math.inf, math.inf
     for j in range(n):
         mass = 0.0
         for k in range(indptr[j], indptr[j + 1]):
             mass += scaled[indices[k]] * data[k]
         out[j] = top + math.log(mass) if mass >= TRUSTED else exactly(indptr, indices, data, logs, j)
+        if jumps:
+            out[j] = log_sum(out[j], gain + math.log(gains[j]))
         most = max(most, out[j])
         if -math.inf < out[j] < least:
             least = out[j]
@@ -110,6 +130,30 @@ def advance(indptr: Any, indices: Any, data: FloatArray, row: FloatArray, logged
     for j in range(n):
         out[j] = math.exp(out[j])
     return False
+
+
+@kernel
+def log_gain(weights: FloatArray, logs: FloatArray) -> float:
+    """The log of weights·row of a row in logs."""
+    largest, mass = -math.inf, 0.0
+    for s in range(len(logs)):
+        if logs[s] > -math.inf:
+            largest = max(largest, logs[s] + math.log(weights[s]))
+    if largest == -math.inf:
+        return largest
+    for s in range(len(logs)):
+        if logs[s] > -math.inf:
+            mass += math.exp(logs[s] + math.log(weights[s]) - largest)
+    return largest + math.log(mass)
+
+
+@kernel
+def log_sum(one: float, other: float) -> float:
+    """The log of the sum of two numbers in logs."""
+    largest = max(one, other)
+    if largest == -math.inf:
+        return largest
+    return largest + math.log(math.exp(one - largest) + math.exp(other - largest))
 
 
 @kernel
@@ -148,7 +192,15 @@ def weigh(row: FloatArray, logged: bool, weights: FloatArray, logged_weights: bo
 
 @kernel
 def advance_many(
-    indptr: Any, indices: Any, data: FloatArray, row: FloatArray, logged: bool, moves: int, settled: float
+    indptr: Any,
+    indices: Any,
+    data: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
+    row: FloatArray,
+    logged: bool,
+    moves: int,
+    settled: float,
 ) -> bool:
     """A distribution moved on so many times, in place; whether it is in logs.
 
@@ -157,13 +209,13 @@ def advance_many(
     """
     spare = np.empty_like(row)
     for moved in range(moves):
-        after = advance(indptr, indices, data, row, logged, spare)
+        after = advance(indptr, indices, data, weights, gains, row, logged, spare)
         inner = 0 < moved < moves - 1
         quiet = inner and (moved - 1) % 8 == 0 and same(row, logged, spare, after, settled)
         row[:] = spare
         logged = after
         if quiet:
-            logged = advance(indptr, indices, data, row, logged, spare)
+            logged = advance(indptr, indices, data, weights, gains, row, logged, spare)
             row[:] = spare
             break
     if logged:
@@ -187,7 +239,15 @@ def same(one: FloatArray, logged: bool, other: FloatArray, logged_other: bool, t
 
 @kernel
 def return_many(
-    indptr: Any, indices: Any, data: FloatArray, row: FloatArray, logged: bool, moves: int, settled: float
+    indptr: Any,
+    indices: Any,
+    data: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
+    row: FloatArray,
+    logged: bool,
+    moves: int,
+    settled: float,
 ) -> bool:
     """What later observations say of each state, moved back so many times, in place; whether it is in logs.
 
@@ -196,7 +256,7 @@ def return_many(
     """
     spare = np.empty_like(row)
     for _ in range(moves):
-        after = advance(indptr, indices, data, row, logged, spare)
+        after = advance(indptr, indices, data, weights, gains, row, logged, spare)
         quiet = logged == after
         for s in range(len(row)):
             if not quiet:
@@ -215,6 +275,8 @@ def forward(
     indptr: Any,
     indices: Any,
     data: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
     settled: float,
     rows: FloatArray,
     logged_rows: BoolArray,
@@ -233,7 +295,7 @@ def forward(
     observation that no possible state allows; and whether ``row`` is in logs.
     """
     for t in range(len(which)):
-        logged = advance_many(indptr, indices, data, row, logged, moves[t], settled)
+        logged = advance_many(indptr, indices, data, weights, gains, row, logged, moves[t], settled)
         scales[t] = 0.0
         if which[t] < 0:
             alpha[t] = row
@@ -252,6 +314,8 @@ def backward(
     indptr: Any,
     indices: Any,
     data: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
     settled: float,
     rows: FloatArray,
     logged_rows: BoolArray,
@@ -279,5 +343,5 @@ def backward(
             logged = weigh(row, logged, rows[which[t]], logged_rows[which[t]], spare)
             logged, _ = normalise(spare, logged)
             row[:] = spare
-        logged = return_many(indptr, indices, data, row, logged, moves[t], settled)
+        logged = return_many(indptr, indices, data, weights, gains, row, logged, moves[t], settled)
     return logged

@@ -33,6 +33,7 @@ def viterbi(
     indptr: Any,
     indices: Any,
     logs: FloatArray,
+    jump: FloatArray,
     settled: float,
     rows: FloatArray,
     logged_rows: BoolArray,
@@ -47,7 +48,8 @@ def viterbi(
     """Likeliest paths move by move: at most len(pointers) moves, or to the last observation.
 
     ``row`` (N,) are logs of the likeliest path to each state, the largest 0; ``moved`` of the first observation's moves
-    are done. ``logs`` are those of the matrix, in compressed columns. Of each move, ``pointers`` (k, N) are the states
+    are done. ``logs`` are those of the moves that a matrix stores, in compressed columns, and ``jump`` (N,) those of a
+    jump into each state, from every one; (0,) where none is. Of each move, ``pointers`` (k, N) are the states
     before, and ``ends`` the observation that it led to or -1. In a long gap rows come again after some moves, which
     Brent's search finds: then ``cycles`` (k, 2) says that the last so many moves are taken so many times more. Returns
     the moves recorded, the observations reached, and ``moved`` of the next: -1 where no path allows that one.
@@ -57,12 +59,17 @@ def viterbi(
     saved_at, power = 0, 1
     while at < len(which) and count < len(pointers):
         top = -math.inf
+        likeliest = np.int64(np.argmax(row)) if len(jump) > 0 else np.int64(0)
         for j in range(n):
             best, before = -math.inf, np.int64(-1)
             for k in range(indptr[j], indptr[j + 1]):
                 candidate = row[indices[k]] + logs[k]
                 if candidate > best:
                     best, before = candidate, np.int64(indices[k])
+            if len(jump) > 0 and row[likeliest] > -math.inf:
+                candidate = row[likeliest] + jump[j]
+                if candidate > best or (candidate == best and likeliest < before):
+                    best, before = candidate, likeliest
             spare[j] = best
             pointers[count, j] = before
             top = max(top, best)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dphmm._kernels.belief import expectation, likeliest, likelihood, total
+from dphmm._kernels.belief import expectation, land, likeliest, likelihood, total
 from dphmm._kernels.compiled import kernel
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -36,12 +36,14 @@ _ABSOLUTE = 1
 class Columns(NamedTuple):
     """The transition matrix as compressed columns, and how little may change in a step of a belief that has settled.
 
-    ``inflow`` (N,) are the sums of the columns, and 1 where those are less.
+    ``share`` (N,) is that of a jump, (0,) where none is. ``inflow`` (N,) are the sums of the columns, those of the jump
+    with them, and 1 where those are less.
     """
 
     indptr: Any
     indices: Any
     data: FloatArray
+    share: FloatArray
     settled: float
     inflow: FloatArray
 
@@ -364,6 +366,7 @@ def _passed(
         if bound[_ABSOLUTE] > 0.0:
             _unanswered(columns, flushing, row, support, bound)
         _move_one(columns, row, spare)
+        land(columns.share, row, spare)
         if _reach(columns, flushing, support, spare, reached) and not bound[_ABSOLUTE] > 0.0:
             return False
         if bound[_ABSOLUTE] > 0.0:
@@ -388,6 +391,9 @@ def _reach(columns: Columns, flushing: Flushing, support: BoolArray, moved: Floa
         reached[j] = moved[j] >= flushing.least
         if not reached[j]:
             moved[j] = 0.0
+            if len(columns.share) > 0:
+                reached[j] = lost = True
+                continue
             for k in range(columns.indptr[j], columns.indptr[j + 1]):
                 if support[columns.indices[k]]:
                     reached[j] = lost = True
@@ -414,6 +420,10 @@ def _move(
         for lane in range(LANES):
             if moving[lane]:
                 _move_one(columns, lanes.woven[:, lane], rows[lane])
+    if len(columns.share) > 0:
+        for lane in range(LANES):
+            if moving[lane]:
+                land(columns.share, lanes.woven[:, lane], rows[lane])
     for lane in range(LANES):
         if moving[lane]:
             bound = lanes.bounds[lane]
@@ -429,7 +439,10 @@ def _move(
 
 @kernel
 def _move_all(indptr: Any, indices: Any, data: FloatArray, rows: FloatArray, moved: FloatArray, least: float) -> bool:
-    """p M of the columns of ``rows`` (N, lanes), into ``moved`` (lanes, N); False if some sum is too small to trust."""
+    """p M of the columns of ``rows`` (N, lanes), into ``moved`` (lanes, N); False if some sum is too small to trust.
+
+    Without what jumps: with that a sum may be larger.
+    """
     trusted = True
     for j in range(moved.shape[1]):
         a = b = c = d = e = f = g = h = 0.0
@@ -451,7 +464,7 @@ def _move_all(indptr: Any, indices: Any, data: FloatArray, rows: FloatArray, mov
 
 @kernel
 def _move_one(columns: Columns, row: FloatArray, moved: FloatArray) -> None:
-    """p M of one row."""
+    """p M of one row, without what jumps."""
     for j in range(len(moved)):
         mass = 0.0
         for k in range(columns.indptr[j], columns.indptr[j + 1]):
@@ -464,6 +477,8 @@ def _reached(columns: Columns, support: BoolArray, moved: FloatArray, least: flo
     """Whether every state that is reached from the support has a sum to be trusted; 0 is put where none is reached."""
     for j in range(len(moved)):
         if not moved[j] >= least:
+            if len(columns.share) > 0:
+                return False
             for k in range(columns.indptr[j], columns.indptr[j + 1]):
                 if support[columns.indices[k]]:
                     return False

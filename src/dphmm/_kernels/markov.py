@@ -54,13 +54,14 @@ def predict(
     indptr: Any,
     indices: Any,
     data: NDArray[np.float64],
+    share: NDArray[np.float64],
     log_probability: NDArray[np.float64],
     support: NDArray[np.bool_],
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """log(p M) and its support, from compressed columns of M.
+    """log(p M) and its support, from compressed columns of M and the share of a jump, (N,) or (0,) where none is.
 
     Probabilities scaled by their largest are summed as floats; a column whose sum is too small to trust is
-    summed again in logs, so a reached column always gets a finite number.
+    summed again in logs, so a reached column always gets a finite number. A jump reaches every column.
     """
     n = len(support)
     top = -math.inf
@@ -71,6 +72,11 @@ def predict(
     for i in range(n):
         if support[i]:
             scaled[i] = math.exp(log_probability[i] - top)
+    jumps = len(share) > 0 and top > -math.inf
+    whole = 0.0
+    if jumps:
+        for i in range(n):
+            whole += scaled[i]
 
     result = np.full(n, -math.inf)
     reached = np.zeros(n, dtype=np.bool_)
@@ -80,6 +86,9 @@ def predict(
             if support[indices[k]]:
                 reached[j] = True
                 total += scaled[indices[k]] * data[k]
+        if jumps:
+            reached[j] = True
+            total += whole * share[j]
         if total >= TRUSTED:
             result[j] = top + math.log(total)
         elif reached[j]:

@@ -9,6 +9,7 @@ Proof: docs/proofs/couplings.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,8 @@ def couplable(model: Any, policy: Any, steps: int) -> Couplable:
 
     Parameters
     ----------
-    model : MarkovModel, its initial distribution included: the moves into a step depend on it.
+    model : MarkovModel, its initial distribution included: the moves into a step depend on it. Jumps are matched with
+        jumps: that is enough, but where a chain with a jump needs more hops so, another matching might need fewer.
     policy : a policy, or edges (m, 2). States that no edge joins have partners, which are not looked at: they depend on
         the plans.
     steps : how many steps are released, 1 or more.
@@ -72,7 +74,7 @@ def couplable(model: Any, policy: Any, steps: int) -> Couplable:
 
     Source: docs/proofs/couplings.md (T2).
     """
-    course = Course(model)
+    course = Course(model, beside_jump=True)
     n = course.n_states
     if n > MOST_STATES:
         raise InvalidInput("model", f"{n} states", f"at most {MOST_STATES} states: all pairs of them are looked at")
@@ -80,8 +82,8 @@ def couplable(model: Any, policy: Any, steps: int) -> Couplable:
         raise InvalidInput("steps", steps, "a number of steps, 1 or more")
     edges = _edges(policy, n)
     search = _Search(_hops(edges, n), edges)
-    for t, direction, rows, possible in _moves(course, int(steps)):
-        search.look(t, direction, rows, possible)
+    for t, direction, rows, now in _moves(course, int(steps)):
+        search.look(t, direction, rows, now, course.jumped(now) if direction == "backward" else None)
     return Couplable(search.most, len(search.known), search.worst)
 
 
@@ -117,11 +119,13 @@ class _Search:
         self.most = 0.0
         self.worst: tuple[int, str, int, int] | None = None
 
-    def look(self, t: int, direction: str, rows: Any, marginal: Marginal) -> None:
-        """The edges whose two ends are possible at a step."""
+    def look(self, t: int, direction: str, rows: Any, marginal: Marginal, jumped: FloatArray | None) -> None:
+        """The edges whose two ends are possible at a step; of each end ``jumped`` (N,) may have been jumped into."""
         possible = marginal.support
         for k, m in self._edges[possible[self._edges].all(axis=1)].tolist():
-            needed = self._needed(rows, k, m)
+            # A jump of the one that would have to be matched with a move of the other is not.
+            apart = jumped is not None and abs(jumped[k] - jumped[m]) > _ROUNDING
+            needed = math.inf if apart else self._needed(rows, k, m)
             if self.worst is None or needed > self.most:
                 self.most, self.worst = needed, (t, direction, k, m)
 
@@ -131,6 +135,9 @@ class _Search:
 
         (one, q), (other, d) = _row(rows, k), _row(rows, m)
         states = np.union1d(one, other)
+        if not len(states):
+            # Nothing but jumps leads to either.
+            return 0.0
         shares, others = np.zeros(len(states)), np.zeros(len(states))
         shares[np.searchsorted(states, one)], others[np.searchsorted(states, other)] = q, d
         limits = self._hops[np.ix_(states, states)]

@@ -15,6 +15,8 @@ from scipy import sparse
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, Chain, FloatArray
 
+#: What to do about a chain with a jump where rows of N entries would have to be compared.
+NO_LEAKAGE = "a model made with --jump 0, or a promise over paths (--path-epsilon), which needs no leakage"
 #: The smallest positive float: what is possible stays possible.
 _LEAST = 5e-324
 
@@ -26,11 +28,12 @@ class Marginal:
     log_probability: FloatArray
     support: BoolArray
 
-    def moved(self, columns: Any) -> Marginal:
-        """One move later; ``columns``: the matrix of the move, compressed by columns."""
+    def moved(self, columns: Any, share: FloatArray) -> Marginal:
+        """One move later, by the matrix compressed by columns; ``share`` (N,) is that of a jump, (0,) where none is."""
         from dphmm._kernels.markov import predict
 
-        return Marginal(*predict(columns.indptr, columns.indices, columns.data, self.log_probability, self.support))
+        matrix = (columns.indptr, columns.indices, columns.data)
+        return Marginal(*predict(*matrix, share, self.log_probability, self.support))
 
 
 def marginal_of(probabilities: FloatArray) -> Marginal:
@@ -40,12 +43,23 @@ def marginal_of(probabilities: FloatArray) -> Marginal:
 
 
 class Course:
-    """The marginals of the steps t = 1, 2, ... of a chain, and the moves between them in both directions."""
+    """The marginals of the steps t = 1, 2, ... of a chain, and the moves between them in both directions.
 
-    def __init__(self, chain: Chain) -> None:
+    beside_jump : take a chain with a jump, too. Marginals are of the whole chain then, and ``forward`` and ``backward``
+        of its moves given that they are no jumps; of what jumped, ``jumped`` says how much that is.
+
+    Raises InvalidInput for what is no chain, and for one with a jump where that was not asked for.
+    """
+
+    def __init__(self, chain: Chain, *, beside_jump: bool = False) -> None:
         if not all(hasattr(chain, name) for name in ("initial", "start", "transition_at", "time_homogeneous")):
             raise InvalidInput("model", type(chain).__name__, "a Markov model: the past needs its initial distribution")
+        self._jump = getattr(chain, "jump", None)
+        if self._jump is not None and not beside_jump:
+            raise InvalidInput("model", f"a jump of {self._jump.rate:g}, for which leakage is not computed", NO_LEAKAGE)
         self._chain = chain
+        self._share: FloatArray = np.zeros(0) if self._jump is None else self._jump.share
+        self._share.setflags(write=False)
         self._columns: Any = None
 
     @property
@@ -60,30 +74,45 @@ class Course:
     def structure(self, steps: int) -> Any:
         """A csr matrix with an entry wherever some move between the first ``steps`` steps has one."""
         if self._chain.time_homogeneous or steps < 2:
-            return self._chain.transition_at(2)
-        return sparse.csr_array(sum(self._chain.transition_at(t) for t in range(2, steps + 1)))
+            return self.forward(2)
+        return sparse.csr_array(sum(self.forward(t) for t in range(2, steps + 1)))
 
     def marginals(self, steps: int) -> Iterator[Marginal]:
         """Of t = 1 .. steps."""
         now = marginal_of(self._chain.initial)
         if self._chain.start == "before":
-            now = now.moved(self._columns_at(1))
+            now = self._after(now, 1)
         for t in range(1, steps + 1):
             if t > 1:
-                now = now.moved(self._columns_at(t))
+                now = self._after(now, t)
             yield now
 
     def forward(self, t: int) -> Any:
         """The csr matrix of the move from t - 1 to t."""
+        if self._jump is not None:
+            return self._chain.matrix_at(t)  # type: ignore[attr-defined]
         return self._chain.transition_at(t)
+
+    def jumped(self, now: Marginal) -> FloatArray | None:
+        """Of each state (N,), at a step with this marginal, the chance that it was jumped into; None without a jump."""
+        if self._jump is None:
+            return None
+        with np.errstate(over="ignore"):
+            return np.minimum(1.0, np.exp(np.log(self._share) - now.log_probability))
 
     def backward(self, before: Marginal, t: int) -> Any:
         """Pr(s_{t-1} = b | s_t = a) as a csr matrix (a, b), from the marginal of t - 1; impossible a have no row."""
         return reversed_columns(self._columns_at(t), before)
 
+    def _after(self, now: Marginal, t: int) -> Marginal:
+        columns = self._columns_at(t)
+        if self._jump is not None:
+            columns = columns * self._jump.stays
+        return now.moved(columns, self._share)
+
     def _columns_at(self, t: int) -> Any:
         if self._columns is None or not self._chain.time_homogeneous:
-            self._columns = self._chain.transition_at(t).tocsc()
+            self._columns = self.forward(t).tocsc()
         return self._columns
 
 

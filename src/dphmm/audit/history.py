@@ -21,6 +21,9 @@ def first_support(model: MarkovModel, start: str) -> BoolArray:
 
 def moved(model: MarkovModel, support: BoolArray, t: int) -> BoolArray:
     """The states (N,) that a possible one can move to on the way to step t."""
+    if model.jump is not None:
+        # A jump leads everywhere.
+        return np.full(model.n_states, support.any())
     matrix = model.transition_at(t)
     start = np.repeat(np.arange(model.n_states), np.diff(matrix.indptr))
     after = np.zeros(model.n_states, dtype=np.bool_)

@@ -21,7 +21,7 @@ from dphmm.session.rounds import promise_of
 from dphmm.session.setting import Setting
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
-from dphmm.storage.learned import UNKNOWN, Whom
+from dphmm.storage.learned import UNKNOWN, Whom, whom_of
 from dphmm.storage.promises import covered_facts, unknown_because, verdict
 from dphmm.storage.statement import (
     read_statement,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dphmm.audit.released_rows import Counted
 
 _NOTHING = "the privacy statement: there is none beside the file"
-_OTHERS = {"owner": "as the data owner says", "names": "as user names tell"}
+_OTHERS = {"owner": "as the data owner says", "names": "as user names tell", "model": "as the model's file says"}
 #: Members that are compared with what the audit was asked about, not with the file.
 _GIVEN = frozenset(
     {"query", "epsilon", "policy.sha256", "space.sha256", "model.sha256", "constraint.name", "mechanism.asked"}
@@ -141,6 +141,8 @@ def _private(statement: ReleaseStatement, counted: Counted, model: MarkovModel, 
     """Whether the statement says what follows from the model and from whom it was fitted on, which is not checked."""
     try:
         whom = Whom.of(statement.model.people, statement.model.people_known_by)
+        if whom != whom_of(model.provenance, whom):
+            findings.add("a privacy statement that does not say that the model was made without data")
     except InvalidInput:
         findings.add("a privacy statement that does not say in dphmm's words whom the model was fitted on")
         return []

@@ -20,13 +20,14 @@ _CHOICES = ("order", "starts")
 def model_document(path: str) -> tuple[dict[str, Any], LearningEvent | None]:
     """The model's name, whether it was learned with privacy, and the guarantee or why there is none; and its event."""
     from dphmm.accounting.event import LearningEvent, NotPrivateEvent
-    from dphmm.storage.learned import learning_document, published_parts
+    from dphmm.storage.learned import learning_document, made_without_data, published_parts
 
     provenance, event = _read(path)
     private = event if isinstance(event, LearningEvent) else None
     document = {
         "model": Path(path).name,
         "private": provenance.get("private"),
+        "made_without_data": made_without_data(provenance),
         "method": str(provenance.get("method", "unknown")),
         "learning": None if private is None else learning_document(private),
         "choices": {name: provenance[name] for name in _CHOICES if name in provenance},
@@ -59,6 +60,10 @@ def model_lines(document: Mapping[str, Any] | None, event: LearningEvent | None)
         return [f"{name}: NO PRIVACY: {because}"]
     if document["private"] is True:
         return [f"{name}: says that it was learned with privacy, but no epsilon is recorded"]
+    if document["made_without_data"]:
+        return [
+            f"{name}: made from geometry alone, as its file says; nobody's data is in it, so it cost nobody anything"
+        ]
     return [f"{name}: given, not learned by dphmm; nothing is known of what it cost anybody"]
 
 

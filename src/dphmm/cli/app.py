@@ -33,6 +33,7 @@ COMMANDS = {
     "demo": ("dphmm.cli.demo:demo", "Run everything below on a simulated city; needs no input."),
     "import": ("dphmm.cli.import_:import_", "Read trajectories of other formats into trajectories.parquet."),
     "fit": ("dphmm.cli.fit:fit", "Fit a Markov model to trajectories."),
+    "model": ("dphmm.cli.model:model", "Write a model that is fitted to nobody: from geometry, or a matrix."),
     "policy": ("dphmm.cli.policy:policy", "Say which states must not be told apart."),
     "inspect": ("dphmm.cli.inspect:inspect", "What a model and a policy protect, and at what error."),
     "tune": ("dphmm.cli.tune:tune", "Which policy and epsilon reach a target, from the model alone."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row, print_json
-from dphmm.cli.fit_options import FIELDS, check_together, fit_options
+from dphmm.cli.fit_options import FIELDS, check_together, fit_options, jump_rate
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
 from dphmm.cli.outcomes import SET_ASIDE
 from dphmm.errors import InvalidInput
@@ -93,6 +93,8 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
             progress(1, 2)
         choices["max_speed"] = speed_limit(given, rows.time is not None, rows.lat is not None)
         model, summary = _fitted(rows, space_of(given, rows), (path.name, sha256), choices)
+        rate = jump_rate(given)
+        model = model if rate is None else model.with_jump(rate)
         save_model(model, given["output"])
         save_people(given["output"], rows.users)
     set_aside = by_reason(loaded.rejected)

@@ -60,6 +60,14 @@ _CHAIN = (
         help="Answer cells with fewer than N visits as the nearest cell with as many.",
     ),
 )
+_JUMP = (
+    click.option(
+        "--jump",
+        metavar="P",
+        help="The chance to jump to any state alike at each step (0.001), which leaves no path impossible.  "
+        "[default: none]",
+    ),
+)
 _TIMES = (
     click.option(
         "--step",
@@ -119,7 +127,7 @@ _PRIVATE = (
 
 def fit_options(command: F) -> F:
     """All of them, in the order of the help."""
-    for option in reversed((*_CHAIN, *_TIMES, *_HIDDEN, *_PRIVATE)):
+    for option in reversed((*_CHAIN, *_JUMP, *_TIMES, *_HIDDEN, *_PRIVATE)):
         command = option(command)
     return command
 
@@ -128,7 +136,7 @@ _ONLY_PRIVATE = ("max_length", "max_sequences", "neighbours", "moves", "delta", 
 _ONLY_HIDDEN = ("symbols", "symbols_file", "starts", "iterations", "delta", "method", "noise", "order")
 _ONLY_CHAIN = (
     "grid", "bbox", "h3", "state_column", "answers", "states_file", "smoothing", "initial", "max_speed", "min_count",
-    "moves", "all_cells", "merge_rare",
+    "moves", "all_cells", "merge_rare", "jump",
 )  # fmt: skip
 
 
@@ -149,6 +157,7 @@ def check_together(given: Mapping[str, Any]) -> None:
         raise InvalidInput("--symbols", "nothing", "the column of what was seen, with --states")
     if private:
         _check_private(given)
+    jump_rate(given)
 
 
 def _check_private(given: Mapping[str, Any]) -> None:
@@ -163,6 +172,20 @@ def _check_private(given: Mapping[str, Any]) -> None:
     if given["merge_rare"] is not None:
         expected = "none with --epsilon, which keeps all cells: visits are counted over all people, without noise"
         raise InvalidInput("--merge-rare", given["merge_rare"], expected)
+
+
+def jump_rate(given: Mapping[str, Any]) -> float | None:
+    """The chance of --jump; None for none, and for 0."""
+    from dphmm._checks import finite_number
+    from dphmm.cli.outcomes import named
+    from dphmm.markov.jump import Jump
+
+    if given["jump"] is None or finite_number(given["jump"], "--jump") == 0:
+        return None
+    try:
+        return Jump.of(given["jump"], 2).rate
+    except InvalidInput as error:
+        raise named(error, {"jump": "--jump"}) from None
 
 
 def option_of(name: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dphmm.cli.console import Console, Row, print_json
-from dphmm.cli.fit_options import FIELDS
+from dphmm.cli.fit_options import FIELDS, jump_rate
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
             progress(1, 2)
         model, event = _learned(records, space, timing["step"], noise, _mask(given, space))
         remove_people(given["output"])
+        rate = jump_rate(given)
+        # Chosen without a look at the data, so the fit costs what it did.
+        model = model if rate is None else model.with_jump(rate)
         save_model(model, given["output"])
     list_rejected(given["output"], rejected, path)
     if given["as_json"]:

@@ -104,7 +104,7 @@ def _cells_of_box(given: Mapping[str, Any]) -> H3:
     return cells_over(parse_box(given["bbox"]), given["h3"])
 
 
-def cells_over(box: Box, resolution: int) -> H3:
+def cells_over(box: Box, resolution: int, option: str = "--h3", why: str = ", of which every pair gets noise") -> H3:
     """The H3 cells over a box: those of points laid closely over it, rims included."""
     from dphmm.states import H3
 
@@ -115,11 +115,11 @@ def cells_over(box: Box, resolution: int) -> H3:
     lons = _points(west, east, spacing / (111_400.0 * max(widest, 1e-3)))
     # Some 16 points fall into a cell.
     if len(lats) * len(lons) > 40 * MOST_CELLS:
-        raise _too_many(resolution)
+        raise _too_many(resolution, option, why)
     lat, lon = np.meshgrid(lats, (lons + 180.0) % 360.0 - 180.0, indexing="ij")
     space = H3.covering(lat.ravel(), lon.ravel(), resolution)
     if space.n_states > MOST_CELLS:
-        raise _too_many(resolution)
+        raise _too_many(resolution, option, why)
     return space
 
 
@@ -133,9 +133,9 @@ def _points(low: float, high: float, spacing: float) -> FloatArray:
     return np.linspace(low, high, max(count, 2))
 
 
-def _too_many(resolution: int) -> InvalidInput:
-    expected = f"at most {MOST_CELLS}, of which every pair gets noise: a coarser RES or a smaller --bbox"
-    return InvalidInput("--h3", f"{resolution}, with more cells in the box", expected)
+def _too_many(resolution: int, option: str, why: str) -> InvalidInput:
+    expected = f"at most {MOST_CELLS}{why}: a coarser RES or a smaller --bbox"
+    return InvalidInput(option, f"{resolution}, with more cells in the box", expected)
 
 
 def _grid(given: Mapping[str, Any]) -> Grid:

@@ -41,8 +41,9 @@ def model_facts(model: MarkovModel, source: str = "privacy") -> dict[str, Any]:
         "step_seconds": model.step,
         "start": model.start,
         "possible_at_start": int(model.support_at_start.sum()),
-        "absorbing_states": len(absorbing_states(model.transition)),
-        "closed_classes": int(closed_classes(model.transition).max()) + 1,
+        "jump": None if model.jump is None else model.jump.rate,
+        "absorbing_states": 0 if model.jump is not None else len(absorbing_states(model.matrix)),
+        "closed_classes": 1 if model.jump is not None else int(closed_classes(model.matrix).max()) + 1,
         "method": str(provenance.get("method", "unknown")),
         "private": provenance.get("private"),
         "fitted_on_people": provenance.get("n_users"),
@@ -56,7 +57,7 @@ def state_list(model: MarkovModel, space: StateSpace) -> list[dict[str, Any]]:
     """Every state: number, name, answer, on a map latitude and longitude, and whether no move leaves it."""
     from dphmm.markov.model import absorbing_states
 
-    absorbing = set(absorbing_states(model.transition).tolist())
+    absorbing = set() if model.jump is not None else set(absorbing_states(model.matrix).tolist())
     states: list[dict[str, Any]] = [
         {"number": number, "name": name, "answer": answer, "absorbing": number in absorbing}
         for number, (name, answer) in enumerate(zip(space.names, space.own_answers.tolist(), strict=True))

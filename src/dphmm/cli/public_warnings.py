@@ -81,7 +81,7 @@ def trapped_belief(model: MarkovModel, options: Options) -> list[str]:
     from dphmm.markov.model import absorbing_states
     from dphmm.policy.constraint import Support
 
-    absorbing = len(absorbing_states(model.transition))
+    absorbing = 0 if model.jump is not None else len(absorbing_states(model.matrix))
     if not absorbing or isinstance(options.constraint, Support):
         return []
     many, which = ("states", "one of them") if absorbing > 1 else ("state", "it")

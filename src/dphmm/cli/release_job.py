@@ -119,7 +119,7 @@ def people(job: Job, rows: Trajectories, sha256: str, given: Mapping[str, Any], 
 
     InvalidInput, before anything is drawn, where the owner says others and the names or the hash say the same.
     """
-    from dphmm.storage.learned import people_path, whom
+    from dphmm.storage.learned import people_path, whom, whom_of
 
     known, declared = fitted_on(job, given, console), given["model_people"]
     same_file = job.model.provenance.get("source_sha256") == sha256
@@ -130,7 +130,7 @@ def people(job: Job, rows: Trajectories, sha256: str, given: Mapping[str, Any], 
         path = people_path(given["model"]).name
         came = "others, of a model that was fitted on somebody with the user name of one who is released"
         raise InvalidInput("--model-people", came, f"same, or nothing; if only the names are alike, remove {path}")
-    return whom(declared, among, same_file)
+    return whom_of(job.model.provenance, whom(declared, among, same_file))
 
 
 def check_resumed(output: str, ledger: Ledger, setting: Setting) -> None:

@@ -60,9 +60,9 @@ class Names:
     @property
     def whom(self) -> Whom:
         """Whom the model was fitted on, seen from the users met so far."""
-        from dphmm.storage.learned import whom
+        from dphmm.storage.learned import whom, whom_of
 
-        return whom(self._declared, self._among)
+        return whom_of(self._model.provenance, whom(self._declared, self._among))
 
     def meet(self, user: str) -> None:
         """Compare the name of a user who has been answered."""

@@ -43,7 +43,7 @@ def _stored(user: str, ledger: Ledger) -> list[Total]:
 
 
 def _leakage(user: str, report: ReleaseReport, made: Made, plans: list[Plan]) -> list[Total]:
-    """Of answers at steps 1, 2, 3, …: a gap would need the plans of no release."""
+    """Of answers at steps 1, 2, 3, …: a gap would need the plans of no release. None is known where a model jumps."""
     from dphmm.accounting import temporal_leakage
     from dphmm.cli.account_leakage import TEMPORAL
     from dphmm.session.budget_plan import MEANING, PROOF, leakage_of, started
@@ -51,7 +51,12 @@ def _leakage(user: str, report: ReleaseReport, made: Made, plans: list[Plan]) ->
     steps = report.released.column("step").to_numpy()[report.explored[0]]
     assert made.options is not None and made.policy is not None
     small = made.space.n_states <= _MOST_STATES and len(plans) <= _MOST_STEPS
-    if not small or steps.tolist() != list(range(1, len(plans) + 1)) or any(plan.cost == math.inf for plan in plans):
+    if (
+        not small
+        or made.model.jump is not None
+        or steps.tolist() != list(range(1, len(plans) + 1))
+        or any(plan.cost == math.inf for plan in plans)
+    ):
         return []
     chain = started(made.model, made.options.start)
     found = temporal_leakage(chain, [float(plan.cost) for plan in plans])

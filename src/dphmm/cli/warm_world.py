@@ -71,6 +71,7 @@ def _models() -> Iterator[str]:
     private = "--symbols-file pages.csv --epsilon 1 --max-length 8"
     yield f"fit people.csv -o map.npz {grid} --all-cells --smoothing 0.1"
     yield f"fit people.csv -o learned.npz {grid} --epsilon 1 --max-length 24"
+    yield f"model grid --bbox {_BBOX} --cell 1km --step 5min --max-speed 20km/h -o jumps.npz"
     yield "fit visits.csv -o line.npz --state-column state"
     yield "fit visits.csv -o solid.npz --state-column state --answers solid-answers.csv"
     yield f"{hidden} -o hidden.npz --starts 2 --iterations 3"
@@ -83,6 +84,7 @@ def _policies() -> Iterator[str]:
         yield f"policy radius {model}.npz -o {model}-radius.json --radius {radius}"
         yield f"policy complete {model}.npz -o {model}-complete.json"
         yield f"policy transition {model}.npz -o {model}-transition.json"
+    yield "policy radius jumps.npz -o jumps-radius.json --radius 1500m"
     yield "policy radius map.npz -o covering.json --covers 1km --merge-lonely"
     yield "policy categorical line.npz -o categorical.json --labels labels.csv"
     yield "policy edges line.npz -o edges.json --graph graph.csv"
@@ -108,6 +110,7 @@ def _releases() -> Iterator[str]:
     # The two states between have no edge and are hidden by the body that the edge makes.
     yield from _release("far", "line", "far.json", "")
     yield from _release("union", "line", "union.json", "")
+    yield from _release("jump", "jumps", "jumps-radius.json", "--constraint delta=0.1")
     yield "release - --model map.npz --policy map-radius.json --epsilon 1 --ledger stream.db"
     yield "release - --model map.npz --policy map-radius.json --epsilon 1 --ledger sets.db --constraint delta=0.1"
 
@@ -115,9 +118,10 @@ def _releases() -> Iterator[str]:
 def _release(name: str, model: str, policy: str, choices: str) -> Iterator[str]:
     given = f"--model {model}.npz --policy {policy}"
     planned = f"{given} --epsilon 1 {choices}"
-    yield f"release {_SPACES[model][0]} {planned} -o {name}.parquet --ledger {name}.db --quiet"
+    rows = _SPACES.get(model, _SPACES["map"])[0]
+    yield f"release {rows} {planned} -o {name}.parquet --ledger {name}.db --quiet"
     yield f"smooth {name}.parquet {given} -o {name}-smoothed.parquet --marginals"
-    yield f"audit {planned} --released {name}.parquet --ledger {name}.db --truth {_SPACES[model][0]} --draws 200"
+    yield f"audit {planned} --released {name}.parquet --ledger {name}.db --truth {rows} --draws 200"
     yield f"inspect {model}.npz --policy {policy} --epsilon 1 {choices}"
 
 

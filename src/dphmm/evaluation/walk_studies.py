@@ -75,7 +75,7 @@ class Fold:
         """The model of somebody whose cell at t = 0 is known."""
         initial = np.zeros(self.model.n_states)
         initial[self.state_of[cell]] = 1.0
-        return MarkovModel(initial, self.model.transition, space=self.space, step=self.model.step)
+        return MarkovModel(initial, self.model.matrix, space=self.space, step=self.model.step, jump=self.model.jump)
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,8 +107,7 @@ class Belief:
         n = self.n_states
         if model.n_states != n:
             raise InvalidInput("model", f"{model.n_states} states", f"the belief's {n}")
-        columns = model.predecessors_at(t)
-        matrix = (columns.indptr, columns.indices, columns.data)
+        matrix = model.predecessors_at(t).arrays
         if self._row is not None:
             row, reached = np.empty(n), np.empty(n, dtype=np.bool_)
             if _kernels.belief.move(*matrix, self._row, self._support, row, reached):
@@ -135,10 +134,9 @@ class Belief:
         """As far as floats go, and how many steps that is."""
         if self._row is None or steps < 1:
             return self, 0
-        columns = model.predecessors_at(t)
+        matrix = model.predecessors_at(t).arrays
         row, support = self._row.copy(), self._support.copy()
         spare = (np.empty_like(row), np.empty_like(support))
-        matrix = (columns.indptr, columns.indices, columns.data)
         done = _kernels.belief.move_many(*matrix, row, support, steps, SETTLED, *spare)
         return Belief.of_row(row, support), done
 

@@ -5,6 +5,9 @@ probability of going from state i to state j in one step. Its *structure*, the s
 much as its values: a release hides a state only among those that the public history does not exclude, and
 exclusion is decided by structure. So a zero is never stored, and anything stored is possible, however small.
 
+A model may have a *jump* (`dphmm.markov.jump`) beside M: then every move is possible, and only what says so reads M
+by itself.
+
 State i is *absorbing* if M[i, i] = 1. A *closed class* is a set of states that can all reach each other and
 that no move leaves: with several of them, the class a subject ends in is for ever told apart from the others
 by the support.
@@ -27,6 +30,7 @@ from scipy import sparse
 
 from dphmm._checks import one_of, state_mask
 from dphmm.errors import InvalidInput
+from dphmm.markov.jump import NO_SHARE, Jump
 from dphmm.markov.stochastic import distribution, stochastic_matrix
 from dphmm.types import BoolArray, Exact, FloatArray, IntArray, States
 
@@ -41,12 +45,19 @@ LONGEST_STEP = 10**12
 class Predecessors:
     """Compressed columns: column j has rows ``indices[indptr[j]:indptr[j + 1]]``, with ``data`` = M[i, j].
 
-    Index arrays are unsigned: compiled loops then need no test for negative wrap-around.
+    Index arrays are unsigned: compiled loops then need no test for negative wrap-around. ``share`` (N,): what a jump
+    adds to every entry of column j, stored or not; ``data`` has the weight 1 - λ then. (0,) where none is.
     """
 
     indptr: NDArray[Any]
     indices: NDArray[Any]
     data: FloatArray
+    share: FloatArray
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], FloatArray, FloatArray]:
+        """As kernels take them."""
+        return self.indptr, self.indices, self.data, self.share
 
 
 class MarkovModel:
@@ -63,8 +74,14 @@ class MarkovModel:
     start : "before": ``initial`` describes t = 0, and the first release, t = 1, follows one transition.
         "at": it describes t = 1.
     provenance : JSON-able record of where the model is from. ``{"method": "given"}`` by default.
+    jump : a probability, or a `Jump`: at each step the chain jumps with it to any state alike (or by the law of the
+        `Jump`), whatever ``transition`` says. Then no move is impossible. 0 or None for none.
 
     Raises InvalidInput, naming row and value.
+
+    >>> model = MarkovModel([1, 0, 0], [[0, 1, 0], [0, 0, 1], [0, 0, 1]], jump=0.001)
+    >>> model.reach(model.support_at_start).tolist()
+    [True, True, True]
     """
 
     def __init__(
@@ -76,6 +93,7 @@ class MarkovModel:
         step: int | None = None,
         start: str = "before",
         provenance: dict[str, Any] | None = None,
+        jump: Jump | float | str | None = None,
     ) -> None:
         checked = stochastic_matrix(transition)
         self.n_states: int = checked.matrix.shape[0]
@@ -86,6 +104,7 @@ class MarkovModel:
             raise InvalidInput("space", f"{space.n_states} states", f"the model's {self.n_states}")
         self.space = space
         self._provenance = _json({"method": "given"} if provenance is None else provenance)
+        self.jump = _jump(jump, self.n_states)
         self._rescaled = (checked.n_rescaled, checked.worst)
         self._indptr: NDArray[Any] = checked.matrix.indptr
         self._indices: NDArray[Any] = checked.matrix.indices
@@ -107,9 +126,51 @@ class MarkovModel:
 
         return fit_chain(sequences, n_states, epsilon, max_length, **options)[0]
 
+    @classmethod
+    def from_geometry(
+        cls, space: StateSpace, step: object, max_speed: object, *, stay: object = 0.7, jump: object = 0.001
+    ) -> MarkovModel:
+        """A model of a `Grid` or of `H3` cells without anybody's data: stay, or move within reach, the same everywhere.
+
+        Parameters
+        ----------
+        space : all cells of a map, which has to be public.
+        step : seconds between two times, or "10min".
+        max_speed : metres per second, or "60km/h": nobody moves farther in a step than at this speed, but by a jump.
+        stay : the probability of staying in a cell for a step; a guess, as all of this model is.
+        jump : the probability of a jump to any cell alike, with which no path is impossible; 0 for none.
+
+        Every other move, by d between centres, has a weight of exp(-3 d / reach), reach = max_speed * step; moves that
+        would leave the map do not happen. Whether these guesses fit decides errors, and no promise.
+
+        Raises InvalidInput for other spaces, a reach shorter than the way to the next cell, and over 2 * 10**7 moves.
+
+        >>> import dphmm
+        >>> grid = dphmm.Grid.from_bounds(13.3, 52.5, 13.4, 52.55, "500m")
+        >>> model = dphmm.MarkovModel.from_geometry(grid, "10min", "6km/h")
+        >>> model.n_states, model.step, model.jump.rate
+        (168, 600, 0.001)
+
+        Source: docs/guide.md.
+        """
+        from dphmm.markov.geometry import from_geometry
+
+        return from_geometry(space, step, max_speed, stay, jump)
+
     @property
     def transition(self) -> Any:
-        """M as a canonical csr_array over read-only arrays, no zeros stored."""
+        """M as a canonical csr_array over read-only arrays, no zeros stored.
+
+        Raises InvalidInput for a model with a jump, whose moves are not these alone: see `without_jump`.
+        """
+        if self.jump is not None:
+            came = f"a jump of {self.jump.rate:g}: every move is possible, and no sparse matrix holds them all"
+            raise InvalidInput("model", came, "a model without one: its without_jump(), or one made with --jump 0")
+        return self.matrix
+
+    @property
+    def matrix(self) -> Any:
+        """M beside the jump, if there is one: a csr_array as ``transition``."""
         # A new wrapper each time: scipy replaces the arrays of a matrix that is pruned or assigned to.
         shape = (self.n_states, self.n_states)
         matrix = sparse.csr_array((self._data, self._indices, self._indptr), shape=shape)
@@ -118,8 +179,31 @@ class MarkovModel:
 
     @property
     def n_transitions(self) -> int:
-        """How many moves are possible."""
+        """How many moves are possible; with a jump, those of the matrix beside it."""
         return len(self._data)
+
+    def with_jump(self, rate: Any, into: Any = None) -> MarkovModel:
+        """The same model with a jump of this rate into every state alike, or by a law ``into`` (N,).
+
+        ``into`` is public, as all of a model is. Raises InvalidInput for a rate that is no probability between 0 and 1.
+
+        >>> MarkovModel([1, 0], [[1, 0], [0, 1]]).with_jump(0.001).jump.rate
+        0.001
+        """
+        provenance = self.provenance if into is None else {**self.provenance, "jump_into": "given"}
+        return self._with(Jump.of(rate, self.n_states, into), provenance)
+
+    def without_jump(self) -> MarkovModel:
+        """The same model with its matrix alone: of what it calls impossible, the model with the jump does not."""
+        return self._with(None, self.provenance)
+
+    def starting(self, start: str) -> MarkovModel:
+        """The model with its initial distribution taken as of "before", or "at", the first step; no space, no step."""
+        return self if self.start == start else MarkovModel(self.initial, self.matrix, start=start, jump=self.jump)
+
+    def _with(self, jump: Jump | None, provenance: dict[str, Any]) -> MarkovModel:
+        facts: dict[str, Any] = {"space": self.space, "step": self.step, "start": self.start}
+        return MarkovModel(self.initial, self.matrix, **facts, provenance=provenance, jump=jump)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -148,6 +232,11 @@ class MarkovModel:
         _check_time(t)
         return self.transition
 
+    def matrix_at(self, t: int) -> Any:
+        """The matrix beside the jump of the move from t - 1 to t."""
+        _check_time(t)
+        return self.matrix
+
     def predecessors_at(self, t: int) -> Predecessors:
         """The columns of ``transition_at(t)``, built once."""
         _check_time(t)
@@ -158,12 +247,15 @@ class MarkovModel:
         from dphmm._kernels.markov import reach
 
         _check_time(t)
+        possible = state_mask(mask, self.n_states, "mask")
+        if self.jump is not None:
+            return np.full(self.n_states, possible.any())
         indptr, indices = _unsigned(self._indptr), _unsigned(self._indices)
-        return reach(indptr, indices, state_mask(mask, self.n_states, "mask"))
+        return reach(indptr, indices, possible)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of initial, structure, values, start and step; the space has its own."""
+        """SHA-256 (hex) of initial, structure, values, jump, start and step; the space has its own."""
         header = {
             "model": 1,
             "n": self.n_states,
@@ -171,6 +263,8 @@ class MarkovModel:
             "start": self.start,
             "step": self.step,
         }
+        if self.jump is not None:
+            header["jump"] = self.jump.rate
         digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
         for array, kind in (
             (self.initial, "<f8"),
@@ -179,28 +273,46 @@ class MarkovModel:
             (self._data, "<f8"),
         ):
             digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+        if self.jump is not None:
+            digest.update(np.ascontiguousarray(self.jump.into, dtype="<f8").tobytes())
         return digest.hexdigest()
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """Sentences for a careful reader: absorbing, closed, unreachable, rescaled, not private."""
+        if self.jump is not None:
+            return tuple(said for said in (_rescaled(*self._rescaled), _not_private(self.provenance)) if said)
         return remarks(self.transition, self.support_at_start, self._rescaled, self.provenance)
 
     def __repr__(self) -> str:
         step = "" if self.step is None else f", step={self.step} s"
-        size = f"{self.n_states} states, {self.n_transitions} transitions"
+        jump = "" if self.jump is None else f" and a jump of {self.jump.rate:g}"
+        size = f"{self.n_states} states, {self.n_transitions} transitions{jump}"
         return f"MarkovModel({size}, start={self.start!r}{step})"
 
     @cached_property
     def _predecessors(self) -> Predecessors:
-        columns = self.transition.tocsc()
-        for array in (columns.indptr, columns.indices, columns.data):
+        columns = self.matrix.tocsc()
+        data, share = columns.data, NO_SHARE
+        if self.jump is not None:
+            data, share = self.jump.stays * data, self.jump.share
+        for array in (columns.indptr, columns.indices, data):
             array.setflags(write=False)
-        return Predecessors(_unsigned(columns.indptr), _unsigned(columns.indices), columns.data)
+        return Predecessors(_unsigned(columns.indptr), _unsigned(columns.indices), data, share)
 
 
 def _unsigned(index: NDArray[Any]) -> NDArray[Any]:
     return index.view(np.uint32 if index.dtype.itemsize == 4 else np.uint64)
+
+
+def _jump(given: Jump | float | str | None, n_states: int) -> Jump | None:
+    if isinstance(given, Jump):
+        if given.into.shape != (n_states,):
+            raise InvalidInput("jump", f"one among {len(given.into)} states", f"the model's {n_states}")
+        return given
+    if given is None or (not isinstance(given, bool) and given in (0, "0")):
+        return None
+    return Jump.of(given, n_states)
 
 
 def _check_time(t: int) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import SETTLED, Belief
+from dphmm.markov.jump import NO_SHARE, fixed
 from dphmm.markov.model import MarkovModel
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -96,8 +97,10 @@ def smooth(
     """
     from dphmm._kernels.hmm_sparse import backward
 
-    matrix = model.transition
-    arguments = (matrix.indptr, matrix.indices, matrix.data, SETTLED)
+    matrix, jump = model.matrix, model.jump
+    weights = NO_SHARE if jump is None else jump.share
+    data = matrix.data if jump is None else fixed(jump.stays * matrix.data)
+    arguments = (matrix.indptr, matrix.indices, data, weights, fixed(np.ones(len(weights))), SETTLED)
     filtered = _Filtered(model, prior, observations, block)
     row, logged = np.ones(model.n_states), False
     for first, rows, alpha, logged_alpha in filtered.blocks_from_the_last():
@@ -153,7 +156,8 @@ class _Filtered:
         alpha = np.empty((last - first, self._n))
         logged_alpha, scales = np.zeros(last - first, dtype=np.bool_), np.empty(last - first)
         columns = self._columns
-        arguments = (columns.indptr, columns.indices, columns.data, SETTLED)
+        weights = fixed(np.ones(len(columns.share)))
+        arguments = (columns.indptr, columns.indices, columns.data, weights, columns.share, SETTLED)
         stop, logged = forward(*arguments, *rows, moves, *row, alpha, logged_alpha, scales)
         if stop >= 0:
             raise impossible(first + stop)
@@ -177,7 +181,11 @@ class _Path:
 
     def __init__(self, model: MarkovModel, observations: Observations, block: int | None) -> None:
         columns = model.predecessors_at(1)
-        self._matrix = (columns.indptr, columns.indices, np.log(columns.data), _QUIET)
+        chances = columns.data
+        if len(columns.share):
+            # A move that is stored may be a jump as well.
+            chances = chances + np.repeat(columns.share, np.diff(columns.indptr))
+        self._matrix = (columns.indptr, columns.indices, np.log(chances), np.log(columns.share), _QUIET)
         self._observations = observations
         self._through = np.cumsum(observations.moves)
         moves = int(observations.moves[1:].sum())

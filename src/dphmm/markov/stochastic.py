@@ -57,19 +57,19 @@ def stochastic_matrix(given: Any) -> Stochastic:
     return Stochastic(divided(matrix, sums), int(np.count_nonzero(off > _SETTLED)), float(off.max()))
 
 
-def distribution(given: Any, n: int) -> FloatArray:
+def distribution(given: Any, n: int, field: str = "initial") -> FloatArray:
     """A distribution over ``n`` states (n,), divided by its sum once; InvalidInput names a wrong entry."""
-    values = _numbers(given, "initial")
+    values = _numbers(given, field)
     if values.shape != (n,):
-        raise InvalidInput("initial", f"shape {values.shape}", f"({n},): one probability per state")
+        raise InvalidInput(field, f"shape {values.shape}", f"({n},): one probability per state")
     for wrong, expected in _improbable(values):
         if wrong.any():
             entry = int(np.argmax(wrong))
-            raise InvalidInput(f"initial[{entry}]", repr(values[entry].item()), expected)
+            raise InvalidInput(f"{field}[{entry}]", repr(values[entry].item()), expected)
     total = math.fsum(values.tolist())
     tolerance = _tolerance(values.dtype)
     if not abs(total - 1.0) <= tolerance:
-        raise InvalidInput("initial", f"sum {total!r}", f"a sum of 1 (within {tolerance:g})")
+        raise InvalidInput(field, f"sum {total!r}", f"a sum of 1 (within {tolerance:g})")
     # Adding zero turns -0.0 into 0.0: equal distributions have equal bytes.
     settled = values.astype(np.float64) + 0.0
     return settled if abs(total - 1.0) <= _SETTLED else settled / total

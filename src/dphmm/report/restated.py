@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -30,7 +31,7 @@ from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS
 from dphmm.storage import promises
-from dphmm.storage.learned import KNOWN_BY, Whom
+from dphmm.storage.learned import KNOWN_BY, NOBODY, Whom, made_without_data
 from dphmm.storage.promises import ANY, covered_distance_of, covered_facts, facts_of
 from dphmm.storage.statement import LARGEST, stated_options
 from dphmm.storage.statement_types import CoveredDistance, ReleaseStatement, member
@@ -179,7 +180,7 @@ def _with_sentences(
         _require(answer.name in ANSWERS, name, "answer.name")
         answer = replace(answer, meaning=promises.answer_words(answer.name))
     _require(0 <= replayable <= rows, name, "randomness.replayable_rows")
-    origin = (model.provenance, _whom(statement, name))
+    origin = (model.provenance, _whom(statement, name, model.provenance))
     unbounded = statement.totals.cost_sum == shown(math.inf)
     return replace(
         statement,
@@ -206,13 +207,15 @@ def _with_sentences(
     )
 
 
-def _whom(statement: ReleaseStatement, name: str) -> Whom:
+def _whom(statement: ReleaseStatement, name: str, provenance: Mapping[str, Any]) -> Whom:
     """Whom the model was fitted on, as the statement says; one of format 1 does not say how that is known."""
     people, known_by = statement.model.people, statement.model.people_known_by
     _require(people in KNOWN_BY, name, "model.people")
     silent = known_by is None and statement.format == 1
     _require(silent or known_by in KNOWN_BY[people], name, "model.people_known_by")
-    return Whom.of(people, known_by)
+    whom = Whom.of(people, known_by)
+    _require((whom == NOBODY) == made_without_data(provenance), name, "model.people_known_by")
+    return whom
 
 
 def _covered(

@@ -69,7 +69,7 @@ def leakage_of(model: MarkovModel, start: str, steps: Sequence[Any], policy: Pol
 
 def started(model: MarkovModel, start: str) -> MarkovModel:
     """The model, its initial distribution taken as of before, or at, step 1."""
-    return model if model.start == start else MarkovModel(model.initial, model.transition, start=start)
+    return model.starting(start)
 
 
 def planned_losses(setting: Setting, steps: int) -> dict[str, Any]:

@@ -103,10 +103,11 @@ class Follower:
 
     @cached_property
     def inflow(self) -> FloatArray:
-        """The sums of the columns (N,) of the transition matrix, and 1 where those are less."""
-        matrix = self.model.predecessors_at(1)
-        column = np.repeat(np.arange(self.model.n_states), np.diff(matrix.indptr))
-        return np.maximum(1.0, np.bincount(column, weights=matrix.data, minlength=self.model.n_states))
+        """The sums of the columns (N,) of the transition matrix, a jump's with them, and 1 where those are less."""
+        matrix, n = self.model.predecessors_at(1), self.model.n_states
+        column = np.repeat(np.arange(n), np.diff(matrix.indptr))
+        sums = np.bincount(column, weights=matrix.data, minlength=n)
+        return np.maximum(1.0, sums + n * matrix.share if len(matrix.share) else sums)
 
     @property
     def compiled(self) -> bool:
@@ -289,7 +290,7 @@ class _Work:
         from dphmm._kernels.lanes import Columns, follow
 
         own, matrix = self._own, self._own.model.predecessors_at(1)
-        columns = Columns(matrix.indptr, matrix.indices, matrix.data, SETTLED, own.inflow)
+        columns = Columns(*matrix.arrays, SETTLED, own.inflow)
         follow(columns, _flushing(), stack.laws, own.axes, steps, subjects, lanes, found)
 
     def _subjects(self, first: int, last: int) -> Subjects:

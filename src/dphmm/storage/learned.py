@@ -30,6 +30,7 @@ from dphmm.accounting.composition import Guarantee
 from dphmm.accounting.event import LearningEvent, NoisyCounts, NotPrivateEvent, event_from, learned, together
 from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput
+from dphmm.markov.geometry import GEOMETRY
 from dphmm.storage.arrays import description, read_arrays
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 from dphmm.storage.statement_types import Learning, Together, document
@@ -182,7 +183,7 @@ FORMAT = 1
 #: Who the model was fitted on: "others" than the released people (or nobody), the "same", or "unknown".
 MODEL_PEOPLE = ("unknown", "others", "same")
 #: How that is known: the data owner says so, user names were compared, or the two tables are one file.
-KNOWN_BY = {"unknown": (None,), "others": ("owner", "names"), "same": ("owner", "names", "file")}
+KNOWN_BY = {"unknown": (None,), "others": ("owner", "names", "model"), "same": ("owner", "names", "file")}
 _KIND = "the people a dphmm model was fitted on"
 _EXPECTED = "a file as dphmm fit writes it beside a model; remove it, or fit the model again"
 _DIGEST_BYTES = 16
@@ -208,6 +209,27 @@ class Whom(NamedTuple):
 
 
 UNKNOWN = Whom("unknown", None)
+#: Nobody's data is in the model, as its file says: all who are released are others.
+NOBODY = Whom("others", "model")
+
+
+def made_without_data(provenance: Mapping[str, Any]) -> bool:
+    """Whether a model says that it was made from geometry alone, as by `dphmm.MarkovModel.from_geometry`."""
+    return provenance.get("method") == GEOMETRY and provenance.get("private") is None and "jump_into" not in provenance
+
+
+def whom_of(provenance: Mapping[str, Any], told: Whom) -> Whom:
+    """Whom a model was fitted on, by what is ``told`` and by what its file says.
+
+    Raises InvalidInput where they contradict each other.
+    """
+    if not made_without_data(provenance):
+        if told == NOBODY:
+            raise InvalidInput("known_by", "model", "a model made from geometry alone: this one was not")
+        return told
+    if told.people == "same":
+        raise InvalidInput("model_people", "same", "nothing: the model was made from geometry alone, without data")
+    return NOBODY
 
 
 def whom(declared: str | None, among: bool | None, same_file: bool = False) -> Whom:

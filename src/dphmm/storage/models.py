@@ -1,7 +1,8 @@
 """Models as files: ``model.npz``, arrays and one JSON text, no pickles.
 
 Members beside those of every file of arrays (dphmm.storage.arrays): ``meta`` (JSON: step, start, provenance, the
-space's description), ``initial``, ``indptr``, ``indices``, ``data`` and the space's arrays under ``space/``.
+space's description), ``initial``, ``indptr``, ``indices``, ``data`` and the space's arrays under ``space/``. A model
+with a jump has its rate as ``jump`` in ``meta``, and an array ``jump``: where it leads.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
+from dphmm.markov.jump import Jump
 from dphmm.markov.model import MarkovModel
 from dphmm.storage.arrays import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
 
-#: Raised whenever an older dphmm could misread a file: 2 is a model with merged states, all others are 1.
-FORMAT = 2
+#: Raised whenever an older dphmm could misread a file: 2 is a model with merged states, 3 one with a jump, others 1.
+FORMAT = 3
 _MODEL = ("format", "meta", "initial", "indptr", "indices", "data")
 
 
@@ -31,7 +33,7 @@ def save_model(model: MarkovModel, path: str | os.PathLike[str]) -> None:
         "provenance": model.provenance,
         "space": None,
     }
-    transition = model.transition
+    transition = model.matrix
     arrays: Arrays = {
         "initial": model.initial,
         "indptr": transition.indptr,
@@ -41,8 +43,10 @@ def save_model(model: MarkovModel, path: str | os.PathLike[str]) -> None:
     if model.space is not None:
         meta["space"], space_arrays = model.space.describe()
         arrays |= {f"space/{name}": np.asarray(array) for name, array in space_arrays.items()}
-    merged = model.space is not None and len(model.space.merges)
-    write_arrays(Path(path), meta, arrays, FORMAT if merged else 1)
+    number = 2 if model.space is not None and len(model.space.merges) else 1
+    if model.jump is not None:
+        meta["jump"], arrays["jump"], number = model.jump.rate, model.jump.into, FORMAT
+    write_arrays(Path(path), meta, arrays, number)
 
 
 def load_model(path: str | os.PathLike[str]) -> MarkovModel:
@@ -65,7 +69,15 @@ def load_model(path: str | os.PathLike[str]) -> MarkovModel:
         step=step,
         start=start,
         provenance=provenance,
+        jump=_jump(path, arrays),
     )
+
+
+def _jump(path: Path, arrays: Arrays) -> Jump | None:
+    if "jump" not in arrays:
+        return None
+    (rate,) = description(path, arrays, ("jump",))
+    return Jump.of(rate, len(arrays["initial"]), arrays["jump"])
 
 
 def _space(described: Any, arrays: Arrays) -> Any:

@@ -27,7 +27,7 @@ from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
-from dphmm.storage.learned import Whom, learning_event
+from dphmm.storage.learned import NOBODY, Whom, learning_event
 from dphmm.storage.statement_types import CoveredDistance, Promise, Verdict, document
 
 DEFINITION = "{epsilon, G, C_t}-DPHMM"
@@ -71,6 +71,8 @@ def _assumed_of_the_model(provenance: Mapping[str, Any], whom: Whom) -> str:
             "what it says itself about people released is a loss of its own."
         )
     taken = "The model is taken to say nothing about the people released"
+    if whom == NOBODY:
+        return f"{taken}: it was made from geometry alone, without anybody's data, {_known(whom)}."
     return {
         "others": f"{taken}: it was made without their data, {_known(whom)}.",
         "same": f"{taken}, and it may: it was made from their data, {_known(whom)}.",
@@ -86,7 +88,9 @@ def _known(whom: Whom) -> str:
             "person under two names would not be noticed)",
             "same": "as user names tell: at least one released here is among those of the table it was fitted on",
         }[whom.people]
-    return "as the two tables are the same file" if whom.known_by == "file" else "as the data owner says"
+    return {"file": "as the two tables are the same file", "model": "as its file says"}.get(
+        str(whom.known_by), "as the data owner says"
+    )
 
 
 def edge_promise(epsilon: str) -> str:
@@ -206,6 +210,11 @@ def provenance_words(provenance: Mapping[str, Any], whom: Whom) -> str:
         told = "Fitted with differential privacy: what the model itself loses about people adds to the releases."
         return told if event else f"{told} By how much is not recorded."
     known = "" if whom.people == "unknown" else _known(whom)
+    if whom == NOBODY:
+        return (
+            f"Made from geometry alone, {known}: a box, its cells, a rule of moves and its numbers, all public. "
+            "Nobody's data is in it, so it loses nothing about anybody; how well it fits decides errors alone."
+        )
     if provenance.get("private") is not False:
         return (
             "Given, not fitted by dphmm: "
@@ -305,7 +314,7 @@ def not_protected(options: Options, provenance: Mapping[str, Any], whom: Whom) -
         told.append("Where a hull is flat, the line or plane that the state is on: a release can disclose it for sure.")
     if provenance.get("private") is True:
         told.append(_LEARNED_SHOWS)
-    else:
+    elif whom != NOBODY:
         told.append(_model_shows(provenance, whom))
     return told
 

@@ -35,7 +35,7 @@ from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import NOT_ASKED, Released, Releases
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
-from dphmm.storage.learned import Whom, learning, learning_event, learning_of_others
+from dphmm.storage.learned import Whom, learning, learning_event, learning_of_others, whom_of
 from dphmm.storage.promises import (
     UNIT,
     answer_words,
@@ -167,11 +167,12 @@ def privacy_statement(
     model was made without data of the people released, "same" where it was made from data of some of them; "unknown"
     keeps `private` and `promise.holds` from being true of a model that was not learned with differential privacy.
     ``known_by``: how that is known, "owner" by default (`dphmm.storage.learned.whom`). Raises InvalidInput for another
-    word. ``answer``: which of several rows in one step was answered; None where each step had one state. ``horizon``:
-    where epsilon was chosen for a number of steps, that choice. ``sequence``: the promise over paths that every subject
-    of the file was released under. ``schedule``: at which steps they were asked; None for every step.
+    word, and for "same" of a model that was made without data. ``answer``: which of several rows in one step was
+    answered; None where each step had one state. ``horizon``: where epsilon was chosen for a number of steps, that
+    choice. ``sequence``: the promise over paths that every subject of the file was released under.
+    ``schedule``: at which steps they were asked; None for every step.
     """
-    whom = Whom.of(model_people, known_by)
+    whom = whom_of(model.provenance, Whom.of(model_people, known_by))
     provenance, replayable = model.provenance, published.replayable
     return ReleaseStatement(
         format=FORMAT,

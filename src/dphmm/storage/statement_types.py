@@ -152,11 +152,12 @@ class Model(Part, frozen=True, kw_only=True):
     ]
     people_known_by: Annotated[
         str | None,
-        _rule(enum=["owner", "names", "file", None]),
+        _rule(enum=["owner", "names", "file", "model", None]),
         _is(
             "owner: the data owner says so (--model-people), and nothing checks it. names: user names were compared, "
-            "and one person may have two. file: the released table is the one it was fitted on, by SHA-256. Null where "
-            "people is unknown, and in statements of format 1."
+            "and one person may have two. file: the released table is the one it was fitted on, by SHA-256. model: its "
+            "file says that it was made from geometry alone, without data. Null where people is unknown, and in "
+            "statements of format 1."
         ),
     ] = None
     meaning: Annotated[Text, _is("What the model's origin means for the promise.")]
