@@ -156,6 +156,17 @@ class TestQuery:
         assert not alone.bounded
         assert total_replaced([timed]).epsilon == 4
 
+    def test_a_model_of_nobody_knows_whom_promises_nothing(self, site, tmp_path, run):
+        """Its states can show one person's, as the statement says."""
+        rows = tmp_path / "rows.csv"
+        rows.write_text((site / "visits.csv").read_text() + "v9,alpha\n")
+        line = ["query", "histogram", rows, "--states", site / "model.npz", "--epsilon", 1]
+        line += ["--dependence", "group:3", "--ledger", tmp_path / "ledger.db", "-o"]
+        run(*line, tmp_path / "a.csv")
+        run(*line, tmp_path / "b.csv", "--model-people", "others")
+        with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
+            assert [one.loss for one in ledger.publications()] == ["none", "epsilon"]
+
     @pytest.mark.parametrize(
         ("line", "relation", "epsilon"),
         [
@@ -254,6 +265,13 @@ class TestPython:
             dphmm.fit_once(ledger, "x", lambda admit: dphmm.MarkovModel([1.0, 0.0], np.eye(2)))
         assert ledger.publications() == []
 
+    def test_without_owners_nobody_knows_how_many_sequences_one_person_has(self):
+        ledger = MemoryLedger()
+        fit = lambda admit: dphmm.MarkovModel.fit_private(SEQUENCES, 2, 1, 3, admit=admit)  # noqa: E731
+        dphmm.fit_once(ledger, "walks", fit)
+        (one,) = ledger.publications()
+        assert (one.unit, one.units, one.bounded) == ("one sequence", None, False)
+
     def test_an_answer_is_given_again(self):
         ledger = MemoryLedger()
         visits = pd.DataFrame({"user": ["ann", "bob"], "step": [1, 1], "state": ["home", "work"]})
@@ -271,3 +289,69 @@ class TestPython:
             ask(None)
         with pytest.raises(InvalidInput, match="another "):
             ask(epsilon=2)
+
+
+class TestGroups:
+    @pytest.fixture
+    def groups(self, tmp_path):
+        (tmp_path / "groups.csv").write_text("subject,group\nv0,home\nv1,home\nv2,other\n")
+        return ("--groups", tmp_path / "groups.csv", "--cap-group")
+
+    @pytest.fixture
+    def line(self, site, tmp_path, release_of):
+        return release_of(site, tmp_path, "visits.csv", "complete.json")
+
+    def test_a_group_shares_a_cap(self, line, groups, tmp_path, run, one_json):
+        told = run(*line, *groups, 29, code=1).stderr
+        assert 'group "home" spent ' in told and "cap 29; nothing was drawn or spent" in told
+        (tmp_path / "ledger.db").unlink()
+        run(*line, *groups, 30)
+        with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
+            ledger.check()
+        account = run("account", tmp_path / "ledger.db").stdout
+        assert "group home: epsilons of 2 members together, of all queries, at most 30: bounds" in account
+        told = one_json(run("account", tmp_path / "ledger.db", "--json"))["groups"]
+        assert [(group["name"], group["members"], group["cap_epsilon"]) for group in told] == [
+            ("home", ["v0", "v1"], "30"), ("other", ["v2"], "30")
+        ]  # fmt: skip
+
+    def test_who_names_no_group_is_held_to_it(self, line, groups, tmp_path, run):
+        run(*line, *groups, 30)
+        told = run(*line, "--query", "work", "-o", tmp_path / "work.csv", code=1).stderr
+        assert "cap_group: query " in told
+        told = run(*line, *groups, 31, "--resume", code=2).stderr
+        assert 'cap_group: got 31; expected 30, the cap of group "home"' in told.replace("'", '"')
+
+    @pytest.mark.parametrize(
+        ("table", "told"),
+        [
+            ("subject,group\nv0,a\nv0,b\n", "with a subject in two groups"),
+            ("subject,group\nv0,\n", "with an empty cell"),
+            ("subject,group\n", "with no rows"),
+            ("who,group\nv0,a\n", "a column subject"),
+        ],
+    )
+    def test_a_table_that_is_none_of_groups(self, line, groups, tmp_path, run, table, told):
+        (tmp_path / "groups.csv").write_text(table)
+        assert told in run(*line, *groups, 30, code=2).stderr
+        assert not (tmp_path / "ledger.db").exists()
+
+    def test_both_or_none(self, line, groups, run):
+        assert "--cap-group: got 3; expected --groups" in run(*line, "--cap-group", 3, code=2).stderr
+        assert "--cap-group: got nothing" in run(*line, *groups[:2], code=2).stderr
+
+    def test_in_python(self):
+        from dphmm.batch import release_many
+
+        model = dphmm.MarkovModel([0.5, 0.5], np.full((2, 2), 0.5))
+        space = dphmm.StateSpace.categories(["home", "work"])
+        visits = pd.DataFrame({"user": ["ann", "ann", "bob"], "step": [0, 1, 0], "state": ["home", "work", "home"]})
+        given = (visits, model, dphmm.policy.complete(2), space, 1)
+        groups = {"ann": "home", "bob": "home"}
+        ledger = MemoryLedger()
+        with pytest.raises(BudgetExceeded, match="cap_group"):
+            release_many(*given, ledger=ledger, groups=groups, cap_group="2.5", progress=False)
+        assert ledger.sessions() == []
+        release_many(*given, ledger=MemoryLedger(), groups=groups, cap_group=3, progress=False)
+        with pytest.raises(InvalidInput, match="groups, cap_group"):
+            release_many(*given, groups=groups)

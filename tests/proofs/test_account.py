@@ -204,3 +204,24 @@ def test_what_is_no_publication_is_refused(wrong):
     given = {"name": "q", "kind": "fit", "statement": "", "unit": PERSON, **wrong}
     with pytest.raises(InvalidInput):
         Publication(**given)
+
+
+@pytest.mark.parametrize("epsilons", [(Fraction(1, 2), Fraction(1, 3)), (Fraction(1), Fraction(1))])
+def test_two_members_lose_what_each_loses_and_no_more(epsilons):
+    """Any pair of paths of both members at once: factors multiply, and the sum is reached where both change."""
+    worst = {}
+    for mine, other in product(product(PATHS, repeat=2), repeat=2):
+        changed = sum(a != b for a, b in zip(mine, other, strict=True))
+        lost = 0.0
+        for z in product((0, 1), repeat=2 * STEPS):
+            ratio = 0.0
+            for member, epsilon in enumerate(epsilons):
+                for t in range(STEPS):
+                    answer = z[member * STEPS + t]
+                    laws = answer_law(mine[member][t], epsilon), answer_law(other[member][t], epsilon)
+                    ratio += math.log(laws[0][answer] / laws[1][answer])
+            lost = max(lost, ratio)
+        worst[changed] = max(worst.get(changed, 0.0), lost)
+    assert worst[2] == pytest.approx(float(STEPS * sum(epsilons)), abs=1e-9)
+    assert worst[1] == pytest.approx(float(STEPS * max(epsilons)), abs=1e-9)
+    assert worst[0] == 0.0
