@@ -105,8 +105,8 @@ def fit_once(
     --------
     >>> import dphmm
     >>> from dphmm.accounting import MemoryLedger
-    >>> def fit(admit):
-    ...     return dphmm.MarkovModel.fit_private([[0, 1, 1]], 2, 1, 3, owners=["ann"], admit=admit)
+    >>> paths = [[0, 1, 1], [1, 0, 0]]
+    >>> fit = lambda admit: dphmm.MarkovModel.fit_private(paths, 2, 1, 3, owners=["ann", "bob"], admit=admit)
     >>> ledger = MemoryLedger()
     >>> model = dphmm.fit_once(ledger, "walks", fit)
     >>> bool((dphmm.fit_once(ledger, "walks", fit).initial == model.initial).all())

@@ -1,7 +1,6 @@
 """The tables of a ledger file, the queries that read them, and the checks that a file is a ledger.
 
-meta         format, maker, epoch, and the features that a program must know to use the file; where rho terms are
-             converted (delta) and the cap of all publications (cap_epsilon), once they are given
+meta         format, maker, epoch, features that a program must know to use the file, delta and cap of publications
 document     public texts, each once: options of sessions, descriptions of plans
 account      one subject: totals over all queries, a version that every stored fact raises, caps and a promise that stay
 change       what changed an account besides releases: caps and promises given, caps raised; a fence (reserved)
@@ -11,7 +10,7 @@ terms        what many rows share: kind, epsilon, cost, and how they were drawn
 release      one step each, UNIQUE (session, t); z as text, because integers may pass 64 bits and labels are text
 snapshot     a belief at a step: a cache that the rows can always replace
 publication  what was published about all persons of a data set, with its result
-group_account, group_member  groups of subjects and their caps: there from the first group on
+group        in two tables, group_account and group_member: who shares a cap; there from the first group on
 
 Decision: docs/adr/0012. Proof: docs/proofs/ledger.md.
 """
