@@ -12,6 +12,7 @@ the Markov model, the policy, the mechanism and everything published before.
 - releases: `ReleaseSession`, `release_many`, `decode`, `accounting`; over whole sequences: `SequencePromise`,
   `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
 - audits: `audit`; what a release is worth: `evaluation`
+- fits and answers that a ledger keeps, counted for everybody: `fit_once`, `query(..., ledger=)`
 - queries over records that depend on each other: `query` (of tables), `dependent`
 - pictures: `plot`
 - files: `load_trajectories`, `convert_frame`, `save_model`, `load_model`, `save_hidden_model`, `load_hidden_model`,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from dphmm.storage.policies import load_policy as load_policy
     from dphmm.storage.policies import load_policy_space as load_policy_space
     from dphmm.storage.policies import save_policy as save_policy
+    from dphmm.storage.publications import fit_once as fit_once
     from dphmm.storage.trajectories import load_trajectories as load_trajectories
 
     __version__: str
@@ -125,6 +127,7 @@ _HOMES = {
     "Trajectories": "dphmm.states.trajectory",
     "convert_frame": "dphmm.storage.frames",
     "load_trajectories": "dphmm.storage.trajectories",
+    "fit_once": "dphmm.storage.publications",
     "open_ledger": "dphmm.storage.ledger",
     "load_hidden_model": "dphmm.storage.hidden_models",
     "load_model": "dphmm.storage.models",

@@ -9,14 +9,14 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from dphmm._checks import one_of
+from dphmm._checks import exact_epsilon, one_of
 from dphmm.accounting.budget import keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
 from dphmm.accounting.promise import UNLIMITED, Spending
@@ -90,12 +90,16 @@ class Batch:
         ledger: Ledger | None = None,
         cap_epsilon: Exact | None = None,
         cap_cost: Exact | None = None,
+        groups: Mapping[str, str] | None = None,
+        cap_group: Exact | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
         estimates: bool = True,
         start: str | None = None,
         **choices: Any,
     ) -> None:
+        if (groups is None) != (cap_group is None):
+            raise InvalidInput("groups, cap_group", "one of the two", "both, or none")
         public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule))
         rule = one_of(answer, ANSWERS, "answer")
         self.setting = Setting.of(*public, query=query, answer=rule, schedule=schedule, start=start, **choices)
@@ -104,6 +108,9 @@ class Batch:
         self._bits = default_bits(bits)
         self._loss = checked_loss(estimate_loss, estimates, self.setting)
         self.report = BatchReport()
+        if groups is not None and cap_group is not None:
+            with self.ledger.transaction(sorted(groups)) as transaction:
+                transaction.bind_groups(groups, exact_epsilon(cap_group, "cap_group"))
 
     def session(self, subject: str, origin: str) -> ReleaseSession:
         """A subject's session from its first step."""
@@ -362,6 +369,8 @@ def release_many(
     model, policy, space, epsilon and the other choices : as `ReleaseSession`.
     estimates : False for z alone: no belief is kept and the estimate columns are absent. Only where plans do not depend
         on answers. Answers, plans and costs stay the same; either form may resume the other.
+    groups, cap_group : {user: group}, public, and what the epsilons of all releases of a group's members may sum to,
+        over all queries. Both stay with the ledger; users can be added to a group later, none can leave one.
     answer : of several rows of a user in one time bin, or one step, the "last" in time is answered, or the "first". The
         ledger keeps it: a history is not continued under the other rule.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.

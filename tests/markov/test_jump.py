@@ -18,10 +18,10 @@ import dphmm
 from dphmm.accounting import couplable
 from dphmm.audit.history import moved
 from dphmm.errors import InvalidInput
-from dphmm.simulated import _jumped, walks
 from dphmm.markov.filtering import Belief
 from dphmm.markov.jump import LEAST_SHARE, Jump
 from dphmm.markov.retrospect import likeliest_path, marginals
+from dphmm.simulated import _jumped, walks
 from markov.test_retrospect import Given, brute, model_of
 
 N = 5

@@ -270,10 +270,10 @@ def test_a_newer_format_asks_for_an_upgrade(path: Path) -> None:
 
 def test_a_file_that_needs_a_feature_of_later_asks_for_an_upgrade(path: Path) -> None:
     """What a later version keeps with the account would be passed by a version that does not look for it."""
-    altered(path, "UPDATE meta SET value = 'caps groups promise' WHERE key = 'features'")
+    altered(path, "UPDATE meta SET value = 'caps labels promise' WHERE key = 'features'")
     for read_only in (False, True):
         text = refusal(lambda read_only=read_only: open_ledger(path, read_only=read_only))  # type: ignore[misc]
-        assert "'groups'" in text and "upgrade dphmm" in text
+        assert "'labels'" in text and "upgrade dphmm" in text
 
 
 @pytest.mark.parametrize(

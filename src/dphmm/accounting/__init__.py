@@ -5,6 +5,7 @@ Add it up: theorem_5_3, theorem_6_3, theorem_7_1, theorem_7_2, neighbouring_path
 summarise_ledger.
 What a whole sequence says about one step: temporal_leakage, temporal_allocation; about a policy edge:
 policy_leakage, policy_allocation, and couplable, where the sum of epsilons bounds it.
+What one person loses in releases, fits and queries together: Publication, totals.
 Remember it: MemoryLedger here, ``dphmm.open_ledger`` for a file; both are a Ledger of Transactions.
 """
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dphmm.accounting.event import together as together
     from dphmm.accounting.ledger import Caps as Caps
     from dphmm.accounting.ledger import Entry as Entry
+    from dphmm.accounting.ledger import Group as Group
     from dphmm.accounting.ledger import Ledger as Ledger
     from dphmm.accounting.ledger import Looked as Looked
     from dphmm.accounting.ledger import MemoryLedger as MemoryLedger
@@ -47,6 +49,10 @@ if TYPE_CHECKING:
     from dphmm.accounting.ledger import StoredMany as StoredMany
     from dphmm.accounting.ledger import Transaction as Transaction
     from dphmm.accounting.ledger import replay as replay
+    from dphmm.accounting.publication import PersonTotals as PersonTotals
+    from dphmm.accounting.publication import Publication as Publication
+    from dphmm.accounting.publication import Published as Published
+    from dphmm.accounting.publication import totals as totals
     from dphmm.accounting.summary import QuerySummary as QuerySummary
     from dphmm.accounting.summary import SubjectSummary as SubjectSummary
     from dphmm.accounting.summary import summarise as summarise
@@ -63,6 +69,7 @@ _HOMES = {
     "Couplable": "coupling",
     "Entry": "ledger",
     "Guarantee": "composition",
+    "Group": "ledger",
     "Leakage": "temporal",
     "LearningEvent": "event",
     "Ledger": "ledger",
@@ -71,7 +78,10 @@ _HOMES = {
     "NoisyCounts": "event",
     "NotPrivateEvent": "event",
     "PlanRecord": "ledger",
+    "PersonTotals": "publication",
     "PolicyLeakage": "edge_leakage",
+    "Publication": "publication",
+    "Published": "publication",
     "QuerySummary": "summary",
     "ReleaseEvent": "event",
     "Request": "ledger",
@@ -99,6 +109,7 @@ _HOMES = {
     "theorem_7_1": "composition",
     "theorem_7_2": "composition",
     "together": "event",
+    "totals": "publication",
 }
 
 __all__ = sorted(_HOMES)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dphmm.accounting.promise import Caps, SequencePromise, Spending
+from dphmm.accounting.promise import Caps, Group, SequencePromise, Spending
 from dphmm.accounting.records import Entry, Request, shown
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.types import Loss
@@ -56,6 +56,14 @@ class Account(NamedTuple):
         if isinstance(cost, float):
             return Account(total, self.nanos, True)
         return Account(total, self.nanos + count * nanos_up(cost), self.unbounded)
+
+    def beside(self, other: Account) -> Account:
+        """Both accounts together."""
+        return Account(self.epsilon + other.epsilon, self.nanos + other.nanos, self.unbounded or other.unbounded)
+
+    def without(self, other: Account) -> Account:
+        """The account that makes this one beside the ``other``, which is bounded."""
+        return Account(self.epsilon - other.epsilon, self.nanos - other.nanos, self.unbounded)
 
     def within(self, caps: Caps) -> bool:
         """Whether it passes no cap, and its exact epsilon stays of reasonable length."""
@@ -125,6 +133,17 @@ def _exceeded(request: Request, what: str, needs: Loss, spent: Loss, cap: Fracti
         f"requested {shown(needs)}; spent {shown(spent)}, remaining {shown(remaining)}, cap {shown(cap)}; "
         "nothing was drawn or spent"
     )
+
+
+def keep_group(group: Group, spent: Fraction, needs: Fraction, subject: str, query: str) -> None:
+    """Raises BudgetExceeded where a release would take what its subject's group has ``spent`` over the cap."""
+    if spent + needs > group.cap:
+        left = max(Fraction(0), group.cap - spent)
+        raise BudgetExceeded(
+            f"cap_group: query {quoted(query)} for subject {quoted(subject)} requested {shown(needs)}; group "
+            f"{quoted(group.name)} spent {shown(spent)}, remaining {shown(left)}, cap {shown(group.cap)}; "
+            "nothing was drawn or spent"
+        )
 
 
 def keep_promise(

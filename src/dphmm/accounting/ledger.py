@@ -8,18 +8,21 @@ Proof: docs/proofs/ledger.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from dphmm.accounting.budget import Account, Spent, recount
 from dphmm.accounting.many import Admitted, AdmittedMany, Looked, Requests, StoredMany
 from dphmm.accounting.memory import MemoryLedger
-from dphmm.accounting.promise import Caps, SequencePromise
+from dphmm.accounting.promise import Caps, Group, SequencePromise
 from dphmm.accounting.records import Entry, Kind, PlanRecord, Request, SessionHeader
 from dphmm.errors import InvalidInput
 from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    from dphmm.accounting.publication import AdmittedPublication, Publication, Published
 
 __all__ = [
     "Account",
@@ -27,6 +30,7 @@ __all__ = [
     "AdmittedMany",
     "Caps",
     "Entry",
+    "Group",
     "Kind",
     "Ledger",
     "Looked",
@@ -100,6 +104,35 @@ class Transaction(Protocol):
         """As ``add`` for the rows ``admitted.wanted`` and the skips between them."""
         ...
 
+    def admit_publication(self, publication: Publication, delta: Fraction | None = None) -> AdmittedPublication:
+        """Look for a publication by its name, and refuse it where it has to be refused, before anything is drawn.
+
+        ``delta``: where rho terms are converted, if this is the first publication with one. Raises InvalidInput where
+        another publication has the name, BudgetExceeded where it would pass the cap of the publications or of any
+        account: it counts for every person of the ledger.
+        """
+        ...
+
+    def add_publication(self, admitted: AdmittedPublication, result: bytes) -> Published:
+        """Record the publication that was admitted last, with its result; once."""
+        ...
+
+    def bind_publications(self, cap: Fraction, raised: bool = False) -> None:
+        """Give all publications together a cap on what one person loses in them, where its records are replaced.
+
+        It stays. ``raised``: a higher cap takes the place of the stored one. Raises InvalidInput for another one.
+        """
+        ...
+
+    def bind_groups(self, groups: Mapping[str, str], cap: Fraction) -> None:
+        """Put subjects into groups ({subject: group}), whose releases together may have epsilons up to the cap each.
+
+        Groups and caps stay; later calls may add members. A ledger whose transactions run side by side locks all
+        members of a group with each of them. Raises InvalidInput for another group or cap than is stored,
+        BudgetExceeded where the members have spent more already.
+        """
+        ...
+
     def entry(self, subject: str, query: str, t: int) -> Entry | None:
         """A step, stored before or in this transaction."""
         ...
@@ -168,6 +201,22 @@ class Ledger(Protocol):
 
     def caps(self, subject: str) -> Caps:
         """The caps and the promise that stay with the subject's account."""
+        ...
+
+    def publications(self) -> list[Publication]:
+        """All publications, in the order in which they were stored."""
+        ...
+
+    def published(self, name: str) -> Published | None:
+        """The publication of this name with its result, or None."""
+        ...
+
+    def facts(self) -> dict[str, Fraction]:
+        """What holds of all publications: "delta", where rho terms are converted, and "cap_epsilon"."""
+        ...
+
+    def groups(self) -> list[Group]:
+        """All groups, by name."""
         ...
 
     def sessions(self) -> list[tuple[str, str]]:

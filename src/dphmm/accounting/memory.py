@@ -10,17 +10,21 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from dphmm.accounting.budget import EMPTY, Account, Spent, quoted
 from dphmm.accounting.many import Requests
-from dphmm.accounting.promise import UNLIMITED, Caps, Spending
+from dphmm.accounting.promise import UNLIMITED, Caps, Group, Spending
 from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.transaction import BaseTransaction, Turn, checked_lease
 from dphmm.errors import InvalidInput, LedgerBusy
 from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    from dphmm.accounting.publication import Publication, Published
 
 Key = tuple[str, str]
 
@@ -120,6 +124,10 @@ class MemoryLedger:
         self._versions: dict[str, int] = {}
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
         self._caps_of: dict[str, Caps] = {}
+        self._published: dict[str, Published] = {}
+        self._facts: dict[str, Fraction] = {}
+        self._groups: dict[str, Group] = {}
+        self._group_of: dict[str, str] = {}
         self._leases: dict[str, threading.Lock] = {}
 
     @contextmanager
@@ -187,6 +195,26 @@ class MemoryLedger:
         self._require_open()
         return self._caps_of.get(subject, UNLIMITED)
 
+    def publications(self) -> list[Publication]:
+        """All publications, in the order in which they were stored."""
+        self._require_open()
+        return [published.publication for published in self._published.values()]
+
+    def published(self, name: str) -> Published | None:
+        """The publication of this name with its result, or None."""
+        self._require_open()
+        return self._published.get(name)
+
+    def facts(self) -> dict[str, Fraction]:
+        """What holds of all publications: "delta", where rho terms are converted, and "cap_epsilon"."""
+        self._require_open()
+        return dict(self._facts)
+
+    def groups(self) -> list[Group]:
+        """All groups, by name."""
+        self._require_open()
+        return [self._groups[name] for name in sorted(self._groups)]
+
     def sessions(self) -> list[Key]:
         """All (subject, query), sorted."""
         self._require_open()
@@ -242,6 +270,10 @@ class MemoryTransaction(BaseTransaction):
         self._versions: dict[str, int] = {}
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
         self._caps_of: dict[str, Caps] = {}
+        self._published: dict[str, Published] = {}
+        self._facts: dict[str, Fraction] = {}
+        self._groups: dict[str, Group] = {}
+        self._group_of: dict[str, str] = {}
 
     def keep(self) -> None:
         """Make everything of this transaction part of the ledger: all of it, also if an interrupt comes meanwhile."""
@@ -266,6 +298,11 @@ class MemoryTransaction(BaseTransaction):
             ledger._snapshots.update(self._snapshots)
         ledger._accounts.update(self._accounts)
         ledger._versions.update(self._versions)
+        if self._published or self._facts or self._groups:
+            ledger._published.update(self._published)
+            ledger._facts.update(self._facts)
+            ledger._groups.update(self._groups)
+            ledger._group_of.update(self._group_of)
         with ledger._reading:
             for key, steps in self._steps.items():
                 kept = ledger._steps.setdefault(key, steps)
@@ -331,6 +368,40 @@ class MemoryTransaction(BaseTransaction):
     def _put_caps(self, subject: str, caps: Caps) -> None:
         self._caps_of[subject] = caps
         self._raise_version(subject)
+
+    @property
+    def _has_groups(self) -> bool:
+        return bool(self._ledger._groups or self._groups)
+
+    def _group(self, subject: str) -> Group | None:
+        name = self._group_of.get(subject) or self._ledger._group_of.get(subject)
+        return None if name is None else self._group_named(name)
+
+    def _group_named(self, name: str) -> Group | None:
+        return self._groups.get(name) or self._ledger._groups.get(name)
+
+    def _put_group(self, group: Group) -> None:
+        self._groups[group.name] = group
+        self._group_of |= dict.fromkeys(group.members, group.name)
+
+    def _publications(self) -> Sequence[Publication]:
+        return [each.publication for each in (*self._ledger._published.values(), *self._published.values())]
+
+    def _publication(self, name: str) -> Published | None:
+        return self._published.get(name) or self._ledger._published.get(name)
+
+    def _add_publication(self, published: Published) -> Published:
+        self._published[published.publication.name] = published
+        return published
+
+    def _capped(self) -> Sequence[str]:
+        return sorted({**self._ledger._caps_of, **self._caps_of})
+
+    def _fact(self, name: str) -> Fraction | None:
+        return self._facts.get(name, self._ledger._facts.get(name))
+
+    def _put_fact(self, name: str, value: Fraction) -> None:
+        self._facts[name] = value
 
     def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:
         stored = [steps.get((subject, query)) for query in self._queries_of(subject) for steps in self._both]

@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dphmm._checks import exact_epsilon, written_fraction
-from dphmm.accounting.records import check_exact, shown
+from dphmm.accounting.records import check_exact, check_text, shown
 from dphmm.errors import InvalidInput
 from dphmm.types import Exact, IntArray
 
@@ -247,6 +247,41 @@ class Caps:
 
 #: No limit at all.
 UNLIMITED = Caps()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Subjects whose paths are hidden together, and what the epsilons of all their releases may sum to.
+
+    Two sets of paths of the members, one path each, neighbouring for every member, lose at most ``cap``. Raises
+    InvalidInput for a cap that is not greater than 0, and for no members.
+
+    Source: docs/proofs/paths.md.
+    """
+
+    name: str
+    cap: Fraction
+    members: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_text(self.name, "groups")
+        if not self.name:
+            raise InvalidInput("groups", "a group without a name", "a name for each group")
+        check_exact(self.cap, "cap_group")
+        if not self.cap:
+            raise InvalidInput("cap_group", 0, "a number greater than 0")
+        if not self.members:
+            raise InvalidInput("groups", f"{self.name}, without members", "at least one subject in a group")
+        for member in self.members:
+            check_text(member, "groups")
+        object.__setattr__(self, "members", tuple(sorted(set(self.members))))
+
+    def joined(self, given: Group) -> Group:
+        """This group and the members that are given now. Raises InvalidInput for another cap."""
+        if given.cap != self.cap:
+            stays = f"{shown(self.cap)}, the cap of group {self.name!r}, which stays"
+            raise InvalidInput("cap_group", shown(given.cap), stays)
+        return Group(self.name, self.cap, (*self.members, *given.members))
 
 
 def _one_cap(field: str, kept: Fraction | None, given: Fraction | None, whose: str, raised: bool) -> Fraction | None:

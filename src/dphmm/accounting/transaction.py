@@ -16,11 +16,13 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dphmm.accounting.budget import Account, Spent, admit, keep_promise, quoted
+from dphmm.accounting.budget import EMPTY, Account, Spent, admit, keep_group, keep_promise, quoted
 from dphmm.accounting.many import (
     Admitted,
     AdmittedMany,
@@ -31,10 +33,13 @@ from dphmm.accounting.many import (
     checked_answers,
     stored_many,
 )
-from dphmm.accounting.promise import MOST_STEPS, UNLIMITED, Caps, Spending
-from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader, lattice_answer, shown
+from dphmm.accounting.promise import MOST_STEPS, UNLIMITED, Caps, Group, Spending
+from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader, check_exact, lattice_answer, shown
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput, LedgerBusy
 from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    from dphmm.accounting.publication import AdmittedPublication, Publication, Published
 
 
 class Turn:
@@ -121,7 +126,9 @@ class BaseTransaction(ABC):
 
     def __init__(self) -> None:
         self._ended = False
-        self._admitted: Admitted | AdmittedMany | None = None
+        self._admitted: Admitted | AdmittedMany | AdmittedPublication | None = None
+        #: What publications take of every account; None until somebody asks.
+        self._charge: Account | None = None
 
     def open_session(self, header: SessionHeader) -> None:
         """Record a session if it is new; InvalidInput names the first option in which a known one differs."""
@@ -169,9 +176,16 @@ class BaseTransaction(ABC):
             self._require_next(request.t, last)
             account = None
             if request.kind != "skip":
-                account = admit(self._account(request.subject), request, self._held(request.subject, caps))
+                held = self._held(request.subject, caps)
+                account, charge = self._account(request.subject), self._charged(held)
+                if charge is EMPTY:
+                    account = admit(account, request, held)
+                else:
+                    account = admit(account.beside(charge), request, held).without(charge)
             if request.epsilon is not None:
                 self._keep_promise(request.subject, request.query, [(request.t, request.epsilon)])
+                if self._has_groups:
+                    self._keep_group(request.subject, request.query, request.epsilon, {})
             self._admitted = Admitted(request, None, account)
             return self._admitted
 
@@ -201,9 +215,16 @@ class BaseTransaction(ABC):
                     self._require_next(int(requests.t[known]), last)
                     fresh[known:end] = True
                 if releases[known:end].any():
-                    held = self._held(subject, caps)
-                    accounts[subject] = admit_many(self._account(subject), requests, known, end, held)
+                    held, account = self._held(subject, caps), self._account(subject)
+                    charge = self._charged(held)
+                    if charge is EMPTY:
+                        after = admit_many(account, requests, known, end, held)
+                    else:
+                        after = admit_many(account.beside(charge), requests, known, end, held).without(charge)
                     self._keep_promise(subject, requests.query, requests.epsilons(known, end))
+                    if self._has_groups:
+                        self._keep_group(subject, requests.query, after.epsilon - account.epsilon, accounts)
+                    accounts[subject] = after
             admitted = AdmittedMany(requests, fresh, np.flatnonzero(fresh & releases), stored, accounts)
             self._admitted = admitted
             return admitted
@@ -218,6 +239,71 @@ class BaseTransaction(ABC):
             if fresh.any():
                 self._add_many(requests, np.flatnonzero(fresh), wanted, drawn, admitted.accounts)
             return together
+
+    def admit_publication(self, publication: Publication, delta: Fraction | None = None) -> AdmittedPublication:
+        """Look for a publication by its name, and refuse it where it has to be refused, before anything is drawn."""
+        from dphmm.accounting.publication import AdmittedPublication
+
+        with _InUse(self):
+            stored = self._publication(publication.name)
+            if stored is not None:
+                refuse_other_publication(publication, stored)
+                return AdmittedPublication(publication, stored, None)
+            kept = self._delta()
+            delta = None if kept is not None or publication.rho is None else delta
+            self._keep_caps(publication, kept if delta is None else delta)
+            admitted = AdmittedPublication(publication, None, delta)
+            self._admitted = admitted
+            return admitted
+
+    def add_publication(self, admitted: AdmittedPublication, result: bytes) -> Published:
+        """Record an admitted publication with its result: as it was recorded. Raises as `add` does."""
+        from dphmm.accounting.publication import LONGEST_RESULT, Published
+
+        with _InUse(self):
+            self._require_admitted(admitted)
+            if type(result) is not bytes or len(result) > LONGEST_RESULT:
+                came = f"{len(result)} bytes" if type(result) is bytes else type(result).__name__
+                raise InvalidInput("result", came, f"bytes, at most {LONGEST_RESULT}")
+            time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            published = Published(admitted.publication, len(self._publications()) + 1, time, result)
+            if admitted.delta is not None:
+                self._put_fact("delta", admitted.delta)
+            self._charge = None
+            return self._add_publication(published)
+
+    def bind_publications(self, cap: Fraction, raised: bool = False) -> None:
+        """Give all publications of the ledger together a cap that stays; see the protocol."""
+        with _InUse(self):
+            check_exact(cap, "cap_epsilon")
+            kept = self._fact("cap_epsilon")
+            if kept is not None and cap != kept and not (raised and cap > kept):
+                stays = f"{shown(kept)}, the cap of all publications of this ledger, which stays"
+                raise InvalidInput("cap_epsilon", shown(cap), stays if raised else f"{stays}; --raise-cap raises it")
+            if cap != kept:
+                self._put_fact("cap_epsilon", cap)
+
+    def bind_groups(self, groups: Mapping[str, str], cap: Fraction) -> None:
+        """Put subjects into groups, each of which has the cap from now on; see the protocol."""
+        with _InUse(self):
+            members: dict[str, list[str]] = {}
+            for subject, name in groups.items():
+                found = self._group(subject)
+                if found is not None and found.name != name:
+                    came = f"{quoted(subject)} in {quoted(name)}"
+                    raise InvalidInput("groups", came, f"{quoted(found.name)}, the subject's group, which stays")
+                members.setdefault(name, []).append(subject)
+            for name in sorted(members):
+                kept, given = self._group_named(name), Group(name, cap, tuple(members[name]))
+                group = given if kept is None else kept.joined(given)
+                if group == kept:
+                    continue
+                spent = sum((self._account(member).epsilon for member in group.members), Fraction(0))
+                if spent > cap:
+                    raise BudgetExceeded(
+                        f"cap_group: the members of {quoted(name)} have spent {shown(spent)} already, cap {shown(cap)}"
+                    )
+                self._put_group(group)
 
     def entry(self, subject: str, query: str, t: int) -> Entry | None:
         """A step, stored before or in this transaction."""
@@ -278,7 +364,7 @@ class BaseTransaction(ABC):
         if t != last + 1:
             raise InvalidInput("t", t, f"{last + 1}, the next step of this session, or a stored one")
 
-    def _require_admitted(self, admitted: Admitted | AdmittedMany) -> None:
+    def _require_admitted(self, admitted: Admitted | AdmittedMany | AdmittedPublication) -> None:
         if admitted is not self._admitted:
             # Totals and the next step may have moved since, or the answer is in the ledger already.
             raise InvalidInput("admitted", "not what this transaction admitted last", "each admission recorded once")
@@ -288,6 +374,60 @@ class BaseTransaction(ABC):
         """The lower of the caps of a caller and those of the account."""
         kept = self._caps(subject)
         return caps if kept is UNLIMITED else kept.within(caps)
+
+    def _charged(self, held: Caps) -> Account:
+        """What publications take of an account with these caps. Raises BudgetExceeded where they have no bound."""
+        if held.epsilon is None and held.cost is None:
+            return EMPTY
+        if self._charge is None:
+            self._charge = self._charge_with(None, self._delta())
+        return self._charge
+
+    def _charge_with(self, asked: Publication | None, delta: Fraction | None) -> Account:
+        """What the publications of the ledger, and one that is asked for, take of every account."""
+        known = [*self._publications(), *([] if asked is None else [asked])]
+        if not known:
+            return EMPTY
+        from dphmm.accounting.publication import DELTA, total_replaced
+
+        total = total_replaced(known, DELTA if delta is None else delta)
+        if isinstance(total.epsilon, Fraction):
+            return total.charge
+        name = next((each.name for each in known if not each.bounded), known[-1].name)
+        raise BudgetExceeded(
+            f"publication: nothing bounds what {quoted(name)} loses of one person, so no cap can be kept; "
+            "nothing was drawn or spent"
+        )
+
+    def _keep_caps(self, asked: Publication, delta: Fraction | None) -> None:
+        """Refuse a publication that would pass the cap of the publications, or that of any account."""
+        cap, capped = self._fact("cap_epsilon"), self._capped()
+        if cap is None and not capped:
+            return
+        charge, name = self._charge_with(asked, delta), quoted(asked.name)
+        if cap is not None and charge.epsilon > cap:
+            raise BudgetExceeded(
+                f"publication: with {name} all publications of this ledger would lose {shown(charge.epsilon)} of one "
+                f"person, cap {shown(cap)}; nothing was drawn or spent"
+            )
+        for subject in capped:
+            if not self._account(subject).beside(charge).within(self._caps(subject)):
+                raise BudgetExceeded(
+                    f"publication: {name} would take the account of {quoted(subject)} over its cap, as it counts for "
+                    "every person of this ledger; nothing was drawn or spent"
+                )
+
+    def _keep_group(self, subject: str, query: str, needs: Fraction, accounts: Mapping[str, Account]) -> None:
+        """Refuse the coming releases of a subject where they would pass the cap of its group."""
+        group = self._group(subject)
+        if group is None:
+            return
+        known = (accounts.get(member) or self._account(member) for member in group.members)
+        keep_group(group, sum((account.epsilon for account in known), Fraction(0)), needs, subject, query)
+
+    def _delta(self) -> Fraction | None:
+        """Where rho terms are converted, as the first publication with one has said."""
+        return self._fact("delta")
 
     def _keep_promise(self, subject: str, query: str, asked: Iterable[Spending]) -> None:
         """Refuse the coming releases of a subject, by step, where one would break the promise of its account."""
@@ -361,6 +501,43 @@ class BaseTransaction(ABC):
     @abstractmethod
     def _plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]: ...
 
+    @property
+    @abstractmethod
+    def _has_groups(self) -> bool: ...
+
+    @abstractmethod
+    def _group(self, subject: str) -> Group | None:
+        """The group of a subject."""
+
+    @abstractmethod
+    def _group_named(self, name: str) -> Group | None: ...
+
+    @abstractmethod
+    def _put_group(self, group: Group) -> None:
+        """Record a new group, or one with more members than before."""
+
+    @abstractmethod
+    def _publications(self) -> Sequence[Publication]:
+        """All of them in the order in which they were stored, this transaction's too."""
+
+    @abstractmethod
+    def _publication(self, name: str) -> Published | None: ...
+
+    @abstractmethod
+    def _add_publication(self, published: Published) -> Published:
+        """Record a publication: as it was recorded."""
+
+    @abstractmethod
+    def _capped(self) -> Sequence[str]:
+        """The subjects whose accounts have caps."""
+
+    @abstractmethod
+    def _fact(self, name: str) -> Fraction | None:
+        """An exact number that holds of all publications: "delta" or "cap_epsilon"."""
+
+    @abstractmethod
+    def _put_fact(self, name: str, value: Fraction) -> None: ...
+
     @abstractmethod
     def _add(self, request: Request, z: tuple[int, ...] | None, account: Account | None) -> Entry:
         """Record a step and, for a release, the account after it; the entry as it was recorded."""
@@ -384,6 +561,16 @@ def refuse_other_request(request: Request, entry: Entry) -> None:
         raise InvalidInput("steps", request.steps, f"steps {entry.t} through {entry.through}, {again}")
     if asked != entry.plan_hash:
         raise InvalidInput("plan", asked, f"{entry.plan_hash}, {again}")
+
+
+def refuse_other_publication(asked: Publication, stored: Published) -> None:
+    """A publication asked again must agree in everything that is public."""
+    kept = stored.publication
+    if asked != kept:
+        names = ("kind", "relation", "unit", "units", "loss", "epsilon", "rho", "delta")
+        other = next((name for name in names if getattr(asked, name) != getattr(kept, name)), "settings")
+        came = f"{quoted(asked.name)} with another {other} than it was stored with at {stored.time}"
+        raise InvalidInput("publication", came, "another name for another publication")
 
 
 def _other_option(header: SessionHeader, stored: Mapping[str, str]) -> InvalidInput:

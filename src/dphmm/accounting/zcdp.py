@@ -23,10 +23,10 @@ _RHO_BITS = 40
 SMALLEST_DELTA = Fraction(1, 10**300)
 
 
-def check_delta(delta: Fraction) -> Fraction:
+def check_delta(delta: Fraction, field: str = "delta") -> Fraction:
     """A delta that the conversion takes: from 1e-300 to below 1."""
     if not SMALLEST_DELTA <= delta < 1:
-        raise InvalidInput("delta", delta, "a number from 1e-300 to below 1 for Gaussian noise")
+        raise InvalidInput(field, delta, "a number from 1e-300 to below 1 for Gaussian noise")
     return delta
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dphmm.cli.account_everybody import NOBODY, Everybody, guarantee_document
 from dphmm.cli.console import aligned, print_json
 from dphmm.cli.options import CONTEXT
 from dphmm.cli.outcomes import one_line
@@ -28,16 +28,24 @@ _INSECURE = "releases were drawn from replayable bits: whoever has the seed can 
 @click.option("--model", metavar="M", help="Also what learning this model cost the people it was learned from.")
 @click.option("--temporal", is_flag=True, help="With --model: what all releases together say about each step.")
 @click.option("--policy", metavar="P", help="With --temporal: also about the edges of this policy.")
+@click.option("--delta", metavar="D", help="Where rho terms are converted, once.  [default: that of the ledger]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 def account(
-    ledger: str | None, subject: str | None, model: str | None, temporal: bool, policy: str | None, as_json: bool
+    ledger: str | None,
+    subject: str | None,
+    model: str | None,
+    temporal: bool,
+    policy: str | None,
+    delta: str | None,
+    as_json: bool,
 ) -> None:
     """Print what has been spent, per subject and query and at most, and which theorem each total is of.
 
     With --model, also or only, the guarantee under which a model (hidden or not) was learned, and with a ledger
     what both lose together. With --temporal, M is the
     model of the releases: also the temporal leakage of each subject's releases, and with --policy their policy leakage.
-    Users' names are in a ledger; nobody's states are.
+    Users' names are in a ledger; nobody's states are. Where fits and queries are stored there too, also what one person
+    loses in them and in the releases together: where the path is replaced, and of whether the person is there.
     """
     from dphmm.cli.account_leakage import leakage_documents, leakage_ending, leakage_lines
     from dphmm.cli.account_model import model_document, model_lines
@@ -51,7 +59,9 @@ def account(
         raise InvalidInput("--policy", policy, "--temporal with it")
     # A model that cannot be read is refused before anything is printed.
     learned, event = (None, None) if model is None else model_document(model)
-    subjects = [] if ledger is None else _summaries(ledger, subject)
+    if delta is not None and ledger is None:
+        raise InvalidInput("--delta", delta, "a ledger with it")
+    subjects, account = ([], NOBODY) if ledger is None else _summaries(ledger, subject, delta)
     if learned is not None and event is not None and subjects:
         learned["learning"] = learning_document(event, _largest(subjects)[1].value, LEDGER_COSTS)
     leaks: list[dict[str, Any]] = []
@@ -60,21 +70,26 @@ def account(
     if as_json:
         document: dict[str, Any] = {}
         if ledger is not None:
-            documents = [_subject_document(summary) for summary in subjects]
+            documents = [_subject_document(summary, account) for summary in subjects]
             document = {"ledger": ledger, "subjects": documents, "totals": _totals_document(subjects)}
+            document |= account.document()
         if temporal:
             document["leakage"] = {"subjects": leaks, "statements": leakage_ending(policy is not None)}
         print_json(document if learned is None else {**document, "model": learned})
         return
     lines = [] if ledger is None else [*(line for each in subjects for line in _lines(each)), *_ending(subjects)]
+    lines += account.lines([(each.subject, each.epsilon.value) for each in subjects])
     if temporal:
         lines += [*(line for each in leaks for line in leakage_lines(each)), *leakage_ending(policy is not None)]
     for line in (*lines, *model_lines(learned, event)):
         click.echo(line)
 
 
-def _summaries(ledger: str, subject: str | None) -> list[SubjectSummary]:
+def _summaries(ledger: str, subject: str | None, delta: str | None) -> tuple[list[SubjectSummary], Everybody]:
+    from dphmm._checks import exact_number
+    from dphmm.accounting.publication import DELTA
     from dphmm.accounting.summary import summarise_ledger
+    from dphmm.accounting.zcdp import check_delta
     from dphmm.storage.ledger import open_ledger
 
     # Opening a ledger would make one.
@@ -83,10 +98,12 @@ def _summaries(ledger: str, subject: str | None) -> list[SubjectSummary]:
     if Path(ledger).stat().st_size == 0:
         raise InvalidInput("LEDGER", f"{ledger}, which is empty", "a ledger that dphmm release has written")
     with open_ledger(ledger, read_only=True) as opened:
-        subjects = summarise_ledger(opened, subject)
+        subjects, facts = summarise_ledger(opened, subject), opened.facts()
+        at = facts.get("delta", DELTA) if delta is None else check_delta(exact_number(delta, "--delta"), "--delta")
+        account = Everybody(opened.publications(), opened.groups(), facts.get("cap_epsilon"), at)
     if subject is not None and not subjects:
         raise InvalidInput("--subject", subject, "a subject of this ledger")
-    return list(subjects)
+    return list(subjects), account
 
 
 def _ending(subjects: Sequence[SubjectSummary]) -> list[str]:
@@ -161,7 +178,7 @@ def _totals_document(subjects: Sequence[SubjectSummary]) -> dict[str, Any]:
     return counts
 
 
-def _subject_document(summary: SubjectSummary) -> dict[str, Any]:
+def _subject_document(summary: SubjectSummary, account: Everybody) -> dict[str, Any]:
     return {
         "subject": summary.subject,
         "epsilon": guarantee_document(summary.epsilon),
@@ -170,6 +187,7 @@ def _subject_document(summary: SubjectSummary) -> dict[str, Any]:
         "cap_epsilon": None if summary.caps.epsilon is None else str(summary.caps.epsilon),
         "cap_cost": None if summary.caps.cost is None else str(summary.caps.cost),
         "promise": None if summary.caps.promise is None else _promise_document(summary.caps.promise),
+        "with_publications": account.of_person(summary.epsilon.value),
         "insecure_releases": summary.insecure,
         "queries": [
             {
@@ -191,14 +209,3 @@ def _promise_document(promise: SequencePromise) -> dict[str, Any]:
     """A promise over paths for machines, in steps; ``passed`` steps of the first block lie before step 1."""
     lengths = {"steps": promise.steps, "window": promise.window, "per": promise.per, "passed": promise.passed}
     return {"over": "paths", "total": str(promise.exact), **lengths, "statement": promise.sentence()}
-
-
-def guarantee_document(guarantee: Guarantee) -> dict[str, Any]:
-    """A total for machines: the value (null when unbounded), the same exactly, and what it is."""
-    bounded = guarantee.value != math.inf
-    return {
-        "value": float(guarantee.value) if bounded else None,
-        "exact": str(guarantee.value) if bounded else None,
-        "statement": guarantee.statement,
-        "citation": guarantee.citation,
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.fit_options import FIELDS, check_together, fit_options, jump_rate
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
 from dphmm.cli.outcomes import SET_ASIDE
+from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, ledger_options
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ NOT_PRIVATE = (
 @click.argument("trajectories", metavar="TRAJ")
 @output("model.npz")
 @fit_options
+@ledger_options
 @force
 @messages
 def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool, **given: Any) -> int:
@@ -44,6 +47,9 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
     With --epsilon E --max-length L: learned with differential privacy for every user of TRAJ, from counts with
     noise. Then states and symbols are public (all cells of a box, or the names of a file), and nothing that is
     said of the data but what has noise.
+
+    With --ledger L: stored there before it is written, and counted for every person of L; the same again is given, not
+    learned again.
     """
     from dphmm.storage.inputs import checked_input
     from dphmm.storage.learned import check_people
@@ -57,6 +63,7 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
 
         new_output(rejected_path(output), [path], force)
     check_people(output)
+    check_ledger({**given, "output": output})
     job = {**given, "output": output, "as_json": as_json}
     if given["states"] is not None:
         from dphmm.cli.fit_hidden import fit_hidden
@@ -76,6 +83,7 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     from dphmm.cli.outcomes import reworded
     from dphmm.cli.owner_view import by_reason, in_words
     from dphmm.cli.portrait import by_name
+    from dphmm.cli.publishing import stored_fit
     from dphmm.storage.inputs import steady
     from dphmm.storage.learned import save_people
     from dphmm.storage.models import save_model
@@ -95,12 +103,13 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         model, summary = _fitted(rows, space_of(given, rows), (path.name, sha256), choices)
         rate = jump_rate(given)
         model = model if rate is None else model.with_jump(rate)
+        kept = stored_fit(given, path.name, partial(save_model, model), NOT_PRIVATE)
         save_model(model, given["output"])
         save_people(given["output"], rows.users)
     set_aside = by_reason(loaded.rejected)
     lonely, lonely_facts = fit_lines(model)
     if given["as_json"]:
-        print_json({**_document(summary, set_aside, given["output"]), **lonely_facts})
+        print_json({**_document(summary, set_aside, given["output"]), **lonely_facts, **kept_document(kept)})
     console.say([("", by_name(reworded(line), model.space)) for line in summary.lines()])
     console.say([("", line) for line in lonely])
     console.say([("", by_name(note, model.space)) for note in model.notes if "without privacy" not in note])
@@ -108,6 +117,7 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         console.say([("", order_words(model))])
     if set_aside:
         console.say([("", f"rows that cannot be read, set aside: {in_words(set_aside)}")])
+    console.say(kept_rows(kept, given["ledger"]))
     console.say([("", f"written to {given['output']}"), people_row(given["output"])])
     warn_of_order(path, console)
     console.warn(NOT_PRIVATE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dphmm.states.observed import Sequences
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
+    from dphmm.storage.publications import AdmitFit
 
 _STARTS = 5
 _ITERATIONS = 100
@@ -49,12 +51,15 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.fit import people_row
     from dphmm.cli.fit_times import bins_of, check_times, times, warn_of_order
     from dphmm.cli.owner_view import by_reason, in_words
+    from dphmm.cli.publishing import kept_document, kept_rows, stored_fit
     from dphmm.storage.hidden_models import save_hidden_model
     from dphmm.storage.inputs import steady
     from dphmm.storage.learned import people_path, save_people
     from dphmm.storage.tables import column_names
     from dphmm.storage.trajectories import load_trajectories
 
+    if given["ledger"] is not None and given["seed"] is None:
+        raise InvalidInput("--seed", "nothing", "a number, with --ledger: what is stored must be the same every time")
     timing = times(given)
     with console.progress("fit") as progress, steady(path) as sha256:
         bins = bins_of(timing["step"], column_names(path))
@@ -68,7 +73,9 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         hmm = _model(given, symbols, _STARTS)
         hmm.fit(np.concatenate(found.sequences), [len(sequence) for sequence in found.sequences])
         origin = {"method": "Baum-Welch", "source": path.name, "source_sha256": sha256, "step": timing["step"]}
-        save_hidden_model(hmm, given["output"], symbols=symbols.names, provenance=origin)
+        save = partial(save_hidden_model, hmm, symbols=symbols.names, provenance=origin)
+        kept = stored_fit(given, path.name, save, NOT_PRIVATE)
+        save(given["output"])
         save_people(given["output"], rows.users)
     set_aside = by_reason(loaded.rejected)
     monitor = hmm.monitor_
@@ -88,7 +95,8 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     }
     if given["as_json"]:
         written = {"output": given["output"], "people": str(people_path(given["output"]))}
-        print_json({**counted, "private": False, "meaning": NOT_PRIVATE, **written})
+        print_json({**counted, "private": False, "meaning": NOT_PRIVATE, **written, **kept_document(kept)})
+    console.say(kept_rows(kept, given["ledger"]))
     said = [f"{counted['rows']} rows of {counted['users']} users, {counted['sequences']} sequences"]
     for reason, count in dropped.items():
         share = f", {100 * counted['share_outside']:.1f} % of those that count" if reason == "outside" else ""
@@ -117,6 +125,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     )
     from dphmm.cli.fit_times import times, warn_of_order
     from dphmm.cli.owner_view import list_rejected
+    from dphmm.cli.publishing import kept_document, kept_rows, learned_once
     from dphmm.storage.hidden_models import learning_of, save_hidden_model
     from dphmm.storage.learned import remove_people
     from dphmm.storage.public_files import refuse_private
@@ -134,18 +143,27 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         records, rejected = records_of(path, sought, symbols, timing, given["symbols"], shortest)
         if progress is not None:
             progress(1, 2)
+
+        def learn(admit: AdmitFit | None) -> CategoricalHMM:
+            return hmm.fit_private(records.sequences, owners=records.owners, method=method, admit=admit, **noise)
+
+        def save(learned: CategoricalHMM, file: Path) -> None:
+            chosen = _choices(learning_of(learned), noise, method)
+            origin = {"method": method, "source": path.name, "step": timing["step"], **chosen}
+            save_hidden_model(learned, file, symbols=symbols.names, provenance=origin)
+
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            hmm.fit_private(records.sequences, owners=records.owners, method=method, **noise)
+            hmm, kept = learned_once(given, path.name, learn, save)
         event = learning_of(hmm)
         choices = _choices(event, noise, method)
-        origin = {"method": method, "source": path.name, "step": timing["step"], **choices}
         remove_people(given["output"])
-        save_hidden_model(hmm, given["output"], symbols=symbols.names, provenance=origin)
+        save(hmm, Path(given["output"]))
     list_rejected(given["output"], rejected, path)
     aside = left_out(LEFT_OUT if isinstance(event, LearningEvent) else LEFT_OUT_PLAINLY, given["output"])
     if given["as_json"]:
-        print_json({**_document(hmm, given, method, aside), **choices})
+        print_json({**_document(hmm, given, method, aside), **choices, **kept_document(kept)})
+    console.say(kept_rows(kept, given["ledger"]))
     said = [("states", f"{given['states']} hidden, {symbols.n_states} public symbols"), ("method", method)]
     console.say([*said, *(promised(event, choices) if isinstance(event, LearningEvent) else [])])
     if isinstance(event, LearningEvent):

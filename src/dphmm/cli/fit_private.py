@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dphmm.accounting.event import LearningEvent
     from dphmm.markov.model import MarkovModel
     from dphmm.states.space import StateSpace
+    from dphmm.storage.publications import AdmitFit
     from dphmm.types import Bits, IntArray
 
 LEFT_OUT_PLAINLY = (
@@ -49,10 +50,12 @@ class Records(NamedTuple):
 
 def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     """Learn, write and say what was promised; returns the exit code, which depends on no row."""
+    from dphmm.accounting.event import LearningEvent
     from dphmm.cli.fit_spaces import check_states, public_space
     from dphmm.cli.fit_times import times, warn_of_order
     from dphmm.cli.owner_view import list_rejected
-    from dphmm.storage.learned import remove_people
+    from dphmm.cli.publishing import kept_document, kept_rows, learned_once
+    from dphmm.storage.learned import learning_event, remove_people
     from dphmm.storage.models import save_model
 
     check_states(given)
@@ -63,7 +66,12 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         records, rejected = records_of(path, given, space, timing, given["state_column"], shortest)
         if progress is not None:
             progress(1, 2)
-        model, event = _learned(records, space, timing["step"], noise, _mask(given, space))
+        mask = _mask(given, space)
+        model, kept = learned_once(
+            given, path.name, lambda admit: _learned(records, space, timing["step"], noise, mask, admit), save_model
+        )
+        event = learning_event(model.provenance)
+        assert isinstance(event, LearningEvent)
         remove_people(given["output"])
         rate = jump_rate(given)
         # Chosen without a look at the data, so the fit costs what it did.
@@ -71,22 +79,36 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         save_model(model, given["output"])
     list_rejected(given["output"], rejected, path)
     if given["as_json"]:
-        print_json(_document(model, event, given["output"]))
+        print_json({**_document(model, event, given["output"]), **kept_document(kept)})
+    console.say(kept_rows(kept, given["ledger"]))
     _say(model, event, given, console)
     warn_of_order(path, console)
     return 0
 
 
 def _learned(
-    records: Records, space: StateSpace, step: int | None, noise: Mapping[str, Any], mask: str | None
-) -> tuple[MarkovModel, LearningEvent]:
+    records: Records,
+    space: StateSpace,
+    step: int | None,
+    noise: Mapping[str, Any],
+    mask: str | None,
+    admit: AdmitFit | None,
+) -> MarkovModel:
     from dphmm.cli.outcomes import named
     from dphmm.markov.private import fit_chain
 
     try:
-        return fit_chain(
-            records.sequences, space.n_states, owners=records.owners, space=space, step=step, mask=mask, **noise
+        model, _ = fit_chain(
+            records.sequences,
+            space.n_states,
+            owners=records.owners,
+            space=space,
+            step=step,
+            mask=mask,
+            admit=admit,
+            **noise,
         )
+        return model
     except InvalidInput as error:
         raise named(error, {**FIELDS, "n_states": "states"}) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,20 +159,28 @@ def _listed(given: Mapping[str, Any]) -> StateSpace | None:
     return StateSpace.categories(listed_names(given["states_file"], "--states-file", "state"))
 
 
-def listed_names(path: str, option: str, column: str) -> list[str]:
-    """The names in one column of a table, in its order; no message repeats one, in case the table is the data."""
-    from dphmm.states.space import check_names
+def listed_columns(path: str, option: str, columns: Sequence[str]) -> list[list[Any]]:
+    """The texts in these columns of a public table with rows, in its order; None for an empty cell."""
     from dphmm.storage.columns import as_text
     from dphmm.storage.csv_files import listed
     from dphmm.storage.inputs import checked_input
     from dphmm.storage.tables import column_names, read_table
 
     found = column_names(checked_input(path, option))
-    if column not in found:
-        raise InvalidInput(option, f"columns {listed(found)}", f"a column {column} that lists the names")
-    names = as_text(read_table(path, columns=[column], text=None).column(column), column).to_pylist()
-    if not names:
-        raise InvalidInput(option, f"{path}, with no rows", f"the names there can be, in column {column}")
+    for column in columns:
+        if column not in found:
+            raise InvalidInput(option, f"columns {listed(found)}", f"a column {column} that lists the names")
+    table = read_table(path, columns=list(columns), text=None)
+    if not table.num_rows:
+        raise InvalidInput(option, f"{path}, with no rows", f"the names there can be, in column {columns[0]}")
+    return [as_text(table.column(column), column).to_pylist() for column in columns]
+
+
+def listed_names(path: str, option: str, column: str) -> list[str]:
+    """The names in one column of a table, in its order; no message repeats one, in case the table is the data."""
+    from dphmm.states.space import check_names
+
+    (names,) = listed_columns(path, option, (column,))
     try:
         return list(check_names(names, len(names)))
     except InvalidInput:

@@ -15,10 +15,12 @@ import click
 
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
+from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, ledger_options, opened_ledger
 
 if TYPE_CHECKING:
     from dphmm.dependent import QueryResult, Question
     from dphmm.dependent._options import Option
+    from dphmm.dependent._tables import Rejected
 
 #: Members of the statement that --json and the summary repeat.
 _SHOWN = (
@@ -54,6 +56,9 @@ def query() -> None:
     always drawn from the system's secure randomness: the same question asked again gets another answer, and is paid
     for again. What is not proved is refused (exit 1). No row of DATA decides the exit code or what is printed: rows
     that do not count as they are written are listed in OUT.rejected.csv, for the data owner alone.
+
+    With --ledger L the answer is stored there before it is shown, and counted for every person of L; the same question
+    asked again is then answered from L, and nothing is drawn or paid.
     """
 
 
@@ -71,7 +76,7 @@ def _command(kind: type[Question]) -> click.Command:
         metavar="D",
         help=f"Which records depend on which: {kind.forms}  [default: independent, and a warning]",
     )(command)
-    command = output("out.parquet")(force(messages(command)))
+    command = output("out.parquet")(ledger_options(force(messages(command))))
     command = click.option("--epsilon", required=True, metavar="E", help="The promise: 1, 0.5.")(command)
     command = click.argument("data", metavar="DATA")(command)
     made: click.Command = click.command(kind.name, context_settings=CONTEXT, help=kind.help)(command)
@@ -100,12 +105,19 @@ def _answer(kind: type[Question], given: Mapping[str, Any]) -> int:
     with _warned(console):
         question = kind(given["data"], given["dependence"], given["epsilon"], own, called)
     _check_output(given, question.inputs)
-    result = question.answer()
+    check_ledger(given)
+    again = Path(given["output"]).exists()
+    with opened_ledger(given) as ledger:
+        result = question.answer(None, ledger, given["publication"], lambda rows: _list(rows, given["output"]))
+    if again and (result.kept is None or result.kept.fresh):
+        console.warn(
+            "a new answer was drawn: whoever has seen the one that it replaces knows both, and both are paid for"
+        )
     document = _write(result, given, question.inputs, console)
     if given["as_json"]:
         print_json(document)
     listed = _LISTED.format(Path(document["rejected"]).name)
-    console.say([*_summary(document, result), ("for the owner", listed)])
+    console.say([*_summary(document, result), *kept_rows(result.kept, given["ledger"]), ("for the owner", listed)])
     for sentence in result.warnings:
         console.warn(sentence)
     return 0
@@ -115,20 +127,14 @@ def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], con
     """Write the table, its statement and the owner's list; what --json prints of them."""
     import pyarrow as pa
 
-    from dphmm.cli.owner_view import rejected_path, write_list
+    from dphmm.cli.owner_view import rejected_path
     from dphmm.cli.public_warnings import model_warning
     from dphmm.storage.statement import statement_path, write_statement
     from dphmm.storage.statement_types import QueryStatement, typed
     from dphmm.storage.tables import write_table
 
-    if Path(given["output"]).exists():
-        console.warn(
-            "a new answer was drawn: whoever has seen the one that it replaces knows both, and both are paid for"
-        )
     if result.model is not None and result.whom is not None:
         model_warning(result.model, result.whom.people, console, result.whom.known_by)
-    listed = rejected_path(given["output"])
-    write_list(listed, result.rejected.word, result.rejected.sorted())
     write_table(given["output"], pa.Table.from_pandas(result.table, preserve_index=False), inputs=inputs)
     write_statement(given["output"], typed(result.statement, QueryStatement))
     return {name: result.statement[name] for name in _SHOWN} | {
@@ -137,9 +143,17 @@ def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], con
         "rows": len(result.table),
         **result.details,
         "output": given["output"],
-        "rejected": str(listed),
+        "rejected": str(rejected_path(given["output"])),
         "statement": str(statement_path(given["output"])),
+        **kept_document(result.kept),
     }
+
+
+def _list(rows: Rejected, output: str) -> None:
+    """Write the owner's list: before an answer is stored, so that it is there for every answer."""
+    from dphmm.cli.owner_view import rejected_path, write_list
+
+    write_list(rejected_path(output), rows.word, rows.sorted())
 
 
 @contextmanager

@@ -61,6 +61,8 @@ from dphmm.errors import InvalidInput
     is_flag=True,
     help="Let a higher --cap-epsilon or --cap-cost take the place of the one that the subjects have; recorded.",
 )
+@click.option("--groups", metavar="FILE", help="A public table (subject, group) of people who are hidden together.")
+@click.option("--cap-group", metavar="E", help="With --groups: refuse what brings a group's sum of epsilons above it.")
 @click.option(
     "--no-estimates",
     is_flag=True,

@@ -44,7 +44,7 @@ class Job:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
-        from dphmm.cli.release_total import asked_promise, check_asked
+        from dphmm.cli.release_total import asked_groups, asked_promise, check_asked
         from dphmm.session.budget_plan import check_public
         from dphmm.storage.learned import learning_event
 
@@ -54,6 +54,7 @@ class Job:
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
         choices["estimates"] = not given["no_estimates"]
         choices["promise"] = asked_promise(given)
+        choices |= asked_groups(given)
         steps = None if given["total_epsilon"] is None else given["steps"]
         job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices, steps)
         setting = job._setting(given)

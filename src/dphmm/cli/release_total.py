@@ -70,6 +70,32 @@ def asked_promise(given: Mapping[str, Any]) -> SequencePromise | None:
     return SequencePromise(exact_epsilon(given["path_epsilon"], "--path-epsilon"), **lengths, **zone)
 
 
+def asked_groups(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The groups that a public table names, and the cap of each; nothing where there are none."""
+    from dphmm.cli.fit_spaces import listed_columns
+    from dphmm.storage.public_files import refuse_private
+
+    path, cap = given["groups"], given["cap_group"]
+    if path is None:
+        if cap is not None:
+            raise InvalidInput("--cap-group", cap, "--groups with it: who is hidden together")
+        return {}
+    if cap is None:
+        raise InvalidInput("--cap-group", "nothing", "what the epsilons of a group may sum to, with --groups")
+    if given["trajectories"] != "-":
+        refuse_private(path, given["trajectories"], "--groups", called="TRAJ")
+    subjects, groups = listed_columns(path, "--groups", ("subject", "group"))
+    found: dict[str, str] = {}
+    for subject, group in zip(subjects, groups, strict=True):
+        if not subject or not group:
+            raise InvalidInput(
+                "--groups", f"{Path(path).name}, with an empty cell", "a subject and a group in every row"
+            )
+        if found.setdefault(subject, group) != group:
+            raise InvalidInput("--groups", f"{Path(path).name}, with a subject in two groups", "one group a subject")
+    return {"groups": found, "cap_group": exact_epsilon(cap, "--cap-group")}
+
+
 def with_budget_plan(job: Job, console: Console) -> Job:
     """The job with the largest epsilon that keeps the total, where a total was asked for: that can take minutes."""
     from dphmm.accounting.records import shown

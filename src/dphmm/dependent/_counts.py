@@ -22,7 +22,7 @@ from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._dependence import about, model_with_states
 from dphmm.dependent._options import MAX_ROWS, Option, names
-from dphmm.dependent._question import Found, Question, fields
+from dphmm.dependent._question import Found, PerPerson, Question, fields
 from dphmm.dependent._records import MOST_TIMES, Clock, Records, first_text, records_of, windows, windows_of
 from dphmm.dependent._scales import MECHANISMS
 from dphmm.dependent._tables import Rejected, is_table, public_names
@@ -152,13 +152,12 @@ class Histogram(Question):
         """Count the records of the public steps."""
         import pandas as pd
 
-        model, space = self._public
-        needed = self._chained or self.given["windows"] is not None
-        clock = Clock.of(self.given, None if model is None else model.step, needed, self.called)
+        _, space = self._public
+        clock = self._clock()
         spans = None
         if self.given["times"] is not None:
             spans = windows(self.given["windows"], clock.times, self.called("windows"))
-        between = self.dependence.chain(clock.times) if self._chained else self.dependence.between()
+        between = self.between()
         roles = self._roles(space)
         if self.given["step"] is not None and roles.step is not None:
             expected = f"no {self.called('step')}: DATA have a column step, which numbers the steps"
@@ -202,6 +201,22 @@ class Histogram(Question):
         by_person = self.dependence.by_person
         unit = self.dependence.unit(answered.event.record)
         return Found(answered, rejected, domain, unit, by_person, () if by_person else (_PERSON,))
+
+    def between(self) -> Any:
+        """Each person's own chain of the public steps, if one is named."""
+        return self.dependence.chain(self._clock().times) if self._chained else self.dependence.between()
+
+    def per_person(self) -> PerPerson:
+        """A record that is there or not changes half of what a replaced one does; a step has one record of a person."""
+        times = None if self.given["times"] is None else self._clock().times
+        limits = [limit for limit in (self.dependence.most, times) if limit is not None]
+        return PerPerson("add-remove", min(limits, default=None), Fraction(1, 2))
+
+    def _clock(self) -> Clock:
+        """What the public steps are."""
+        model, _ = self._public
+        needed = self._chained or self.given["windows"] is not None
+        return Clock.of(self.given, None if model is None else model.step, needed, self.called)
 
     @cached_property
     def _public(self) -> tuple[MarkovModel | None, StateSpace]:

@@ -22,7 +22,7 @@ from dphmm.dependent._contributions import whole_numbers
 from dphmm.dependent._counts import Answered, with_total
 from dphmm.dependent._edges import private_edges
 from dphmm.dependent._options import Option, counting, names
-from dphmm.dependent._question import Found, Question, fields
+from dphmm.dependent._question import Found, PerPerson, Question, fields
 from dphmm.dependent._tables import is_table, public_names
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
@@ -118,7 +118,7 @@ class Degree(Question):
     def find(self, bits: Bits | None) -> Found:
         """Count the degrees of the edges in the table."""
         n = self._people if isinstance(self._people, int) else len(self._people)
-        between = self.dependence.between(of_people=False)
+        between = self.between()
         pairs, rejected = private_edges(self.data, self._people, self._columns, self.called)
         level, consistent = self.given["level"], bool(self.given["consistent"])
         with fields({"level": self.called("level"), "cap": self.called("cap")}):
@@ -128,6 +128,14 @@ class Degree(Question):
         domain = {"people": n, "level": level, "cap": self._cap, "consistent": consistent}
         unit = self.dependence.unit(answered.event.record, of_people=False)
         return Found(answered, rejected, domain, unit, False, (_EDGE_ONLY,) if level == "edge" else ())
+
+    def between(self) -> Any:
+        """A person, or an edge, is one record."""
+        return self.dependence.between(of_people=False)
+
+    def per_person(self) -> PerPerson:
+        """All edges of one person are one record, or each is one; people are public, so edges are replaced."""
+        return PerPerson("replace", 1 if self.given["level"] == "node" else None)
 
     def _who(self) -> int | list[str]:
         """How many there are, or their names: public, or edges would tell who is there."""

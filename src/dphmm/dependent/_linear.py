@@ -28,7 +28,7 @@ from dphmm.accounting.dependent import DependentEvent
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._options import BOX, MAX_ROWS, Option, box, finite, names, needed
-from dphmm.dependent._question import Found, Question, fields
+from dphmm.dependent._question import Found, PerPerson, Question, fields
 from dphmm.dependent._tables import Rejected, data_labels, data_numbers, feature_columns
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
@@ -170,7 +170,7 @@ class LinearClassifier(Question):
     def find(self, bits: Bits | None) -> Found:
         """Weights for the features as they are in the table."""
         called, d = self.called, len(self._columns)
-        between = self.dependence.between()
+        between = self.between()
         features = [(name, called("features")) for name in self._columns]
         rows = self.rows([(self._label, called("label")), *features])
         rejected = Rejected.of(rows)
@@ -205,6 +205,10 @@ class LinearClassifier(Question):
         unit = self.dependence.unit(answered.event.record, rows_public=True)
         published = self._in_own_units(answered)
         return Found(published, rejected, domain, unit, self.dependence.by_person, (_ROWS,))
+
+    def per_person(self) -> PerPerson:
+        """How many rows there are is public: rows are replaced."""
+        return PerPerson("replace", self.dependence.most)
 
     def _scaled(self, features: FloatArray) -> FloatArray:
         """Features moved to the box, from -1 to 1; what is no number is in the middle."""

@@ -24,7 +24,7 @@ from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._counts import Answered, resolved
 from dphmm.dependent._options import BOX, MAX_ROWS, Option, counting, finite, needed, sequence
 from dphmm.dependent._options import box as box_of
-from dphmm.dependent._question import Found, Question, fields
+from dphmm.dependent._question import Found, PerPerson, Question, fields
 from dphmm.dependent._tables import Rejected, data_numbers, feature_columns, numbers
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
@@ -139,7 +139,7 @@ class KMeans(Question):
 
     def find(self, bits: Bits | None) -> Found:
         """Centroids of the points in the box."""
-        between = self.dependence.between()
+        between = self.between()
         rows = self.rows([(name, self.called("columns")) for name in self._columns])
         rejected = Rejected.of(rows)
         points, whose = data_numbers(rows, self._columns, rejected), self.owned(rows, rejected)
@@ -171,6 +171,10 @@ class KMeans(Question):
         told = [self._drowned(answered, lost)] if lost else []
         details = {"clusters_below_noise": lost}
         return Found(answered, rejected, domain, unit, by_person, details=details, warnings=told)
+
+    def per_person(self) -> PerPerson:
+        """A record that is there or not changes half of what a replaced one does."""
+        return PerPerson("add-remove", self.dependence.most, Fraction(1, 2))
 
     def _drowned(self, answered: Answered, lost: Sequence[int]) -> str:
         """One line about all clusters that are noise."""

@@ -10,23 +10,31 @@ Proof: docs/proofs/contributions.md.
 
 from __future__ import annotations
 
+import base64
 import html
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from dphmm._checks import exact_epsilon, one_of
+from dphmm._checks import exact_epsilon, one_of, written_fraction
 from dphmm.accounting.dependent import DependentEvent
+from dphmm.accounting.event import NoisyCounts
+from dphmm.accounting.ledger import Ledger
+from dphmm.accounting.publication import Publication
+from dphmm.dependent._budget import Budget
 from dphmm.dependent._dependence import Dependence, about
 from dphmm.dependent._options import MAX_ROWS, Called, Option
 from dphmm.dependent._tables import Rejected, data_rows, data_users
-from dphmm.errors import InvalidInput
+from dphmm.errors import DphmmError, InvalidInput
+from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.learned import Whom
 from dphmm.storage.private_rows import PrivateRows, PrivateTable
+from dphmm.storage.publications import Admit, Kept, default_name, digest_of_settings, publish
 from dphmm.storage.query_statement import query_statement
 from dphmm.storage.statement_types import document
 from dphmm.types import Bits, Exact
@@ -56,7 +64,8 @@ class QueryResult:
     ``table``: the published numbers. ``epsilon``: the promise, None where nothing is promised. ``statement``: the
     privacy statement, ready for JSON. ``event``: for accounting. ``details``: what else can be read off the answer.
     ``model``, ``whom``: the model that was named, if any, and whom it was fitted on. ``rejected``: for the data owner
-    alone, the rows that do not count as they are written. ``warnings``: sentences made of the options and the answer.
+    alone, the rows that do not count as they are written; none of an answer that a ledger had. ``warnings``: sentences
+    made of the options and the answer. ``kept``: the publication in a ledger, if one was named.
     """
 
     table: pd.DataFrame
@@ -68,11 +77,23 @@ class QueryResult:
     whom: Whom | None = field(repr=False)
     rejected: Rejected = field(repr=False)
     warnings: tuple[str, ...] = ()
+    kept: Kept | None = field(default=None, repr=False)
 
     def _repr_html_(self) -> str:
         table: str = self.table.to_html()
         said = (self.statement["promise"]["meaning"], self.statement["unit_of_privacy"])
         return table + "".join(f"<p>{html.escape(text)}</p>" for text in said)
+
+
+class PerPerson(NamedTuple):
+    """One person's loss, from that of replacing one record: of at most ``units`` records, None where nobody says so.
+
+    ``share``: of the loss of replacing a record, what adding or removing one loses, where ``relation`` is "add-remove".
+    """
+
+    relation: str
+    units: int | None
+    share: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +150,14 @@ class Question(ABC):
     def find(self, bits: Bits | None) -> Found:
         """Read the table and draw the noise."""
 
+    def between(self) -> Any:
+        """What the function takes as dependence; called before the table is read too."""
+        return self.dependence.between()
+
+    def per_person(self) -> PerPerson:
+        """How the loss of replacing one record bounds that of one person; nothing does unless a question says so."""
+        return PerPerson("replace", None)
+
     @property
     def inputs(self) -> list[str]:
         """The files that nothing may be written onto: the table, and those that options name."""
@@ -140,8 +169,88 @@ class Question(ABC):
         """The model that is named, if any: of dependence or of the states, never of both."""
         return self.dependence.model[0] if self.dependence.kind == "markov" else None
 
-    def answer(self, bits: Bits | None = None) -> QueryResult:
-        """The answer and its statement."""
+    def answer(
+        self,
+        bits: Bits | None = None,
+        ledger: Ledger | None = None,
+        publication: str | None = None,
+        listed: Callable[[Rejected], None] | None = None,
+    ) -> QueryResult:
+        """The answer and its statement; with a ledger the stored one, or one that is stored before it is returned.
+
+        ``publication``: its name there, by the public settings if there is none. ``listed``: told what was rejected,
+        before the answer is stored.
+        """
+        if ledger is None:
+            result = self._answered(bits)
+            if listed is not None:
+                listed(result.rejected)
+            return result
+        made: list[QueryResult] = []
+        asked = self.publication(publication, bits)
+
+        def make(admit: Admit) -> bytes:
+            admit(asked, None)
+            result = self._answered(bits)
+            if asked.epsilon is not None and result.event.per_record * self.per_person().share > asked.epsilon:
+                raise DphmmError(f"query {self.name}: it would lose more than was admitted; nothing was stored")
+            if listed is not None:
+                listed(result.rejected)
+            made.append(result)
+            return _written(result)
+
+        kept = publish(ledger, make)
+        return replace(made[0] if kept.fresh else self._read(kept.published.result), kept=kept)
+
+    def publication(self, name: str | None, bits: Bits | None) -> Publication:
+        """What a ledger keeps of it, from public settings alone, before the table is read.
+
+        Raises InvalidInput for a frame without a ``name``, and for settings that cannot be written down.
+        """
+        if name is None and self.data.path is None:
+            raise InvalidInput("publication", "nothing", "a name: a frame has none of its own")
+        statement = digest_of_settings(self.name, self._settings())
+        name = name or default_name("query", statement)
+        alone, model = self.per_person(), self.model
+        unit = self.dependence.unit("a row")
+        # A model of these very people, without privacy, can show what one of them did: as the statement says.
+        other = model is None or model.provenance.get("private") is not False or self._whom(model).people == "others"
+        if not (other and is_secure(default_bits(bits))):
+            return Publication(name, "query", statement, unit, units=alone.units)
+        budget = Budget.of(self.between(), self.epsilon, self.given.get("mechanism"), False)
+        return Publication(name, "query", statement, unit, alone.relation, alone.units, budget.per_record * alone.share)
+
+    def _settings(self) -> dict[str, Any]:
+        dependence = self.dependence
+        return {
+            "data": None if self.data.path is None else self.data.path.name,
+            "epsilon": self.epsilon,
+            "dependence": [dependence.kind, dependence.most, dependence.path or dependence.loaded],
+            "options": {name: value for name, value in self.given.items() if value is not None},
+        }
+
+    def _read(self, result: bytes) -> QueryResult:
+        """The answer that `_written` wrote."""
+        import pyarrow as pa
+
+        model = self.model
+        try:
+            kept = json.loads(result)
+            with pa.ipc.open_file(pa.py_buffer(base64.b64decode(kept["table"]))) as stored:
+                table = stored.read_all().to_pandas()
+            parts = [NoisyCounts(*part[:2], *map(written_fraction, part[2:])) for part in kept["event"].pop("parts")]
+            claimed = kept["event"].pop("claimed")
+            event = DependentEvent(
+                parts=tuple(parts), claimed=None if claimed is None else written_fraction(claimed), **kept["event"]
+            )
+            epsilon = None if kept["epsilon"] is None else written_fraction(kept["epsilon"])
+            said, details, told = kept["statement"], kept["details"], tuple(kept["warnings"])
+        except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+            raise InvalidInput("ledger", "an answer that cannot be read", "an undamaged ledger") from error
+        whom = None if model is None else self._whom(model)
+        return QueryResult(table, epsilon, said, event, details, model, whom, Rejected("row"), told)
+
+    def _answered(self, bits: Bits | None) -> QueryResult:
         found = self.find(bits)
         event, model = found.answered.event, self.model
         whom = None if model is None else self._whom(model)
@@ -200,8 +309,44 @@ def fields(names: Mapping[str, str]) -> Iterator[None]:
         raise about(error, names) from None
 
 
+def _written(result: QueryResult) -> bytes:
+    """An answer as a ledger keeps it: all that is public of it."""
+    import pyarrow as pa
+
+    table, event = pa.Table.from_pandas(result.table, preserve_index=False), result.event
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as file:
+        file.write_table(table)
+    kept = {
+        "table": base64.b64encode(sink.getvalue()).decode(),
+        "epsilon": None if result.epsilon is None else str(result.epsilon),
+        "statement": result.statement,
+        "details": result.details,
+        "warnings": list(result.warnings),
+        "event": {
+            "query": event.query,
+            "record": event.record,
+            "parts": [[part.name, part.noise, str(part.sensitivity), str(part.scale)] for part in event.parts],
+            "mechanism": event.mechanism,
+            "dependence": event.dependence,
+            "claimed": None if event.claimed is None else str(event.claimed),
+            "why": event.why,
+            "secure": event.secure,
+        },
+    }
+    return json.dumps(kept, sort_keys=True).encode()
+
+
 def query(
-    question: str, data: Any, dependence: Any, epsilon: Exact, *, bits: Bits | None = None, **options: Any
+    question: str,
+    data: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    bits: Bits | None = None,
+    ledger: Ledger | None = None,
+    publication: str | None = None,
+    **options: Any,
 ) -> QueryResult:
     """The answer to a question about a table as it is, with its privacy statement: what the command dphmm query gives.
 
@@ -210,7 +355,9 @@ def query(
     ("group", K), "friends:EDGES" (a path), "markov:MODEL" (a path), a MarkovModel; None is "independent", with a
     warning. ``epsilon``: the promise for one record under the dependence, or for all rows of one person. ``options``:
     those of the command, with _ for -, as text or as Python values; ``first`` is --from, and ``box`` may be
-    (low, high), with a number for each column. ``bits``: None is the system's secure randomness.
+    (low, high), with a number for each column. ``bits``: None is the system's secure randomness. ``ledger``: the answer
+    is stored there before it is returned, and counts for every person of that ledger; the same ``publication`` (a name;
+    of a path by default its public settings) gives the stored answer.
 
     No row of ``data`` decides whether there is an answer, or what the rows of others count for. A UserWarning tells
     where nobody has said what depends on what, and where noise drowns an answer. Raises InvalidInput for options, and
@@ -228,7 +375,7 @@ def query(
     import warnings
 
     kind = REGISTERED[one_of(question, tuple(REGISTERED), "question")]
-    result = kind(data, dependence, epsilon, options).answer(bits)
+    result = kind(data, dependence, epsilon, options).answer(bits, ledger, publication)
     for sentence in result.warnings:
         warnings.warn(sentence, UserWarning, stacklevel=2)
     return result

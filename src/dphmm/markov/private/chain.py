@@ -8,7 +8,7 @@ Proof: docs/proofs/learning.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +50,7 @@ def fit_chain(
     space: StateSpace | None = None,
     step: int | None = None,
     source: str | None = None,
+    admit: Callable[[LearningEvent], None] | None = None,
 ) -> tuple[MarkovModel, LearningEvent]:
     """Fit a model to sequences of states with pure differential privacy; a record is all sequences of one owner.
 
@@ -67,6 +68,7 @@ def fit_chain(
     smoothing : pseudo-count added to every pair of the mask after the noise.
     projection : how negative counts go: "simplex" or "clamp".
     source : recorded in the provenance: public. Nothing else about the data is.
+    admit : told the event before the data are looked at; what it raises ends the fit (`dphmm.fit_once`).
 
     Returns the model and the event; raises InvalidInput for public options and for malformed sequences.
     """
@@ -84,6 +86,8 @@ def fit_chain(
     event = LearningEvent((part,), *caps_of_event, unit=unit_of(owners))
     # Every public check is made before the data is looked at.
     shape = MarkovModel(np.full(n, 1.0 / n), _matrix(pairs, uniform_rows(pairs.indptr)), space=space, step=step)
+    if admit is not None:
+        admit(event)
     counts = _counts(kept_records(sequences, n, caps, owners), pairs, first)
     table = release(counts, part, 0, words)
     model = _model(table, pairs, initial, pseudo, projection)

@@ -95,6 +95,7 @@ def fit_private(
     n_iter: int = N_ITER,
     tol: float = TOL,
     bits: Bits | None = None,
+    admit: Callable[[Event], None] | None = None,
 ) -> Any:
     """Learn ``hmm``'s parameters with differential privacy, and set ``privacy_``; returns ``hmm``.
 
@@ -115,6 +116,7 @@ def fit_private(
     order : length of the words; by default the shortest whose histogram has as many free cells as the model has.
     iterations, noise, budgets : their number, "laplace" or "gaussian", and the share of each (rising by default).
     n_starts, n_iter, tol : of EM on the noisy histogram, where they cost nothing.
+    admit : told the event before the data are read; what it raises ends the fit (`dphmm.fit_once`).
 
     Raises InvalidInput for public options and for malformed sequences.
     """
@@ -137,7 +139,9 @@ def fit_private(
         unit=unit_of(owners),
     )
     _only_for(method, settings)
-    prepared = METHODS[method](hmm, settings)
+    event, prepared = METHODS[method](hmm, settings)
+    if admit is not None:
+        admit(event)
     outcome = prepared(lambda n_symbols: kept_records(split_sequences(X, lengths), n_symbols, caps, owners, "X"))
     _assign(hmm, outcome)
     return hmm
@@ -147,7 +151,7 @@ def fit_private(
 Fit = Callable[[Callable[[int], Kept]], Outcome]
 
 
-def _by_ngrams(hmm: Any, settings: Settings) -> Fit:
+def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     starts = public_starts(hmm, settings.n_starts)
     n, v = starts[0].emission.shape
     order = _order(n, v, settings.caps.max_length) if settings.order is None else whole(settings.order, "order", 2, 10)
@@ -164,10 +168,10 @@ def _by_ngrams(hmm: Any, settings: Settings) -> Fit:
         monitor = Monitor(settings.tol, settings.n_iter, history=list(best.history))
         return Outcome(_with_start(best.parameters, starts[0], settings.letters), event, monitor)
 
-    return fit
+    return event, fit
 
 
-def _by_iterations(hmm: Any, settings: Settings) -> Fit:
+def _by_iterations(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     (start,) = public_starts(hmm, 1)
     layout = Layout.of(start, settings.letters)
     parts = budgets.planned_parts(
@@ -185,10 +189,10 @@ def _by_iterations(hmm: Any, settings: Settings) -> Fit:
         ask = NoisyAnswers(read(layout.n_symbols), layout, parts, settings.caps.max_length, settings.bits)
         return Outcome(improve(ask, start, layout, len(parts), settings.projection), event)
 
-    return fit
+    return event, fit
 
 
-def _paper_every(hmm: Any, settings: Settings) -> Fit:
+def _paper_every(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     (start,) = public_starts(hmm, 1)
     layout = Layout.of(start, "te")
     iterations = _paper_iterations(settings)
@@ -199,25 +203,26 @@ def _paper_every(hmm: Any, settings: Settings) -> Fit:
         ask = baselines.PaperAnswers(read(layout.n_symbols), layout, parts, settings.caps.max_length, settings.bits)
         return Outcome(baselines.paper_every(ask, start, layout, iterations), event)
 
-    return fit
+    return event, fit
 
 
-def _paper_last_not_private(hmm: Any, settings: Settings) -> Fit:
+def _paper_last_not_private(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     warnings.warn(baselines.NOT_PRIVATE, UserWarning, stacklevel=4)
     (start,) = public_starts(hmm, 1)
     layout = Layout.of(start, "te")
     parts = baselines.paper_parts(settings.caps, settings.epsilon, 1)
     iterations = _paper_iterations(settings)
+    event = NotPrivateEvent(baselines.NOT_PRIVATE)
 
     def fit(read: Callable[[int], Kept]) -> Outcome:
         kept = read(layout.n_symbols)
         learned = baselines.paper_last_not_private(kept, start, layout, parts, settings.caps, iterations, settings.bits)
-        return Outcome(learned, NotPrivateEvent(baselines.NOT_PRIVATE))
+        return Outcome(learned, event)
 
-    return fit
+    return event, fit
 
 
-METHODS: dict[str, Callable[[Any, Settings], Fit]] = {
+METHODS: dict[str, Callable[[Any, Settings], tuple[Event, Fit]]] = {
     "ngrams": _by_ngrams,
     "every-iteration": _by_iterations,
     baselines.EVERY: _paper_every,

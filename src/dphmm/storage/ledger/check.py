@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
+from fractions import Fraction
 from pathlib import Path
 
 from dphmm.accounting.budget import EMPTY, Account, quoted, recount
+from dphmm.accounting.promise import Group
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.storage.ledger.rows import account_from, caps_from, entry_from, number_of
-from dphmm.storage.ledger.schema import READING
+from dphmm.storage.ledger.rows import (
+    account_from,
+    caps_from,
+    entry_from,
+    fact_from,
+    groups_from,
+    number_of,
+    published_from,
+)
+from dphmm.storage.ledger.schema import GROUPS, READING
 
 
 def check_pages(connection: sqlite3.Connection, path: Path) -> None:
@@ -44,6 +54,8 @@ def check_contents(connection: sqlite3.Connection, path: Path, reading: str) -> 
             raise DphmmError(f"ledger {path.name}: a row of {dangling[0]} has lost what it refers to")
         counted, stored = _counted(connection, reading), _stored(connection, reading)
         broken = _broken_promise(connection, reading)
+        _check_publications(connection, path, reading)
+        groups = _groups(connection)
         other = connection.execute(_VERSIONS).fetchone() if reading == READING else None
     finally:
         connection.execute("ROLLBACK")
@@ -54,6 +66,9 @@ def check_contents(connection: sqlite3.Connection, path: Path, reading: str) -> 
             raise DphmmError(f"ledger {path.name}: the account of {quoted(subject)} is not that of its releases")
     if broken is not None:
         raise DphmmError(f"ledger {path.name}: the releases of {quoted(broken)} break the promise of its account")
+    for group in groups:
+        if sum((stored.get(member, EMPTY).epsilon for member in group.members), Fraction(0)) > group.cap:
+            raise DphmmError(f"ledger {path.name}: the releases of group {quoted(group.name)} pass its cap")
     if other is not None:
         raise DphmmError(f"ledger {path.name}: the version of {quoted(other[0])} is not the number of its facts")
 
@@ -73,6 +88,26 @@ def _broken_promise(connection: sqlite3.Connection, reading: str) -> str | None:
         if promise is not None and not promise.holds([(t, number_of(epsilon)) for t, epsilon in spent]):
             return str(subject)
     return None
+
+
+def _check_publications(connection: sqlite3.Connection, path: Path, reading: str) -> None:
+    """Every publication can be read with its result, they are numbered from 1, and the file says that it has some."""
+    features, *_ = connection.execute("SELECT value FROM meta WHERE key = 'features'").fetchone() or ("",)
+    numbers = []
+    for row in connection.execute(f"{reading} SELECT * FROM stored_publication ORDER BY version"):
+        numbers.append(published_from(row).version)
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise DphmmError(f"ledger {path.name}: a publication is missing: restore its latest copy")
+    facts = connection.execute("SELECT value FROM meta WHERE key IN ('delta', 'cap_epsilon')").fetchall()
+    for (value,) in facts:
+        fact_from(value)
+    if (numbers or facts) and "publications" not in str(features).split():
+        raise DphmmError(f"ledger {path.name}: it has publications and does not say so: restore its latest copy")
+
+
+def _groups(connection: sqlite3.Connection) -> list[Group]:
+    there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'group_account'").fetchone()
+    return groups_from(connection.execute(GROUPS)) if there else []
 
 
 def _stored(connection: sqlite3.Connection, reading: str) -> dict[str, Account]:

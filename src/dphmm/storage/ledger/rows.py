@@ -7,10 +7,10 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from dphmm._checks import written_fraction
 from dphmm.accounting.budget import Account
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
 from dphmm.accounting.many import Requests
-from dphmm.accounting.promise import UNLIMITED, Caps, SequencePromise
+from dphmm.accounting.promise import UNLIMITED, Caps, Group, SequencePromise
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger.connection import damaged
 from dphmm.types import IntArray, Loss
+
+if TYPE_CHECKING:
+    from dphmm.accounting.publication import Publication, Published
 
 Row: TypeAlias = tuple[Any, ...]
 #: What reading a row of wrong content raises; the content itself is in no message.
@@ -147,6 +150,69 @@ def caps_from(epsilon: str | None, cost: str | None, promise: str | None) -> Cap
         )
     except (InvalidInput, *_UNREADABLE):
         raise damaged() from None
+
+
+def publication_row(published: Published) -> Row:
+    """The row of the table of publications; the result begins with its digest."""
+    one = published.publication
+    return (
+        one.name,
+        0,
+        published.version,
+        one.kind,
+        one.unit,
+        one.units,
+        one.relation,
+        int(one.counts),
+        one.loss,
+        number_text(one.epsilon),
+        number_text(one.rho),
+        number_text(one.delta),
+        published.time,
+        one.statement,
+        digest_of(published.result) + published.result,
+    )
+
+
+def publication_from(row: Row) -> Publication:
+    """The publication of (name, kind, statement, unit, relation, units, epsilon, rho, delta, counts)."""
+    from dphmm.accounting.publication import Publication
+
+    name, kind, statement, unit, relation, units, *losses, counts = row
+    try:
+        epsilon, rho, delta = (None if loss is None else number_of(loss) for loss in losses)
+        return Publication(name, kind, statement, unit, relation, units, epsilon, rho, delta, bool(counts))
+    except (InvalidInput, *_UNREADABLE):
+        raise damaged(what="a damaged publication") from None
+
+
+def published_from(row: Row) -> Published:
+    """The publication with its place, its time and its result, which must be that of its digest."""
+    from dphmm.accounting.publication import Published
+
+    *described, version, time, result = row
+    if type(version) is not int or type(result) is not bytes or digest_of(result[16:]) != result[:16]:
+        raise damaged(what="a damaged publication")
+    return Published(publication_from(tuple(described)), version, str(time), result[16:])
+
+
+def fact_from(text: str) -> Fraction:
+    """An exact number that holds of all publications."""
+    try:
+        return written_fraction(text)
+    except _UNREADABLE:
+        raise damaged() from None
+
+
+def groups_from(rows: Iterable[Row]) -> list[Group]:
+    """Groups of (name, cap, member), by name."""
+    members: dict[tuple[str, str], list[str]] = {}
+    for name, cap, member in rows:
+        members.setdefault((name, cap), []).append(member)
+    try:
+        return [Group(name, number_of(cap), tuple(found)) for (name, cap), found in sorted(members.items())]
+    except (InvalidInput, *_UNREADABLE):
+        raise damaged(what="a damaged group") from None
 
 
 def options_from(text: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """The tables of a ledger file, the queries that read them, and the checks that a file is a ledger.
 
-meta         format, maker, epoch, and the features that a program must know to use the file
+meta         format, maker, epoch, features that a program must know to use the file, delta and cap of publications
 document     public texts, each once: options of sessions, descriptions of plans
 account      one subject: totals over all queries, a version that every stored fact raises, caps and a promise that stay
 change       what changed an account besides releases: caps and promises given, caps raised; a fence (reserved)
@@ -9,7 +9,8 @@ plan         each plan once: its plan set as packed bits
 terms        what many rows share: kind, epsilon, cost, and how they were drawn
 release      one step each, UNIQUE (session, t); z as text, because integers may pass 64 bits and labels are text
 snapshot     a belief at a step: a cache that the rows can always replace
-publication  what was published about all persons of a data set (reserved)
+publication  what was published about all persons of a data set, with its result
+group        in two tables, group_account and group_member: who shares a cap; there from the first group on
 
 Decision: docs/adr/0012. Proof: docs/proofs/ledger.md.
 """
@@ -25,7 +26,7 @@ from dphmm.storage.ledger import format1
 
 FORMAT = 2
 #: What a program must know to use a file that has it, because it would pass a bound or print a smaller total.
-FEATURES: frozenset[str] = frozenset({"caps", "promise"})
+FEATURES: frozenset[str] = frozenset({"caps", "promise", "publications", "groups"})
 
 _TABLES = {
     "meta": format1.META,
@@ -121,7 +122,20 @@ _TABLES = {
     CHECK ((loss = 'none') = (relation IS NULL))
 ) WITHOUT ROWID""",
 }
+#: Made with the first group.
+_GROUP_TABLES = {
+    "group_account": """(
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    cap_epsilon TEXT NOT NULL
+)""",
+    "group_member": """(
+    subject TEXT NOT NULL PRIMARY KEY,
+    group_account INTEGER NOT NULL REFERENCES group_account (id)
+) WITHOUT ROWID""",
+}
 _STATEMENTS = {name: f"CREATE TABLE {name} {columns}" for name, columns in _TABLES.items()}
+_GROUP_STATEMENTS = {name: f"CREATE TABLE {name} {columns}" for name, columns in _GROUP_TABLES.items()}
 
 READING = """WITH
 stored_header AS (
@@ -146,8 +160,18 @@ stored_caps AS (
 stored_snapshot AS (
     SELECT subject, query, t, digest, belief
     FROM account JOIN session ON session.account = account.id JOIN snapshot ON snapshot.session = session.id
+),
+stored_publication AS (
+    SELECT id AS name, kind, statement, unit, relation, units_per_person, epsilon, rho, delta, counts, version, time,
+        result FROM publication
 )
 """
+
+#: (name, cap, member) of all groups, where there are any.
+GROUPS = (
+    "SELECT name, cap_epsilon, subject FROM group_account "
+    "JOIN group_member ON group_member.group_account = group_account.id"
+)
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
@@ -178,6 +202,12 @@ def use_feature(connection: sqlite3.Connection, name: str) -> None:
         connection.execute("UPDATE meta SET value = ? WHERE key = 'features'", (used,))
 
 
+def create_group_tables(connection: sqlite3.Connection) -> None:
+    """The tables of groups, in a transaction of the caller's that writes the feature too."""
+    for statement in _GROUP_STATEMENTS.values():
+        connection.execute(statement)
+
+
 def create_tables(connection: sqlite3.Connection, *present: str) -> None:
     """All tables but those that are ``present``."""
     for name, statement in _STATEMENTS.items():
@@ -191,7 +221,9 @@ def reading(connection: sqlite3.Connection, path: Path) -> str:
     stored_header (subject, query, options),
     stored_entry (subject, query, t, steps, kind, z, epsilon, cost, secure, constant, hash),
     stored_plan (id, hash, n_states, states, description), stored_account (subject, epsilon, cost_nanos, unbounded),
-    stored_caps (subject, cap_epsilon, cap_cost, promise), stored_snapshot (subject, query, t, digest, belief).
+    stored_caps (subject, cap_epsilon, cap_cost, promise), stored_snapshot (subject, query, t, digest, belief),
+    stored_publication (name, kind, statement, unit, relation, units_per_person, epsilon, rho, delta, counts, version,
+    time, result).
     Raises InvalidInput for what is no ledger.
     """
     return READING if found_format(connection, path) == FORMAT else format1.reading()
@@ -201,7 +233,9 @@ def found_format(connection: sqlite3.Connection, path: Path) -> int:
     """The format of a ledger file, 1 or 2. Raises InvalidInput for another one, and for tables made by others."""
     written = _written_format(connection, path)
     # A trigger or an altered table could make the account say less than was released.
-    if _objects(connection) != (_STATEMENTS if written == FORMAT else format1.STATEMENTS):
+    found = _objects(connection)
+    own = _STATEMENTS | (_GROUP_STATEMENTS if "group_account" in found else {})
+    if found != (own if written == FORMAT else format1.STATEMENTS):
         raise InvalidInput("ledger", str(path), "the tables as dphmm made them; others were added or changed")
     return written
 

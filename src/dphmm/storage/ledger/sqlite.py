@@ -10,12 +10,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dphmm.accounting.budget import EMPTY, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
-from dphmm.accounting.promise import UNLIMITED, Caps
+from dphmm.accounting.promise import UNLIMITED, Caps, Group
 from dphmm.accounting.transaction import Turn
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger.check import check_contents, check_pages
@@ -35,12 +36,19 @@ from dphmm.storage.ledger.rows import (
     caps_from,
     digest_of,
     entry_from,
+    fact_from,
+    groups_from,
     hash_stored,
     options_from,
     plan_from,
+    publication_from,
+    published_from,
 )
-from dphmm.storage.ledger.schema import prepare, reading
+from dphmm.storage.ledger.schema import GROUPS, prepare, reading
 from dphmm.storage.ledger.transaction import ASKED_TOGETHER, SqliteTransaction
+
+if TYPE_CHECKING:
+    from dphmm.accounting.publication import Publication, Published
 
 Result = TypeVar("Result")
 
@@ -61,6 +69,11 @@ _PLANS_AT = (
 _ACCOUNT = "SELECT epsilon, cost_nanos, unbounded FROM stored_account WHERE subject = ?"
 _CAPS = "SELECT cap_epsilon, cap_cost, promise FROM stored_caps WHERE subject = ?"
 _SNAPSHOT = "SELECT t, digest, belief FROM stored_snapshot WHERE subject = ? AND query = ?"
+_PUBLICATIONS = (
+    "SELECT name, kind, statement, unit, relation, units_per_person, epsilon, rho, delta, counts "
+    "FROM stored_publication ORDER BY version"
+)
+_PUBLISHED = "SELECT * FROM stored_publication WHERE name = ?"
 _HEADERS_OF = "SELECT subject, query, options FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
 _SESSIONS_OF = "SELECT subject, query FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
 _SPENT_OF = "SELECT subject, epsilon, cost_nanos, unbounded FROM stored_account WHERE subject IN ({})"
@@ -175,6 +188,25 @@ class SqliteLedger:
         """The caps and the promise that stay with the subject's account."""
         rows = self._rows(_CAPS, subject)
         return caps_from(*rows[0]) if rows else UNLIMITED
+
+    def publications(self) -> list[Publication]:
+        """All publications, in the order in which they were stored."""
+        return [publication_from(row) for row in self._rows(_PUBLICATIONS)]
+
+    def published(self, name: str) -> Published | None:
+        """The publication of this name with its result, or None."""
+        rows = self._rows(_PUBLISHED, name)
+        return published_from(rows[0]) if rows else None
+
+    def facts(self) -> dict[str, Fraction]:
+        """What holds of all publications: "delta", where rho terms are converted, and "cap_epsilon"."""
+        rows = self._rows("SELECT key, value FROM meta WHERE key IN ('delta', 'cap_epsilon')")
+        return {name: fact_from(value) for name, value in rows}
+
+    def groups(self) -> list[Group]:
+        """All groups, by name."""
+        there = self._rows("SELECT 1 FROM sqlite_master WHERE name = 'group_account'")
+        return groups_from(self._rows(GROUPS)) if there else []
 
     def sessions(self) -> list[tuple[str, str]]:
         """All (subject, query), sorted."""

@@ -9,9 +9,11 @@ import os
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from dphmm.accounting.budget import EMPTY, Account, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.many import Looked, Requests
 from dphmm.accounting.memory import other_plan
-from dphmm.accounting.promise import UNLIMITED, Caps, Spending
+from dphmm.accounting.promise import UNLIMITED, Caps, Group, Spending
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.ledger.connection import damaged, explained
@@ -31,18 +33,26 @@ from dphmm.storage.ledger.rows import (
     caps_from,
     digest_of,
     entry_from,
+    fact_from,
+    groups_from,
     hash_stored,
     number_of,
     number_text,
     options_from,
     plan_from,
     plan_row,
+    publication_from,
+    publication_row,
+    published_from,
     release_row,
     release_rows,
     terms_row,
 )
-from dphmm.storage.ledger.schema import use_feature
+from dphmm.storage.ledger.schema import GROUPS, create_group_tables, use_feature
 from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    from dphmm.accounting.publication import Publication, Published
 
 #: Plans whose record is kept at hand, so that a plan seen again is compared by identity.
 PLANS_AT_HAND = 256
@@ -53,7 +63,8 @@ ASKED_TOGETHER = 500
 _FIND = (
     "SELECT subject, account.id, version, epsilon, cost_nanos, unbounded, cap_epsilon, cap_cost, "
     "(SELECT text FROM document WHERE document.id = account.promise), query, session.id, text, "
-    "(SELECT t + steps - 1 FROM release WHERE session = session.id ORDER BY t DESC LIMIT 1) FROM account "
+    "(SELECT t + steps - 1 FROM release WHERE session = session.id ORDER BY t DESC LIMIT 1), "
+    "(SELECT value FROM meta WHERE key = 'features') FROM account "
     "LEFT JOIN session ON session.account = account.id LEFT JOIN document ON document.id = session.options "
     "WHERE subject IN ({}) ORDER BY subject, query"
 )
@@ -77,6 +88,17 @@ _EPSILONS = (
     "SELECT t, terms.epsilon FROM session JOIN release ON release.session = session.id JOIN terms ON terms.id = terms "
     "WHERE session.account = ? AND t BETWEEN ? AND ? AND terms.epsilon IS NOT NULL"
 )
+_FEATURES = "SELECT value FROM meta WHERE key = 'features'"
+_CAPPED = "SELECT subject FROM account WHERE cap_epsilon IS NOT NULL OR cap_cost IS NOT NULL ORDER BY subject"
+_DESCRIBED = "id, kind, statement, unit, relation, units_per_person, epsilon, rho, delta, counts"
+PUBLICATIONS = f"SELECT {_DESCRIBED} FROM publication ORDER BY version"
+PUBLISHED = f"SELECT {_DESCRIBED}, version, time, result FROM publication WHERE id = ?"
+_GROUP_OF = (
+    "SELECT name FROM group_member JOIN group_account ON group_account.id = group_member.group_account "
+    "WHERE subject = ?"
+)
+_ADD_GROUP = "INSERT OR IGNORE INTO group_account (name, cap_epsilon) VALUES (?, ?)"
+_ADD_MEMBER = "INSERT OR IGNORE INTO group_member VALUES (?, (SELECT id FROM group_account WHERE name = ?))"
 _ADD_CHANGE = "INSERT INTO change (account, version, kind, document) VALUES (?, ?, ?, ?)"
 _ADD_RELEASE = "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_ACCOUNT = "UPDATE account SET version = ?, epsilon = ?, cost_nanos = ?, unbounded = ? WHERE id = ?"
@@ -120,6 +142,9 @@ class SqliteTransaction(BaseTransaction):
         self._plans: OrderedDict[str, tuple[int, PlanRecord]] = OrderedDict()
         self._documents: dict[str, int] = {}
         self._terms: dict[Row, int] = {}
+        #: The features of the file; None until something has read them.
+        self._used: str | None = None
+        self._known: list[Publication] | None = None
 
     def write_accounts(self) -> None:
         """Write totals and version of every subject that something was stored of; called once, before the commit."""
@@ -155,12 +180,12 @@ class SqliteTransaction(BaseTransaction):
         """Read all about these subjects, which are not known yet, in one statement."""
         self._subjects |= {name: _Subject() for name in names}
         found = self._connection.execute(_FIND.format(",".join("?" * len(names))), names)
-        for name, number, version, *account, cap_epsilon, cap_cost, promise, query, session, options, last in found:
-            subject = self._subjects[name]
+        for name, row, version, *account, cap_epsilon, cap_cost, promise, query, session, options, last, used in found:
+            subject, self._used = self._subjects[name], used
             if type(version) is not int:
                 raise damaged()
             if subject.id is None:
-                subject.id, subject.version, subject.account = number, version, account_from(tuple(account))
+                subject.id, subject.version, subject.account = row, version, account_from(tuple(account))
                 subject.caps = caps_from(cap_epsilon, cap_cost, promise)
             if session is not None:
                 header = SessionHeader(name, query, options_from(options))
@@ -239,13 +264,72 @@ class SqliteTransaction(BaseTransaction):
         promise = None if caps.promise is None else self._document(caps.promise.written())
         for feature, used in (("caps", caps.epsilon is not None or caps.cost is not None), ("promise", promise)):
             if used:
-                use_feature(self._connection, feature)
+                self._use(feature)
         self._raise_version(subject, 1)
         row = (number_text(caps.epsilon), number_text(caps.cost), promise, found.id)
         self._connection.execute("UPDATE account SET cap_epsilon = ?, cap_cost = ?, promise = ? WHERE id = ?", row)
         change = (found.id, found.version, "caps", self._document(caps.written()))
         self._connection.execute(_ADD_CHANGE, change)
         found.caps = caps
+
+    def _uses(self, feature: str) -> bool:
+        if self._used is None:
+            self._used = str(self._connection.execute(_FEATURES).fetchone()[0])
+        return feature in self._used
+
+    def _use(self, feature: str) -> None:
+        use_feature(self._connection, feature)
+        self._used = None
+
+    @property
+    def _has_groups(self) -> bool:
+        return self._uses("groups")
+
+    def _group(self, subject: str) -> Group | None:
+        found = self._connection.execute(_GROUP_OF, (subject,)).fetchone() if self._has_groups else None
+        return None if found is None else self._group_named(found[0])
+
+    def _group_named(self, name: str) -> Group | None:
+        found = groups_from(self._connection.execute(f"{GROUPS} WHERE name = ?", (name,))) if self._has_groups else []
+        return found[0] if found else None
+
+    def _put_group(self, group: Group) -> None:
+        if not self._has_groups:
+            create_group_tables(self._connection)
+            self._use("groups")
+        self._connection.execute(_ADD_GROUP, (group.name, number_text(group.cap)))
+        self._connection.executemany(_ADD_MEMBER, [(member, group.name) for member in group.members])
+
+    def _publications(self) -> Sequence[Publication]:
+        if self._known is None:
+            rows = self._connection.execute(PUBLICATIONS) if self._uses("publications") else ()
+            self._known = [publication_from(row) for row in rows]
+        return self._known
+
+    def _publication(self, name: str) -> Published | None:
+        row = self._connection.execute(PUBLISHED, (name,)).fetchone()
+        return None if row is None else published_from(row)
+
+    def _add_publication(self, published: Published) -> Published:
+        self._use("publications")
+        row = publication_row(published)
+        self._connection.execute(f"INSERT INTO publication VALUES ({','.join('?' * len(row))})", row)
+        self._known = None
+        stored = self._publication(published.publication.name)
+        if stored != published:
+            raise DphmmError(f"ledger {self._path.name}: a row does not hold what was written; nothing was stored")
+        return published
+
+    def _capped(self) -> Sequence[str]:
+        return [row[0] for row in self._connection.execute(_CAPPED)]
+
+    def _fact(self, name: str) -> Fraction | None:
+        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (name,)).fetchone()
+        return None if row is None else fact_from(row[0])
+
+    def _put_fact(self, name: str, value: Fraction) -> None:
+        self._use("publications")
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, number_text(value)))
 
     def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:
         rows = self._connection.execute(_EPSILONS, (self._subject(subject).id, first, last))

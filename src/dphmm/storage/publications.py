@@ -1,0 +1,202 @@
+"""Fits and answers that a ledger keeps: admitted before anything is drawn, stored with their loss, shown after that.
+
+The same name gives the stored result, and no word is drawn again. What says whether two are the same is public: the
+settings and the name of the data's file, never the data. A publication is one transaction of its ledger, with the whole
+fit or the whole answer in it.
+
+Decision: docs/adr/0017. Proof: docs/proofs/account.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described
+from dphmm.accounting.ledger import Ledger
+from dphmm.accounting.publication import Publication, Published, of_fit
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.states.space import StateSpace
+from dphmm.storage.inputs import file_digest
+
+if TYPE_CHECKING:
+    from dphmm.markov.hidden.hmm import CategoricalHMM
+
+    Model = TypeVar("Model", MarkovModel, CategoricalHMM)
+
+Event: TypeAlias = LearningEvent | NotPrivateEvent
+#: Called with what is asked before anything is drawn; where it is stored already it does not return.
+Admit: TypeAlias = Callable[[Publication, Fraction | None], None]
+AdmitFit: TypeAlias = Callable[[Event], None]
+_DEFAULT_DIGITS = 16
+#: How the names of files of public settings end.
+_PUBLIC_FILES = (".csv", ".csv.gz", ".parquet", ".txt", ".txt.gz", ".npz")
+
+
+class Kept(NamedTuple):
+    """A publication as the ledger holds it, and whether it was drawn now."""
+
+    published: Published
+    fresh: bool
+
+    @property
+    def sentence(self) -> str:
+        """What became of it, for people."""
+        name = self.published.publication.name
+        if self.fresh:
+            return f"stored as {name} before it was shown; asked again, the ledger gives this result"
+        return f"{name} was stored at {self.published.time}: nothing was drawn or spent; another name asks anew"
+
+    def document(self) -> dict[str, Any]:
+        """The same for JSON."""
+        one = self.published.publication
+        return {"name": one.name, "drawn": self.fresh, "time": self.published.time, "loss": one.loss}
+
+
+class _AlreadyStored(Exception):
+    """Ends a fit or an answer that a ledger has already."""
+
+    def __init__(self, published: Published) -> None:
+        super().__init__()
+        self.published = published
+
+
+def publish(ledger: Ledger, make: Callable[[Admit], bytes]) -> Kept:
+    """The stored publication, or what ``make`` makes now; it must call its argument before it draws anything.
+
+    Raises what `Transaction.admit_publication` does, and whatever ``make`` raises; nothing is stored then.
+    """
+    with ledger.transaction() as transaction:
+        admitted = []
+
+        def admit(publication: Publication, delta: Fraction | None = None) -> None:
+            found = transaction.admit_publication(publication, delta)
+            if found.stored is not None:
+                raise _AlreadyStored(found.stored)
+            admitted.append(found)
+
+        try:
+            result = make(admit)
+        except _AlreadyStored as known:
+            return Kept(known.published, False)
+        if len(admitted) != 1:
+            raise InvalidInput("publication", f"{len(admitted)} admissions", "one, before anything is drawn")
+        published = transaction.add_publication(admitted[0], result)
+    return Kept(published, True)
+
+
+def fit_once(
+    ledger: Ledger, publication: str, fit: Callable[[AdmitFit], Model], settings: Mapping[str, Any] | None = None
+) -> Model:
+    """The model that a ledger holds under this name, or the one that ``fit`` learns now, stored before it is returned.
+
+    ``fit`` is called with an ``admit`` that it must give to `MarkovModel.fit_private`, `CategoricalHMM.fit_private` or
+    `fit_chain`. ``settings``: more that is public about the fit and must stay the same under one name.
+
+    Raises InvalidInput for another fit under a stored name, BudgetExceeded for one that passes a cap.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> from dphmm.accounting import MemoryLedger
+    >>> paths = [[0, 1, 1], [1, 0, 0]]
+    >>> fit = lambda admit: dphmm.MarkovModel.fit_private(paths, 2, 1, 3, owners=["ann", "bob"], admit=admit)
+    >>> ledger = MemoryLedger()
+    >>> model = dphmm.fit_once(ledger, "walks", fit)
+    >>> bool((dphmm.fit_once(ledger, "walks", fit).initial == model.initial).all())
+    True
+
+    Source: docs/proofs/account.md.
+    """
+    made: list[Model] = []
+
+    def make(admit: Admit) -> bytes:
+        made.append(fit(admitting(admit, publication, lambda event: digest_of_settings("fit", settings or {}, event))))
+        return file_of(lambda path: _save(made[0], path))
+
+    kept = publish(ledger, make)
+    return made[0] if kept.fresh else model_of(kept.published.result)
+
+
+def admitting(admit: Admit, name: str, statement: Callable[[Event], str]) -> AdmitFit:
+    """Admits a fit by its event."""
+
+    def admit_fit(event: Event) -> None:
+        delta = event.delta if isinstance(event, LearningEvent) and event.delta else None
+        admit(of_fit(event, name, statement(event)), delta)
+
+    return admit_fit
+
+
+def digest_of_settings(kind: str, settings: Mapping[str, Any], event: Event | None = None) -> str:
+    """A digest of what was asked, which must be public. Raises InvalidInput for a setting that has no text."""
+    told: dict[str, Any] = {"kind": kind, "settings": in_public({k: v for k, v in settings.items() if v is not None})}
+    if event is not None:
+        told["event"] = described(event)
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def default_name(kind: str, statement: str) -> str:
+    """What a publication is called where nobody named it: by its public settings."""
+    return f"{kind}-{statement[:_DEFAULT_DIGITS]}"
+
+
+def in_public(value: Any) -> Any:
+    """A public setting for JSON: a text that names a table or a model stands for what is in that file."""
+    if isinstance(value, str):
+        names_file = value.lower().endswith(_PUBLIC_FILES) and Path(value).is_file()
+        return {"sha256": file_digest(value)} if names_file else value
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): in_public(each) for name, each in value.items()}
+    if isinstance(value, Path):
+        return in_public(str(value))
+    if hasattr(value, "tolist"):
+        return in_public(value.tolist())
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return [in_public(each) for each in value]
+    if isinstance(value, MarkovModel):
+        return {"sha256": hashlib.sha256(file_of(lambda path: _save(value, path))).hexdigest()}
+    if isinstance(value, StateSpace):
+        described_space, arrays = value.describe()
+        return {"space": described_space, **{name: array.tolist() for name, array in arrays.items()}}
+    came = f"{type(value).__name__} as a setting"
+    raise InvalidInput("publication", came, "text, numbers, lists, models or spaces where a ledger keeps the answer")
+
+
+def file_of(save: Callable[[Path], None]) -> bytes:
+    """The bytes of the file that ``save`` writes."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "result.npz"
+        save(path)
+        return path.read_bytes()
+
+
+def _save(model: MarkovModel | CategoricalHMM, path: Path) -> None:
+    from dphmm.storage.hidden_models import save_hidden_model
+    from dphmm.storage.models import save_model
+
+    if isinstance(model, MarkovModel):
+        save_model(model, path)
+    else:
+        save_hidden_model(model, path)
+
+
+def model_of(file: bytes) -> Any:
+    """The model of its file's bytes, hidden or not."""
+    from dphmm.storage.hidden_models import holds_hidden_model, load_hidden_model
+    from dphmm.storage.models import load_model
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.npz"
+        path.write_bytes(file)
+        return load_hidden_model(path) if holds_hidden_model(path) else load_model(path)

@@ -1,0 +1,357 @@
+"""fit and query with --ledger: stored before they are shown, the same again is given, counted for everybody.
+
+It could fail where the same command draws twice, where a stored result differs from what is written, where a cap does
+not hold over fits, queries and releases, where a refusal leaves a file, or where account leaves one of them out.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm.accounting import MemoryLedger
+from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.storage.ledger import open_ledger
+
+STATES = "alpha,beta,gamma,delta"
+SEQUENCES = [np.array([0, 1, 1]), np.array([1, 0])]
+
+
+@pytest.fixture
+def names(tmp_path):
+    (tmp_path / "names.csv").write_text("state\nalpha\nbeta\ngamma\ndelta\n")
+    return tmp_path / "names.csv"
+
+
+@pytest.fixture
+def fit(site, names, tmp_path, run):
+    """A private fit into model.npz, stored in ledger.db."""
+
+    def fitted(*more, out="model.npz", code=0):
+        line = ("--state-column", "state", "--states-file", names, "--epsilon", 1, "--max-length", 20)
+        ledger = ("--ledger", tmp_path / "ledger.db")
+        return run("fit", site / "visits.csv", "-o", tmp_path / out, *line, *ledger, *more, code=code)
+
+    return fitted
+
+
+@pytest.fixture
+def ask(site, tmp_path, run):
+    """A histogram into counts.csv, stored in ledger.db."""
+
+    def asked(*more, out="counts.csv", dependence="group", code=0):
+        line = ("--states", STATES, "--epsilon", 1, "--dependence", dependence)
+        ledger = ("--ledger", tmp_path / "ledger.db")
+        return run("query", "histogram", site / "visits.csv", "-o", tmp_path / out, *line, *ledger, *more, code=code)
+
+    return asked
+
+
+ROWS = ("--max-rows-per-user", 3)
+
+
+class TestFit:
+    def test_the_same_fit_is_drawn_once(self, fit, tmp_path, one_json):
+        first = one_json(fit("--json"))["publication"]
+        again = fit("--json", out="again.npz")
+        assert one_json(again)["publication"] == {**first, "drawn": False}
+        assert first["drawn"] and first["name"].startswith("fit-")
+        assert "nothing was drawn or spent" in again.stderr
+        written = (tmp_path / "model.npz").read_bytes()
+        assert written == (tmp_path / "again.npz").read_bytes()
+        with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
+            ledger.check()
+            (one,) = ledger.publications()
+            assert ledger.published(one.name).result == written
+        assert (one.relation, one.units, one.epsilon, one.counts) == ("add-remove", 1, 1, True)
+
+    def test_other_settings_are_another_fit_and_another_name_is_too(self, fit, tmp_path):
+        fit()
+        fit("--smoothing", "2", out="other.npz")
+        fit("--publication", "mine", out="mine.npz")
+        with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
+            assert len(ledger.publications()) == 3
+        assert (tmp_path / "mine.npz").read_bytes() != (tmp_path / "model.npz").read_bytes()
+        refused = fit("--publication", "mine", "--smoothing", "2", out="no.npz", code=2)
+        assert 'publication: got "mine" with another settings' in refused.stderr
+        assert not (tmp_path / "no.npz").exists()
+
+    def test_a_cap_refuses_and_leaves_nothing(self, fit, ask, tmp_path):
+        fit("--cap-epsilon", "2.5")
+        refused = ask(*ROWS, code=1)
+        assert "would lose 3 of one person, cap 2.5" in refused.stderr
+        assert sorted(path.name for path in tmp_path.glob("counts*")) == []
+        ask(*ROWS, "--cap-epsilon", "3", "--raise-cap")
+        assert "--raise-cap raises it" in fit("--cap-epsilon", "4", out="n.npz", code=2).stderr
+
+    def test_without_privacy_it_is_stored_as_what_promises_nothing(self, site, tmp_path, run, one_json):
+        line = ("--state-column", "state", "--ledger", tmp_path / "ledger.db")
+        run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", *line)
+        again = run("fit", site / "visits.csv", "-o", tmp_path / "again.npz", *line, "--json")
+        assert one_json(again)["publication"]["drawn"] is False
+        told = run("account", tmp_path / "ledger.db").stdout
+        assert "fit: promises nothing" in told and "there is no bound, because of" in told
+        other = tmp_path / "visits.csv"
+        other.write_text((site / "visits.csv").read_text() + "v9,alpha\nv9,beta\n")
+        refused = run("fit", other, "-o", tmp_path / "o.npz", *line, code=2)
+        assert "TRAJ: got other rows than those of fit-" in refused.stderr
+
+    @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+    def test_hidden_models_are_drawn_once(self, site, names, tmp_path, run, noise):
+        (tmp_path / "pages.csv").write_text("symbol\nalpha\nbeta\ngamma\ndelta\n")
+        line = ["fit", site / "visits.csv", "--states", 2, "--symbols", "state", "--symbols-file"]
+        line += [tmp_path / "pages.csv", "--epsilon", 1, "--max-length", 10, "--ledger", tmp_path / "ledger.db"]
+        if noise == "gaussian":
+            line += ["--method", "every-iteration", "--iterations", 2, "--noise", noise, "--delta", "0.001"]
+        run(*line, "-o", tmp_path / "h.npz")
+        run(*line, "-o", tmp_path / "again.npz")
+        assert (tmp_path / "h.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
+        with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
+            (one,) = ledger.publications()
+            assert one.loss == ("rho" if noise == "gaussian" else "epsilon")
+            assert ledger.facts() == ({"delta": Fraction(1, 1000)} if noise == "gaussian" else {})
+
+    def test_options_of_a_ledger_need_one(self, site, tmp_path, run):
+        line = ("fit", site / "visits.csv", "-o", tmp_path / "m.npz", "--state-column", "state")
+        assert "--publication: got x; expected --ledger" in run(*line, "--publication", "x", code=2).stderr
+        assert "--raise-cap" in run(*line, "--ledger", tmp_path / "l.db", "--raise-cap", code=2).stderr
+        assert "another file than the ledger" in run(*line, "--ledger", tmp_path / "m.npz", code=2).stderr
+        hidden = ("--states", 2, "--symbols", "state", "--ledger", tmp_path / "l.db")
+        assert "--seed: got nothing" in run(*line[:4], *hidden, code=2).stderr
+
+    def test_a_seed_promises_nothing(self, fit, tmp_path):
+        fit("--seed", 5)
+        with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
+            assert [one.loss for one in ledger.publications()] == ["none"]
+
+
+class TestQuery:
+    def test_the_same_question_is_answered_once(self, ask, tmp_path, one_json):
+        first, again = ask(*ROWS, "--json"), ask(*ROWS, "--json", out="again.csv")
+        told = [one_json(result) for result in (first, again)]
+        assert [each["publication"]["drawn"] for each in told] == [True, False]
+        assert (tmp_path / "counts.csv").read_bytes() == (tmp_path / "again.csv").read_bytes()
+        statements = [json.loads((tmp_path / f"{name}.csv.privacy.json").read_text()) for name in ("counts", "again")]
+        for statement in statements:
+            statement["file"] = None
+        assert statements[0] == statements[1]
+        assert "both are paid for" not in ask(*ROWS, "--force").stderr
+        assert "both are paid for" in ask(*ROWS, "--force", "--publication", "anew").stderr
+
+    def test_what_one_person_loses(self, ask, tmp_path):
+        """With group and 3 rows, replacing all of them loses epsilon and adding them half of it."""
+        from dphmm.accounting.publication import total_present, total_replaced
+
+        ask(*ROWS)
+        ask(dependence="independent", out="no.csv")
+        ask("--times", 4, dependence="independent", out="t.csv")
+        with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
+            group, alone, timed = ledger.publications()
+        assert (total_replaced([group]).epsilon, total_present([group]).epsilon) == (1, Fraction(1, 2))
+        assert not alone.bounded
+        assert total_replaced([timed]).epsilon == 4
+
+    def test_a_model_of_nobody_knows_whom_promises_nothing(self, site, tmp_path, run):
+        """Its states can show one person's, as the statement says."""
+        rows = tmp_path / "rows.csv"
+        rows.write_text((site / "visits.csv").read_text() + "v9,alpha\n")
+        line = ["query", "histogram", rows, "--states", site / "model.npz", "--epsilon", 1]
+        line += ["--dependence", "group:3", "--ledger", tmp_path / "ledger.db", "-o"]
+        run(*line, tmp_path / "a.csv")
+        run(*line, tmp_path / "b.csv", "--model-people", "others")
+        with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
+            assert [one.loss for one in ledger.publications()] == ["none", "epsilon"]
+
+    @pytest.mark.parametrize(
+        ("line", "relation", "epsilon"),
+        [
+            ("kmeans points.csv --columns x,y --box 0:10,0:10 --start 1,1;9,9 --dependence group:3", "add-remove", 1),
+            ("degree edges.csv --people 5 --level node --cap 3 --dependence independent", "replace", 1),
+            ("degree edges.csv --people 5 --level edge --cap 3 --dependence independent", "replace", None),
+            ("svm points.csv --features x --box 0:9 --label c --classes no,yes --dependence group:9", "replace", 1),
+        ],
+    )  # fmt: skip
+    def test_every_question_is_stored_and_given_again(self, tmp_path, monkeypatch, run, line, relation, epsilon):
+        from dphmm.accounting.publication import total_replaced
+
+        if line.startswith("svm"):
+            pytest.importorskip("sklearn")
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "points.csv").write_text("user,x,y,c\nann,1,1,no\nann,2,1,no\nbob,9,8,yes\ncid,8,99,yes\n")
+        (tmp_path / "edges.csv").write_text("a,b\n0,1\n1,2\n2,1\n1,3\n")
+        given = ["query", *line.split(), "--epsilon", "1", "--ledger", "l.db", "-q"]
+        run(*given, "-o", "one.parquet")
+        run(*given, "-o", "two.parquet")
+        one, two = pd.read_parquet("one.parquet"), pd.read_parquet("two.parquet")
+        assert one.equals(two)
+        with open_ledger("l.db", read_only=True) as ledger:
+            (stored,) = ledger.publications()
+        assert stored.relation == relation
+        assert total_replaced([stored]).epsilon == (float("inf") if epsilon is None else epsilon)
+
+
+class TestAccount:
+    def test_one_account(self, fit, ask, site, tmp_path, run, one_json, release_of):
+        fit()
+        ask(*ROWS)
+        rows = release_of(site, tmp_path, "visits.csv", "complete.json")
+        run(*rows)
+        told = one_json(run("account", tmp_path / "ledger.db", "--subject", "v0", "--json"))
+        (subject,) = told["subjects"]
+        assert subject["epsilon"]["exact"] == "15"
+        assert subject["with_publications"]["replaced"]["exact"] == "18"
+        assert subject["with_publications"]["present"]["exact"] == "3/2"
+        assert told["anybody"]["replaced"]["exact"] == "3"
+        assert [each["kind"] for each in told["publications"]] == ["fit", "query"]
+        text = run("account", tmp_path / "ledger.db").stdout
+        assert "2 publications about all persons:" in text
+        assert "v0            18; 1.5" in text and "anybody else  3; 1.5" in text
+        assert "releases have no such promise" in text
+
+    def test_releases_are_held_to_a_cap_that_publications_share(self, fit, site, tmp_path, run, release_of):
+        fit()
+        line = release_of(site, tmp_path, "visits.csv", "complete.json")
+        refused = run(*line, "--cap-epsilon", 16, code=1).stderr
+        assert 'epsilon: step 15 of query "state" for subject "v0" requested 1; spent 16, remaining 0' in refused
+        (tmp_path / "ledger.db").unlink()
+        run(*line, "--cap-epsilon", 16)
+        assert "over its cap" in fit(out="m2.npz", code=1).stderr
+        assert not (tmp_path / "m2.npz").exists()
+
+    def test_a_delta_of_ones_own(self, fit, tmp_path, run, one_json):
+        fit()
+        assert one_json(run("account", tmp_path / "ledger.db", "--delta", "1e-9", "--json"))["delta"] == "1/1000000000"
+        assert "--delta" in run("account", tmp_path / "ledger.db", "--delta", "2", code=2).stderr
+
+
+class TestPython:
+    def model(self, ledger, name="walks", epsilon=1, settings=None):
+        def fit(admit):
+            return dphmm.MarkovModel.fit_private(SEQUENCES, 2, epsilon, 3, owners=["ann", "bob"], admit=admit)
+
+        return dphmm.fit_once(ledger, name, fit, settings)
+
+    def test_a_fit_is_drawn_once(self):
+        ledger = MemoryLedger()
+        first, again, other = self.model(ledger), self.model(ledger), self.model(ledger, "other")
+        assert np.array_equal(first.transition.toarray(), again.transition.toarray())
+        assert not np.array_equal(first.transition.toarray(), other.transition.toarray())
+        with pytest.raises(InvalidInput, match="another epsilon"):
+            self.model(ledger, epsilon=2)
+        with pytest.raises(InvalidInput, match="another settings"):
+            self.model(ledger, settings={"month": "May"})
+        assert len(ledger.publications()) == 2
+
+    def test_no_word_is_drawn_before_it_is_admitted_nor_for_what_is_stored(self, monkeypatch):
+        ledger = MemoryLedger()
+        with ledger.transaction() as transaction:
+            transaction.bind_publications(Fraction(2))
+        first = self.model(ledger)
+        drawn = []
+        monkeypatch.setattr("dphmm.markov.private.chain.release", lambda *given: drawn.append(given))
+        assert np.array_equal(self.model(ledger).initial, first.initial)
+        with pytest.raises(BudgetExceeded):
+            self.model(ledger, "more")
+        assert drawn == []
+
+    def test_a_fit_that_admits_nothing_is_not_stored(self):
+        ledger = MemoryLedger()
+        with pytest.raises(InvalidInput, match="publication: got 0 admissions"):
+            dphmm.fit_once(ledger, "x", lambda admit: dphmm.MarkovModel([1.0, 0.0], np.eye(2)))
+        assert ledger.publications() == []
+
+    def test_without_owners_nobody_knows_how_many_sequences_one_person_has(self):
+        ledger = MemoryLedger()
+        fit = lambda admit: dphmm.MarkovModel.fit_private(SEQUENCES, 2, 1, 3, admit=admit)  # noqa: E731
+        dphmm.fit_once(ledger, "walks", fit)
+        (one,) = ledger.publications()
+        assert (one.unit, one.units, one.bounded) == ("one sequence", None, False)
+
+    def test_an_answer_is_given_again(self):
+        ledger = MemoryLedger()
+        visits = pd.DataFrame({"user": ["ann", "bob"], "step": [1, 1], "state": ["home", "work"]})
+
+        def ask(name="counts", epsilon=1):
+            return dphmm.query(
+                "histogram", visits, "group:2", epsilon, states=["home", "work"], ledger=ledger, publication=name
+            )
+
+        first, again = ask(), ask()
+        assert first.table.equals(again.table) and list(first.table.dtypes) == list(again.table.dtypes)
+        assert (first.epsilon, first.event, first.statement) == (again.epsilon, again.event, again.statement)
+        assert (first.kept.fresh, again.kept.fresh) == (True, False)
+        with pytest.raises(InvalidInput, match="publication: got nothing"):
+            ask(None)
+        with pytest.raises(InvalidInput, match="another "):
+            ask(epsilon=2)
+
+
+class TestGroups:
+    @pytest.fixture
+    def groups(self, tmp_path):
+        (tmp_path / "groups.csv").write_text("subject,group\nv0,home\nv1,home\nv2,other\n")
+        return ("--groups", tmp_path / "groups.csv", "--cap-group")
+
+    @pytest.fixture
+    def line(self, site, tmp_path, release_of):
+        return release_of(site, tmp_path, "visits.csv", "complete.json")
+
+    def test_a_group_shares_a_cap(self, line, groups, tmp_path, run, one_json):
+        told = run(*line, *groups, 29, code=1).stderr
+        assert 'group "home" spent ' in told and "cap 29; nothing was drawn or spent" in told
+        (tmp_path / "ledger.db").unlink()
+        run(*line, *groups, 30)
+        with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
+            ledger.check()
+        account = run("account", tmp_path / "ledger.db").stdout
+        assert "group home: epsilons of 2 members together, of all queries, at most 30: bounds" in account
+        told = one_json(run("account", tmp_path / "ledger.db", "--json"))["groups"]
+        assert [(group["name"], group["members"], group["cap_epsilon"]) for group in told] == [
+            ("home", ["v0", "v1"], "30"), ("other", ["v2"], "30")
+        ]  # fmt: skip
+
+    def test_who_names_no_group_is_held_to_it(self, line, groups, tmp_path, run):
+        run(*line, *groups, 30)
+        told = run(*line, "--query", "work", "-o", tmp_path / "work.csv", code=1).stderr
+        assert "cap_group: query " in told
+        told = run(*line, *groups, 31, "--resume", code=2).stderr
+        assert 'cap_group: got 31; expected 30, the cap of group "home"' in told.replace("'", '"')
+
+    @pytest.mark.parametrize(
+        ("table", "told"),
+        [
+            ("subject,group\nv0,a\nv0,b\n", "with a subject in two groups"),
+            ("subject,group\nv0,\n", "with an empty cell"),
+            ("subject,group\n", "with no rows"),
+            ("who,group\nv0,a\n", "a column subject"),
+        ],
+    )
+    def test_a_table_that_is_none_of_groups(self, line, groups, tmp_path, run, table, told):
+        (tmp_path / "groups.csv").write_text(table)
+        assert told in run(*line, *groups, 30, code=2).stderr
+        assert not (tmp_path / "ledger.db").exists()
+
+    def test_both_or_none(self, line, groups, run):
+        assert "--cap-group: got 3; expected --groups" in run(*line, "--cap-group", 3, code=2).stderr
+        assert "--cap-group: got nothing" in run(*line, *groups[:2], code=2).stderr
+
+    def test_in_python(self):
+        from dphmm.batch import release_many
+
+        model = dphmm.MarkovModel([0.5, 0.5], np.full((2, 2), 0.5))
+        space = dphmm.StateSpace.categories(["home", "work"])
+        visits = pd.DataFrame({"user": ["ann", "ann", "bob"], "step": [0, 1, 0], "state": ["home", "work", "home"]})
+        given = (visits, model, dphmm.policy.complete(2), space, 1)
+        groups = {"ann": "home", "bob": "home"}
+        ledger = MemoryLedger()
+        with pytest.raises(BudgetExceeded, match="cap_group"):
+            release_many(*given, ledger=ledger, groups=groups, cap_group="2.5", progress=False)
+        assert ledger.sessions() == []
+        release_many(*given, ledger=MemoryLedger(), groups=groups, cap_group=3, progress=False)
+        with pytest.raises(InvalidInput, match="groups, cap_group"):
+            release_many(*given, groups=groups)

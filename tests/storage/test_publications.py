@@ -1,0 +1,290 @@
+"""Publications and groups in both ledgers: stored once, counted for everybody, capped before anything is drawn.
+
+It could fail where a publication is drawn twice or shown unpaid, where another one takes its name, where a cap is kept
+for releases or publications alone, where a group's cap is kept for each member, or where the file forgets any of it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphmm.accounting import Caps, MemoryLedger, PlanRecord, Publication, Request, Requests, SessionHeader
+from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput
+from dphmm.storage.ledger import open_ledger, schema
+from storing import store
+
+FREE = Caps()
+PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
+PERSON = "all sequences of one person"
+FIT = Publication("walks", "fit", "digest", PERSON, "add-remove", epsilon=Fraction(1), counts=True)
+NOISY = Publication("noisy", "fit", "digest", PERSON, "add-remove", rho=Fraction(1, 8), counts=True)
+OPEN = Publication("open", "fit", "digest", PERSON)
+
+
+@pytest.fixture(params=["memory", "file"])
+def ledger(request, tmp_path):
+    with MemoryLedger() if request.param == "memory" else open_ledger(tmp_path / "ledger.db") as made:
+        yield made
+
+
+def publish(ledger, publication, result=b"result", delta=None):
+    """The stored publication and whether it was drawn now."""
+    with ledger.transaction() as transaction:
+        admitted = transaction.admit_publication(publication, delta)
+        if admitted.stored is not None:
+            return admitted.stored, False
+        return transaction.add_publication(admitted, result), True
+
+
+def begin(ledger, subject="ann", caps=FREE):
+    with ledger.transaction([subject]) as transaction:
+        transaction.open_session(SessionHeader(subject, "state", {}))
+        transaction.bind(subject, caps)
+
+
+def release(ledger, t, epsilon=Fraction(1), subject="ann"):
+    request = Request(subject, "state", t, "release", epsilon, epsilon, PLAN, True, False)
+    with ledger.transaction([subject]) as transaction:
+        store(transaction, request, lambda: (t,), FREE)
+
+
+def release_many(ledger, counts, epsilon=Fraction(1)):
+    """Steps 1 to n of each of these subjects, at once."""
+    subjects = list(counts)
+    term = Request("", "state", 1, "release", epsilon, epsilon, PLAN, True, False)
+    rows = np.repeat(np.arange(len(subjects)), list(counts.values()))
+    t = np.concatenate([np.arange(1, n + 1) for n in counts.values()])
+    requests = Requests("state", subjects, [term], rows, np.zeros(len(t), np.int64), t, np.ones(len(t), np.int64))
+    with ledger.transaction(subjects) as transaction:
+        admitted = transaction.admit_many(requests, FREE)
+        transaction.add_many(admitted, np.ones((len(t), 1), np.int64))
+
+
+def refused(ledger, asked, match):
+    before = everything(ledger)
+    with pytest.raises((BudgetExceeded, InvalidInput), match=match):
+        asked()
+    assert everything(ledger) == before
+
+
+def everything(ledger):
+    return (
+        [(key, ledger.entries(*key), ledger.spent(key[0]), ledger.caps(key[0])) for key in ledger.sessions()],
+        [ledger.published(each.name) for each in ledger.publications()],
+        ledger.facts(),
+        ledger.groups(),
+    )
+
+
+class TestPublications:
+    def test_the_same_name_gives_the_stored_result(self, ledger):
+        first, drawn = publish(ledger, FIT, b"first")
+        again, drawn_again = publish(ledger, FIT, b"second")
+        assert (drawn, drawn_again) == (True, False)
+        assert again == first == ledger.published("walks")
+        assert (first.result, first.version, first.publication) == (b"first", 1, FIT)
+        assert ledger.publications() == [FIT]
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"statement": "other"}, {"epsilon": Fraction(2)}, {"relation": "replace"}, {"kind": "query"},
+            {"units": 2}, {"counts": False},
+        ],
+    )  # fmt: skip
+    def test_another_one_under_its_name_is_refused(self, ledger, other):
+        publish(ledger, FIT)
+        refused(ledger, lambda: publish(ledger, replace(FIT, **other)), r"^publication: got \"walks\" with another ")
+
+    def test_an_error_between_leaves_nothing(self, ledger):
+        with pytest.raises(ZeroDivisionError), ledger.transaction() as transaction:
+            transaction.add_publication(transaction.admit_publication(FIT), b"result")
+            raise ZeroDivisionError
+        assert ledger.publications() == []
+
+    def test_an_admission_is_recorded_once(self, ledger):
+        with ledger.transaction() as transaction:
+            admitted = transaction.admit_publication(FIT)
+            transaction.add_publication(admitted, b"result")
+            with pytest.raises(InvalidInput, match="admitted"):
+                transaction.add_publication(admitted, b"result")
+            assert transaction.admit_publication(FIT).stored.result == b"result"
+
+    def test_what_is_no_result_is_refused(self, ledger):
+        refused(ledger, lambda: publish(ledger, FIT, "text"), "^result: got str")
+
+    def test_the_first_delta_stays(self, ledger):
+        publish(ledger, FIT, delta=Fraction(1, 10))
+        assert ledger.facts() == {}
+        publish(ledger, NOISY, delta=Fraction(1, 100))
+        publish(ledger, replace(NOISY, name="more"), delta=Fraction(1, 1000))
+        assert ledger.facts() == {"delta": Fraction(1, 100)}
+
+
+class TestCaps:
+    @pytest.mark.parametrize("cap", [Caps(epsilon=Fraction(4)), Caps(cost=Fraction(4))])
+    def test_releases_and_publications_share_a_cap(self, ledger, cap):
+        """A fit that hides whether a person is there loses twice its epsilon of a person who is replaced."""
+        begin(ledger, caps=cap)
+        release(ledger, 1)
+        publish(ledger, FIT)
+        release(ledger, 2)
+        refused(ledger, lambda: release(ledger, 3, Fraction(1, 1000)), "nothing was drawn or spent")
+        refused(ledger, lambda: release_many(ledger, {"ann": 3}, Fraction(1)), "nothing was drawn or spent")
+        refused(ledger, lambda: publish(ledger, replace(FIT, name="more", epsilon=Fraction(1, 1000))), "over its cap")
+        assert ledger.spent("ann").epsilon == 2
+        release(ledger, 2)
+        assert publish(ledger, FIT)[1] is False
+
+    def test_a_publication_counts_for_everybody(self, ledger):
+        begin(ledger, "ann", Caps(epsilon=Fraction(9)))
+        begin(ledger, "bob", Caps(epsilon=Fraction(3)))
+        release(ledger, 1, Fraction(3, 2), "bob")
+        refused(ledger, lambda: publish(ledger, FIT), 'the account of "bob" over its cap')
+        publish(ledger, replace(FIT, relation="replace"))
+
+    def test_without_a_bound_no_cap_can_be_kept(self, ledger):
+        begin(ledger, caps=Caps(epsilon=Fraction(9)))
+        refused(ledger, lambda: publish(ledger, OPEN), 'nothing bounds what "open" loses')
+        other = MemoryLedger()
+        publish(other, OPEN)
+        begin(other)
+        release(other, 1)
+        begin(other, caps=Caps(epsilon=Fraction(9)))
+        refused(other, lambda: release(other, 2), 'nothing bounds what "open" loses')
+
+    def test_rho_is_summed_before_it_is_converted(self, ledger):
+        """Converted one by one they would not fit."""
+        from dphmm.accounting.zcdp import epsilon_of
+
+        delta = Fraction(1, 10**5)
+        both = epsilon_of(2 * 2 * NOISY.rho, delta)
+        assert both < 2 * epsilon_of(2 * NOISY.rho, delta)
+        begin(ledger, caps=Caps(epsilon=both))
+        publish(ledger, NOISY, delta=delta)
+        publish(ledger, replace(NOISY, name="more"), delta=delta)
+        refused(ledger, lambda: release(ledger, 1, Fraction(1, 10**9)), "cap")
+
+    def test_the_cap_of_all_publications(self, ledger):
+        def bind(cap, raised=False):
+            with ledger.transaction() as transaction:
+                transaction.bind_publications(Fraction(cap), raised)
+
+        bind(3)
+        publish(ledger, FIT)
+        refused(ledger, lambda: publish(ledger, replace(FIT, name="more")), "would lose 4 of one person, cap 3")
+        refused(ledger, lambda: bind(5), "^cap_epsilon: got 5; expected 3, .*--raise-cap raises it")
+        refused(ledger, lambda: bind(2, True), "^cap_epsilon: got 2; expected 3, ")
+        bind(3)
+        bind(5, True)
+        publish(ledger, replace(FIT, name="more"))
+        assert ledger.facts()["cap_epsilon"] == 5
+
+
+class TestGroups:
+    def bind(self, ledger, groups, cap=Fraction(3)):
+        with ledger.transaction() as transaction:
+            transaction.bind_groups(groups, cap)
+
+    def test_members_share_a_cap(self, ledger):
+        for subject in ("ann", "bob", "cid"):
+            begin(ledger, subject)
+        self.bind(ledger, {"ann": "home", "bob": "home", "cid": "alone"})
+        release(ledger, 1, Fraction(2))
+        release(ledger, 1, Fraction(1), "bob")
+        refused(ledger, lambda: release(ledger, 2, Fraction(1, 100), "bob"), '^cap_group: .* group "home" spent 3')
+        release(ledger, 1, Fraction(3), "cid")
+        assert [group.members for group in ledger.groups()] == [("cid",), ("ann", "bob")]
+
+    def test_rows_of_one_table_count_for_each_other(self, ledger):
+        for subject in ("ann", "bob"):
+            begin(ledger, subject)
+        self.bind(ledger, {"ann": "home", "bob": "home"})
+        refused(ledger, lambda: release_many(ledger, {"ann": 2, "bob": 2}), "^cap_group: ")
+        release_many(ledger, {"ann": 2, "bob": 1})
+
+    def test_groups_stay(self, ledger):
+        self.bind(ledger, {"ann": "home"})
+        self.bind(ledger, {"ann": "home"})
+        refused(ledger, lambda: self.bind(ledger, {"ann": "work"}), 'groups: got "ann" in "work"; expected "home"')
+        refused(ledger, lambda: self.bind(ledger, {"ann": "home"}, Fraction(4)), "cap_group: got 4; expected 3")
+        begin(ledger, "bob")
+        release(ledger, 1, Fraction(4), "bob")
+        refused(ledger, lambda: self.bind(ledger, {"bob": "home"}), "have spent 4 already")
+        self.bind(ledger, {"cid": "home"})
+        assert ledger.groups()[0].members == ("ann", "cid")
+
+
+class TestTheFile:
+    @pytest.fixture
+    def path(self, tmp_path):
+        with open_ledger(tmp_path / "ledger.db") as made:
+            begin(made, "ann")
+            begin(made, "bob")
+            publish(made, FIT, b"first")
+            publish(made, NOISY, b"second", Fraction(1, 100))
+            with made.transaction() as transaction:
+                transaction.bind_groups({"ann": "home", "bob": "home"}, Fraction(3))
+            release(made, 1, Fraction(3))
+            made.check()
+        return tmp_path / "ledger.db"
+
+    def test_it_is_there_after_opening_again(self, path):
+        for read_only in (False, True):
+            with open_ledger(path, read_only=read_only) as made:
+                made.check()
+                assert made.publications() == [FIT, NOISY]
+                assert made.published("noisy").result == b"second"
+                assert made.published("nobody") is None
+                assert made.facts() == {"delta": Fraction(1, 100)}
+                assert made.groups()[0].members == ("ann", "bob")
+        with open_ledger(path) as made:
+            refused(made, lambda: release(made, 1, Fraction(1, 9), "bob"), "cap_group")
+            assert publish(made, FIT, b"other") == (made.published("walks"), False)
+
+    @pytest.mark.parametrize("feature", ["publications", "groups"])
+    def test_a_program_that_does_not_know_them_refuses_the_file(self, path, monkeypatch, feature):
+        monkeypatch.setattr(schema, "FEATURES", schema.FEATURES - {feature})
+        with pytest.raises(InvalidInput, match=f"a ledger without '{feature}': upgrade dphmm"):
+            open_ledger(path)
+
+    def test_a_file_without_them_has_no_feature_and_no_table(self, tmp_path):
+        with open_ledger(tmp_path / "plain.db") as made:
+            begin(made)
+            release(made, 1)
+            assert (made.publications(), made.groups(), made.facts()) == ([], [], {})
+        with closing(sqlite3.connect(tmp_path / "plain.db")) as file:
+            assert file.execute("SELECT value FROM meta WHERE key = 'features'").fetchone() == ("",)
+            assert file.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE 'group%'").fetchone() == (0,)
+
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            ("UPDATE publication SET result = x'00' WHERE id = 'walks'", "damaged publication"),
+            ("UPDATE publication SET result = CAST(result || 'x' AS BLOB) WHERE id = 'walks'", "damaged publication"),
+            ("UPDATE publication SET epsilon = 'much' WHERE id = 'walks'", "damaged publication"),
+            ("DELETE FROM publication WHERE id = 'walks'", "a publication is missing"),
+            ("UPDATE meta SET value = 'groups' WHERE key = 'features'", "does not say so"),
+            ("UPDATE meta SET value = 'x' WHERE key = 'delta'", "damaged row"),
+            ("UPDATE group_account SET cap_epsilon = '2'", 'the releases of group "home" pass its cap'),
+        ],
+    )
+    def test_the_check_finds_what_was_changed(self, path, change, told):
+        with closing(sqlite3.connect(path)) as file:
+            file.execute(change)
+            file.commit()
+        with open_ledger(path) as made, pytest.raises(DphmmError, match=told):
+            made.check()
+
+    def test_one_account_has_one_group_and_one_name_one_publication(self, path):
+        with closing(sqlite3.connect(path)) as file:
+            with pytest.raises(sqlite3.IntegrityError):
+                file.execute("INSERT INTO group_member VALUES ('ann', 1)")
+            with pytest.raises(sqlite3.IntegrityError):
+                file.execute("INSERT INTO publication SELECT * FROM publication WHERE id = 'walks'")
