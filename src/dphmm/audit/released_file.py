@@ -37,7 +37,7 @@ class ReleasedFile:
     """Released rows (n,) in file order. ``z`` (n, d) as floats, ``lattice`` (n, d) the nearest lattice points.
 
     ``times`` (n,) in microseconds since 1970 UTC; None where none or not all have one (``timed``: some have). A row
-    that was not ``asked`` has no plan, "", and 0 as z. ``streamed``: the lines of a stream, each step once.
+    that was not ``asked`` has no plan, "", and 0 on the lattice. ``streamed``: the lines of a stream, each step once.
     ``estimate`` (n, d) and ``estimate_name`` are None where z alone was released.
     """
 
@@ -65,6 +65,7 @@ class ReleasedFile:
         plans = [plan or "" for plan in as_text(table.column("plan"), "plan").to_pylist()]
         asked = np.array([plan != "" for plan in plans])
         z = np.stack([_answers(table, f"z_{j}", asked) for j in range(d)], axis=1)
+        z[~asked] = space.frame.to_answers(np.zeros(d, dtype=np.int64))
         estimated = "estimate" in table.column_names
         estimate = np.stack([_numbers(table, f"estimate_{j}") for j in range(d)], axis=1) if estimated else None
         steps, bad = integers(table.column("step"), "step")

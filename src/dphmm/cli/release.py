@@ -36,6 +36,18 @@ from dphmm.errors import InvalidInput
     metavar="+HH:MM",
     help="With --per: the offset from UTC of the clock at whose midnight blocks begin  [default: +00:00]",
 )
+@click.option(
+    "--schedule",
+    type=click.Choice(["every", "planned", "paced"]),
+    default="every",
+    show_default=True,
+    help="With --path-epsilon: ask at every step; or at the steps, and as strongly, as dphmm plan would choose.",
+)
+@click.option(
+    "--plan",
+    metavar="FILE",
+    help="A plan as dphmm plan writes it: its promise, schedule and epsilon, instead of those options.",
+)
 @output("released.parquet", required=False)
 @click.option("--ledger", metavar="FILE", help="Where every release and its cost are stored before anyone sees it.")
 @plan_choices

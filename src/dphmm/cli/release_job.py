@@ -44,7 +44,7 @@ class Job:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
-        from dphmm.cli.release_total import asked_groups, asked_promise, check_asked
+        from dphmm.cli.release_total import asked_groups, asked_promise, asked_schedule, check_asked
         from dphmm.session.budget_plan import check_public
         from dphmm.storage.learned import learning_event
 
@@ -55,6 +55,7 @@ class Job:
         choices["estimates"] = not given["no_estimates"]
         choices["promise"] = asked_promise(given)
         choices |= asked_groups(given)
+        choices |= asked_schedule(given, (model, policy, space), choices)
         steps = None if given["total_epsilon"] is None else given["steps"]
         job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices, steps)
         setting = job._setting(given)
@@ -77,6 +78,9 @@ class Job:
         except InvalidInput as error:
             if error.field != "estimates":
                 raise
+            if "schedule" in self.choices and self.choices["schedule"].kind == "paced":
+                expected = "a planned schedule with it: a paced one is decided by estimates"
+                raise InvalidInput("--no-estimates", "it with a paced schedule", expected) from None
             came = f"it with --constraint {given['constraint']} and --flat {given['flat']}"
             expected = "--constraint support and --flat thicken or refuse with it: other plans follow from beliefs"
             raise InvalidInput("--no-estimates", came, expected) from None

@@ -5,11 +5,14 @@ Proof: docs/proofs/budget-split.md.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from dphmm._checks import exact_epsilon, written_fraction
 from dphmm.accounting.records import in_short
@@ -20,7 +23,11 @@ from dphmm.session.budget_plan import BudgetPlan, checked_steps
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger, SessionHeader
     from dphmm.accounting.promise import SequencePromise
+    from dphmm.accounting.schedule import Schedule
     from dphmm.cli.release_job import Job
+    from dphmm.markov.model import MarkovModel
+    from dphmm.policy.graph import PolicyGraph
+    from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
 
 
@@ -28,7 +35,14 @@ def check_asked(given: Mapping[str, Any]) -> None:
     """An epsilon for each step, a total and for how many steps it is, or a promise over paths."""
     if given["raise_cap"] and (given["trajectories"] == "-" or (given["cap_epsilon"] or given["cap_cost"]) is None):
         raise InvalidInput("--raise-cap", "it alone", "--cap-epsilon or --cap-cost with it, and a file as TRAJ")
+    if given["plan"] is not None:
+        _check_plan_alone(given)
+        return
     total, steps, path = given["total_epsilon"], given["steps"], given["path_epsilon"]
+    if path is None and given["schedule"] != "every":
+        raise InvalidInput(
+            "--schedule", given["schedule"], "--path-epsilon with it: what all answers may lose together"
+        )
     for name in ("window", "per", "zone") if path is None else ():
         if given[name] is not None:
             raise InvalidInput(f"--{name}", given[name], "--path-epsilon with it: what may be lost there")
@@ -94,6 +108,76 @@ def asked_groups(given: Mapping[str, Any]) -> dict[str, Any]:
         if found.setdefault(subject, group) != group:
             raise InvalidInput("--groups", f"{Path(path).name}, with a subject in two groups", "one group a subject")
     return {"groups": found, "cap_group": exact_epsilon(cap, "--cap-group")}
+
+
+def _check_plan_alone(given: Mapping[str, Any]) -> None:
+    """A plan has a promise and a schedule of its own."""
+    own = ("epsilon", "total_epsilon", "path_epsilon", "steps", "window", "per", "zone")
+    named = [name for name in own if given[name] is not None]
+    named += ["schedule"] * (given["schedule"] != "every")
+    if named:
+        option = named[0].replace("_", "-")
+        raise InvalidInput(
+            f"--{option}", f"{given[named[0]]}, and --plan", f"--plan without --{option}: it has its own"
+        )
+
+
+def asked_schedule(
+    given: Mapping[str, Any], public: tuple[MarkovModel, PolicyGraph, StateSpace], choices: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The schedule of a release and the choices that it was planned with; nothing where every step is asked.
+
+    With ``--resume`` the schedule is the one that the ledger's histories have. Raises InvalidInput for options other
+    than the plan was made with.
+    """
+    if given["plan"] is not None:
+        from dphmm.schedule_plan import read_plan
+
+        found = read_plan(given["plan"], *public)
+        return {"schedule": found.schedule, **_planned_with(found.options, given)}
+    if given["schedule"] == "every":
+        return {}
+    from dphmm.planning import plan
+
+    names = ("constraint", "mechanism", "scope", "flat", "start")
+    options: dict[str, Any] = {name: choices[name] for name in names if choices.get(name) is not None}
+    each = {"epsilon": given["epsilon"]} if given["epsilon"] is not None else {}
+    promise = choices["promise"]
+    kept = _kept_schedule(given) if given["resume"] else None
+    if kept is not None and (kept.promise, kept.kind) == (promise, given["schedule"]):
+        return {"schedule": kept}
+    model, policy, space = public
+    return {"schedule": plan(model, policy, space, promise, schedule=given["schedule"], **each, **options).schedule}
+
+
+def _kept_schedule(given: Mapping[str, Any]) -> Schedule | None:
+    """The schedule of the first history of the query in the ledger, where there is one."""
+    from dphmm.accounting.schedule import Schedule
+    from dphmm.storage.ledger import open_ledger
+
+    path = given["ledger"]
+    if path is None or not Path(path).is_file() or not Path(path).stat().st_size:
+        return None
+    with open_ledger(path, read_only=True) as ledger:
+        for subject, query in ledger.sessions():
+            header = ledger.header(subject, query) if query == given["query"] else None
+            if header is not None:
+                text = header.options.get("schedule")
+                return None if text is None else Schedule.read(text)
+    return None
+
+
+def _planned_with(options: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a plan, as the choices of a batch; those of the command line must be the same."""
+    context = click.get_current_context()
+    for name in ("constraint", "mechanism", "scope", "flat", "start"):
+        named = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if named and given[name] != options[name]:
+            expected = f"{options[name]}, which the plan was made with; or a plan that is made for {given[name]}"
+            raise InvalidInput(f"--{name}", str(given[name]), expected)
+    told = {name: options[name] for name in ("constraint", "mechanism", "scope", "flat", "start", "protection")}
+    lengths = json.loads(options["thickness"])
+    return told | {"thickness": None if lengths is None else [written_fraction(length) for length in lengths]}
 
 
 def with_budget_plan(job: Job, console: Console) -> Job:

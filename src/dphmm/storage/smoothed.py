@@ -78,7 +78,9 @@ def released_rows(table: Any, space: StateSpace) -> ReleasedRows:
     users = as_text(arrow.column("user"), "user").to_pylist()
     _refuse("user", np.array([user is None for user in users]))
     times = arrow.column("t") if timed else None
-    return ReleasedRows(users, times, steps, _lattice(np.stack(values, axis=1), space), epsilon, plans)
+    z = np.stack(values, axis=1)
+    z[~asked] = space.frame.to_answers(np.zeros(space.dimension, dtype=np.int64))
+    return ReleasedRows(users, times, steps, _lattice(z, space), epsilon, plans)
 
 
 def smoothed_table(rows: ReleasedRows, smoothed: Smoothed, space: StateSpace) -> Any:
