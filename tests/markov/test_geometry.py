@@ -66,7 +66,7 @@ def test_the_uniform_start_stays(space):
     model = dphmm.MarkovModel.from_geometry(cells, "10min", "9km/h")
     matrix = model.matrix.toarray()
     assert np.abs(matrix - matrix.T).max() < 1e-15
-    assert (np.diag(matrix) >= 0.7 - 1e-12).all() and model.notes == ()
+    assert (np.diag(matrix) >= 0.9 - 1e-12).all() and model.notes == ()
     moved = dphmm.Belief.initial(model).predict(model, 1)
     assert np.allclose(moved.probability, model.initial, rtol=1e-12)
 

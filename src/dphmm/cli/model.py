@@ -48,7 +48,7 @@ def _common(command: F) -> F:
 def _on_a_map(command: F) -> F:
     for option in (
         click.option(
-            "--stay", metavar="P", default="0.7", show_default=True, help="The chance to stay in a cell for a step."
+            "--stay", metavar="P", default="0.9", show_default=True, help="The chance to stay in a cell for a step."
         ),
         click.option(
             "--max-speed", metavar="SPEED", required=True, help="How fast anybody moves between cells: 60km/h."

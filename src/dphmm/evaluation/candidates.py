@@ -22,12 +22,15 @@ def candidate_policies(
 ) -> dict[str, PolicyGraph]:
     """Complete, transition, and a radius policy for each of ``radii`` (answer units; None: a few by themselves).
 
+    Of a model with a jump, whose states all move to each other, the transition policy would be the complete one.
     Raises InvalidInput for a radius that is not greater than 0.
     """
     tried = usual_radii(space) if radii is None else tuple(exact_number(r, "radius") for r in radii)
     if any(r <= 0 for r in tried):
         raise InvalidInput("radius", str(min(tried)), "a length greater than 0")
-    found: dict[str, PolicyGraph] = {"complete": complete(model.n_states), "transition": transition(model)}
+    found: dict[str, PolicyGraph] = {"complete": complete(model.n_states)}
+    if model.jump is None:
+        found["transition"] = transition(model)
     return found | {f"radius {float(r):g}{unit}": radius(space, r) for r in tried}
 
 

@@ -34,7 +34,7 @@ MOST_MOVES = 2 * 10**7
 #: Weights fall by this power of e from no distance to the reach.
 _FALLS = 3.0
 #: Chances that are guesses, as all of a model from geometry: of staying for a step, and of a jump.
-STAY = 0.7
+STAY = 0.9
 JUMP = 0.001
 
 

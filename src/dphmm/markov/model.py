@@ -128,7 +128,7 @@ class MarkovModel:
 
     @classmethod
     def from_geometry(
-        cls, space: StateSpace, step: object, max_speed: object, *, stay: object = 0.7, jump: object = 0.001
+        cls, space: StateSpace, step: object, max_speed: object, *, stay: object = 0.9, jump: object = 0.001
     ) -> MarkovModel:
         """A model of a `Grid` or of `H3` cells without anybody's data: stay, or move within reach, the same everywhere.
 
