@@ -106,7 +106,8 @@ def fit_once(
     >>> import dphmm
     >>> from dphmm.accounting import MemoryLedger
     >>> paths = [[0, 1, 1], [1, 0, 0]]
-    >>> fit = lambda admit: dphmm.MarkovModel.fit_private(paths, 2, 1, 3, owners=["ann", "bob"], admit=admit)
+    >>> given = {"owners": ["ann", "bob"], "bits": dphmm.ReplayBits(1)}  # replayable noise is for examples alone
+    >>> fit = lambda admit: dphmm.MarkovModel.fit_private(paths, 2, 1, 3, admit=admit, **given)
     >>> ledger = MemoryLedger()
     >>> model = dphmm.fit_once(ledger, "walks", fit)
     >>> bool((dphmm.fit_once(ledger, "walks", fit).initial == model.initial).all())
