@@ -157,7 +157,7 @@ def check_resumed(output: str, ledger: Ledger, setting: Setting) -> None:
 
 
 def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[float]]]:
-    """The last step of every user of a released file, by name, and its answer."""
+    """The last step of every user of a released file that was asked, by name, and its answer."""
     import pyarrow as pa
 
     from dphmm.storage.columns import as_text, decimals, integers
@@ -166,7 +166,9 @@ def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[fl
     axes = [f"z_{axis}" for axis in range(space.dimension)]
     if not {"user", "step", "plan", *axes} <= set(column_names(released)):
         raise InvalidInput("-o", f"{released}, which is no released file", "the file to rewrite, or a new one")
-    table = read_table(released, columns=["user", "step", *axes], text=("user",))
+    table = read_table(released, columns=["user", "step", "plan", *axes], text=("user", "plan"))
+    plans = as_text(table.column("plan"), "plan").to_pylist()
+    table = table.filter(pa.array([bool(plan) for plan in plans]))
     steps, _ = integers(table.column("step"), "step")
     z = np.stack([decimals(table.column(axis), axis)[0] for axis in axes], axis=1)
     rows = pa.table({"user": as_text(table.column("user"), "user"), "step": steps, "row": np.arange(len(steps))})

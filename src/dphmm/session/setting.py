@@ -171,7 +171,7 @@ def epsilon_of_schedule(epsilon: Exact | None, schedule: Schedule) -> Exact:
     if not isinstance(schedule, Schedule):
         raise InvalidInput("schedule", type(schedule).__name__, "a dphmm.Schedule, or nothing for every step")
     if epsilon is not None and exact_epsilon(epsilon) != schedule.exact:
-        raise InvalidInput("epsilon", str(epsilon), f"nothing beside a schedule, or its own {shown(schedule.exact)}")
+        raise InvalidInput("epsilon", str(epsilon), f"{shown(schedule.exact)}, the epsilon of the schedule")
     return schedule.exact
 
 
