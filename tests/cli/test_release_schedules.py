@@ -1,0 +1,126 @@
+"""release --plan and --schedule: every row is kept, some are asked, and what was planned is audited and smoothed."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+QUICK = ("--people", 6)
+PUBLIC = ("--model", "model.npz", "--policy", "radius.json")
+
+pytestmark = pytest.mark.replayed_words
+
+
+@pytest.fixture
+def folder(town, tmp_path, monkeypatch):
+    """A copy of the town to work in, with a plan of two answers in twelve steps."""
+    for name in ("model.npz", "radius.json", "complete.json", "walks.csv"):
+        (tmp_path / name).write_bytes((town / name).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def plan(folder, run):
+    """A planned schedule for the rows of an hour."""
+    arguments = ("plan", "model.npz", "--policy", "radius.json", "--path-epsilon", 4, "--steps", 12, "--epsilon", 2)
+    run(*arguments, "-o", "plan.json", *QUICK)
+    return json.loads((folder / "plan.json").read_text())
+
+
+def release(run, *more, code=0, out="released.parquet", ledger="ledger.db"):
+    return run("release", "walks.csv", *PUBLIC, "-o", out, "--ledger", ledger, *more, code=code)
+
+
+def test_a_plan_is_released_stated_audited_smoothed_reported_and_resumed(folder, plan, run, one_json):
+    told = one_json(release(run, "--plan", "plan.json", "--json"))
+    rows = pq.read_table("released.parquet").to_pylist()
+    assert told["released"] == 6 and told["not_asked"] == 30 and len(rows) == 36
+    assert {row["step"] for row in rows if row["plan"]} == {int(t) for t in plan["schedule"]["at"].split(",")}
+    assert all((row["z_0"] is None) == (row["plan"] is None) for row in rows)
+    statement = json.loads((folder / "released.parquet.privacy.json").read_text())
+    assert statement["schedule"]["at"] == plan["schedule"]["at"] and statement["schedule"]["not_asked"] == 30
+    assert statement["sequence"]["total"] == "4" and statement["epsilon"] == "2"
+    audit = ("audit", "--released", "released.parquet", *PUBLIC, "--epsilon", 2)
+    assert "nothing is wrong" in run(*audit, "--ledger", "ledger.db").stdout
+    run("smooth", "released.parquet", *PUBLIC, "-o", "smoothed.parquet")
+    smoothed = pq.read_table("smoothed.parquet").to_pylist()
+    assert [(row["user"], row["step"]) for row in smoothed] == [(row["user"], row["step"]) for row in rows]
+    run("report", "released.parquet", *PUBLIC, "--smoothed", "smoothed.parquet", "-o", "report.html")
+    release(run, "--plan", "plan.json", "--resume")
+    assert pq.read_table("released.parquet").to_pylist() == rows
+
+
+def test_csv_and_lines_are_audited_too(folder, plan, run):
+    release(run, "--plan", "plan.json", out="released.csv")
+    audit = ("audit", *PUBLIC, "--epsilon", 2)
+    assert "nothing is wrong" in run(*audit, "--released", "released.csv", "--ledger", "ledger.db").stdout
+    lines = [
+        json.dumps({"user": "a", "t": f"2024-05-06T08:{5 * k:02d}:00Z", "lat": 50.01, "lon": 10.02}) for k in range(12)
+    ]
+    stream = (
+        "release",
+        "-",
+        *PUBLIC,
+        "--plan",
+        "plan.json",
+        "--ledger",
+        "stream.db",
+        "--statement",
+        "lines.privacy.json",
+    )
+    said = run(*stream, input="\n".join(lines))
+    (folder / "lines.jsonl").write_text(said.stdout)
+    told = [json.loads(line) for line in said.stdout.splitlines()]
+    assert len(told) == 12 and sum(row["plan"] is not None for row in told) == 2
+    assert "10 lines not asked by the schedule" in said.stderr
+    stated = ("--statement", "lines.privacy.json", "--ledger", "stream.db")
+    assert "nothing is wrong" in run(*audit, "--released", "lines.jsonl", *stated).stdout
+
+
+@pytest.mark.parametrize("kind", ["planned", "paced"])
+def test_a_schedule_is_planned_by_the_release_itself_and_kept_by_the_ledger(folder, run, kind):
+    asked = ("--path-epsilon", 4, "--steps", 12, "--schedule", kind, "--epsilon", 2)
+    release(run, *asked)
+    rows = pq.read_table("released.parquet").to_pylist()
+    assert 0 < sum(row["plan"] is not None for row in rows) <= 6 and len(rows) == 36
+    release(run, *asked, "--resume")
+    assert pq.read_table("released.parquet").to_pylist() == rows
+    audit = ("audit", "--released", "released.parquet", *PUBLIC, "--epsilon", 2, "--ledger", "ledger.db")
+    assert "nothing is wrong" in run(*audit).stdout
+    again = release(run, "--path-epsilon", 4, "--steps", 12, "--epsilon", 2, "--resume", code=2)
+    assert "schedule" in again.stderr and "Traceback" not in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--plan", "plan.json", "--epsilon", 2), "--epsilon: got 2, and --plan"),
+        (("--plan", "plan.json", "--path-epsilon", 2), "--path-epsilon: got 2, and --plan"),
+        (("--plan", "plan.json", "--schedule", "paced"), "--schedule: got paced, and --plan"),
+        (("--plan", "plan.json", "--mechanism", "discrete-knorm"), "--mechanism: got discrete-knorm"),
+        (("--plan", "nowhere.json"), "nowhere.json"),
+        (("--plan", "radius.json"), "radius.json"),
+        (("--schedule", "paced", "--epsilon", 1), "--schedule: got paced; expected --path-epsilon"),
+        (("--path-epsilon", 4, "--steps", 12, "--schedule", "paced", "--no-estimates"), "--no-estimates"),
+        (("--path-epsilon", 4, "--steps", 12, "--schedule", "planned", "--epsilon", 5), "epsilon: got 5"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line_with_nothing_spent(folder, plan, run, options, said):
+    failed = release(run, *options, code=2)
+    assert said in failed.stderr and len(failed.stderr.strip().splitlines()) == 1
+    assert not (folder / "ledger.db").exists() and not (folder / "released.parquet").exists()
+
+
+def test_a_plan_for_another_policy_is_refused(folder, plan, run):
+    more = ("--plan", "plan.json", "-o", "r.parquet", "--ledger", "l.db")
+    failed = run("release", "walks.csv", "--model", "model.npz", "--policy", "complete.json", *more, code=2)
+    assert "a plan made for another policy" in failed.stderr
+
+
+def test_a_planned_release_goes_without_estimates(folder, plan, run):
+    release(run, "--plan", "plan.json", "--no-estimates")
+    rows = pq.read_table("released.parquet").to_pylist()
+    assert "estimate" not in rows[0] and sum(row["plan"] is not None for row in rows) == 6
