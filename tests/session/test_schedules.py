@@ -328,3 +328,41 @@ def test_a_paced_session_asks_where_a_dense_filter_says(monkeypatch, constraint)
             belief = belief @ MOVES
             seen.add((place, release.asked))
     assert {asked for _, asked in seen} == {True, False} and len(seen) > 6
+
+
+@SCHEDULES
+@CONSTRAINTS
+def test_a_resumed_subject_stands_where_it_stood_however_its_rows_lie(schedule, constraint):
+    """Snapshots are kept between rows with gaps and rows that are not asked: what follows is the whole fold's."""
+    rng = np.random.default_rng(8)
+    # In the last a gap ends with a row that is not asked, at which a snapshot is due, and the next row is asked.
+    cases = [np.flatnonzero(rng.random(260) < share) for share in (0.15, 0.5, 0.9)]
+    for seed, steps in enumerate([*cases, np.array([*range(63), 68, 69])]):
+        rows = [("a", int(step), int(rng.integers(N))) for step in steps]
+        ledger = MemoryLedger()
+        choices = {"schedule": schedule, "constraint": constraint, "ledger": ledger, "progress": False}
+        first = dphmm.release_many(table_of(rows), MODEL, POLICY, SPACE, bits=dphmm.ReplayBits(seed), **choices)
+        session = dphmm.ReleaseSession.resume(ledger, "a", MODEL, POLICY, SPACE, bits=dphmm.ReplayBits(1))
+        *_, whole = walk(session.setting, session.setting.first(), ledger.entries("a", "state"), ledger.plan)
+        assert session.t == whole.after.t
+        assert np.allclose(session.prior.probability, whole.after.prior.probability, atol=1e-12)
+        assert first.plan.isna().any()
+
+
+@SCHEDULES
+def test_a_row_at_the_end_of_skipped_steps_has_the_estimate_of_its_own_step(schedule):
+    """Steps that a session let pass: a table tells of the last of them, if the schedule does not ask it."""
+    ledger = MemoryLedger()
+    session = session_of(schedule, ledger=ledger, subject="a", origin="0")
+    session.release(0), session.release(0), session.skip(2)
+    rows = table_of([("a", 3, 4)])
+    choices = {"schedule": schedule, "ledger": ledger, "progress": False, "resume": True}
+    told = dphmm.release_many(rows, MODEL, POLICY, SPACE, bits=dphmm.ReplayBits(1), **choices)
+    whole = [
+        step.posterior
+        for step in walk(session.setting, session.setting.first(), ledger.entries("a", "state"), ledger.plan)
+    ]
+    expected = whole[-1].probability @ SPACE.own_answers
+    assert told.plan.isna().all()
+    assert np.allclose(told[["estimate_0", "estimate_1"]].to_numpy()[0], expected, atol=1e-12)
+    assert not np.allclose(expected, whole[1].probability @ SPACE.own_answers, atol=1e-3)

@@ -10,9 +10,9 @@ from dphmm.types import BoolArray, IntArray
 def lay_out(owner: IntArray, t: IntArray, asked: BoolArray, last: IntArray, most: int, requests: IntArray) -> int:
     """Fill ``requests`` (6, 2n) with a release for each row (n,) after its subject's last step, and a skip before it.
 
-    A row that is not ``asked`` has one skip, through its own step. A request is: owner, first step, number of steps,
-    row, 1 for a skip, 1 if its last step is the row's. Returns how many there are; -1 - row for a row out of order,
-    -1 - n - row for one more than ``most`` steps after the one before it.
+    A row that is not ``asked`` has a skip of its own step instead of a release. A request is: owner, first step, number
+    of steps, row, 1 for a skip, 1 if it is of the row's step. Returns how many there are; -1 - row for a row out of
+    order, -1 - n - row for one more than ``most`` steps after the one before it.
     """
     count, n = 0, len(t)
     for row in range(n):
@@ -26,12 +26,10 @@ def lay_out(owner: IntArray, t: IntArray, asked: BoolArray, last: IntArray, most
         gap = t[row] - before - 1
         if gap > most:
             return -1 - n - row
-        first = before + 1
-        if asked[row] and gap > 0:
-            _put(requests, count, owner[row], first, gap, row, 1, 0)
+        if gap > 0:
+            _put(requests, count, owner[row], before + 1, gap, row, 1, 0)
             count += 1
-            first = t[row]
-        _put(requests, count, owner[row], first, t[row] - first + 1, row, 0 if asked[row] else 1, 1)
+        _put(requests, count, owner[row], t[row], 1, row, 0 if asked[row] else 1, 1)
         count += 1
     return count
 

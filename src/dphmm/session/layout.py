@@ -43,7 +43,7 @@ class Rows(NamedTuple):
 class Layout(NamedTuple):
     """Requests (m,): whose, the first step, how many steps, the row that it is for, whether it skips.
 
-    ``tells`` : its last step is the row's; false for a skip ahead of a row, and for one without a row.
+    ``tells`` : it is of the row's own step; false for a skip ahead of a row, and for one without a row.
     """
 
     owner: IntArray

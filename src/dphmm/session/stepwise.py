@@ -51,11 +51,11 @@ class Stepwise:
         plans: list[Plan] = []
         plan_of: list[int] = []
         before: list[Position] = []
-        for number, first, steps, _, skips, tells in zip(*(column.tolist() for column in layout), strict=True):
+        for number, t, _, _, skips, tells in zip(*(column.tolist() for column in layout), strict=True):
             if not tells:
                 plan_of.append(-1)
                 continue
-            subject, t = subjects[number], first + steps - 1
+            subject = subjects[number]
             position = self.position(subject)
             if t > position.t:
                 position = position.skipping(self._setting.model, t - position.t)
