@@ -5,7 +5,6 @@ Proof: docs/proofs/budget-split.md.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -19,6 +18,7 @@ from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Row
 from dphmm.errors import InvalidInput
 from dphmm.session.budget_plan import BudgetPlan, checked_steps
+from dphmm.session.options import Options
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger, SessionHeader
@@ -134,7 +134,7 @@ def asked_schedule(
         from dphmm.schedule_plan import read_plan
 
         found = read_plan(given["plan"], *public)
-        return {"schedule": found.schedule, **_planned_with(found.options, given)}
+        return {"schedule": found.schedule, **_planned_with(found.options, public[2].dimension, given)}
     if given["schedule"] == "every":
         return {}
     from dphmm.planning import plan
@@ -167,7 +167,7 @@ def _kept_schedule(given: Mapping[str, Any]) -> Schedule | None:
     return None
 
 
-def _planned_with(options: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+def _planned_with(options: Mapping[str, str], dimension: int, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a plan, as the choices of a batch; those of the command line must be the same."""
     context = click.get_current_context()
     for name in ("constraint", "mechanism", "scope", "flat", "start"):
@@ -176,8 +176,7 @@ def _planned_with(options: Mapping[str, str], given: Mapping[str, Any]) -> dict[
             expected = f"{options[name]}, which the plan was made with; or a plan that is made for {given[name]}"
             raise InvalidInput(f"--{name}", str(given[name]), expected)
     told = {name: options[name] for name in ("constraint", "mechanism", "scope", "flat", "start", "protection")}
-    lengths = json.loads(options["thickness"])
-    return told | {"thickness": None if lengths is None else [written_fraction(length) for length in lengths]}
+    return told | {"thickness": Options.read(options, dimension).thickness}
 
 
 def with_budget_plan(job: Job, console: Console) -> Job:
