@@ -130,3 +130,9 @@ def test_a_paced_schedule_asks_by_what_is_left():
                         due = -(-left // releases)
                         expected = spread >= bars[min(due, 4) - 1]
                     assert schedule.asks(t, spread, room) == expected
+
+
+def test_many_long_ranges_are_refused_before_they_are_written_out():
+    told = Schedule(SequencePromise(6, steps=2**40), 1, [1]).document()
+    with pytest.raises(InvalidInput, match=r"^at: "):
+        Schedule.of_document(told | {"at": ",".join(f"{k * 2**20 + 1}-{(k + 1) * 2**20}" for k in range(2000))})

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -159,7 +159,8 @@ class Schedule:
         try:
             lengths = {name: told[name] for name in ("steps", "window", "per", "zone") if name in told}
             promise = SequencePromise(written_fraction(told["total"]), **lengths)
-            at = [step for part in told["at"].split(",") for step in _range(part)]
+            # Ranges can be written shorter than they are.
+            at = list(islice(chain.from_iterable(map(_range, told["at"].split(","))), MOST_SCHEDULED + 1))
             schedule = cls(promise, written_fraction(told["epsilon"]), at, tuple(told.get("spreads", ())))
             same = schedule.document() == dict(told)
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
