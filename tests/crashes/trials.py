@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from crashes import autopsy, work
+from crashes import autopsy, work, world
 from crashes.campaign import Trial
 from crashes.protocols import PROTOCOLS
+from dphmm import Schedule, SequencePromise
 
 CAP = Fraction("1.1")
+#: Five of twenty steps, and three of the twelve that users have rows at.
+PACED = Schedule(SequencePromise("0.5", steps=22), work.EPSILON, range(1, 23), (0.0, 0.0, 1000.0, 1300.0))
+PLANNED = Schedule(SequencePromise("0.3", per="1d"), work.EPSILON, [97, 101, 108])
 _COMMAND = {"arguments": work.release_arguments()}
 _STREAM = {"arguments": work.release_arguments("-")}
 
@@ -16,11 +20,21 @@ SESSIONS = {
     "session": Trial("session", whole=False),
     "session, delta-set, keyed": Trial("session", {"constraint": "0.05", "keyed": True}, compare="all", whole=False),
     "session, capped": Trial("session", {"cap": str(float(CAP))}, caps={"ann": CAP}, good=(3,), whole=False),
+    "session, paced, keyed": Trial(
+        "session",
+        {"schedule": PACED.written(), "keyed": True},
+        compare="all",
+        caps={"ann": PACED.promise.exact},
+        whole=False,
+    ),
     "two sessions of one key": Trial("session", {"again": 20}, crowd=2, whole=False),
 }
 BATCHES = {
     "batch": Trial("batch"),
     "batch, delta-set": Trial("batch", {"constraint": "0.05"}, compare="given"),
+    "batch, planned": Trial(
+        "batch", {"schedule": PLANNED.written()}, caps=dict.fromkeys(world.USERS, PLANNED.promise.exact)
+    ),
     "release_many": Trial("many"),
 }
 COMMANDS = {

@@ -35,8 +35,15 @@ class KeyedWords:
         return self._bits.uint64(n)
 
 
+def schedule_of(text: str | None) -> Any:
+    """The schedule of a work; None where every step is asked."""
+    return None if text is None else dphmm.Schedule.read(text)
+
+
 def escape(subject: str, query: str, release: Any) -> None:
-    """Show a release."""
+    """Show a release; of a step that was not asked there is nothing to show."""
+    if not release.asked:
+        return
     row = {
         "key": [subject, release.t, query],
         "z": [int(coordinate) for coordinate in release.z_lattice],
@@ -64,13 +71,14 @@ def session(
     again: int = AGAIN,
     timeout: float = 30.0,
     tries: int = 1,
+    schedule: str | None = None,
 ) -> int:
     """Release steps one by one, with a skip now and then; a step that fails is tried again ``tries`` times.
 
     3 when a cap stopped it, the code of the error when another refusal did.
     """
     try:
-        return _session(folder, subject, query, steps, constraint, keyed, cap, again, timeout, tries)
+        return _session(folder, subject, query, steps, constraint, keyed, cap, again, timeout, tries, schedule)
     except dphmm.BudgetExceeded:
         return 3
     except dphmm.DphmmError as error:
@@ -89,6 +97,7 @@ def _session(
     again: int,
     timeout: float,
     tries: int,
+    schedule: str | None,
 ) -> int:
     model, policy, space = world.parts()
     bits = KeyedWords() if keyed else None
@@ -101,7 +110,7 @@ def _session(
                 )
             return dphmm.ReleaseSession(
                 model, policy, space, EPSILON, constraint=constraint_of(constraint), subject=subject, query=query,
-                ledger=ledger, bits=bits, cap_epsilon=cap,
+                ledger=ledger, bits=bits, cap_epsilon=cap, schedule=schedule_of(schedule),
             )  # fmt: skip
 
         open_session = opened()
@@ -168,7 +177,9 @@ def hold(folder: str) -> int:
     return 0
 
 
-def batch(folder: str, constraint: str = "support", chunk: int = 5, cap: str | None = None) -> int:
+def batch(
+    folder: str, constraint: str = "support", chunk: int = 5, cap: str | None = None, schedule: str | None = None
+) -> int:
     """Release all rows of all users by a batch; of each chunk every row is shown as it comes."""
     import dphmm.batch as batches
 
@@ -176,8 +187,9 @@ def batch(folder: str, constraint: str = "support", chunk: int = 5, cap: str | N
     model, policy, space = world.parts()
     with dphmm.open_ledger(Path(folder) / "ledger.db") as ledger:
         work = batches.Batch(
-            model, policy, space, EPSILON, ledger=ledger, constraint=constraint_of(constraint), cap_epsilon=cap
-        )
+            model, policy, space, EPSILON, ledger=ledger, constraint=constraint_of(constraint), cap_epsilon=cap,
+            schedule=schedule_of(schedule),
+        )  # fmt: skip
         for released in work.run(world.batch_rows(), resume=True):
             for row in released:
                 escape(row.user, "state", row.release)
