@@ -282,7 +282,7 @@ def test_a_private_fit_writes_none_and_removes_what_was_there(kind, more, site, 
 def test_a_file_of_another_kind_is_not_overwritten(site, tmp_path, run):
     (tmp_path / "m.npz.people").write_text("mine\n")
     told = run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", "--state-column", "state", code=2).stderr
-    assert told.startswith("error: people: got m.npz.people")
+    assert told.startswith("error: people of the model: got m.npz.people")
     assert (tmp_path / "m.npz.people").read_text() == "mine\n" and not (tmp_path / "m.npz").exists()
 
 

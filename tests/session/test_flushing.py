@@ -206,7 +206,7 @@ def test_a_skip_that_tells_is_stopped_where_what_was_dropped_may_matter(share, s
     matrix, limit, zero = model.predecessors_at(1), 1e-3, np.zeros(1, dtype=np.int64)
     inflow = np.ones(N)
     inflow[0] = N
-    columns = Columns(matrix.indptr, matrix.indices, matrix.data, -1.0, inflow)
+    columns = Columns(*matrix.arrays, -1.0, inflow)
     row, bound = np.eye(N)[N - 1], np.array([0.0, share * limit / N])
     subjects = Subjects(np.array([0, 1]), row[None], bound[None], zero, np.empty((1, N)), np.empty((1, 2)), zero)
     lanes, told = empty_lanes(N, 0, 1), Found(np.zeros((1, 1)), zero.copy())

@@ -150,7 +150,7 @@ def test_what_is_no_such_file_is_refused_and_repeats_nothing(text, tmp_path):
     model = saved(tmp_path)
     people_path(model).write_text(text)
     for read in (load_people, check_people):
-        with pytest.raises(InvalidInput, match=r"people: got model\.npz\.people; expected .* remove it"):
+        with pytest.raises(InvalidInput, match=r"people of the model: got model\.npz\.people; expected .* remove it"):
             read(model)
 
 

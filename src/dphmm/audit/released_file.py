@@ -257,9 +257,12 @@ def _numbers(table: pa.Table, name: str, infinite: bool = False) -> FloatArray:
 def _answers(table: pa.Table, name: str, asked: BoolArray) -> FloatArray:
     """Numbers in the rows that were asked, and 0 in the others, which must have none."""
     values, bad = decimals(table.column(name), name)
-    if (bad == asked).any():
-        expected = "a number in every row that has a plan, and none in the others, as released"
-        raise InvalidInput(name, f"{int((bad == asked).sum())} cells that are not as their plans say", expected)
+    if (bad & asked).any():
+        came = f"{int((bad & asked).sum())} cells that cannot be read"
+        raise InvalidInput(name, came, "a number in every row that has a plan, as released")
+    if (~bad & ~asked).any():
+        came = f"{int((~bad & ~asked).sum())} numbers in rows without a plan"
+        raise InvalidInput(name, came, "none in a row that was not asked, as released")
     return np.where(asked, values, 0.0)
 
 

@@ -359,9 +359,9 @@ def _read(path: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput("people", path.name, _EXPECTED) from None
+        raise InvalidInput("people of the model", path.name, _EXPECTED) from None
     forms = [_KEY, _KEY] + [_DIGEST] * (len(texts) - 2)
     if not known or not all(isinstance(t, str) and form.fullmatch(t) for t, form in zip(texts, forms, strict=True)):
-        raise InvalidInput("people", path.name, _EXPECTED)
+        raise InvalidInput("people of the model", path.name, _EXPECTED)
     found: dict[str, Any] = document
     return found

@@ -71,7 +71,10 @@ def released_rows(table: Any, space: StateSpace) -> ReleasedRows:
     asked, values = np.array([plan != "" for plan in plans]), []
     for j in range(space.dimension):
         column, bad = decimals(arrow.column(f"z_{j}"), f"z_{j}")
-        _refuse(f"z_{j}", bad == asked)
+        _refuse(f"z_{j}", bad & asked)
+        if (~bad & ~asked).any():
+            came = f"{int((~bad & ~asked).sum())} numbers in rows without a plan"
+            raise InvalidInput(f"z_{j}", came, "none in a row that was not asked, as released")
         values.append(np.where(asked, column, 0.0))
     epsilon, bad = decimals(arrow.column("epsilon"), "epsilon")
     _refuse("epsilon", bad)
