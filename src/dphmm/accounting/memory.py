@@ -57,6 +57,10 @@ class _Columns(NamedTuple):
         ]
 
 
+#: So many columns of one session take longer to look through than entries.
+_MANY_COLUMNS = 4
+
+
 class _Steps:
     """The stored steps of a session. Columns become entries when somebody reads them: most are never read."""
 
@@ -89,6 +93,9 @@ class _Steps:
 
     def epsilons(self, first: int, last: int) -> list[Spending]:
         """(step, epsilon) of the releases from step ``first`` to ``last``."""
+        if len(self._columns) > _MANY_COLUMNS:
+            # One for each round of a paced schedule, which asks again before every row.
+            self.entries()
         at = bisect_left(self._entries, first, key=lambda entry: entry.t)
         end = bisect_right(self._entries, last, key=lambda entry: entry.t)
         found = [(entry.t, entry.epsilon) for entry in self._entries[at:end] if entry.epsilon is not None]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, Transaction
+from dphmm.accounting.schedule import Schedule
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
 from dphmm.session.layout import Layout
@@ -44,6 +45,7 @@ class Stepwise:
         self._setting = setting
         self._ledger = ledger
         self._loss = loss
+        self._schedules: dict[str, Schedule | None] = {}
 
     def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
         """The plans of requests that are asked. Raises as the planner does, and as `walk` for a stored step to pass."""
@@ -143,7 +145,9 @@ class Stepwise:
 
     def _asks(self, transaction: Transaction, subject: SubjectState, position: Position) -> bool:
         """Whether a paced schedule asks at the step that a subject stands before: published values alone decide."""
-        schedule = schedule_of(self._setting, subject.origin)
+        if subject.origin not in self._schedules:
+            self._schedules[subject.origin] = schedule_of(self._setting, subject.origin)
+        schedule = self._schedules[subject.origin]
         room = transaction.room(subject.name, position.t)
         if schedule is None or room is None:
             raise DphmmError("release: a paced schedule without the promise that it paces; nothing was drawn")
