@@ -112,6 +112,9 @@ class _Compiled:
     rate: float
     embedding: IntArray
 
+#: Bounds of an answer; as arrays, because NumPy takes longer for a Python integer than for the rest of one answer.
+_LOWEST, _HIGHEST = np.array(-(2**61)), np.array(2**61)
+
 
 class LatticeSampler:
     """Lattice points v with probability ∝ exp(-ε·E(v)), E graded (K-norm) or in steps (staircase).
@@ -268,7 +271,7 @@ def add_noise(images: IntArray, noise: IntArray) -> IntArray:
     ended at ±2**61 whatever the image, as would the noise before it was kept. Probability below exp(-2**10)
     always.
     """
-    return np.asarray(np.minimum(np.maximum(images + noise, -(2**61)), 2**61))
+    return np.asarray(np.minimum(np.maximum(images + noise, _LOWEST), _HIGHEST))
 
 
 def _product(left: Matrix, right: Matrix) -> tuple[tuple[int, ...], ...]:

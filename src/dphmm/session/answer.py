@@ -15,6 +15,9 @@ import numpy as np
 from dphmm.session.plan import Plan
 from dphmm.types import Bits, BoolArray, IntArray
 
+#: An array, because NumPy takes longer for a Python integer.
+_FIRST_STATE: IntArray = np.zeros((), np.int64)
+
 
 def answer(plans: Sequence[Plan], plan_of: IntArray, states: IntArray, bits: Bits) -> tuple[IntArray, BoolArray]:
     """What is published (k, d) for true states (k,), row i under ``plans[plan_of[i]]``; and which had drifted (k,).
@@ -38,7 +41,7 @@ def answer_under(plan: Plan, states: IntArray, bits: Bits) -> tuple[IntArray, Bo
     A state outside the space is answered as the lowest-numbered plan state. Rows of several bodies are drawn body by
     body.
     """
-    known = states >= 0
+    known = states >= _FIRST_STATE
     number = np.where(known, states, plan.lowest_state)
     drifted = ~(known & plan.constraint.plan.take(number))
     # Not out of `plan.image`, the answers of all states: where every step has a plan of its own nothing else needs it.

@@ -23,6 +23,13 @@ for _column in (_ONE_STEP, FIRST_ROW, ONE_ASKED, _NO_SKIP):
     _column.setflags(write=False)
 
 
+def alike(value: bool, n: int) -> BoolArray:
+    """A column (n,) of one value, not to be written to."""
+    if n == 1:
+        return ONE_ASKED if value else _NO_SKIP
+    return np.full(n, value)
+
+
 def check_gap(steps: int) -> None:
     """Refuse to skip so many steps."""
     if steps > MOST_SKIPPED:

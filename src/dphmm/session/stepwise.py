@@ -15,7 +15,7 @@ from dphmm.accounting.ledger import Entry, Ledger, Transaction
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
-from dphmm.session.layout import Layout
+from dphmm.session.layout import Layout, alike
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
 from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, partners_at, schedule_of, together
 from dphmm.session.setting import Setting
@@ -53,7 +53,8 @@ class Stepwise:
         plans: list[Plan] = []
         plan_of: list[int] = []
         before: list[Position] = []
-        for number, t, _, _, skips, tells in zip(*(column.tolist() for column in layout), strict=True):
+        wanted = layout.owner.tolist(), layout.t.tolist(), layout.skips.tolist(), layout.tells.tolist()
+        for number, t, skips, tells in zip(*wanted, strict=True):
             if not tells:
                 plan_of.append(-1)
                 continue
@@ -115,7 +116,7 @@ class Stepwise:
             subject = drawn.subjects[number]
             subject.position, subject.posterior = before.following(model, posterior), posterior
         skipped = sum(drawn.layout.steps.tolist()) - n
-        secure, fresh = np.array([drawn.secure] * n, np.bool_), np.array([True] * n, np.bool_)
+        secure, fresh = alike(drawn.secure, n), alike(True, n)
         return Answered(row, z, planned.plans, plan, estimates, states, secure, fresh, skipped, drawn.drifted)
 
     def _again(self, drawn: Drawn) -> Answered | None:
