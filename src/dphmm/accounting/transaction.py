@@ -33,7 +33,7 @@ from dphmm.accounting.many import (
     checked_answers,
     stored_many,
 )
-from dphmm.accounting.promise import MOST_STEPS, UNLIMITED, Caps, Group, Spending
+from dphmm.accounting.promise import MOST_STEPS, UNLIMITED, Caps, Group, SequencePromise, Spending
 from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader, check_exact, lattice_answer, shown
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput, LedgerBusy
 from dphmm.types import IntArray
@@ -175,15 +175,15 @@ class BaseTransaction(ABC):
                 return Admitted(request, self._replay(request), None)
             self._require_next(request.t, last)
             account = None
-            if request.kind != "skip":
-                held = self._held(request.subject, caps)
+            if request.epsilon is not None:
+                held, promise = self._held(request.subject, caps)
                 account, charge = self._account(request.subject), self._charged(held)
                 if charge is EMPTY:
                     account = admit(account, request, held)
                 else:
                     account = admit(account.beside(charge), request, held).without(charge)
-            if request.epsilon is not None:
-                self._keep_promise(request.subject, request.query, [(request.t, request.epsilon)])
+                if promise is not None:
+                    self._keep_promise(promise, request.subject, request.query, [(request.t, request.epsilon)])
                 if self._has_groups:
                     self._keep_group(request.subject, request.query, request.epsilon, {})
             self._admitted = Admitted(request, None, account)
@@ -215,13 +215,14 @@ class BaseTransaction(ABC):
                     self._require_next(int(requests.t[known]), last)
                     fresh[known:end] = True
                 if releases[known:end].any():
-                    held, account = self._held(subject, caps), self._account(subject)
-                    charge = self._charged(held)
+                    held, promise = self._held(subject, caps)
+                    account, charge = self._account(subject), self._charged(held)
                     if charge is EMPTY:
                         after = admit_many(account, requests, known, end, held)
                     else:
                         after = admit_many(account.beside(charge), requests, known, end, held).without(charge)
-                    self._keep_promise(subject, requests.query, requests.epsilons(known, end))
+                    if promise is not None:
+                        self._keep_promise(promise, subject, requests.query, requests.epsilons(known, end))
                     if self._has_groups:
                         self._keep_group(subject, requests.query, after.epsilon - account.epsilon, accounts)
                     accounts[subject] = after
@@ -370,10 +371,10 @@ class BaseTransaction(ABC):
             raise InvalidInput("admitted", "not what this transaction admitted last", "each admission recorded once")
         self._admitted = None
 
-    def _held(self, subject: str, caps: Caps) -> Caps:
-        """The lower of the caps of a caller and those of the account."""
+    def _held(self, subject: str, caps: Caps) -> tuple[Caps, SequencePromise | None]:
+        """The lower of the caps of a caller and those of the account, and the account's promise."""
         kept = self._caps(subject)
-        return caps if kept is UNLIMITED else kept.within(caps)
+        return caps if kept is UNLIMITED else kept.within(caps), kept.promise
 
     def _charged(self, held: Caps) -> Account:
         """What publications take of an account with these caps. Raises BudgetExceeded where they have no bound."""
@@ -429,11 +430,8 @@ class BaseTransaction(ABC):
         """Where rho terms are converted, as the first publication with one has said."""
         return self._fact("delta")
 
-    def _keep_promise(self, subject: str, query: str, asked: Iterable[Spending]) -> None:
+    def _keep_promise(self, promise: SequencePromise, subject: str, query: str, asked: Iterable[Spending]) -> None:
         """Refuse the coming releases of a subject, by step, where one would break the promise of its account."""
-        promise = self._caps(subject).promise
-        if promise is None:
-            return
         coming = list(asked)
         if promise.steps is not None:
             spent = [(1, self._account(subject).epsilon)]
