@@ -2,11 +2,11 @@
 
     python benchmarks/sessions.py --against PATH_OF_OLD_SRC [--pairs 40] [--steps 100] [--sides 20,60]
 
-Each version has a process of its own. In turn each releases the same walk by the same words: a new session with its
-ledger in memory, radius policy over a grid, ε = 1, 50 steps that do not count and then ``--steps`` that do. A pair is two
-turns, one after the other, so what slows the machine slows both. The ratio is the median over pairs of this version's
-CPU time by the other's. Where the two release different answers the run ends. The opcodes of a step count what Python
-does; they do not depend on the machine.
+Each version has a process of its own. In turn each releases the same walk by the same words: a new session with
+its ledger in memory, radius policy over a grid, ε = 1, 50 steps that do not count and then ``--steps`` that do.
+A pair is two turns, one after the other, so what slows the machine slows both. The ratio is the median over
+pairs of this version's CPU time by the other's. Where the two release different answers the run ends. The
+opcodes of a step count what Python does; they do not depend on the machine.
 """
 
 from __future__ import annotations
