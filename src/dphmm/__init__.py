@@ -9,8 +9,8 @@ the Markov model, the policy, the mechanism and everything published before.
   `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
-- releases: `ReleaseSession`, `release_many`, `decode`, `event_odds`, `accounting`; over whole sequences: `SequencePromise`,
-  `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
+- releases: `ReleaseSession`, `release_many`, `decode`, `event_odds`, `accounting`; over whole sequences:
+  `SequencePromise`, `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
 - audits: `audit`; what a release is worth: `evaluation`
 - fits and answers that a ledger keeps, counted for everybody: `fit_once`, `query(..., ledger=)`
 - queries over records that depend on each other: `query` (of tables), `dependent`

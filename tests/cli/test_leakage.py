@@ -66,8 +66,8 @@ def test_times_are_the_steps_that_begin_in_the_window(town, places, leakage_of, 
     event = ["--event", "x1y1", "--user", "u2", "--json"]
     by_step = one_json(leakage_of(*event, "--from", "3", "--to", "5"))["subjects"]
     for first, last in (("08:10Z", "08:25Z"), ("08:12Z", "08:20:01Z"), ("10:10+02:00", "10:25+02:00")):
-        by_time = one_json(leakage_of(*event, "--from", f"2024-05-06T{first}", "--to", f"2024-05-06T{last}"))["subjects"]
-        assert by_time == by_step
+        by_time = one_json(leakage_of(*event, "--from", f"2024-05-06T{first}", "--to", f"2024-05-06T{last}"))
+        assert by_time["subjects"] == by_step
     longer = ("--from", "2024-05-06T08:10Z", "--to", "2024-05-06T08:25:01Z")
     assert one_json(leakage_of(*event, *longer))["subjects"] != by_step
     assert library(town, places["plain"], ["x1y1"], "2024-05-06T08:10Z", "2024-05-06T08:25Z")[1].subject == "u2"

@@ -121,8 +121,8 @@ def test_equal_to_all_paths(name, rows):
         decided += got.prior.decided
         if got.loss is not None:
             with np.errstate(divide="ignore"):
-                logs = np.log(expected)
-            assert got.loss == pytest.approx((logs[1, 0] - logs[1, 1]) - (logs[0, 0] - logs[0, 1]), rel=1e-11, abs=1e-12)
+                before, after = np.log(expected[:, 0]) - np.log(expected[:, 1])
+            assert got.loss == pytest.approx(after - before, rel=1e-11, abs=1e-12)
             assert abs(got.loss) <= got.cost + 1e-12
             changed += got.loss != 0
         assert got.answers == len(asked) and got.cost == sum(plan.cost for _, plan, _ in asked)
@@ -146,14 +146,14 @@ def test_a_rare_event_keeps_its_odds():
     assert got.prior.log_other == 0 and got.loss == 0 and not got.prior.decided
 
 
-@pytest.mark.parametrize(("states", "first", "always", "log_odds"), [([1], 1, False, -math.inf), ([0], 1, True, math.inf)])
-def test_a_decided_event_has_no_loss(states, first, always, log_odds):
+@pytest.mark.parametrize(("states", "always", "log_odds"), [([1], False, -math.inf), ([0], True, math.inf)])
+def test_a_decided_event_has_no_loss(states, always, log_odds):
     space = dphmm.StateSpace([0, 1])
     model = dphmm.MarkovModel([1, 0], np.eye(2), start="at")
     setting = Setting(model, dphmm.policy.complete(2), space, Options.checked(1, dimension=1, start="at"))
     session = dphmm.ReleaseSession(model, setting.policy, space, 1, bits=dphmm.ReplayBits(1))
     z = session.release(0)
-    got = EventWatch(setting, PathEvent.of(states, 2, first, 3, always)).odds(
+    got = EventWatch(setting, PathEvent.of(states, 2, 1, 3, always)).odds(
         Published("u", np.array([1]), z.z_lattice[None], [z.plan_hash])
     )
     assert got.prior.decided and got.loss is None
@@ -196,7 +196,8 @@ def test_two_possible_paths_lose_at_most_the_sum_of_their_pairs():
 
 def test_events_and_paths_that_cannot_be():
     setting, published, _ = played("support", "all")
-    for states, first, last, field in (([3], 1, 1, "states"), ([], 1, 1, "states"), ([0], 0, 1, "first"), ([0], 3, 2, "last")):
+    wrong = (([3], 1, 1, "states"), ([], 1, 1, "states"), ([0], 0, 1, "first"), ([0], 3, 2, "last"))
+    for states, first, last, field in wrong:
         with pytest.raises(InvalidInput) as refused:
             PathEvent.of(states, N, first, last)
         assert refused.value.field == field

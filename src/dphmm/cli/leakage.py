@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from dphmm.types import IntArray
 
 EVENT = (
-    "odds of the event under the public model alone, and given all published answers of the subject; loss: log of their "
-    "ratio; bound: the sum of the costs of the answers (docs/proofs/composition.md)"
+    "odds of the event under the public model alone, and given all published answers of the subject; loss: log of "
+    "their ratio; bound: the sum of the costs of the answers (docs/proofs/composition.md)"
 )
 PATHS = (
     "bound: the published answers are at most exp(bound) times as likely on one of the two paths as on the other "
@@ -103,9 +103,11 @@ def _of_event(rows: ReleasedRows, setting: Setting, given: Mapping[str, Any], co
         raise named(error, {"first": "--from", "last": "--to", "user": "--user"}) from None
     left_out = (len(set(rows.users)) if users is None else 1) - len(found)
     if left_out:
-        console.warn(f"{left_out} subjects are left out: their first step is after --from, and no model tells of before")
+        console.warn(
+            f"{left_out} subjects are left out: their first step is after --from, and no model tells of before"
+        )
     return {
-        "event": {"states": int(len(states)), "from": window[0], "to": window[1], "always": given["always"]},
+        "event": {"states": len(states), "from": window[0], "to": window[1], "always": given["always"]},
         "subjects": [_document(odds) for odds in found],
         "left_out": left_out,
         "meaning": EVENT,
@@ -187,7 +189,9 @@ def _lines(document: Mapping[str, Any]) -> Sequence[str]:
         bound = "none" if found["bound"] is None else f"{found['bound']:.6g}"
         words = f"bound {bound}"
         if "prior" in found:
-            words = f"probability {found['prior']:.6g} before, {found['posterior']:.6g} after {found['answers']} answers; "
+            words = (
+                f"probability {found['prior']:.6g} before, {found['posterior']:.6g} after {found['answers']} answers; "
+            )
             words += _loss_words(found, bound)
         rows.append((one_line(found["subject"]), words))
     return [*aligned(rows), document["meaning"]]
