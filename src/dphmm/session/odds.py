@@ -11,7 +11,7 @@ Proof: docs/proofs/composition.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -20,7 +20,7 @@ import numpy as np
 
 from dphmm import _kernels
 from dphmm._checks import state_mask, whole
-from dphmm.accounting.budget import float_above, sum_above
+from dphmm.accounting.budget import sum_above
 from dphmm.accounting.edge_leakage import losses_between
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
@@ -133,7 +133,7 @@ class EventWatch:
         if (first, last) not in self._priors:
             self._priors[first, last] = _followed(model, start, event, iter(()))
         asked = [n for n, plan in enumerate(published.plans) if plan]
-        cost = _sum_of_costs([steps.plan(n).cost for n in asked])
+        cost = _sum_of_costs(steps.plan(n).cost for n in asked)
         return EventOdds(published.subject, self._priors[first, last], posterior, len(asked), cost)
 
 
@@ -206,7 +206,7 @@ class _Paths:
     def odds(self, always: bool) -> Odds:
         """The odds of the event: that a path is closed, or with ``always`` that it is open."""
         weights = [float(np.logaddexp.reduce(row)) for row in (self.closed, self.open)]
-        both = float(np.logaddexp(*weights))
+        both = float(np.logaddexp(weights[0], weights[1]))
         closed, still_open = (min(0.0, weight - both) for weight in weights)
         return Odds(still_open, closed) if always else Odds(closed, still_open)
 
@@ -251,7 +251,10 @@ def _same(one: FloatArray, other: FloatArray) -> bool:
     return bool((np.abs(a - b) <= _SETTLED * np.spacing(np.maximum(np.abs(a), np.abs(b)))).all())
 
 
-def _sum_of_costs(costs: list[Loss]) -> Loss:
-    if any(isinstance(cost, float) for cost in costs):
-        return math.inf if math.inf in costs else float_above(sum(map(Fraction, costs), Fraction(0)))
-    return sum(costs, Fraction(0))
+def _sum_of_costs(costs: Iterable[Loss]) -> Loss:
+    total = Fraction(0)
+    for cost in costs:
+        if isinstance(cost, float):
+            return math.inf
+        total += cost
+    return total
