@@ -26,6 +26,7 @@ CONTRACT = (
     "ReplayBits",
     "release_many",
     "decode",
+    "event_odds",
     "save_model",
     "load_model",
     "save_policy",

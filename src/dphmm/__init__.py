@@ -9,8 +9,8 @@ the Markov model, the policy, the mechanism and everything published before.
   `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
-- releases: `ReleaseSession`, `release_many`, `decode`, `accounting`; over whole sequences: `SequencePromise`,
-  `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
+- releases: `ReleaseSession`, `release_many`, `decode`, `event_odds`, `accounting`; over whole sequences:
+  `SequencePromise`, `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
 - audits: `audit`; what a release is worth: `evaluation`
 - fits and answers that a ledger keeps, counted for everybody: `fit_once`, `query(..., ledger=)`
 - queries over records that depend on each other: `query` (of tables), `dependent`
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dphmm.accounting.schedule import Schedule as Schedule
     from dphmm.batch import release_many as release_many
     from dphmm.decoding import decode as decode
+    from dphmm.decoding import event_odds as event_odds
     from dphmm.dependent._question import query as query
     from dphmm.errors import BudgetExceeded as BudgetExceeded
     from dphmm.errors import DegenerateHull as DegenerateHull
@@ -93,6 +94,7 @@ _HOMES = {
     "policy": "dphmm.policy",
     "release_many": "dphmm.batch",
     "decode": "dphmm.decoding",
+    "event_odds": "dphmm.decoding",
     "query": "dphmm.dependent._question",
     "BudgetExceeded": "dphmm.errors",
     "DegenerateHull": "dphmm.errors",

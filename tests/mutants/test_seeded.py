@@ -28,7 +28,7 @@ MUTANTS = catalogue()
 FAMILIES = {
     "A": 7,
     "B": 14,
-    "C": 22,
+    "C": 25,
     "D": 15,
     "E": 12,
     "F": 11,

@@ -42,6 +42,7 @@ COMMANDS = {
     "query": ("dphmm.cli.query:query", "Counts, centroids, degrees, classifiers over dependent records."),
     "experiment": ("dphmm.cli.experiment:experiment", "Measure what the papers measured, again."),
     "smooth": ("dphmm.cli.smooth:smooth", "What all answers of a release together say of each step."),
+    "leakage": ("dphmm.cli.leakage:leakage", "How published answers changed the odds of an event."),
     "report": ("dphmm.cli.report:report", "A page to look at: map, hulls, errors, what was spent."),
     "audit": ("dphmm.cli.audit:audit", "Does a plan, a sampler or a release keep its promise?"),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
@@ -49,7 +50,7 @@ COMMANDS = {
     "warm": ("dphmm.cli.warm:warm", "Compile ahead, so that no command has to wait for it."),
 }
 
-_WRITES_NOTHING = ("inspect", "audit", "account")
+_WRITES_NOTHING = ("inspect", "leakage", "audit", "account")
 _KEEPS_A_LEDGER = ("release", "demo")
 #: Errors with a line of their own, whether or not somebody asked to stop.
 _ANSWERED = (click.ClickException, click.Abort, click.exceptions.Exit, DphmmError, Interrupted, OutputClosed, OSError)

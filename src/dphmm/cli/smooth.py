@@ -56,7 +56,7 @@ def smooth(**given: Any) -> int:
     model, space = loaded_model(given["model"])
     policy, space = loaded_policy(given["policy"], model)
     with steady(path) as sha256:
-        rows = _rows(path, space)
+        rows = read_rows(path, space)
     setting, source = release_setting(path, sha256, rows, (model, policy, space), given, console)
     with console.progress("smooth") as progress:
         smoothed = smooth_rows(rows, setting, marginals=given["marginals"], progress=progress)
@@ -76,7 +76,8 @@ def _check_output(given: Mapping[str, Any]) -> None:
     table_format(given["output"], "-o")
 
 
-def _rows(path: Any, space: Any) -> ReleasedRows:
+def read_rows(path: Any, space: Any) -> ReleasedRows:
+    """The rows of a released file."""
     from dphmm.storage.smoothed import check_columns, columns_needed, released_rows
     from dphmm.storage.tables import column_names, read_table
 

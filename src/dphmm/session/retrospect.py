@@ -70,13 +70,18 @@ class Hindsight:
         self._model = setting.model
         self._schedule = PlanSchedule(setting) if setting.has_public_plans else None
 
+    @property
+    def model(self) -> MarkovModel:
+        """The chain whose steps were released."""
+        return self._model
+
     def smooth(self, published: Published, *, marginals: bool = False) -> Smoothed:
         """What the answers of one subject say together.
 
         Raises InvalidInput for steps that do not ascend from 1, for answers that were not drawn under these plans, and
         for those that no possible state gives.
         """
-        steps = self._steps(published)
+        steps = self.steps(published)
         prior = steps.prior
         n, space = len(published.t), self._setting.space
         mean, state = np.empty((n, space.dimension)), np.empty(n, dtype=np.int64)
@@ -96,7 +101,8 @@ class Hindsight:
         path = likeliest_path(self._model, prior, steps)
         return Smoothed(mean, state, np.minimum(probability, 1.0), path, whole)
 
-    def _steps(self, published: Published) -> Steps:
+    def steps(self, published: Published) -> Steps:
+        """The answers of one subject as observations of the chain; raises as `smooth` does."""
         _check_steps(published)
         plans = self._shared(published) if self._schedule is not None else self._own(published)
         first = _skipped_to(self._setting.first(), int(published.t[0]), self._model)
@@ -177,6 +183,10 @@ class Steps:
     def moves(self) -> IntArray:
         """Moves (n,) between each answer and the one before."""
         return self._moves
+
+    def plan(self, number: int) -> Plan:
+        """The plan of a row that was asked, from 0."""
+        return self._plans.at(number)
 
     def rows(self, first: int, last: int) -> Rows:
         """How likely each state makes the answers first..last."""

@@ -1,0 +1,260 @@
+"""How published answers change the odds of an event about one subject's path: exactly, from public data alone.
+
+An event: in a window of steps the subject was, at some step (or, with ``always``, at every step), in one of some
+states. Two rows of logs are moved along the chain together: the paths on which the event can still be decided, and
+those on which it is decided already. So the odds are a ratio of two sums of positive terms, never a difference, and a
+possible event never gets probability 0 by underflow.
+
+Proof: docs/proofs/composition.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from dphmm import _kernels
+from dphmm._checks import state_mask, whole
+from dphmm.accounting.budget import sum_above
+from dphmm.accounting.edge_leakage import losses_between
+from dphmm.errors import InvalidInput
+from dphmm.markov.filtering import Belief
+from dphmm.markov.model import MarkovModel
+from dphmm.session.layout import check_gap
+from dphmm.session.retrospect import Hindsight, Published, Steps
+from dphmm.session.setting import Setting
+from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States
+
+#: Units in the last place by which a log may move and still count as settled.
+_SETTLED = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class PathEvent:
+    """In steps ``first`` to ``last``: at some step in one of ``states`` (N,), or with ``always`` at every step."""
+
+    states: BoolArray
+    first: int
+    last: int
+    always: bool = False
+
+    @classmethod
+    def of(cls, states: States, n_states: int, first: int, last: int, always: bool = False) -> PathEvent:
+        """An event of a chain of N states, given by a mask or state numbers; steps count from 1.
+
+        Raises InvalidInput for a state that there is not, for none, and for a window that ends before it begins.
+
+        >>> PathEvent.of([2], 4, 3, 5).states.tolist()
+        [False, False, True, False]
+        """
+        mask = state_mask(states, n_states, "states")
+        if not mask.any():
+            raise InvalidInput("states", "none", "at least one state")
+        begins = whole(first, "first", 1)
+        ends = whole(last, "last", 1)
+        if ends < begins:
+            raise InvalidInput("last", f"{ends}, before {begins}", "the last step of the window, not before the first")
+        return cls(mask, begins, ends, always)
+
+
+class Odds(NamedTuple):
+    """Logs of the probabilities that an event happened and that it did not; -inf where that is impossible."""
+
+    log_event: float
+    log_other: float
+
+    @property
+    def probability(self) -> float:
+        """Of the event."""
+        return math.exp(self.log_event)
+
+    @property
+    def log_odds(self) -> float:
+        """log of P(event) / P(not): -inf for an impossible event, inf for a certain one."""
+        return self.log_event - self.log_other
+
+    @property
+    def decided(self) -> bool:
+        """Whether the event is impossible or certain."""
+        return math.inf in (-self.log_event, -self.log_other)
+
+
+@dataclass(frozen=True, eq=False)
+class EventOdds:
+    """What one subject's published answers say of an event.
+
+    ``prior``: under the public model alone, ``posterior``: given all answers. ``answers``: how many were asked.
+    ``cost``: the sum of the costs of their plans, which bounds the loss of any event (Theorem 7.2); ``math.inf`` where
+    there is no bound.
+    """
+
+    subject: str
+    prior: Odds
+    posterior: Odds
+    answers: int
+    cost: Loss
+
+    @property
+    def loss(self) -> float | None:
+        """log of posterior odds over prior odds; None where the model alone decides the event.
+
+        -inf or inf where an answer excludes the event or its contrary for certain.
+        """
+        return None if self.prior.decided else self.posterior.log_odds - self.prior.log_odds
+
+
+class EventWatch:
+    """The odds of one event for many subjects whose releases were made under one setting."""
+
+    def __init__(self, setting: Setting, event: PathEvent) -> None:
+        if len(event.states) != setting.model.n_states:
+            came = f"{len(event.states)} states"
+            raise InvalidInput("event", came, f"{setting.model.n_states}, the states of the model")
+        self._setting, self._event = setting, event
+        self._hindsight = Hindsight(setting)
+        self._priors: dict[tuple[int, int], Odds] = {}
+
+    def odds(self, published: Published, window: tuple[int, int] | None = None) -> EventOdds:
+        """One subject's odds; ``window`` (first, last) stands for the event's steps where they are the subject's own.
+
+        Raises as `Hindsight.smooth` does, and for a window that ends too long after the last answer.
+        """
+        first, last = window or (self._event.first, self._event.last)
+        event = PathEvent(self._event.states, first, last, self._event.always)
+        model, start = self._setting.model, self._setting.first().prior
+        steps = self._hindsight.steps(published)
+        check_gap(max(0, last - int(published.t[-1])))
+        posterior = _followed(model, start, event, _answers(published, steps))
+        if (first, last) not in self._priors:
+            self._priors[first, last] = _followed(model, start, event, iter(()))
+        asked = [n for n, plan in enumerate(published.plans) if plan]
+        cost = _sum_of_costs(steps.plan(n).cost for n in asked)
+        return EventOdds(published.subject, self._priors[first, last], posterior, len(asked), cost)
+
+
+def path_loss(hindsight: Hindsight, published: Published, one: IntArray, other: IntArray) -> float:
+    """How much one subject's answers lose, at most, of two possible paths: states (T,) from step 1 on, T the last step.
+
+    The sum of the losses of the two states under the plan of each step that was asked, rounded up; ``math.inf`` where
+    an answer can tell them apart for certain. Raises InvalidInput for a path that ends before the last answer.
+
+    Source: docs/proofs/paths.md.
+    """
+    n = hindsight.model.n_states
+    for name, path in (("one", one), ("other", other)):
+        if len(path) < published.t[-1]:
+            expected = f"{int(published.t[-1])}, a state for every step up to the last answer"
+            raise InvalidInput(name, f"{len(path)} states", expected)
+        if path.min() < 0 or path.max() >= n:
+            raise InvalidInput(name, "a state that there is not", f"state numbers from 0 to {n - 1}")
+    steps, total = hindsight.steps(published), np.zeros(1)
+    for number, t in enumerate(published.t.tolist()):
+        if published.plans[number]:
+            pair = one[t - 1 : t], other[t - 1 : t]
+            total = np.asarray(sum_above(total, losses_between(steps.plan(number), *pair, n)))
+    return float(total[0])
+
+
+class _Answer(NamedTuple):
+    """An answer of step ``t``, called ``name`` in errors: its log-likelihood (N,) up to a constant."""
+
+    t: int
+    logs: FloatArray
+    name: str
+
+
+class _Paths:
+    """Log-weights (N,) of all paths so far by their state now: ``open`` ones, and those that are ``closed``.
+
+    Closed paths have been in one of the states that close a path, in the window.
+    """
+
+    def __init__(self, model: MarkovModel, start: Belief) -> None:
+        self._columns = model.predecessors_at(1).arrays
+        self.open: FloatArray = start.log_probability.copy()
+        self.closed: FloatArray = np.full(model.n_states, -np.inf)
+
+    def close(self, states: BoolArray) -> None:
+        """Close the open paths that are in some of these states."""
+        self.closed[states] = np.logaddexp(self.closed[states], self.open[states])
+        self.open[states] = -np.inf
+
+    def weigh(self, answer: _Answer) -> None:
+        """Weigh every path by how likely it makes an answer, up to a factor that all have."""
+        self.open, self.closed = self.open + answer.logs, self.closed + answer.logs
+        top = max(self.open.max(), self.closed.max())
+        if top == -math.inf:
+            raise InvalidInput(answer.name, "an answer that no possible state gives", "the answer that was released")
+        self.open -= top
+        self.closed -= top
+
+    def move(self) -> bool:
+        """One move of the chain; whether nothing but last digits changed."""
+        before = self.open, self.closed
+        self.open, self.closed = (self._moved(row) for row in before)
+        return all(_same(a, b) for a, b in zip(before, (self.open, self.closed), strict=True))
+
+    def _moved(self, row: FloatArray) -> FloatArray:
+        possible = row > -np.inf
+        return _kernels.markov.predict(*self._columns, row, possible)[0] if possible.any() else row
+
+    def odds(self, always: bool) -> Odds:
+        """The odds of the event: that a path is closed, or with ``always`` that it is open."""
+        weights = [float(np.logaddexp.reduce(row)) for row in (self.closed, self.open)]
+        both = float(np.logaddexp(weights[0], weights[1]))
+        closed, still_open = (min(0.0, weight - both) for weight in weights)
+        return Odds(still_open, closed) if always else Odds(closed, still_open)
+
+
+def _followed(model: MarkovModel, start: Belief, event: PathEvent, answers: Iterator[_Answer]) -> Odds:
+    """The odds at the end of the window and of the answers; without any answers, those of the model."""
+    paths, closing = _Paths(model, start), ~event.states if event.always else event.states
+    coming, t = next(answers, None), 1
+    while True:
+        if event.first <= t <= event.last:
+            paths.close(closing)
+        if coming is not None and coming.t == t:
+            paths.weigh(coming)
+            coming = next(answers, None)
+        if t >= event.last and coming is None:
+            return paths.odds(event.always)
+        settled = paths.move()
+        t += 1
+        if settled and not event.first <= t <= event.last:
+            # Until something is weighed or closed every further move would change nothing either.
+            stops = [event.first] * (t < event.first) + ([] if coming is None else [coming.t])
+            t = max(t, min(stops, default=t))
+
+
+def _answers(published: Published, steps: Steps) -> Iterator[_Answer]:
+    for n, t in enumerate(published.t.tolist()):
+        if not published.plans[n]:
+            continue
+        values, logged, which = steps.rows(n, n + 1)
+        row = values[which[0]]
+        if not logged[which[0]]:
+            with np.errstate(divide="ignore"):
+                row = np.log(row)
+        yield _Answer(t, row, published.at(t))
+
+
+def _same(one: FloatArray, other: FloatArray) -> bool:
+    possible = one > -np.inf
+    if not np.array_equal(possible, other > -np.inf):
+        return False
+    a, b = one[possible], other[possible]
+    return bool((np.abs(a - b) <= _SETTLED * np.spacing(np.maximum(np.abs(a), np.abs(b)))).all())
+
+
+def _sum_of_costs(costs: Iterable[Loss]) -> Loss:
+    total = Fraction(0)
+    for cost in costs:
+        if isinstance(cost, float):
+            return math.inf
+        total += cost
+    return total
