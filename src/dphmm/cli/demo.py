@@ -113,6 +113,6 @@ def _document(folder: Path, results: Results) -> dict[str, Any]:
 
 def _summary(results: Results) -> list[Row]:
     verdict = results.verdict
-    word = "CONVICTED: see dphmm audit" if verdict.convicted else "nothing is wrong"
+    word = f"CONVICTED: {'; '.join(verdict.findings) or 'a plan'}" if verdict.convicted else "nothing is wrong"
     audit = f"{verdict.rows:,} rows against ledger, statement and public data: {word}"
     return [*results.story.rows(), ("audit", audit)]
