@@ -209,6 +209,32 @@ class Batch:
                 progress(count, len(order))
             yield published
 
+    def most_asked(self, trajectories: Trajectories) -> list[int]:
+        """How many rows of each user are asked at most: exactly so many but with a paced schedule.
+
+        As if no user had a history. Raises InvalidInput as `run`.
+        """
+        stepped, _ = in_steps(trajectories, self.setting.model.step, self.answer)
+        visits, _ = stepped.visits(self.answer)
+        steps, times = stepped.steps(), public_times(stepped, self.setting.model.step)
+        ranked, most = stepped.step is None and times is not None, list[int]()
+        for visit in visits:
+            subject, origin = self._met(visit, _begins(visit, steps, times, ranked), set(), None)
+            t = steps[visit.rows] - origin + 1
+            schedule, named = schedule_of(self.setting, subject.origin), t[self._may_ask(subject, t)]
+            if schedule is not None and len(named) and schedule.kind == "paced":
+                promise = schedule.promise
+                length = promise.steps or promise.window or promise.per
+                assert isinstance(length, int)
+                parts, counts = np.unique((named - 1 + promise.passed) // length, return_counts=True)
+                # Windows lie anywhere: as many as there are from the first step to the last hold all of them.
+                parted = promise.window is None
+                rooms = np.minimum(counts, schedule.releases) if parted else schedule.releases * (parts[-1] + 1)
+                most.append(min(len(named), int(np.sum(rooms))))
+            else:
+                most.append(len(named))
+        return most
+
     @property
     def answer(self) -> str:
         """Which of several rows of a subject in one step is answered: "last" or "first"."""

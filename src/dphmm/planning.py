@@ -294,10 +294,10 @@ class World:
     @cached_property
     def without(self) -> float:
         """The mean error of the best single place: what the model alone tells of where somebody is."""
-        return float(self.setting.space.distances(self._one_place, self.there).mean())
+        return float(self.setting.space.distances(self.one_place, self.there).mean())
 
     @cached_property
-    def _one_place(self) -> FloatArray:
+    def one_place(self) -> FloatArray:
         """The place (1, d) of least mean distance from people as the model has them."""
         return median(self.occupancy[:, None], self.setting.space.own_answers)
 
@@ -329,7 +329,7 @@ class World:
         weights = self._paced if schedule.kind == "paced" else self._planned
         people = self.people if schedule.kind == "paced" else SLEEPERS
         there = self._stayers[1][: min(people, SLEEPERS)]
-        without = float(self.setting.space.distances(self._one_place, there).mean())
+        without = float(self.setting.space.distances(self.one_place, there).mean())
         found = []
         setting = self._at(schedule.exact)
         for after, answers, columns in weights(setting, self.in_steps(schedule), staying, ends):

@@ -20,6 +20,7 @@ from dphmm.session.options import Options
 from dphmm.session.setting import check_same_states
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import replacing
+from dphmm.storage.release_words import Found
 
 #: Raised whenever an older dphmm could misread a file.
 FORMAT = 1
@@ -123,6 +124,12 @@ class SchedulePlan:
         if self.step is None or not isinstance(self.schedule.promise.per, str):
             return ()
         return tuple((step - 1) * self.step for step in self.schedule.at)
+
+    @property
+    def found(self) -> Found:
+        """What a reader of a file that is released by this plan still finds, if people move as the model says."""
+        stays = [(stay.after, stay.error) for stay in self.stays.found]
+        return Found(self.expected_error, self.without, self.unit, self.stays.what, stays, self.stays.without)
 
     def document(self) -> dict[str, Any]:
         """The plan for JSON, as `save_plan` writes it."""

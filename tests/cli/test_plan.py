@@ -8,7 +8,7 @@ import re
 import pytest
 
 import dphmm
-from dphmm.cli.plan import _clock, _length
+from dphmm.cli.plan import _clock
 
 QUICK = ("--people", 6)
 
@@ -138,6 +138,4 @@ def test_outputs_are_not_replaced_unasked(town, tmp_path, run):
 
 
 def test_numbers_for_people():
-    assert [_length(value, "m") for value in (4.9, 404, 9994, 12_345)] == ["0 m", "400 m", "9,990 m", "12.3 km"]
-    assert _length(1.2345, "answer units") == "1.23"
     assert [_clock(seconds) for seconds in (0, 7200, 86400 + 5400)] == ["0:00", "2:00", "day 2 1:30"]

@@ -124,3 +124,61 @@ def test_a_planned_release_goes_without_estimates(folder, plan, run):
     release(run, "--plan", "plan.json", "--no-estimates")
     rows = pq.read_table("released.parquet").to_pylist()
     assert "estimate" not in rows[0] and sum(row["plan"] is not None for row in rows) == 6
+
+
+def test_a_dry_run_counts_the_rows_that_are_asked(folder, plan, run, one_json):
+    dry = ("release", "walks.csv", *PUBLIC, "--plan", "plan.json", "--dry-run")
+    told = one_json(run(*dry, "--json"))
+    done = one_json(release(run, "--plan", "plan.json", "--json"))
+    assert told["would_release"] == done["released"] == 6 and told["not_asked"] == done["not_asked"] == 30
+    assert told["largest_epsilon_sum"] == done["largest_epsilon_sum"] == "4"
+    said = " ".join(run(*dry).stdout.split())
+    assert "would release 6 rows" in said and "not asked 30 rows: planned, 2 releases of 2" in said
+
+
+@pytest.mark.parametrize("over", [("--steps", 12), ("--window", 6), ("--per", 6)])
+def test_a_dry_run_of_a_paced_schedule_says_at_most(folder, run, one_json, over):
+    asked = ("--path-epsilon", 4, *over, "--schedule", "paced", "--epsilon", 2)
+    dry = ("release", "walks.csv", *PUBLIC, *asked, "--dry-run")
+    most = one_json(run(*dry, "--json"))["would_release"]
+    assert one_json(release(run, *asked, "--json"))["released"] <= most == 3 * (2 if over[0] == "--steps" else 4)
+    assert f"would release at most {most} rows" in " ".join(run(*dry).stdout.split())
+
+
+def test_the_summary_tells_both_bounds_what_is_found_and_what_is_spent(folder, plan, run):
+    released = release(run, "--plan", "plan.json")
+    rows = [line for line in released.stderr.splitlines() if line and not line.startswith("warning")]
+    labels = [line[:13].strip() for line in rows if line[:13].strip()]
+    assert labels[:5] == ["published", "guaranteed", "still found", "not protected", "spent"]
+    said = " ".join(" ".join(rows).split())
+    assert "6 noisy positions of 3 people, at fixed public times, at most 2 in 12 steps for each person; 36 rows" in said
+    assert "at most 88.1 % sure after one answer, 98.3 % after all 2 of 12 steps (50 % before)" in said
+    assert f"{plan['without']:,.0f}"[:3] in said and "off expected" in said
+    assert "at most 4 of 4 in 12 steps for each person" in said and "next" in labels
+    assert "sum" not in said
+
+
+def test_without_a_plan_nothing_is_said_of_what_is_found(folder, run):
+    released = release(run, "--epsilon", 1)
+    said = " ".join(released.stderr.split())
+    assert "still found" not in said
+    assert "no limit for a day: 12 answers about one person, each allows 73.2 %" in said
+    assert "epsilon sum 12 for who has most answers, no cap" in said and "cost sum" in said
+
+
+def test_what_is_said_does_not_depend_on_where_people_are(folder, plan, run):
+    """The same people, times and plan, somewhere else."""
+    lines = (folder / "walks.csv").read_text().splitlines()
+    there = lines[1].split(",")[2:]
+    moved = [lines[0], *(",".join([*line.split(",")[:2], *there]) for line in lines[1:])]
+    said = []
+    for name, text in (("a", lines), ("b", moved)):
+        (folder / "walks.csv").write_text("\n".join(text) + "\n")
+        said.append(release(run, "--plan", "plan.json", out=f"{name}.csv", ledger=f"{name}.db").stderr)
+    assert said[0] == said[1].replace("b.csv", "a.csv")
+
+
+def test_a_stream_says_its_schedule_first(folder, plan, run):
+    line = '{"user": "a", "t": "2024-05-06T08:00:00Z", "lat": 50.01, "lon": 10.02}\n'
+    said = run("release", "-", *PUBLIC, "--plan", "plan.json", "--ledger", "s.db", input=line).stderr
+    assert "schedule planned, 2 releases of 2" in " ".join(said.split())

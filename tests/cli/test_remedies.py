@@ -57,7 +57,7 @@ def test_states_without_a_counted_move_are_explained(tmp_path, run, extra):
 @pytest.mark.parametrize(
     ("words", "begins"),
     [
-        (("demo", "--people", "1"), "error: --people: got 1;"),
+        (("demo", "--people", "0"), "error: --people: got 0;"),
         (("demo", "--days", "0"), "error: --days: got 0;"),
         (("import", "geolife", "/nope", "-o", "x.parquet"), "error: SRC: got /nope;"),
         (("import", "csv", "/nope.csv", "-o", "x.parquet"), "error: SRC: got /nope.csv;"),

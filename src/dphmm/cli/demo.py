@@ -17,26 +17,29 @@ from dphmm.errors import InvalidInput
 @click.command()
 @click.option("--out", default="demo-out", show_default=True, metavar="DIR", help="The folder to write to.")
 @click.option("--seed", type=int, metavar="N", help="Replayable noise: the same demo every time, NOT PRIVATE.")
-@click.option("--people", type=int, default=60, show_default=True, help="People of the city; half are released.")
+@click.option("--people", type=int, default=30, show_default=True, help="People of the city.")
 @click.option("--days", type=int, default=3, show_default=True, help="Days they are seen, every ten minutes.")
 @click.option("--force", is_flag=True, help="Replace an earlier demo in the folder.")
 @messages
 def demo(out: str, seed: int | None, people: int, days: int, force: bool, quiet: bool, as_json: bool) -> None:
     """Run everything on a simulated city and end with a page of pictures; needs no input.
 
-    Simulates commuters, fits a Markov model to half of them, releases the other half's positions every ten
-    minutes under a policy that hides places up to 680 m apart, with epsilon 1, and writes trajectories, model,
-    policy, ledger, released table, privacy statement and report.html.
+    Simulates commuters, makes a model from the map alone, plans when to ask so that all answers about a person lose at
+    most 12 in a day, releases the positions under a policy that hides places up to 680 m apart, smooths and audits
+    them, and writes trajectories, model, policy, plan, ledger, released table, privacy statement and report.html.
     """
     from dphmm.evaluation.city import simulate_city
     from dphmm.samplers.entropy import ReplayBits
 
     console = Console(quiet=quiet or as_json)
     folder = Path(out)
+    if people < 1:
+        raise InvalidInput("--people", people, "1 or more")
     try:
-        city = simulate_city(people=people, days=days)
+        # The other half is for models that are fitted: this one is not.
+        city = simulate_city(people=2 * people, days=days)
     except InvalidInput as error:
-        raise named(error, {"people": "--people", "days": "--days"}) from None
+        raise named(error, {"days": "--days"}) from None
     bits = None if seed is None else ReplayBits(seed)
     _prepare(folder, force)
     try:
@@ -75,7 +78,6 @@ def _numbers(results: Results) -> dict[str, Any]:
     from dphmm.storage import statement_types
 
     report, statement = results.report, results.statement
-    cost = report.released.column("cost").to_numpy()
     return {
         "rows": statement.published.rows,
         "subjects": statement.published.subjects,
@@ -83,13 +85,21 @@ def _numbers(results: Results) -> dict[str, Any]:
         "mean_estimate_error_m": round(float(report.errors(report.estimate).mean()), 1),
         "epsilon": statement.epsilon,
         "covered_distance": statement_types.document(statement)["covered_distance"],
-        "cost": [float(cost.min()), float(cost.max())],
+        "cost": _costs(results),
         "epsilon_sum": statement.totals.epsilon_sum,
         "cost_sum": statement.totals.cost_sum,
         "mechanisms": statement.mechanism.chosen,
         "private": statement.private,
+        "audit": results.verdict.document(),
+        **results.story.document(),
         "owner_only": {"drifted": results.batch.report.drifted},
     }
+
+
+def _costs(results: Results) -> list[float]:
+    """The least and the largest cost of an answer."""
+    cost = results.report.released.column("cost").to_numpy()
+    return [float(cost.min()), float(cost.max())]
 
 
 def _document(folder: Path, results: Results) -> dict[str, Any]:
@@ -102,23 +112,7 @@ def _document(folder: Path, results: Results) -> dict[str, Any]:
 
 
 def _summary(results: Results) -> list[Row]:
-    from dphmm.cli.public_warnings import covered_rows
-
-    n = _numbers(results)
-    totals = results.statement.totals
-    low, high = n["cost"]
-    return [
-        ("rows released", f"{n['rows']:,} of {n['subjects']} people"),
-        (
-            "mean error",
-            f"{n['mean_error_m']:,.0f} m as released, {n['mean_estimate_error_m']:,.0f} m as estimated",
-        ),
-        ("mechanism", ", ".join(n["mechanisms"])),
-        ("epsilon", f"{n['epsilon']} for each release, given all before it"),
-        *covered_rows(n["covered_distance"], n["epsilon"]),
-        ("cost", f"{low:g}" if low == high else f"{low:g} to {high:g}"),
-        ("sum of epsilons", f"{n['epsilon_sum']} per person: {totals.epsilon_sum_meaning}"),
-        ("sum of costs", f"{n['cost_sum']} per person: {totals.cost_sum_meaning}"),
-        ("drift", f"{n['owner_only']['drifted']} of {n['rows']:,} rows (for the data owner alone)"),
-        ("randomness", results.statement.randomness.meaning),
-    ]
+    verdict = results.verdict
+    word = f"CONVICTED: {'; '.join(verdict.findings) or 'a plan'}" if verdict.convicted else "nothing is wrong"
+    audit = f"{verdict.rows:,} rows against ledger, statement and public data: {word}"
+    return [*results.story.rows(), ("audit", audit)]

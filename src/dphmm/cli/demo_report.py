@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dphmm.batch import Batch
     from dphmm.cli.console import Console
     from dphmm.evaluation.city import City
+    from dphmm.planning import World
     from dphmm.report.content import ReleaseReport
     from dphmm.storage.statement_types import ReleaseStatement
     from dphmm.types import FloatArray, IntArray
@@ -19,18 +20,35 @@ if TYPE_CHECKING:
 _DAY = 86_400_000_000
 
 
-def demo_report(path: Path, city: City, batch: Batch, statement: ReleaseStatement, console: Console) -> ReleaseReport:
-    """The report of the released file, every subject step by step."""
+def demo_report(
+    folder: Path, city: City, batch: Batch, statement: ReleaseStatement, world: World, console: Console
+) -> tuple[ReleaseReport, float, float]:
+    """The report of the answers, and the mean errors of all rows smoothed, and of the best place without the file.
+
+    The smoothed rows are written too.
+    """
     from dataclasses import replace
 
     from dphmm.audit.findings import Findings
     from dphmm.audit.released_file import ReleasedFile
+    from dphmm.decoding import smooth_rows
     from dphmm.report import Scenery
     from dphmm.report.assembling import Made, release_report
+    from dphmm.storage.smoothed import released_rows, smoothed_table
+    from dphmm.storage.tables import read_table, write_table
 
-    file = ReleasedFile.read(path, city.grid, Findings())
-    truth = _truth(city, file)
-    made = Made(batch.setting.model, city.grid, statement, batch.setting.policy, batch.setting.options)
+    setting, path = batch.setting, folder / "released.parquet"
+    rows = released_rows(read_table(path), city.grid)
+    with console.progress("smooth") as progress:
+        smoothed = smooth_rows(rows, setting, progress=progress)
+    write_table(folder / "smoothed.parquet", smoothed_table(rows, smoothed, city.grid))
+    whole = ReleasedFile.read(path, city.grid, Findings())
+    there = _truth(city, whole)
+    error, without = (
+        float(city.grid.distances(guess, there).mean()) for guess in (smoothed.mean, world.one_place)
+    )
+    file, truth = whole.answered(), there[whole.asked]
+    made = Made(setting.model, city.grid, statement, setting.policy, setting.options)
     with console.progress("report") as progress:
         report, _ = release_report(
             f"{city.name}: a simulated city, released",
@@ -39,35 +57,26 @@ def demo_report(path: Path, city: City, batch: Batch, statement: ReleaseStatemen
             progress=progress,
             truth=truth,
             simulated=True,
-            smoothed=_smoothed(file, batch),
+            smoothed=smoothed.mean[whole.asked],
             scenery=Scenery((city.river,), tuple(city.bridges)),
             notes=[
                 f"{city.name} and its people are simulated: that is why this page may show the truth, and how "
                 "often releases and estimates miss it. A page of real people that does is for the data owner alone.",
-                "The model was fitted to one half of the people; the other half was released.",
+                "The model was made from the map alone: nobody's data is in it.",
             ],
         )
     everywhere = np.ones(city.grid.n_states, dtype=np.bool_)
-    hull = batch.setting.planner.plan(everywhere, everywhere).hulls[0]
-    return replace(report, hull=hull, pictured=_widest_day(file, truth))
+    hull = setting.planner.plan(everywhere, everywhere).hulls[0]
+    return replace(report, hull=hull, pictured=_widest_day(file, truth)), error, without
 
 
 def _truth(city: City, file: ReleasedFile) -> FloatArray:
-    """The true answers (n, 2) of released rows: known only because the people are simulated."""
+    """The true places (n, 2) of released rows: known only because the people are simulated."""
     people = city.released_people
     assert people.time is not None and people.lat is not None and people.lon is not None and file.times is not None
-    states, moments = city.grid.locate(people.lat, people.lon).tolist(), people.time.tolist()
-    at = {(people.users[u], t): s for u, t, s in zip(people.user.tolist(), moments, states, strict=True)}
-    keys = zip(file.users, file.times.tolist(), strict=True)
-    return np.asarray(city.grid.answers[[at[key] for key in keys]])
-
-
-def _smoothed(file: ReleasedFile, batch: Batch) -> FloatArray:
-    from dphmm.decoding import smooth_rows
-    from dphmm.storage.smoothed import ReleasedRows
-
-    rows = ReleasedRows(file.users, None, file.step, file.lattice, file.epsilon, file.plans)
-    return smooth_rows(rows, batch.setting).mean
+    places, moments = city.grid.projection.to_metres(people.lat, people.lon), people.time.tolist()
+    at = {(people.users[u], t): row for row, (u, t) in enumerate(zip(people.user.tolist(), moments, strict=True))}
+    return np.asarray(places[[at[key] for key in zip(file.users, file.times.tolist(), strict=True)]])
 
 
 def _widest_day(file: ReleasedFile, truth: FloatArray) -> IntArray:

@@ -1,38 +1,49 @@
-"""What the demo does: simulate, fit, release, write, through the calls that real data goes through."""
+"""What the demo does: simulate, plan, release, smooth, audit, write, through the calls that real data goes through."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from dphmm.cli.console import Console
 
 if TYPE_CHECKING:
+    from dphmm.audit.released import ReleasedVerdict
     from dphmm.batch import Batch, Released
     from dphmm.evaluation.city import City
+    from dphmm.planning import World
     from dphmm.report.content import ReleaseReport
     from dphmm.samplers.entropy import ReplayBits
-    from dphmm.states.trajectory import Trajectories
+    from dphmm.schedule_plan import SchedulePlan
+    from dphmm.storage.release_words import Story
     from dphmm.storage.statement_types import ReleaseStatement
 
-EPSILON = 1
+#: What all answers about a person may lose together in a day.
+TOTAL = 12
 #: Two cells of the city: all places up to so far apart are hidden from each other.
 COVERS = "680m"
-SMOOTHING = 0.01
+#: Nobody in a city is faster, from door to door: a guess, as all of the model is.
+MAX_SPEED = "20km/h"
+#: Invented people that schedules are tried on.
+INVENTED = 30
 #: What the demo writes; demo.json comes first and marks the folder as one that --force may clear.
 FILES = (
     "demo.json",
-    "model_people.parquet",
     "trajectories.parquet",
     "model.npz",
     "policy.json",
+    "plan.json",
     "ledger.db",
     "released.parquet",
     "released.parquet.privacy.json",
+    "smoothed.parquet",
     "report.html",
 )
 MARKER = FILES[0]
+_DAY = 86_400
 
 
 class Results(NamedTuple):
@@ -42,6 +53,8 @@ class Results(NamedTuple):
     rows: list[Released]
     statement: ReleaseStatement
     report: ReleaseReport
+    story: Story
+    verdict: ReleasedVerdict
 
 
 def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> Results:
@@ -54,44 +67,45 @@ def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> 
         console.warn("made with replayable bits: whoever knows the seed can take the noise away")
     with replacing(folder / MARKER) as marker:
         marker.write_text(json.dumps({"made_by": "dphmm demo", "private": bits is None, "files": FILES[1:]}) + "\n")
-    half = city.released_people.n_users
-    console.say([("", f"{city.name}: {half} people for the model, {half} others to release")])
-    save_trajectories(folder / "model_people.parquet", city.model_people)
+    people, days = city.released_people.n_users, len(np.unique(city.released_people.time)) * city.step // _DAY
+    console.say([("", f"{city.name}: {people} simulated people, {days} day{'s' * (days != 1)}, a model made from the map alone")])
     save_trajectories(folder / "trajectories.parquet", city.released_people)
-    batch = _public_parts(folder, city, bits)
+    world, plan = _planned(folder, city, console)
+    batch = _ready(folder, world, plan, bits)
     rows = _released(folder, city, batch, console)
-    results = _written(folder, city, batch, rows, console)
+    results = _written(folder, city, batch, rows, (world, plan), console)
     write_report(folder / "report.html", results.report)
     return results
 
 
-def _public_parts(folder: Path, city: City, bits: ReplayBits | None) -> Batch:
-    """Model and policy, saved; ledger opened; ready to release."""
-    from dphmm.batch import Batch
-    from dphmm.markov.estimate import fit
+def _planned(folder: Path, city: City, console: Console) -> tuple[World, SchedulePlan]:
+    """Model, policy and schedule, all from the map alone, saved."""
+    from dphmm.accounting.promise import SequencePromise
+    from dphmm.markov.model import MarkovModel
+    from dphmm.planning import World
     from dphmm.policy import radius
-    from dphmm.storage.inputs import file_digest
-    from dphmm.storage.ledger import open_ledger
+    from dphmm.schedule_plan import save_plan
     from dphmm.storage.models import save_model
     from dphmm.storage.policies import save_policy
 
-    stepped, _ = city.model_people.resample(city.step)
-    grid = city.grid
-    model, _ = fit(
-        stepped.sequences(_states(city, stepped)).sequences,
-        grid.n_states,
-        smoothing=SMOOTHING,
-        smoothing_support="neighbours",
-        space=grid,
-        step=city.step,
-        n_users=stepped.n_users,
-        source="model_people.parquet",
-        source_sha256=file_digest(folder / "model_people.parquet"),
-    )
-    policy = radius(grid, covers=COVERS)
+    model = MarkovModel.from_geometry(city.grid, city.step, MAX_SPEED)
+    policy = radius(city.grid, covers=COVERS)
     save_model(model, folder / "model.npz")
-    save_policy(policy, folder / "policy.json", space=grid)
-    return Batch(model, policy, grid, EPSILON, ledger=open_ledger(folder / "ledger.db"), bits=bits)
+    save_policy(policy, folder / "policy.json", space=city.grid)
+    world = World(model, policy, city.grid, SequencePromise(TOTAL, per="1d"), people=INVENTED)
+    with console.progress("plan") as progress:
+        plan = world.plan(TOTAL, progress)
+    save_plan(plan, folder / "plan.json")
+    return world, plan
+
+
+def _ready(folder: Path, world: World, plan: SchedulePlan, bits: ReplayBits | None) -> Batch:
+    """The ledger opened, ready to release."""
+    from dphmm.batch import Batch
+    from dphmm.storage.ledger import open_ledger
+
+    public = (world.setting.model, world.setting.policy, world.setting.space)
+    return Batch(*public, schedule=plan.schedule, ledger=open_ledger(folder / "ledger.db"), bits=bits)
 
 
 def _released(folder: Path, city: City, batch: Batch, console: Console) -> list[Released]:
@@ -107,28 +121,45 @@ def _released(folder: Path, city: City, batch: Batch, console: Console) -> list[
     return rows
 
 
-def _written(folder: Path, city: City, batch: Batch, rows: list[Released], console: Console) -> Results:
-    """The privacy statement, on disk, and what the page is made of."""
+def _written(
+    folder: Path,
+    city: City,
+    batch: Batch,
+    rows: list[Released],
+    chosen: tuple[World, SchedulePlan],
+    console: Console,
+) -> Results:
+    """The privacy statement, on disk, the audit of all that is there, and what the page is made of."""
+    from dataclasses import replace
+
+    from dphmm.audit import check_released
     from dphmm.cli.demo_report import demo_report
+    from dphmm.storage.ledger import open_ledger
+    from dphmm.storage.release_words import story
     from dphmm.storage.statement import Published, load_statement, privacy_statement, write_statement
 
+    released, setting = folder / "released.parquet", batch.setting
     statement = privacy_statement(
         Published(rows),
-        model=batch.setting.model,
-        policy=batch.setting.policy,
-        space=batch.setting.space,
-        options=batch.setting.options,
-        query=batch.setting.query,
+        model=setting.model,
+        policy=setting.policy,
+        space=setting.space,
+        options=setting.options,
+        query=setting.query,
         answer=batch.answer,
         model_people="others",
+        known_by="model",
+        sequence=batch.caps.promise,
+        schedule=setting.schedule,
     )
-    write_statement(folder / "released.parquet", statement)
-    statement = load_statement(folder / "released.parquet")
-    report = demo_report(folder / "released.parquet", city, batch, statement, console)
-    return Results(batch, rows, statement, report)
-
-
-def _states(city: City, people: Trajectories) -> Any:
-    """The cell (n,) of every row."""
-    assert people.lat is not None and people.lon is not None
-    return city.grid.locate(people.lat, people.lon)
+    write_statement(released, statement)
+    with open_ledger(folder / "ledger.db", read_only=True) as ledger:
+        public = (setting.model, setting.policy, setting.space, setting.options.epsilon)
+        verdict = check_released(released, *public, ledger=ledger)
+    statement = load_statement(released)
+    world, plan = chosen
+    report, error, without = demo_report(folder, city, batch, statement, world, console)
+    # Nights are those of the plan's invented people: there are not seven of these.
+    found = replace(plan.found, error=error, without=without, measured=True)
+    told = story(statement, batch.caps.promise, setting.schedule, found)
+    return Results(batch, rows, statement, report, told, verdict)

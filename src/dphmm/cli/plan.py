@@ -14,7 +14,7 @@ from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messa
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from dphmm.schedule_plan import SchedulePlan, Stay
+    from dphmm.schedule_plan import SchedulePlan
 
 _CHOICES = ("constraint", "mechanism", "scope", "flat", "start")
 #: What other totals the table shows, beside the one that was asked for.
@@ -87,6 +87,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     """The table: a line for each total, the one that was asked for marked, and one without the file."""
     from dphmm.accounting.records import in_short
+    from dphmm.storage.release_words import off
 
     most = "at most " if own.schedule.kind == "paced" else ""
     ends = " / ".join(_after(own.stays.what, stay.after) for stay in own.stays.found)
@@ -98,9 +99,9 @@ def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
         schedule, mark = one.schedule, "<- " + in_short(own.schedule.promise.exact) if one is own else ""
         answers = f"{most}{schedule.releases} x {in_short(schedule.exact)}"
         rows.append(
-            (in_short(schedule.promise.exact), answers, _length(one.expected_error, one.unit), _found(one), mark)
+            (in_short(schedule.promise.exact), answers, off(one.expected_error, one.unit), _found(one), mark)
         )
-    rows.append(("", "without the file", _length(own.without, own.unit), _length(own.stays.without, own.unit), ""))
+    rows.append(("", "without the file", off(own.without, own.unit), off(own.stays.without, own.unit), ""))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     sides = (str.rjust, str.ljust, str.rjust, str.rjust, str.ljust)
     return ["  ".join(side(cell, width) for side, cell, width in zip(sides, row, [*widths, 0], strict=True)).rstrip()
@@ -123,20 +124,9 @@ def _after(what: str, count: int) -> str:
 def _found(one: SchedulePlan) -> str:
     if all(stay.estimate == "none" for stay in one.stays.found):
         return "not asked at night" if one.stays.what == "night" else "not asked"
-    return " / ".join(_place(stay, one.unit) for stay in one.stays.found)
+    from dphmm.storage.release_words import off
 
-
-def _place(stay: Stay, unit: str) -> str:
-    return _length(stay.error, unit)
-
-
-def _length(value: float, unit: str) -> str:
-    """An error for people: metres to ten, kilometres to one decimal; three digits of other units."""
-    if unit != "m":
-        return f"{value:.3g}"
-    if value >= 10_000:
-        return f"{value / 1000:,.1f} km"
-    return f"{round(value, -1):,.0f} m"
+    return " / ".join(off(stay.error, one.unit) for stay in one.stays.found)
 
 
 def _when(own: SchedulePlan) -> list[str]:

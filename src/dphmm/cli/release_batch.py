@@ -14,6 +14,7 @@ from dphmm.cli.release_job import Job, check_outputs, check_resumed, people
 if TYPE_CHECKING:
     from dphmm.batch import Batch
     from dphmm.states.trajectory import Trajectories
+    from dphmm.storage.release_words import Story
     from dphmm.storage.statement import Published
     from dphmm.storage.statement_types import ReleaseStatement
     from dphmm.storage.trajectories import Loaded
@@ -78,10 +79,11 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         fresh = published.rows - published.not_asked - report.replayed
         counts = owner_counts(rows_to_answer(job, rows), report.outside, fresh, report.drifted, set_aside)
         write_counts(owner_path(given["output"]), counts)
-    document = _document(batch, published, statement, set_aside, len(loaded.rejected))
+    told = _told(job, batch, statement)
+    document = _document(batch, published, statement, set_aside, len(loaded.rejected)) | told.document()
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
-    console.say([*_summary(document, given["output"]), *both_rows(document["learning"]), *budget_plan_rows(job)])
+    console.say([*told.rows(), *_summary(document, given), *both_rows(document["learning"]), *budget_plan_rows(job)])
     if statement.totals.cost_unbounded_because:
         # A later step may be the first whose cost has no bound.
         console.warn(f"the cost is unbounded: {statement.totals.cost_unbounded_because}")
@@ -183,46 +185,39 @@ def _document(
     }
 
 
-def sequence_rows(sequence: Mapping[str, Any] | None) -> list[Row]:
-    """What is promised over the sequence, where something is."""
-    return [] if sequence is None else [("over paths", sequence["meaning"][0])]
+def _told(job: Job, batch: Batch, statement: ReleaseStatement) -> Story:
+    """The five answers about a release: nothing of them follows from where people are."""
+    from dphmm.storage.release_words import story
+
+    found = None if job.planned is None else job.planned.found
+    return story(statement, batch.caps.promise, batch.setting.schedule, found, batch.caps.epsilon)
 
 
-def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
+def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]:
+    """What else is to be known of the rows and totals, and where everything lies."""
     from dphmm.accounting.records import in_short
     from dphmm.cli.owner_view import in_words
-    from dphmm.cli.public_warnings import covered_rows
 
-    each, epsilons, costs = (
-        in_short(document[name]) for name in ("epsilon_per_release", "largest_epsilon_sum", "largest_cost_sum")
-    )
+    output = given["output"]
+    name, cost = Path(output).name, in_short(document["largest_cost_sum"])
     rows = [
-        ("rows in", f"{document['rows']} of {document['subjects']} subjects"),
-        ("released", f"{document['released']} rows, {document['stored_before']} of them stored before"),
-        ("not asked", f"{document['not_asked']} rows: the schedule leaves them out; they have the estimate alone"),
+        ("stored before", f"{document['stored_before']} answers, which stay as they were"),
         ("same step", f"{document['same_step']} rows not released: the {document['answer']} of a step is answered"),
         ("late", f"{document['late']} rows not released: an earlier run has passed over their steps"),
         ("skipped steps", f"{document['skipped_steps']} without a row: predicted through, and recorded"),
-        ("set aside", f"{in_words(document['set_aside'])}; listed in {Path(output).name}.rejected.csv"),
-        (
-            "epsilon",
-            f"{each} per release: the promise of each release given the past",
-        ),
-        *sequence_rows(document["sequence"]),
-        *covered_rows(document["covered_distance"], document["epsilon_per_release"]),
-        (
-            "epsilon sum",
-            f"at most {epsilons} per subject: {document['epsilon_sum_meaning']}",
-        ),
-        ("cost sum", f"at most {costs} per subject: {document['cost_sum_meaning']}"),
-        ("written", f"{output} and its privacy statement {Path(output).name}.privacy.json"),
+        ("set aside", f"{in_words(document['set_aside'])}; listed in {name}.rejected.csv"),
+        ("epsilon sum", f"{document['epsilon_sum_meaning']}"),
+        ("cost sum", f"at most {cost} per subject: {document['cost_sum_meaning']}"),
+        ("written", f"{output} and its privacy statement {name}.privacy.json"),
+        ("next", f"dphmm report {output} --model {given['model']} -o report.html"),
     ]
-    # What did not happen is not mentioned.
+    # What did not happen is not mentioned; sums over all time matter where nothing bounds a day.
     counted = {
-        "not asked": "not_asked",
+        "stored before": "stored_before",
         "same step": "same_step",
         "late": "late",
         "skipped steps": "skipped_steps",
         "set aside": "set_aside",
     }
-    return [row for row in rows if row[0] not in counted or document[counted[row[0]]]]
+    kept = [row for row in rows if row[0] not in counted or document[counted[row[0]]]]
+    return kept if document["sequence"] is None else [row for row in kept if not row[0].endswith(" sum")]

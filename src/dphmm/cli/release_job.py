@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dphmm.cli.console import Console
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
+    from dphmm.schedule_plan import SchedulePlan
     from dphmm.session.budget_plan import BudgetPlan
     from dphmm.session.setting import Setting
     from dphmm.states.space import StateSpace
@@ -40,6 +41,8 @@ class Job:
     #: With a total: for how many steps it is. ``epsilon`` is the total until the plan is found.
     steps: int | None = None
     budget_plan: BudgetPlan | None = None
+    #: What a schedule was chosen from, where it is at hand.
+    planned: SchedulePlan | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
@@ -55,9 +58,10 @@ class Job:
         choices["estimates"] = not given["no_estimates"]
         choices["promise"] = asked_promise(given)
         choices |= asked_groups(given)
-        choices |= asked_schedule(given, (model, policy, space), choices)
+        schedule, planned = asked_schedule(given, (model, policy, space), choices)
+        choices |= schedule
         steps = None if given["total_epsilon"] is None else given["steps"]
-        job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices, steps)
+        job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices, steps, planned=planned)
         setting = job._setting(given)
         # A record of learning that contradicts itself is refused now, not when the statement is written.
         learning_event(model.provenance, given["model"])

@@ -46,11 +46,15 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     batch = job.batch(None)
     plans = first_plans(batch)
     set_aside = by_reason(loaded.rejected)
-    longest = max(len(visit.rows) for visit in visits)
+    asked, schedule = batch.most_asked(rows), batch.setting.schedule
+    longest, most = max(asked), "" if schedule is None or schedule.kind == "planned" else "at most "
+    present = sum(len(visit.rows) for visit in visits)
     document: dict[str, Any] = {
         "rows": len(loaded.trajectories) + len(loaded.rejected),
         "set_aside": set_aside,
-        "would_release": sum(len(visit.rows) for visit in visits),
+        "would_release": sum(asked),
+        "not_asked": None if schedule is None else present - sum(asked),
+        "schedule": None if schedule is None else str(schedule),
         "subjects": len(visits),
         "answer_unit": job.space.unit,
         "plans": [plan_document(step, plan, job) for step, plan in enumerate(plans, start=1)],
@@ -65,13 +69,15 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     else:
         lines: list[Row] = [
             ("rows in", f"{document['rows']} of {len(visits)} subjects"),
-            ("would release", f"{document['would_release']} rows"),
+            ("would release", f"{most}{document['would_release']} rows"),
             ("set aside", in_words(set_aside) or "none"),
         ]
+        if schedule is not None:
+            lines.append(("not asked", f"{'' if not most else 'at least '}{present - sum(asked)} rows: {schedule}"))
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         lines += covered_rows(document["covered_distance"], batch.setting.options.epsilon)
-        lines.append(("epsilon sum", f"{in_short(document['largest_epsilon_sum'])} for the subject with most rows"))
+        lines.append(("epsilon sum", f"{most}{in_short(document['largest_epsilon_sum'])} for the subject with most rows"))
         if document["sequence"] is not None:
             lines.append(("over paths", document["sequence"]))
         lines += [*coming_rows(job.model, owners.people), *budget_plan_rows(job)]

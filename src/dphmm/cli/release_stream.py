@@ -172,6 +172,9 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
         console.say(_waiting_rows(stream))
         if stream.batch.caps.promise is not None:
             console.say([("over paths", stream.batch.caps.promise.sentence())])
+        if stream.batch.setting.schedule is not None:
+            told = f"{stream.batch.setting.schedule}; lines of other steps have an estimate alone"
+            console.say([("schedule", told)])
         printed = 0
         with ExitStack() as at_end:
             at_end.callback(lambda: write_counts(counts, _counts(stream, lines.set_aside)))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dphmm.cli.release_job import Job
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
+    from dphmm.schedule_plan import SchedulePlan
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
 
@@ -124,19 +125,20 @@ def _check_plan_alone(given: Mapping[str, Any]) -> None:
 
 def asked_schedule(
     given: Mapping[str, Any], public: tuple[MarkovModel, PolicyGraph, StateSpace], choices: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The schedule of a release and the choices that it was planned with; nothing where every step is asked.
+) -> tuple[dict[str, Any], SchedulePlan | None]:
+    """The schedule of a release with the choices that it was planned with, and the plan it was chosen by.
 
-    With ``--resume`` the schedule is the one that the ledger's histories have. Raises InvalidInput for options other
+    Nothing where every step is asked. With ``--resume`` the schedule is the one that the ledger's histories have, and
+    what it was chosen from is not known. Raises InvalidInput for options other
     than the plan was made with.
     """
     if given["plan"] is not None:
         from dphmm.schedule_plan import read_plan
 
         found = read_plan(given["plan"], *public)
-        return {"schedule": found.schedule, **_planned_with(found.options, public[2].dimension, given)}
+        return {"schedule": found.schedule, **_planned_with(found.options, public[2].dimension, given)}, found
     if given["schedule"] == "every":
-        return {}
+        return {}, None
     from dphmm.planning import plan
 
     names = ("constraint", "mechanism", "scope", "flat", "start")
@@ -145,9 +147,10 @@ def asked_schedule(
     promise = choices["promise"]
     kept = _kept_schedule(given) if given["resume"] else None
     if kept is not None and (kept.promise, kept.kind) == (promise, given["schedule"]):
-        return {"schedule": kept}
+        return {"schedule": kept}, None
     model, policy, space = public
-    return {"schedule": plan(model, policy, space, promise, schedule=given["schedule"], **each, **options).schedule}
+    found = plan(model, policy, space, promise, schedule=given["schedule"], **each, **options)
+    return {"schedule": found.schedule}, found
 
 
 def _kept_schedule(given: Mapping[str, Any]) -> Schedule | None:

@@ -1,0 +1,281 @@
+"""What a release published, guarantees, leaves to be found, does not protect and spent: five answers for people.
+
+Every figure is public or comes from a plan, never from true states. A guarantee is rounded upwards, a covered distance
+downwards, an error to the nearest. Words about the promise itself are those of `dphmm.storage.promises`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from textwrap import wrap
+from typing import Any
+
+from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.records import in_short
+from dphmm.accounting.schedule import Schedule
+from dphmm.storage.promises import places_words
+from dphmm.storage.statement_types import UNSET, ReleaseStatement, document
+
+#: Characters of a line beside its label: a terminal has 80 columns.
+_WIDTH = 64
+_KILOMETRES = 10_000.0
+#: Between a number and its unit.
+_UNIT = re.compile(r"(?<=[0-9]) (?=(?:k?m|%)(?![a-z]))")
+_NEAREST_TO_SURE = "more than 99.9999 %"
+
+
+def sureness(epsilon: Fraction) -> str:
+    """How sure at most somebody is who was torn 50 : 50 and saw answers of ``epsilon`` in all, rounded up: "88.1 %".
+
+    With one decimal up to 99.9, then with four; "more than 99.9999 %" where no such number is an upper bound.
+    """
+    exact = Context(prec=60)
+    power = exact.exp(-exact.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator)))
+    # More than all rounding above: what is rounded up stays an upper bound.
+    percent = exact.add(exact.divide(Decimal(100), exact.add(1, power)), Decimal("1e-40"))
+    for decimals, most in (("0.1", "99.9"), ("0.0001", "99.9999")):
+        shown = percent.quantize(Decimal(decimals), rounding=ROUND_CEILING, context=exact)
+        if shown <= Decimal(most):
+            return f"{shown} %"
+    return _NEAREST_TO_SURE
+
+
+def off(value: float, unit: str) -> str:
+    """An error for people: metres to ten, kilometres to one decimal from 10 km on; three digits of other units."""
+    if unit != "m":
+        return f"{value:.3g}"
+    if round(value, -1) >= _KILOMETRES:
+        return f"{value / 1000:,.1f} km"
+    return f"{round(value, -1):,.0f} m"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a reader of the file still finds, each figure beside its baseline without the file.
+
+    ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else expected
+    of people who move as the model says. ``stays``: (after so many of ``what``, mean distance of who stays there).
+    """
+
+    error: float
+    without: float
+    unit: str
+    what: str
+    stays: Sequence[tuple[int, float]]
+    stays_without: float
+    measured: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        """The figures in words."""
+        error, without = off(self.error, self.unit), off(self.without, self.unit)
+        how = "off on average" if self.measured else "off expected"
+        place, ends = _stay(self.what), ", ".join(self._ends)
+        return [
+            f"where somebody is: {error} {how} ({without} without the file)",
+            f"{place}: {ends} ({off(self.stays_without, self.unit)} without)",
+        ]
+
+    @property
+    def _ends(self) -> list[str]:
+        return [
+            f"{off(error, self.unit)} after {count} {self.what}{'s' * (count != 1)}"
+            if number == 0
+            else f"{off(error, self.unit)} after {count}"
+            for number, (count, error) in enumerate(self.stays)
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """The figures for JSON."""
+        return {
+            "error": self.error,
+            "error_without": self.without,
+            "unit": self.unit,
+            "measured": self.measured,
+            "stays": {
+                "what": self.what,
+                "error_without": self.stays_without,
+                "found": [{"after": after, "error": error} for after, error in self.stays],
+            },
+            "words": self.lines,
+        }
+
+
+def _stay(what: str) -> str:
+    return "where somebody sleeps" if what == "night" else "where somebody is who stays"
+
+
+@dataclass(frozen=True)
+class Story:
+    """The five answers about one release, each a document for JSON whose ``words`` are its lines for people."""
+
+    published: Mapping[str, Any]
+    guaranteed: Mapping[str, Any]
+    still_found: Mapping[str, Any] | None
+    not_protected: Mapping[str, Any]
+    spent: Mapping[str, Any]
+
+    def document(self) -> dict[str, Any]:
+        """The members that ``--json`` gains."""
+        return {name: None if part is None else dict(part) for name, part in vars(self).items()}
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Labels and lines for a terminal of 80 columns, in the order in which they are told."""
+        told: list[tuple[str, str]] = []
+        for name, part in vars(self).items():
+            if part is not None:
+                label = name.replace("_", " ")
+                lines = [line for sentence in part["words"] for line in _wrapped(sentence)]
+                told += [(label if number == 0 else " ", line) for number, line in enumerate(lines)]
+        return told
+
+
+def _wrapped(sentence: str) -> list[str]:
+    """Lines of a sentence; a number stays with its unit."""
+    lines = wrap(_UNIT.sub("\u00a0", sentence), _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in lines]
+
+
+def story(
+    statement: ReleaseStatement,
+    promise: SequencePromise | None = None,
+    schedule: Schedule | None = None,
+    found: Found | None = None,
+    cap: Fraction | None = None,
+) -> Story:
+    """The five answers of a release that is stated, with its promise and schedule.
+
+    ``found``: what a plan, or the truth of simulated people, says; left out without it. ``cap``: of the sum of epsilons.
+    """
+    asked = statement.published.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0)
+    epsilon, step = Fraction(statement.epsilon), statement.model.step_seconds
+    most, block = (None, "") if promise is None else _block(promise, schedule, epsilon, step)
+    return Story(
+        published=_published(statement, asked, schedule, most, block),
+        guaranteed=_guaranteed(statement, epsilon, most, block),
+        still_found=None if found is None else found.document(),
+        not_protected=_not_protected(statement),
+        spent=_spent(statement, promise, epsilon, most, block, cap),
+    )
+
+
+def _block(
+    promise: SequencePromise, schedule: Schedule | None, epsilon: Fraction, step: int | None
+) -> tuple[int, str]:
+    """How many answers a sequence, block or window has at most, and what it is called: (6, "a day")."""
+    length = promise.steps or promise.window or promise.in_steps(step, 0).per
+    assert isinstance(length, int)
+    most = min(length, int(promise.exact // epsilon)) if schedule is None else schedule.releases
+    if promise.steps is not None:
+        return most, f"{promise.steps:,} steps"
+    if promise.window is not None:
+        return most, f"any {promise.window:,} steps"
+    if isinstance(promise.per, str):
+        return most, {"1d": "a day", "7d": "a week", "1h": "an hour"}.get(promise.per, promise.per)
+    return most, f"each {length:,} steps"
+
+
+def _published(
+    statement: ReleaseStatement, asked: int, schedule: Schedule | None, most: int | None, block: str
+) -> dict[str, Any]:
+    counts = statement.published
+    what = "noisy positions" if statement.covered_distance else "noisy answers"
+    kind = "every" if schedule is None else schedule.kind
+    times = {
+        "every": "at every step",
+        "planned": "at fixed public times",
+        "paced": "at times chosen from what was already published",
+    }[kind]
+    each = f", at most {most:,} {_in(block)} for each person" if most is not None else ""
+    words = [f"{asked:,} {what} of {counts.subjects:,} people, {times}{each}; {counts.rows:,} rows"]
+    return {
+        "answers": asked,
+        "rows": counts.rows,
+        "people": counts.subjects,
+        "asked": kind,
+        "most_answers": most,
+        "of": block or None,
+        "words": words,
+    }
+
+
+def _in(block: str) -> str:
+    return block if block.startswith("a") and not block.startswith("any") else f"in {block}"
+
+
+def _guaranteed(statement: ReleaseStatement, epsilon: Fraction, most: int | None, block: str) -> dict[str, Any]:
+    covered = statement.covered_distance
+    facts = None if covered is UNSET or covered is None else document(covered)
+    where = "any two states that the policy joins" if facts is None else places_words(facts)
+    one, every = sureness(epsilon), None if most is None else sureness(most * epsilon)
+    after = "" if every is None or most == 1 else f", {every} after all {most:,} of {block}"
+    words = [f"{where}: {_most(one)} sure after one answer{after} (50 % before)"]
+    if most is None:
+        words.append(_no_limit(statement, epsilon, one))
+    if statement.private is False:
+        words = [f"NOT PRIVATE: {'; '.join(statement.not_private_because)}"]
+    elif statement.private == "unknown" and statement.unknown_because is not UNSET:
+        words.append(f"whether this holds is not known: {'; '.join(statement.unknown_because)}")
+    return {
+        "holds": statement.private,
+        "covered_distance": facts,
+        "one_answer": {"epsilon": statement.epsilon, "sureness": one},
+        "all_answers": None if most is None else _all(most, block, epsilon, every),
+        "words": words,
+    }
+
+
+def _all(most: int, block: str, epsilon: Fraction, every: str | None) -> dict[str, Any]:
+    return {"answers": most, "of": block, "epsilon": str(most * epsilon), "sureness": every}
+
+
+def _most(sure: str) -> str:
+    return f"can be {sure}" if sure == _NEAREST_TO_SURE else f"at most {sure}"
+
+
+def _no_limit(statement: ReleaseStatement, epsilon: Fraction, one: str) -> str:
+    """What stands where no promise bounds a day, or the sequence."""
+    if statement.horizon is not None:
+        total, steps = in_short(statement.horizon.total_epsilon), statement.horizon.steps
+        return f"no limit for a day; {steps:,} steps together lose at most {total} at an edge of the policy"
+    over = "a day" if statement.model.step_seconds is not None else "the whole sequence"
+    # Public constants have an answer and no epsilon; a sum may be rounded up.
+    count = Fraction(statement.totals.epsilon_sum) / epsilon
+    answers = f"{int(count):,} answer{'s' * (count != 1)} about one person, " if count.denominator == 1 else ""
+    return f"no limit for {over}: {answers}each allows {one}"
+
+
+def _not_protected(statement: ReleaseStatement) -> dict[str, Any]:
+    here = "places one returns to; the part of town" if statement.covered_distance else (
+        "states one returns to; states that the policy does not join"
+    )  # fmt: skip
+    return {"sentences": list(statement.not_protected), "words": [f"{here}; who is in the file"]}
+
+
+def _spent(
+    statement: ReleaseStatement,
+    promise: SequencePromise | None,
+    epsilon: Fraction,
+    most: int | None,
+    block: str,
+    cap: Fraction | None,
+) -> dict[str, Any]:
+    in_all = in_short(Fraction(statement.totals.epsilon_sum))
+    if promise is None or most is None:
+        limit = "no cap" if cap is None else f"the cap is {in_short(cap)}"
+        words = [f"epsilon sum {in_all} for who has most answers, {limit}"]
+    else:
+        spent, total = in_short(most * epsilon), in_short(promise.exact)
+        words = [f"at most {spent} of {total} {_in(block)} for each person; in all at most {in_all}"]
+    return {
+        "most": None if most is None else str(most * epsilon),
+        "total": None if promise is None else str(promise.exact),
+        "of": block or None,
+        "epsilon_sum": statement.totals.epsilon_sum,
+        "cap": None if cap is None else str(cap),
+        "words": words,
+    }

@@ -1,0 +1,176 @@
+"""The five answers about a release, and the rounding of their figures.
+
+Could fail: a sureness below what the answers allow, a guarantee of a day that leaves answers out, an error or a
+baseline of another kind of space, words that promise what a statement says does not hold.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal, getcontext
+from fractions import Fraction
+
+import msgspec
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.batch import Batch
+from dphmm.samplers.entropy import ReplayBits
+from dphmm.states.trajectory import Trajectories
+from dphmm.storage.release_words import Found, off, story, sureness
+from dphmm.storage.statement import Published, privacy_statement
+
+SLEEPERS = Found(1028.0, 2532.0, "m", "night", [(1, 404.0), (7, 136.0)], 2660.0)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "said"),
+    [
+        (Fraction(1), "73.2 %"),
+        (Fraction(2), "88.1 %"),
+        (Fraction(12), "99.9994 %"),
+        (Fraction(1, 1000), "50.1 %"),
+        (Fraction(7), "99.9089 %"),
+        (Fraction(69, 10), "99.9 %"),
+        (Fraction(14), "more than 99.9999 %"),
+        (Fraction(10**6), "more than 99.9999 %"),
+    ],
+)
+def test_sureness_is_said_as_the_page_says(epsilon: Fraction, said: str) -> None:
+    assert sureness(epsilon) == said
+
+
+def test_sureness_is_never_below_what_answers_allow() -> None:
+    getcontext().prec = 50
+    for number in range(1, 1400):
+        epsilon = Fraction(number, 100)
+        true = 100 / (1 + (-Decimal(number) / 100).exp())
+        said = sureness(epsilon)
+        if said.startswith("more"):
+            assert true > Decimal("99.9999")
+            continue
+        shown = Decimal(said.removesuffix(" %"))
+        unit = Decimal("0.1") if shown.as_tuple().exponent == -1 else Decimal("0.0001")
+        assert true <= shown < true + unit
+        assert (unit == Decimal("0.1")) == (true <= Decimal("99.9"))
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (1028.4, "m", "1,030 m"),
+        (404.0, "m", "400 m"),
+        (9994.0, "m", "9,990 m"),
+        (9996.0, "m", "10.0 km"),
+        (12_345.0, "m", "12.3 km"),
+        (0.12345, "answer units", "0.123"),
+    ],
+)
+def test_errors_are_said_to_ten_metres(value: float, unit: str, said: str) -> None:
+    assert off(value, unit) == said
+
+
+def test_every_figure_has_its_baseline_in_its_line() -> None:
+    first, second = SLEEPERS.lines
+    assert first == "where somebody is: 1,030 m off expected (2,530 m without the file)"
+    assert second == "where somebody sleeps: 400 m after 1 night, 140 m after 7 (2,660 m without)"
+    assert "off on average" in replace(SLEEPERS, measured=True).lines[0]
+    labels = Found(0.4, 0.9, "", "block", [(1, 0.2), (7, 0.1)], 0.8).lines
+    assert labels[1] == "where somebody is who stays: 0.2 after 1 block, 0.1 after 7 (0.8 without)"
+
+
+@pytest.fixture
+def grid():
+    return dphmm.Grid.from_bounds(13.3, 52.5, 13.34, 52.52, "500m")
+
+
+def released(grid, *, promise=None, schedule=None, people="others", step=3600):
+    """The statement of one person's day of releases on a small map, every hour."""
+    model = dphmm.MarkovModel.from_geometry(grid, step, "1km/h")
+    policy = dphmm.policy.radius(grid, covers=1000)
+    bits = ReplayBits(3)
+    epsilon = None if schedule is not None or promise is not None else 1
+    batch = Batch(model, policy, grid, epsilon, promise=promise, schedule=schedule, bits=bits)
+    times = (np.arange(24, dtype=np.int64) * 3600) * 1_000_000
+    lat, lon = grid.to_latlon(grid.answers[np.zeros(24, dtype=np.int64)])
+    rows = Trajectories(users=("a",), user=np.zeros(24, dtype=np.int32), time=times, lat=lat, lon=lon)
+    published = Published()
+    for chunk in batch.run(rows):
+        published.add(chunk)
+    statement = privacy_statement(
+        published, model=model, policy=policy, space=grid, options=batch.setting.options, query="state", answer="last",
+        model_people=people, sequence=batch.caps.promise, schedule=batch.setting.schedule,
+    )  # fmt: skip
+    # As if the bits had been the system's, which no test draws.
+    return msgspec.structs.replace(statement, private=True, not_private_because=[])
+
+
+def test_a_planned_day_has_both_bounds_and_what_is_found(grid) -> None:
+    day = dphmm.SequencePromise(12, per="1d")
+    schedule = dphmm.Schedule(day, 2, at=[2, 6, 10, 14, 18, 22])
+    told = story(released(grid, promise=day, schedule=schedule), day, schedule, SLEEPERS)
+    rows = told.rows()
+    assert [label for label, _ in rows if label != " "] == [
+        "published", "guaranteed", "still found", "not protected", "spent",
+    ]  # fmt: skip
+    assert all(len(line) <= 64 for _, line in rows)
+    assert not any(re.match(r"(k?m|%)\b", line) for _, line in rows)
+    said = " ".join(line for _, line in rows)
+    assert "6 noisy positions of 1 people, at fixed public times, at most 6 a day" in said
+    assert "88.1 % sure after one answer, 99.9994 % after all 6 of a day (50 % before)" in said
+    assert "at most 12 of 12 a day for each person; in all at most 12" in said
+    kept = told.document()
+    assert list(kept) == ["published", "guaranteed", "still_found", "not_protected", "spent"]
+    assert kept["published"]["answers"] == 6 and kept["published"]["rows"] == 24
+    assert kept["guaranteed"]["all_answers"] == {
+        "answers": 6, "of": "a day", "epsilon": "12", "sureness": "99.9994 %",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("promise", "schedule", "after"),
+    [
+        (dphmm.SequencePromise(12, per="1d"), None, "99.9994 % after all 24 of a day"),
+        (dphmm.SequencePromise(12, per=24), None, "99.9994 % after all 24 of each 24 steps"),
+        (dphmm.SequencePromise(6, window=12), None, "99.8 % after all 12 of any 12 steps"),
+        (dphmm.SequencePromise(24, steps=24), None, "more than 99.9999 % after all 24 of 24 steps"),
+        # Less is asked than the promise leaves room for, and one answer is all of the day.
+        (dphmm.SequencePromise(3, per="1d"), [3], None),
+        (dphmm.SequencePromise(12, per="1d"), [3, 9], "98.3 % after all 2 of a day"),
+    ],
+)
+def test_the_bound_of_all_answers_counts_all_of_them(grid, promise, schedule, after) -> None:
+    planned = None if schedule is None else dphmm.Schedule(promise, 2, at=schedule)
+    told = story(released(grid, promise=promise, schedule=planned), promise, planned)
+    said = " ".join(told.guaranteed["words"])
+    assert ("after all" in said) == (after is not None) and (after or "") in said
+    assert told.still_found is None and "still found" not in dict(told.rows())
+
+
+def test_without_a_promise_nothing_limits_a_day(grid) -> None:
+    told = story(released(grid))
+    places, limit = told.guaranteed["words"]
+    assert "at most 73.2 % sure after one answer" in places and "680" not in places
+    assert limit == "no limit for a day: 24 answers about one person, each allows 73.2 %"
+    assert told.guaranteed["all_answers"] is None and told.spent["words"] == [
+        "epsilon sum 24 for who has most answers, no cap"
+    ]
+    assert "the cap is 30" in story(released(grid), cap=Fraction(30)).spent["words"][0]
+
+
+def test_what_does_not_hold_is_not_promised(grid) -> None:
+    statement = released(grid)
+    against = msgspec.structs.replace(statement, private=False, not_private_because=["replayable bits"])
+    (told,) = story(against).guaranteed["words"]
+    assert told == "NOT PRIVATE: replayable bits"
+    doubtful = msgspec.structs.replace(statement, private="unknown", unknown_because=["nobody said"])
+    assert story(doubtful).guaranteed["words"][-1] == "whether this holds is not known: nobody said"
+
+
+def test_states_without_a_map_have_no_metres(grid) -> None:
+    statement = msgspec.structs.replace(released(grid), covered_distance=None)
+    told = story(statement)
+    assert not re.search(r"\bm\b|town|position", " ".join(line for _, line in told.rows()))
+    assert told.guaranteed["words"][0].startswith("any two states that the policy joins: at most")
