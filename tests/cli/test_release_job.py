@@ -13,7 +13,8 @@ def test_a_total_for_plans_that_hang_on_answers_is_refused_from_the_options(town
     """The search for an epsilon refuses it too, but only after the rows have been read."""
     asked = ("trajectories", "epsilon", "query", "answer", "constraint", "mechanism", "scope", "flat", "start")
     promise = ("path_epsilon", "window", "per", "zone")
-    given = dict.fromkeys((*asked, *promise, "cap_epsilon", "cap_cost", "no_estimates", "raise_cap", "plan", "groups", "cap_group"))
+    more = ("cap_epsilon", "cap_cost", "no_estimates", "raise_cap", "plan", "groups", "cap_group")
+    given = dict.fromkeys((*asked, *promise, *more))
     given |= {"model": town / "model.npz", "policy": town / "radius.json", "total_epsilon": "1", "steps": 3}
     given["schedule"] = "every"
     assert Job.of(given).steps == 3
