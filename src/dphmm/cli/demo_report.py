@@ -44,9 +44,7 @@ def demo_report(
     write_table(folder / "smoothed.parquet", smoothed_table(rows, smoothed, city.grid))
     whole = ReleasedFile.read(path, city.grid, Findings())
     there = _truth(city, whole)
-    error, without = (
-        float(city.grid.distances(guess, there).mean()) for guess in (smoothed.mean, world.one_place)
-    )
+    error, without = (float(city.grid.distances(guess, there).mean()) for guess in (smoothed.mean, world.one_place))
     file, truth = whole.answered(), there[whole.asked]
     made = Made(setting.model, city.grid, statement, setting.policy, setting.options)
     with console.progress("report") as progress:

@@ -68,7 +68,14 @@ def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> 
     with replacing(folder / MARKER) as marker:
         marker.write_text(json.dumps({"made_by": "dphmm demo", "private": bits is None, "files": FILES[1:]}) + "\n")
     people, days = city.released_people.n_users, len(np.unique(city.released_people.time)) * city.step // _DAY
-    console.say([("", f"{city.name}: {people} simulated people, {days} day{'s' * (days != 1)}, a model made from the map alone")])
+    console.say(
+        [
+            (
+                "",
+                f"{city.name}: {people} simulated people, {days} day{'s' * (days != 1)}, a model made from the map alone",
+            )
+        ]
+    )
     save_trajectories(folder / "trajectories.parquet", city.released_people)
     world, plan = _planned(folder, city, console)
     batch = _ready(folder, world, plan, bits)

@@ -77,7 +77,9 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         lines += covered_rows(document["covered_distance"], batch.setting.options.epsilon)
-        lines.append(("epsilon sum", f"{most}{in_short(document['largest_epsilon_sum'])} for the subject with most rows"))
+        lines.append(
+            ("epsilon sum", f"{most}{in_short(document['largest_epsilon_sum'])} for the subject with most rows")
+        )
         if document["sequence"] is not None:
             lines.append(("over paths", document["sequence"]))
         lines += [*coming_rows(job.model, owners.people), *budget_plan_rows(job)]

@@ -163,9 +163,7 @@ def story(
     )
 
 
-def _block(
-    promise: SequencePromise, schedule: Schedule | None, epsilon: Fraction, step: int | None
-) -> tuple[int, str]:
+def _block(promise: SequencePromise, schedule: Schedule | None, epsilon: Fraction, step: int | None) -> tuple[int, str]:
     """How many answers a sequence, block or window has at most, and what it is called: (6, "a day")."""
     length = promise.steps or promise.window or promise.in_steps(step, 0).per
     assert isinstance(length, int)
