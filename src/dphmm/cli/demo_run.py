@@ -67,16 +67,12 @@ def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> 
         console.warn("made with replayable bits: whoever knows the seed can take the noise away")
     with replacing(folder / MARKER) as marker:
         marker.write_text(json.dumps({"made_by": "dphmm demo", "private": bits is None, "files": FILES[1:]}) + "\n")
-    people, days = city.released_people.n_users, len(np.unique(city.released_people.time)) * city.step // _DAY
-    console.say(
-        [
-            (
-                "",
-                f"{city.name}: {people} simulated people, {days} day{'s' * (days != 1)}, a model made from the map alone",
-            )
-        ]
-    )
-    save_trajectories(folder / "trajectories.parquet", city.released_people)
+    people = city.released_people
+    assert people.time is not None
+    days = len(np.unique(people.time)) * city.step // _DAY
+    seen = f"{people.n_users} simulated people, {days} day{'s' * (days != 1)}"
+    console.say([("", f"{city.name}: {seen}, a model made from the map alone")])
+    save_trajectories(folder / "trajectories.parquet", people)
     world, plan = _planned(folder, city, console)
     batch = _ready(folder, world, plan, bits)
     rows = _released(folder, city, batch, console)

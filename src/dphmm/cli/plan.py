@@ -98,9 +98,7 @@ def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     for one in found:
         schedule, mark = one.schedule, "<- " + in_short(own.schedule.promise.exact) if one is own else ""
         answers = f"{most}{schedule.releases} x {in_short(schedule.exact)}"
-        rows.append(
-            (in_short(schedule.promise.exact), answers, off(one.expected_error, one.unit), _found(one), mark)
-        )
+        rows.append((in_short(schedule.promise.exact), answers, off(one.expected_error, one.unit), _found(one), mark))
     rows.append(("", "without the file", off(own.without, own.unit), off(own.stays.without, own.unit), ""))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     sides = (str.rjust, str.ljust, str.rjust, str.rjust, str.ljust)

@@ -14,11 +14,13 @@ from fractions import Fraction
 from textwrap import wrap
 from typing import Any
 
+from msgspec import UNSET
+
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.accounting.schedule import Schedule
 from dphmm.storage.promises import places_words
-from dphmm.storage.statement_types import UNSET, ReleaseStatement, document
+from dphmm.storage.statement_types import ReleaseStatement, document
 
 #: Characters of a line beside its label: a terminal has 80 columns.
 _WIDTH = 64
@@ -57,8 +59,8 @@ def off(value: float, unit: str) -> str:
 class Found:
     """What a reader of the file still finds, each figure beside its baseline without the file.
 
-    ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else expected
-    of people who move as the model says. ``stays``: (after so many of ``what``, mean distance of who stays there).
+    ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else
+    expected of people who move as the model says. ``stays``: (after so many of ``what``, mean distance of who stays there).
     """
 
     error: float
@@ -149,7 +151,8 @@ def story(
 ) -> Story:
     """The five answers of a release that is stated, with its promise and schedule.
 
-    ``found``: what a plan, or the truth of simulated people, says; left out without it. ``cap``: of the sum of epsilons.
+    ``found``: what a plan, or the truth of simulated people, says; left out without it. ``cap``: of the sum of
+    epsilons.
     """
     asked = statement.published.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0)
     epsilon, step = Fraction(statement.epsilon), statement.model.step_seconds
