@@ -60,7 +60,7 @@ class Found:
     """What a reader of the file still finds, each figure beside its baseline without the file.
 
     ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else
-    expected of people who move as the model says. ``stays``: (after so many of ``what``, mean distance of who stays there).
+    expected of people who move as the model says. ``stays``: (after so many of ``what``, mean distance of who stays).
     """
 
     error: float
