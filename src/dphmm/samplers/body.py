@@ -112,6 +112,7 @@ class _Compiled:
     rate: float
     embedding: IntArray
 
+
 #: Bounds of an answer; as arrays, because NumPy takes longer for a Python integer than for the rest of one answer.
 _LOWEST, _HIGHEST = np.array(-(2**61)), np.array(2**61)
 
