@@ -100,7 +100,9 @@ def test_leakage_is_refused_with_a_remedy(run, made, town):
         assert "a jump of 0.001" in error and "--path-epsilon" in error
     out = run("release", town / "walks.csv", *given, "--path-epsilon", "10", "--steps", "30", "-o", made / "t.csv",
               "--ledger", made / "t.db").stderr  # fmt: skip
-    assert "two neighbouring paths lose at most 10" in out
+    assert "at most 30 in 30 steps for each person" in " ".join(out.split())
+    stated = json.loads((made / "t.csv.privacy.json").read_text())["sequence"]
+    assert "two neighbouring paths lose at most 10" in stated["meaning"][0]
 
 
 def test_tuning_takes_a_model_with_a_jump(run, made):

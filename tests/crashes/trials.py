@@ -10,8 +10,8 @@ from crashes.protocols import PROTOCOLS
 from dphmm import Schedule, SequencePromise
 
 CAP = Fraction("1.1")
-#: Five of twenty steps, and three of the twelve that users have rows at.
-PACED = Schedule(SequencePromise("0.5", steps=22), work.EPSILON, range(1, 23), (0.0, 0.0, 1000.0, 1300.0))
+#: At most sixteen of twenty steps, and three of the twelve that users have rows at.
+PACED = Schedule(SequencePromise("1.6", steps=22), work.EPSILON, range(1, 23), (0.0, 0.0, 1000.0, 1300.0))
 PLANNED = Schedule(SequencePromise("0.3", per="1d"), work.EPSILON, [97, 101, 108])
 _COMMAND = {"arguments": work.release_arguments()}
 _STREAM = {"arguments": work.release_arguments("-")}

@@ -175,7 +175,7 @@ def test_plans_are_those_of_the_release(name, made):
     for subject in data["subjects"]:
         own = table[table.user == subject["name"]]
         z = space.frame.to_lattice(own[[f"z_{j}" for j in range(space.dimension)]].to_numpy())
-        steps = hindsight._steps(Published(subject["name"], own.step.to_numpy(), z, own.plan.tolist()))
+        steps = hindsight.steps(Published(subject["name"], own.step.to_numpy(), z, own.plan.tolist()))
         for row, number in enumerate(unrun(subject["plan"])):
             plan, told = steps._plans.at(row), data["timeline"]["plans"][number]
             check_plan(plan, told, data, space)

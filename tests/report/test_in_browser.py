@@ -187,7 +187,7 @@ def library(folder):
     for user in table.user.drop_duplicates():
         own = table[table.user == user]
         z = space.frame.to_lattice(own[[f"z_{j}" for j in range(space.dimension)]].to_numpy())
-        steps = hindsight._steps(Published(user, own.step.to_numpy(), z, own.plan.tolist()))
+        steps = hindsight.steps(Published(user, own.step.to_numpy(), z, own.plan.tolist()))
         subjects.append((own, [steps._plans.at(row) for row in range(len(own))]))
     return subjects, space, policy
 

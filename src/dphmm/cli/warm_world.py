@@ -131,6 +131,8 @@ def _questions() -> Iterator[str]:
     yield f"account map-radius-support.db --temporal {given}"
     yield "account line-radius-support.db --temporal --model line.npz --policy line-radius.json"
     yield f"release walks.csv {given} --total-epsilon 4 --steps 8 -o total.parquet --ledger total.db --quiet"
+    line = "--model line.npz --policy line-radius.json"
+    yield f"leakage line-radius-support.parquet {line} --event alpha --from 2 --to 3 --quiet"
     yield "report map-radius-support.parquet --model map.npz -o report.html"
     yield "tune map.npz --target-error 5km --radius 1500m --epsilon 1 --steps 3 --runs 2 --quiet"
     yield "plan map.npz --policy map-radius.json --path-epsilon 2 --steps 6 --people 3 --quiet"
