@@ -195,10 +195,11 @@ class Batch:
                 subject.finished = True
             subjects[-1].finished = int(owner[min(first + self._chunk, len(order) - 1)]) != numbers[-1]
             t = steps[row] - np.array([origin for _, origin in met.values()])[mine - mine[0]] + 1
-            # Rows are by subject.
-            cuts = np.searchsorted(mine, numbers[1:])
-            parts = zip(subjects, np.split(t, cuts), strict=True)
-            asked = np.concatenate([self._may_ask(subject, own) for subject, own in parts])
+            asked = np.ones(len(t), dtype=np.bool_)
+            if self.setting.schedule is not None:
+                # Rows are by subject.
+                parts = zip(subjects, np.split(t, np.searchsorted(mine, numbers[1:])), strict=True)
+                asked = np.concatenate([self._may_ask(subject, own) for subject, own in parts])
             with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
                 stored = engine.release(transaction, subjects, Rows(mine - mine[0], t, asked), states[row])
             answered = engine.show(stored)

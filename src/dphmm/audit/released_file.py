@@ -107,12 +107,11 @@ class ReleasedFile:
             raise InvalidInput("released", f"{len(self)} rows without an answer", "a release of at least one answer")
 
         def of(column: Any) -> Any:
-            taken = [column[row] for row in rows.tolist()] if isinstance(column, list) else None
-            return None if column is None else taken if taken is not None else column[rows]
+            return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
 
         told = {field.name: getattr(self, field.name) for field in fields(self)}
-        marks = {"streamed", "timed"}
-        return replace(self, **{name: of(column) for name, column in told.items() if name not in marks})
+        columns = {name: column for name, column in told.items() if isinstance(column, (list, np.ndarray))}
+        return replace(self, **{name: of(column) for name, column in columns.items()})
 
     def where(self, row: int) -> str:
         """What a finding calls a row."""

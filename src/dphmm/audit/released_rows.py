@@ -252,10 +252,11 @@ class RowsAudit:
         assert due is not None
         promise, spent = due.promise, list[Spending]()
         others = [query for query in self._queries.get(user, []) if query != self.setting.query]
-        for answer, found in followed:
+        named = due.may_ask(np.array([answer.t for answer, _ in followed], dtype=np.int64)).tolist()
+        for (answer, found), may_ask in zip(followed, named, strict=True):
             where, asked = f"user {user!r}, step {answer.t}", found.plan is not None
             if schedule.kind == "planned":
-                right = asked == bool(due.may_ask(np.array([answer.t]))[0])
+                right = asked == may_ask
                 self.findings.require(right, _OFF_SCHEDULE, where)
             elif not others:
                 # Other queries of a subject draw on the same account: then a step may be left out for them.
