@@ -54,6 +54,15 @@ def test_a_constant_may_cost_nothing() -> None:
     assert replace(GOOD, epsilon=Fraction(0), cost=Fraction(0), constant=True).epsilon == 0
 
 
+def test_a_request_of_another_step_is_the_one_that_would_be_made_of_it() -> None:
+    other = GOOD.of_step("bob", "place", 7, secure=False)
+    assert other == Request("bob", "place", 7, "release", Fraction(1), Fraction(2), PLAN, False, False)
+    assert GOOD.subject == "ann" and GOOD.t == 1
+    for t in (0, True, 1.0):
+        with pytest.raises(InvalidInput, match="t:"):
+            GOOD.of_step("bob", "place", t, secure=False)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("field", "make"),
     [

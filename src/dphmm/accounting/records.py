@@ -117,14 +117,20 @@ class Request:
         )
         self._check()
 
+    def of_step(self, subject: str, query: str, t: int, secure: bool) -> Request:
+        """The same for another step. What was checked is not checked again; raises InvalidInput for ``t`` alone."""
+        _check_step(t)
+        request = object.__new__(Request)
+        vars(request).update(vars(self), subject=subject, query=query, t=t, secure=secure)
+        return request
+
     @property
     def through(self) -> int:
         """The last step that it is about."""
         return self.t + self.steps - 1
 
     def _check(self) -> None:
-        if type(self.t) is not int or self.t < 1:
-            raise InvalidInput("t", self.t, "a step number, counted from 1")
+        _check_step(self.t)
         if self.kind == "release":
             self._check_release()
         elif self.kind != "skip":
@@ -144,6 +150,11 @@ class Request:
             raise InvalidInput("epsilon", 0, "a number greater than 0")
         if not (isinstance(self.cost, float) and self.cost == math.inf):
             check_exact(self.cost, "cost")
+
+
+def _check_step(t: int) -> None:
+    if type(t) is not int or t < 1:
+        raise InvalidInput("t", t, "a step number, counted from 1")
 
 
 class Entry(NamedTuple):

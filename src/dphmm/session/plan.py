@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from dphmm._kept import kept
-from dphmm.accounting.ledger import PlanRecord
+from dphmm.accounting.ledger import PlanRecord, Request
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import LatticeMechanism
 from dphmm.policy.constraint import Constraint
@@ -115,6 +115,11 @@ class Plan:
         description = self._description()
         hashed = hashlib.sha256(self.inputs + (bodies + description).encode())
         return PlanRecord(hashed.hexdigest(), self.packed, len(self.lattice), description)
+
+    @kept
+    def request(self) -> Request:
+        """A release under it, as a ledger is asked for one: of step 1, and of nobody yet."""
+        return Request("", "", 1, "release", self.promised, self.cost, self.record, True, self.constant)
 
     def _description(self) -> str:
         """What was chosen: JSON with its names in order. Lists of numbers print as JSON has them."""

@@ -101,7 +101,9 @@ def partners_at(ledger: Ledger | Transaction, subject: str, t: int, query: str) 
 
 #: A version that no account has.
 _UNKNOWN = -1
-_NOTHING: IntArray = np.zeros(0, dtype=np.int64)
+#: No numbers of plans, for they are not of a schedule; and of one request, that it has no plan.
+NO_NUMBERS: IntArray = np.zeros(0, dtype=np.int64)
+NO_PLAN: IntArray = np.full(1, -1, dtype=np.int64)
 _NONE: BoolArray = np.zeros(0, dtype=np.bool_)
 
 
@@ -156,7 +158,7 @@ class Planned(NamedTuple):
 
     plans: Sequence[Plan]
     plan_of: IntArray
-    numbers: IntArray = _NOTHING
+    numbers: IntArray = NO_NUMBERS
     before: Sequence[Position] = ()
 
 
@@ -256,6 +258,10 @@ class Engine:
         in the round.
         """
         self._look(transaction, subjects)
+        if len(rows.t) == 1:
+            subjects[rows.owner.item()].fold_again_before(rows.t.item())
+            drawn = self._round(transaction, subjects, FIRST_ROW, rows, states)
+            return Stored((), drawn, self._version(transaction, subjects))
         for place in _first_rows(rows.owner).tolist():
             # It was moved past a row whose answer its session never had: an interrupt came after the commit.
             subjects[rows.owner.item(place)].fold_again_before(rows.t.item(place))
@@ -277,8 +283,8 @@ class Engine:
         self._look(transaction, [subject])
         one = np.ones(1, dtype=np.int64)
         layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_), one > 1)
-        rows, states = Rows(_NOTHING, _NOTHING, _NONE), _NOTHING
-        drawn = self._round(transaction, [subject], _NOTHING, rows, states, layout)
+        rows, states = Rows(NO_NUMBERS, NO_NUMBERS, _NONE), NO_NUMBERS
+        drawn = self._round(transaction, [subject], NO_NUMBERS, rows, states, layout)
         return Stored((), drawn, self._version(transaction, [subject]))
 
     def show(self, stored: Stored) -> Answered:
@@ -325,8 +331,8 @@ class Engine:
     def _rounds(self, rows: Rows, states: IntArray) -> list[tuple[IntArray, Rows, IntArray]]:
         """Of each round which rows it has, the rows, and their true states."""
         n = len(rows.owner)
-        if n == 1 or self.beliefs.at_once:
-            return [(FIRST_ROW if n == 1 else np.arange(n), rows, states)]
+        if self.beliefs.at_once:
+            return [(np.arange(n), rows, states)]
         first = _first_rows(rows.owner)
         rank = np.arange(n) - np.repeat(first, np.diff(first, append=n))
         order = np.argsort(rank, kind="stable")
@@ -379,14 +385,14 @@ class Engine:
             return np.zeros((1, self.setting.space.dimension), dtype=np.int64), _NONE
         admitted = transaction.admit(_release_of(planned.plans[0], secure, subject.name, query, t), self.caps)
         z, drifted = answer(planned.plans, planned.plan_of, states.take(layout.row), self.bits)
-        entry = transaction.add(admitted, tuple(z[0].tolist()))
+        transaction.add(admitted, tuple(z[0].tolist()))
         subject.last = t
-        return np.array([entry.z], dtype=np.int64), drifted
+        return z, drifted
 
 
 def _first_rows(owner: IntArray) -> IntArray:
     """Where the rows of each subject begin."""
-    return FIRST_ROW if len(owner) == 1 else np.flatnonzero(np.diff(owner, prepend=-1))
+    return np.flatnonzero(np.diff(owner, prepend=-1))
 
 
 def _requests(
@@ -409,7 +415,7 @@ def _requests(
 
 def _release_of(plan: Plan, secure: bool, subject: str = "", query: str = "", t: int = 1) -> Request:
     """The release of a step under a plan, as a ledger is asked for it."""
-    return Request(subject, query, t, "release", plan.promised, plan.cost, plan.record, secure, plan.constant)
+    return plan.request.of_step(subject, query, t, secure)
 
 
 def together(parts: Sequence[Answered]) -> Answered:

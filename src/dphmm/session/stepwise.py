@@ -15,9 +15,19 @@ from dphmm.accounting.ledger import Entry, Ledger, Transaction
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
-from dphmm.session.layout import Layout, alike
+from dphmm.session.layout import FIRST_ROW, ONE_ASKED, Layout, alike
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
-from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, partners_at, schedule_of, together
+from dphmm.session.rounds import (
+    NO_NUMBERS,
+    NO_PLAN,
+    Answered,
+    Drawn,
+    Planned,
+    SubjectState,
+    partners_at,
+    schedule_of,
+    together,
+)
 from dphmm.session.setting import Setting
 from dphmm.session.step import Estimate, Position, estimate, spread
 from dphmm.session.walk import Walked, walk
@@ -36,19 +46,25 @@ class Stepwise:
 
     at_once = False
 
-    @property
-    def paces(self) -> bool:
-        """Whether the schedule of the setting is paced by beliefs."""
-        return self._setting.paces
-
     def __init__(self, setting: Setting, ledger: Ledger, loss: str) -> None:
+        self.paces = setting.paces
         self._setting = setting
+        self._answers = setting.space.own_answers
         self._ledger = ledger
         self._loss = loss
         self._schedules: dict[str, Schedule | None] = {}
+        #: An origin, and the options of a header with it.
+        self._options: tuple[str, str] | None = None
 
     def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
         """The plans of requests that are asked. Raises as the planner does, and as `walk` for a stored step to pass."""
+        if len(layout.t) == 1 and layout.tells.item():
+            # One row of one subject: what nearly every release of a session is.
+            subject = subjects[layout.owner.item()]
+            position, plan = self._planned(transaction, subject, layout.t.item(), layout.skips.item())
+            if plan is None:
+                return Planned((), NO_PLAN, NO_NUMBERS, (position,))
+            return Planned((plan,), FIRST_ROW, NO_NUMBERS, (position,))
         numbers: dict[str, int] = {}
         plans: list[Plan] = []
         plan_of: list[int] = []
@@ -58,23 +74,30 @@ class Stepwise:
             if not tells:
                 plan_of.append(-1)
                 continue
-            subject = subjects[number]
-            position = self.position(subject)
-            if t > position.t:
-                position = position.skipping(self._setting.model, t - position.t)
+            position, plan = self._planned(transaction, subjects[number], t, skips)
             before.append(position)
-            if skips or (self.paces and not self._asks(transaction, subject, position)):
+            if plan is None:
                 plan_of.append(-1)
                 continue
-            partners = NO_PARTNERS
-            if subject.joint:
-                partners = partners_at(transaction, subject.name, t, self._setting.query)
-            plan = self._setting.plan(position, partners)
             place = numbers.setdefault(plan.hash, len(plans))
             if place == len(plans):
                 plans.append(plan)
             plan_of.append(place)
         return Planned(plans, np.array(plan_of, dtype=np.int64), before=before)
+
+    def _planned(
+        self, transaction: Transaction, subject: SubjectState, t: int, skips: bool
+    ) -> tuple[Position, Plan | None]:
+        """Where a subject stands before step ``t``, and its plan there; None where it is not asked."""
+        position = self.position(subject)
+        if t > position.t:
+            position = position.skipping(self._setting.model, t - position.t)
+        if skips or (self.paces and not self._asks(transaction, subject, position)):
+            return position, None
+        partners = NO_PARTNERS
+        if subject.joint:
+            partners = partners_at(transaction, subject.name, t, self._setting.query)
+        return position, self._setting.plan(position, partners)
 
     def keep(self, transaction: Transaction, drawn: Drawn) -> None:
         """Keep the belief before a row where so many steps have passed since one may have been kept."""
@@ -89,9 +112,9 @@ class Stepwise:
 
     def update(self, drawn: Drawn) -> Answered:
         """What a round tells; its subjects are moved past their rows."""
-        if len(drawn.planned.before) == len(drawn.rows.t) == len(drawn.layout.t):
-            # Nothing is skipped and nothing was stored before: what nearly every release of a session is.
-            return self._fresh(drawn, drawn.row, drawn.layout.owner, drawn.planned.plan_of, drawn.z)
+        if len(drawn.planned.before) == len(drawn.rows.t) == len(drawn.layout.t) == 1:
+            # One row, which was not stored before: what nearly every release of a session is.
+            return self._one(drawn)
         again = self._again(drawn)
         for number, steps in _skipped_alone(drawn.layout):
             subject = drawn.subjects[number]
@@ -104,20 +127,41 @@ class Stepwise:
         fresh = self._fresh(drawn, row, owner, drawn.planned.plan_of[told], z)
         return fresh if again is None else together([fresh, again])
 
+    def _one(self, drawn: Drawn) -> Answered:
+        """`_fresh` for the only row, which is of the only request."""
+        layout, planned = drawn.layout, drawn.planned
+        plan = planned.plans[0] if planned.plans else None
+        guess = self._moved(drawn.subjects[layout.owner.item()], planned.before[0], plan, drawn.z[0])
+        return Answered(
+            row=drawn.row,
+            z=drawn.z,
+            plans=planned.plans,
+            plan=planned.plan_of,
+            estimates=guess.answer[np.newaxis],
+            states=np.array([guess.state]),
+            secure=alike(drawn.secure, 1),
+            fresh=ONE_ASKED,
+            skipped=layout.steps.item() - 1,
+            drifted=drawn.drifted,
+        )
+
     def _fresh(self, drawn: Drawn, row: IntArray, owner: IntArray, plan: IntArray, z: IntArray) -> Answered:
         """The rows (n,) that were stored now; each moves its subject from where it was planned."""
-        model, answers, planned, n = self._setting.model, self._setting.space.own_answers, drawn.planned, len(z)
+        planned, n = drawn.planned, len(z)
         estimates, states = np.empty(z.shape), np.empty(n, dtype=np.int64)
         steps = zip(owner.tolist(), planned.before, plan.tolist(), z, strict=True)
         for place, (number, before, plan_number, answer) in enumerate(steps):
-            asked = plan_number >= 0
-            posterior = before.posterior(planned.plans[plan_number], answer) if asked else before.prior
-            estimates[place], states[place] = estimate(posterior, answers, self._loss)
-            subject = drawn.subjects[number]
-            subject.position, subject.posterior = before.following(model, posterior), posterior
+            under = planned.plans[plan_number] if plan_number >= 0 else None
+            estimates[place], states[place] = self._moved(drawn.subjects[number], before, under, answer)
         skipped = sum(drawn.layout.steps.tolist()) - n
         secure, fresh = alike(drawn.secure, n), alike(True, n)
         return Answered(row, z, planned.plans, plan, estimates, states, secure, fresh, skipped, drawn.drifted)
+
+    def _moved(self, subject: SubjectState, before: Position, plan: Plan | None, z: IntArray) -> Estimate:
+        """What a subject's belief says after a step; the subject is moved past it. Without a plan z says nothing."""
+        posterior = before.prior if plan is None else before.posterior(plan, z)
+        subject.position, subject.posterior = before.following(self._setting.model, posterior), posterior
+        return estimate(posterior, self._answers, self._loss)
 
     def _again(self, drawn: Drawn) -> Answered | None:
         """The rows that were stored before, None where there is none; each moves its subject past stored steps."""
@@ -127,7 +171,7 @@ class Stepwise:
             subject, t = drawn.subjects[drawn.rows.owner[place]], int(drawn.rows.t[place])
             step = self._pass(subject, t)
             if step is not None and self._is_of(step, t, bool(drawn.rows.asked[place])):
-                guess = estimate(step.posterior, self._setting.space.own_answers, self._loss)
+                guess = estimate(step.posterior, self._answers, self._loss)
                 found.append((int(drawn.row[place]), step.plan, step.entry, guess))
         if not found:
             return None
@@ -152,7 +196,7 @@ class Stepwise:
         room = transaction.room(subject.name, position.t)
         if schedule is None or room is None:
             raise DphmmError("release: a paced schedule without the promise that it paces; nothing was drawn")
-        return schedule.asks(position.t, spread(position.prior, self._setting.space.own_answers), room)
+        return schedule.asks(position.t, spread(position.prior, self._answers), room)
 
     def _is_of(self, step: Walked, t: int, asked: bool) -> bool:
         """Whether a stored step is the release of row ``t``, or the skip of one that was not asked."""
@@ -190,8 +234,9 @@ class Stepwise:
 
     def _whose(self, subject: SubjectState, t: int) -> bytes:
         """Sixteen bytes that a snapshot after step ``t`` begins with: under another session or step it is none."""
-        header = self._setting.header(subject.name, subject.origin)
-        told = [_SNAPSHOT_VERSION, header.subject, header.query, header.options_text, t]
+        if self._options is None or self._options[0] != subject.origin:
+            self._options = subject.origin, self._setting.header(subject.name, subject.origin).options_text
+        told = [_SNAPSHOT_VERSION, subject.name, self._setting.query, self._options[1], t]
         return hashlib.sha256(json.dumps(told).encode()).digest()[:_WHOSE]
 
 
