@@ -30,6 +30,8 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Beliefs of so many numbers together are kept between the two passes.
 _KEPT = 2**24
+#: A matrix with a larger share of moves than this, of at most so many states, is multiplied faster as a full one.
+_FULL, _MOST_FULL = 0.2, 4096
 #: A belief that moves no spread by more than this share in so many steps has settled.
 _SETTLED, _LOOKED = 1e-7, 8
 #: Smallest likelihood beside the largest: what is rarer changes no error that anybody could see.
@@ -61,8 +63,10 @@ class Moves:
         if self._always is not None:
             return self._always
         matrix = self._model.matrix_at(t)
-        made = matrix.T.tocsr(), matrix
+        made: tuple[Any, Any] = matrix.T.tocsr(), matrix
         if self._model.time_homogeneous:
+            if matrix.nnz > _FULL * self._model.n_states**2 and self._model.n_states <= _MOST_FULL:
+                made = np.ascontiguousarray(matrix.toarray().T), matrix.toarray()
             self._always = made
         return made
 

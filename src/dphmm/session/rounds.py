@@ -385,9 +385,11 @@ class Engine:
             return np.zeros((1, self.setting.space.dimension), dtype=np.int64), _NONE
         admitted = transaction.admit(_release_of(planned.plans[0], secure, subject.name, query, t), self.caps)
         z, drifted = answer(planned.plans, planned.plan_of, states.take(layout.row), self.bits)
-        transaction.add(admitted, tuple(z[0].tolist()))
+        drawn = tuple(z[0].tolist())
+        entry = transaction.add(admitted, drawn)
         subject.last = t
-        return z, drifted
+        # What is told is what was recorded.
+        return z if entry.z == drawn else np.array([entry.z], dtype=np.int64), drifted
 
 
 def _first_rows(owner: IntArray) -> IntArray:
