@@ -108,11 +108,11 @@ def plans_cached_by_size(monkeypatch):
     """A plan is found again by how many states are possible, not by which."""
     make = planner.Planner.plan
 
-    def plan(self, support, plan_set, partners=planner.NO_PARTNERS):
+    def plan(self, support, plan_set, partners=planner.NO_PARTNERS, choice=None):
         kept = vars(self).setdefault("_kept_by_size", {})
         key = (int(support.sum()), int(plan_set.sum()))
         if key not in kept:
-            kept[key] = make(self, support, plan_set, partners)
+            kept[key] = make(self, support, plan_set, partners, choice)
         return kept[key]
 
     monkeypatch.setattr(planner.Planner, "plan", plan)

@@ -45,7 +45,7 @@ def test_a_step_that_two_threads_look_for_is_found_once(name, monkeypatch):
 
 def test_a_plan_that_another_thread_drops_meanwhile_is_found_all_the_same():
     schedule = schedule_of("tails")
-    planner = schedule._planner
+    planner = schedule._setting.planner
     planner._most_plans = 1
     first, second = (schedule.support(t) for t in (1, 2))
     plan = planner.plan(first, first)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dphmm.audit.reach import Bodies
 from dphmm.markov.model import MarkovModel
-from dphmm.session.plan import Plan, given_partners, plan_states
+from dphmm.session.plan import Plan
 from dphmm.session.session import ReleaseSession
 from dphmm.types import BoolArray, IntArray
 
@@ -80,7 +80,7 @@ def support_of(session: ReleaseSession) -> BoolArray:
             published = session.released(t)
             assert published.z_lattice is not None
             record = session._ledger.plan(published.plan_hash)
-            plan = setting.planner.plan(support, plan_states(record), given_partners(record))
+            plan = setting.made_again(support, record)
             support = support & left_possible(plan, published.z_lattice)
         following = moved(model, support, t + 1)
         if options.flat != "allow" and model.time_homogeneous and np.array_equal(following, support):

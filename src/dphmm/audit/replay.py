@@ -20,6 +20,7 @@ from dphmm.audit.verdict import Verdict
 from dphmm.audit.verify import verify
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import DeltaSet
+from dphmm.policy.graph import PolicyGraph
 from dphmm.session.layout import check_gap
 from dphmm.session.plan import Plan, given_partners, plan_states
 from dphmm.session.setting import Setting
@@ -96,10 +97,9 @@ class Replay:
                 position = position.following(self.setting.model, position.prior)
                 support = self._moved(support, answer.t, answer.t + 1)
                 continue
-            plan = self._plan(position, answer, where)
+            plan = self._plan(position, support, answer, where)
             if plan is None:
                 return None
-            self._verify(plan, support)
             possible = left_possible(plan, answer.z)
             if not self.findings.require(bool((possible & support).any()), _IMPOSSIBLE, where):
                 return None
@@ -142,25 +142,28 @@ class Replay:
             self._supports[until] = self._distinct.setdefault(key, after)
         return self._supports[until]
 
-    def _plan(self, position: Position, answer: Answer, where: str) -> Plan | None:
-        partners, recorded = _NO_PARTNERS, None
+    def _plan(self, position: Position, moved: BoolArray, answer: Answer, where: str) -> Plan | None:
+        """The plan of an answer, verified on the support (N,) that was ``moved`` by sets; None, with a finding."""
+        partners, recorded, choice = _NO_PARTNERS, None, None
         if self.ledger is not None:
             try:
                 record = self.ledger.plan(answer.plan)
                 partners, recorded = given_partners(record), plan_states(record)
+                choice = self.setting.choice_of(record)
             except (InvalidInput, RecursionError):
                 self.findings.add("a plan that the ledger does not hold, or holds damaged", where)
                 return None
-        chosen = position.plan_set(self.setting.options)
+        chosen, planner = position.plan_set(self.setting.options), self.setting.under(choice).planner
         try:
-            plan = self.setting.planner.plan(position.prior.support, chosen, partners)
+            plan = planner.plan(position.prior.support, chosen, partners, choice)
             if plan.hash != answer.plan and recorded is not None and self._as_good(position, recorded):
-                plan = self.setting.planner.plan(position.prior.support, recorded, partners)
+                plan = planner.plan(position.prior.support, recorded, partners, choice)
         except DphmmError as error:
             self.findings.add(f"a step that cannot be planned ({error})", where)
             return None
         if not self.findings.require(plan.hash == answer.plan, _ANOTHER_PLAN, where):
             return None
+        self._verify(plan, planner.policy, moved)
         return plan
 
     def _as_good(self, position: Position, plan_set: BoolArray) -> bool:
@@ -172,10 +175,10 @@ class Replay:
         mass = math.fsum(p[plan_set])
         return bool(mass >= 1 - constraint.delta - _MASS) and abs(int(own.sum()) - int(plan_set.sum())) <= 1
 
-    def _verify(self, plan: Plan, support: BoolArray) -> None:
+    def _verify(self, plan: Plan, policy: PolicyGraph, support: BoolArray) -> None:
         self.met.add(plan.hash)
         if plan.hash not in self.verdicts and len(self.verdicts) < self.most:
-            self.verdicts[plan.hash] = verify(plan, self.setting.policy, self.setting.space, support=support)
+            self.verdicts[plan.hash] = verify(plan, policy, self.setting.space, support=support)
 
 
 _IMPOSSIBLE = "an answer that no possible state gives"

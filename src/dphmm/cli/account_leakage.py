@@ -162,6 +162,9 @@ class Lookup:
 
         assert self._policy is not None
         setting = Setting.read(header.options, self._model, self._policy, self._space, header.query)
+        if "policy" in setting.varies:
+            came = f"the releases of {header.subject!r}, whose steps may have policies of their own"
+            raise InvalidInput("--policy", came, "releases under one policy")
         released = [entry for entry in entries if entry.z is not None]
         answers = [Answer(e.t, np.array(e.z, dtype=np.int64), str(e.plan_hash)) for e in released]
         replay = Replay(setting, self._ledger, Findings(), most=0)

@@ -5,13 +5,17 @@ Proof: docs/proofs/ledger.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from dphmm import _kernels
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from dphmm.session.choice import StepChoice
 
 #: Most steps that one skip may pass over: a belief is moved through each of them.
 MOST_SKIPPED = 2**26
@@ -39,18 +43,25 @@ def check_gap(steps: int) -> None:
 class Rows(NamedTuple):
     """Rows (n,) by subject and step: the number of the subject, the step, and whether a schedule lets it be asked.
 
-    No true state is among them.
+    ``choices`` (n,) are what was chosen for single steps; None where nothing may be. No true state is among them.
     """
 
     owner: IntArray
     t: IntArray
     asked: BoolArray
+    choices: Sequence[StepChoice | None] | None = None
+
+    def take(self, row: IntArray) -> Rows:
+        """Some of the rows."""
+        choices = None if self.choices is None else [self.choices[place] for place in row.tolist()]
+        return Rows(self.owner[row], self.t[row], self.asked[row], choices)
 
 
 class Layout(NamedTuple):
     """Requests (m,): whose, the first step, how many steps, the row that it is for, whether it skips.
 
-    ``tells`` : it is of the row's own step; false for a skip ahead of a row, and for one without a row.
+    ``tells`` : it is of the row's own step; false for a skip ahead of a row, and for one without a row. ``choices`` are
+    those of the rows.
     """
 
     owner: IntArray
@@ -59,6 +70,11 @@ class Layout(NamedTuple):
     row: IntArray
     skips: BoolArray
     tells: BoolArray
+    choices: Sequence[StepChoice | None] | None = None
+
+    def choice(self, row: int) -> StepChoice | None:
+        """What was chosen for a row."""
+        return None if self.choices is None else self.choices[row]
 
     @classmethod
     def of(cls, rows: Rows, last: IntArray) -> Layout:

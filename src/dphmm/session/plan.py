@@ -41,7 +41,8 @@ class Plan:
     protection. ``partners`` (p, 2): for every plan state without an edge, the state it hides with in all queries of
     this step; ``given_partners``: those that other queries had fixed before. ``cost``: the largest loss between any two
     plan states (Theorem 6.3), ``math.inf`` when unbounded. ``inputs``: the SHA-256 of all public inputs.
-    ``packed``: the plan set, a bit for each state.
+    ``packed``: the plan set, a bit for each state. ``chosen``: what somebody chose for the step alone, as JSON; "" for
+    nothing.
     """
 
     constraint: Constraint
@@ -57,6 +58,7 @@ class Plan:
     constant: bool
     inputs: bytes
     packed: bytes
+    chosen: str = ""
 
     @cached_property
     def image(self) -> IntArray:
@@ -124,8 +126,9 @@ class Plan:
     def _description(self) -> str:
         """What was chosen: JSON with its names in order. Lists of numbers print as JSON has them."""
         mechanisms = ", ".join([_object(mechanism.describe()) for mechanism in self.mechanisms])
+        chosen = f'"chosen": {self.chosen}, ' if self.chosen else ""
         return (
-            f'{{"cost": "{"unbounded" if isinstance(self.cost, float) else self.cost}", '
+            f'{{{chosen}"cost": "{"unbounded" if isinstance(self.cost, float) else self.cost}", '
             f'"given_partners": {self.given_partners.tolist()}, "joins": {self.joins.tolist()}, '
             f'"mechanisms": [{mechanisms}], "partners": {self.partners.tolist()}}}'
         )
@@ -172,6 +175,11 @@ def fixed_partners(record: PlanRecord) -> IntArray:
 def given_partners(record: PlanRecord) -> IntArray:
     """The partners (p, 2) that had been fixed by other queries when a recorded plan was made."""
     return _pairs(record, "given_partners")
+
+
+def recorded_joins(record: PlanRecord) -> IntArray:
+    """The edges (m, 2) that protection added to a recorded plan."""
+    return _pairs(record, "joins")
 
 
 def _pairs(record: PlanRecord, name: str) -> IntArray:

@@ -10,6 +10,8 @@ import json
 import math
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,15 +24,16 @@ from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.differences import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, check_sizes, hull_of
-from dphmm.sensitivity.protection import Protection, nearest_covered, protect
+from dphmm.sensitivity.protection import Partner, Protection, nearest_covered, protect
 from dphmm.sensitivity.thicken import thicken
+from dphmm.session.choice import StepChoice
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, IntArray, Loss
 
-#: What a plan is made of: packed support, packed plan set, partners.
-_Key: TypeAlias = tuple[bytes, bytes, bytes]
+#: What a plan is made of: packed support, packed plan set, partners, and the joins of a record.
+_Key: TypeAlias = tuple[bytes, bytes, bytes, bytes]
 #: The cache is bounded by the states its plans hold together: some 40 bytes for each.
 _MOST_CACHED_STATES = 2**21
 #: A δ-set seldom comes again but for who asks twice, and for subjects who start alike; memory that is free is reused.
@@ -38,10 +41,16 @@ _MOST_CACHED_DELTA_SETS = 64
 
 
 class Planner:
-    """Makes and keeps the plans of one policy, space and set of options. Threads may share one."""
+    """Makes and keeps the plans of one policy, space and set of options. Threads may share one.
 
-    def __init__(self, policy: PolicyGraph, space: StateSpace, options: Options) -> None:
+    ``chosen``: "epsilon" and "policy" as its plans record them, where they were chosen for single steps.
+    """
+
+    def __init__(
+        self, policy: PolicyGraph, space: StateSpace, options: Options, chosen: Mapping[str, str] | None = None
+    ) -> None:
         check_sizes(policy, space.lattice)
+        self._chosen = dict(chosen or {})
         self.policy = policy
         self.space = space
         self.options = options
@@ -60,17 +69,31 @@ class Planner:
         self._plans: OrderedDict[_Key, Plan] = OrderedDict()
         self._lock = threading.Lock()
 
-    def plan(self, support: BoolArray, plan_set: BoolArray, partners: IntArray = NO_PARTNERS) -> Plan:
+    def plan(
+        self,
+        support: BoolArray,
+        plan_set: BoolArray,
+        partners: IntArray = NO_PARTNERS,
+        choice: StepChoice | None = None,
+    ) -> Plan:
         """The plan of a step: from the cache, or made now.
 
-        ``partners`` (p, 2) are edges that another query of the same timestamp has fixed.
+        ``partners`` (p, 2) are edges that another query of the same timestamp has fixed. Of the ``choice`` it takes
+        what it says of joins; epsilon and policy are its own.
         """
         fixed = partners.astype("<i8").tobytes() if len(partners) else b""
         packed = np.packbits(support).tobytes()
-        key = packed, packed if plan_set is support else np.packbits(plan_set).tobytes(), fixed
+        key = packed, packed if plan_set is support else np.packbits(plan_set).tobytes(), fixed, b""
+        if choice is not None and choice.joined:
+            joins = choice.joins
+            if joins is None:
+                # Partners that somebody chooses are known once the plan has been made.
+                joins = self._make(support, plan_set, partners, key, choice).joins
+                choice = replace(choice, joins=joins)
+            key = *key[:3], _joined(joins)
         found = self._plans.get(key)
         if found is None:
-            found = self._make(support, plan_set, partners, key)
+            found = self._make(support, plan_set, partners, key, choice)
         with self._lock:
             self._plans[key] = found
             self._plans.move_to_end(key)
@@ -78,11 +101,16 @@ class Planner:
                 self._plans.popitem(last=False)
         return found
 
-    def _make(self, support: BoolArray, plan_set: BoolArray, partners: IntArray, key: _Key) -> Plan:
+    def _make(
+        self, support: BoolArray, plan_set: BoolArray, partners: IntArray, key: _Key, choice: StepChoice | None
+    ) -> Plan:
         constraint = Constraint.surrogated(support, plan_set, self.space)
-        lattice = self.space.lattice
+        lattice, chosen = self.space.lattice, self._chosen
         policy = self.policy.union(from_edges(partners, len(lattice))) if len(partners) else self.policy
         step = _Step(policy, self.space, self.options, constraint, lattice, self._one_body)
+        if choice is not None and choice.joined:
+            chosen = {**chosen, "joins": "given"}
+            step = step._replace(fixed=choice.fixed(policy, constraint, partners), method=choice.protection)
         bodies = step.bodies()
         return Plan(
             constraint=constraint,
@@ -98,6 +126,7 @@ class Planner:
             constant=bodies.constant,
             inputs=self._inputs(constraint, key),
             packed=key[1],
+            chosen=json.dumps(chosen, sort_keys=True) if chosen else "",
         )
 
     def _inputs(self, constraint: Constraint, key: _Key) -> bytes:
@@ -106,7 +135,7 @@ class Planner:
         One line of JSON that all plans share; support and plan set, a bit for each state; the surrogates; partners.
         The line says how many states there are, so how long each part is.
         """
-        support, plan_set, partners = key
+        support, plan_set, partners, _ = key
         surrogate = constraint.surrogate.astype(self._number).data
         return hashlib.sha256(b"".join((self._shared, support, plan_set, surrogate, partners))).digest()
 
@@ -122,7 +151,8 @@ class _Bodies(NamedTuple):
 class _Step(NamedTuple):
     """The parts that the bodies of one plan are made from; ``one_body`` (N,) says that body 0 answers every state.
 
-    ``lattice`` (N, d) are the states' answers. A plan state is released as itself.
+    ``lattice`` (N, d) are the states' answers. A plan state is released as itself. ``fixed`` (m, 2) are edges that
+    somebody chose for the step, and ``method`` how others are.
     """
 
     policy: PolicyGraph
@@ -131,6 +161,8 @@ class _Step(NamedTuple):
     constraint: Constraint
     lattice: IntArray
     one_body: IntArray
+    fixed: IntArray | None = None
+    method: str | Partner | None = None
 
     def bodies(self) -> _Bodies:
         if _kernels.points.all_equal(self.lattice, self.constraint.plan_states):
@@ -183,7 +215,8 @@ class _Step(NamedTuple):
 
     def _protection(self, isolated: bool = False) -> Protection:
         where = self.space.lattice, self.space.frame, self.constraint
-        return protect(self.policy, *where, method=self.options.protection, isolated=isolated)
+        method = self.options.protection if self.method is None else self.method
+        return protect(self.policy, *where, method=method, isolated=isolated, joins=self.fixed)
 
     def _mechanism(self, hull: SensitivityHull) -> tuple[SensitivityHull, LatticeMechanism]:
         made = mechanism_for(hull, self.options.epsilon, self.options.mechanism)
@@ -235,6 +268,11 @@ class _Step(NamedTuple):
         if len(bodies.hulls) > 1 and len({hull.digest for hull in bodies.hulls}) > 1:
             return math.inf
         return bodies.mechanisms[0].largest_loss_among(self.lattice.take(self.constraint.plan_states, axis=0))
+
+
+def _joined(joins: IntArray) -> bytes:
+    """Joins (m, 2) in a key: another one than that of a step for which nobody chose any."""
+    return b"joins" + joins.astype("<i8").tobytes()
 
 
 def _narrowest(n_states: int) -> np.dtype[Any]:

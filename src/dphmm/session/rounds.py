@@ -39,6 +39,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
 from dphmm.session.answer import answer
+from dphmm.session.choice import StepChoice, check_same_policy
 from dphmm.session.following import FlushedRow
 from dphmm.session.layout import FIRST_ROW, Layout, Rows
 from dphmm.session.plan import Plan, all_partners
@@ -94,9 +95,17 @@ def schedule_of(setting: Setting, origin: str) -> Schedule | None:
     return replace(schedule, promise=promise_of(schedule.promise, setting, origin))
 
 
-def partners_at(ledger: Ledger | Transaction, subject: str, t: int, query: str) -> IntArray:
-    """The partners (p, 2) that a subject's other queries have fixed for a step."""
-    return all_partners(ledger.plans_at(subject, t, query))
+def partners_at(
+    ledger: Ledger | Transaction, subject: str, t: int, setting: Setting, choice: StepChoice | None = None
+) -> IntArray:
+    """The partners (p, 2) that a subject's other queries have fixed for a step.
+
+    Raises InvalidInput where one of them was released under another policy than this step would be.
+    """
+    plans = ledger.plans_at(subject, t, setting.query)
+    for plan in plans:
+        check_same_policy(setting.under(choice).policy.digest, plan, setting.policy.digest, t)
+    return all_partners(plans)
 
 
 #: A version that no account has.
@@ -259,7 +268,9 @@ class Engine:
         """
         self._look(transaction, subjects)
         if len(rows.t) == 1:
-            subjects[rows.owner.item()].fold_again_before(rows.t.item())
+            subject, t = subjects[rows.owner.item()], rows.t.item()
+            if subject.position is not None and subject.position.t > t:
+                subject.fold_again_before(t)
             drawn = self._round(transaction, subjects, FIRST_ROW, rows, states)
             return Stored((), drawn, self._version(transaction, subjects))
         for place in _first_rows(rows.owner).tolist():
@@ -337,7 +348,7 @@ class Engine:
         rank = np.arange(n) - np.repeat(first, np.diff(first, append=n))
         order = np.argsort(rank, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)
-        return [(row, Rows(rows.owner[row], rows.t[row], rows.asked[row]), states[row]) for row in parts]
+        return [(row, rows.take(row), states[row]) for row in parts]
 
     def _round(
         self,
@@ -351,6 +362,8 @@ class Engine:
         """Plan, admit, answer and store the requests of a round: the order that leaves no answer unpaid."""
         past = np.array([subject.last for subject in subjects], dtype=np.int64)
         layout = layout or Layout.of(rows, past)
+        if rows.choices is not None:
+            layout = layout._replace(choices=rows.choices)
         planned, secure = self.beliefs.plan(transaction, subjects, layout), is_secure(self.bits)
         if self.beliefs.paces:
             layout = layout._replace(skips=planned.plan_of < 0)
@@ -384,7 +397,8 @@ class Engine:
             subject.last = transaction.add(transaction.admit(skip, self.caps), None).through
             return np.zeros((1, self.setting.space.dimension), dtype=np.int64), _NONE
         admitted = transaction.admit(_release_of(planned.plans[0], secure, subject.name, query, t), self.caps)
-        z, drifted = answer(planned.plans, planned.plan_of, states.take(layout.row), self.bits)
+        own = states if len(states) == 1 else states.take(layout.row)
+        z, drifted = answer(planned.plans, planned.plan_of, own, self.bits)
         drawn = tuple(z[0].tolist())
         entry = transaction.add(admitted, drawn)
         subject.last = t

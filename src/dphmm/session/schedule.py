@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dphmm.session.plan import NO_PARTNERS, Plan
+from dphmm.accounting.ledger import PlanRecord
+from dphmm.session.choice import StepChoice
+from dphmm.session.plan import NO_PARTNERS, Plan, given_partners
 from dphmm.session.setting import Setting
 from dphmm.session.step import Likelihood, likelihood_of
 from dphmm.types import BoolArray, IntArray
 
 #: Plans are kept at hand for so many states together.
 _MOST_STATES = 2**23
-#: A plan's number: that of its support, and above these bits that of the partners which other queries have fixed.
+#: A plan's number: that of its support; above these bits that of partners which other queries have fixed, and of what
+#: was chosen for its step.
 _SUPPORT_BITS = 32
 
 
@@ -38,14 +41,14 @@ class PlanSchedule:
 
     def __init__(self, setting: Setting) -> None:
         self._model = setting.model
-        self._planner = setting.planner
+        self._setting = setting
         self.start = setting.first()
         self._numbers: dict[bytes, int] = {}
         self._supports: list[BoolArray] = []
         self._steps: list[int] = []
         self._period = 0
-        self._partners: dict[bytes, int] = {b"": 0}
-        self._pairs: list[IntArray] = [NO_PARTNERS]
+        self._others: dict[tuple[bytes, str], int] = {(b"", ""): 0}
+        self._given: list[tuple[IntArray, StepChoice | None]] = [(NO_PARTNERS, None)]
         self._plans: OrderedDict[int, ScheduledPlan] = OrderedDict()
         self._lock = threading.Lock()
         self._append(self.start.prior.support)
@@ -65,13 +68,23 @@ class PlanSchedule:
         known = len(self._steps)
         return self._steps[t - 1 if t <= known else known - self._period + (t - 1 - known) % max(1, self._period)]
 
-    def beside(self, number: int, partners: IntArray) -> int:
-        """The number of the plan of the same support under partners (p, 2) that other queries have fixed."""
-        key = partners.astype("<i8").tobytes()
-        if key not in self._partners:
-            self._partners[key] = len(self._pairs)
-            self._pairs.append(partners)
-        return (number & (1 << _SUPPORT_BITS) - 1) | self._partners[key] << _SUPPORT_BITS
+    def beside(self, number: int, partners: IntArray, choice: StepChoice | None = None) -> int:
+        """The number of the plan of the same support under partners (p, 2) that other queries have fixed.
+
+        ``choice``: what was chosen for the step.
+        """
+        if choice is not None and choice.joined and choice.joins is None:
+            support, planner = self.support_of(number), self._setting.under(choice).planner
+            choice = replace(choice, joins=planner.plan(support, support, partners, choice).joins)
+        key = partners.astype("<i8").tobytes(), _key_of(choice)
+        if key not in self._others:
+            self._others[key] = len(self._given)
+            self._given.append((partners, choice))
+        return (number & (1 << _SUPPORT_BITS) - 1) | self._others[key] << _SUPPORT_BITS
+
+    def recorded(self, number: int, record: PlanRecord) -> int:
+        """The number of the plan that a record makes of the same support."""
+        return self.beside(number, given_partners(record), self._setting.choice_of(record))
 
     def support(self, t: int) -> BoolArray:
         """The states (N,) that are possible at a step."""
@@ -92,7 +105,8 @@ class PlanSchedule:
 
     def _made(self, number: int) -> ScheduledPlan:
         support = self.support_of(number)
-        plan = self._planner.plan(support, support, self._pairs[number >> _SUPPORT_BITS])
+        partners, choice = self._given[number >> _SUPPORT_BITS]
+        plan = self._setting.under(choice).planner.plan(support, support, partners, choice)
         made = ScheduledPlan(plan, likelihood_of(plan))
         with self._lock:
             self._plans[number] = made
@@ -124,3 +138,11 @@ class PlanSchedule:
             self._numbers[key] = len(self._supports)
             self._supports.append(support)
         self._steps.append(self._numbers[key])
+
+
+def _key_of(choice: StepChoice | None) -> str:
+    """Text that two choices of one plan have in common."""
+    if choice is None:
+        return ""
+    joins = None if choice.joins is None else choice.joins.tolist()
+    return f"{choice.epsilon} {choice.policy and choice.policy.digest} {joins}"

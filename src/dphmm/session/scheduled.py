@@ -14,7 +14,7 @@ from dphmm.accounting.ledger import Entry, Ledger, Transaction
 from dphmm.errors import DphmmError
 from dphmm.session.following import Followed, Follower, Script
 from dphmm.session.layout import Layout, Rows
-from dphmm.session.plan import Plan
+from dphmm.session.plan import NO_PARTNERS, Plan
 from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, partners_at
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
@@ -38,10 +38,13 @@ class Scheduled:
     def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
         """The plans of requests. Raises as the planner does."""
         numbers = self.schedule.numbers(layout.t)
-        for place in np.flatnonzero(~layout.skips & _joint(subjects, layout)).tolist():
-            name, t = subjects[layout.owner[place]].name, int(layout.t[place])
-            partners = partners_at(transaction, name, t, self._setting.query)
-            numbers[place] = self.schedule.beside(int(numbers[place]), partners)
+        apart = _joint(subjects, layout) if layout.choices is None else np.ones(len(numbers), dtype=np.bool_)
+        for place in np.flatnonzero(~layout.skips & apart).tolist():
+            subject, t = subjects[layout.owner[place]], int(layout.t[place])
+            choice, partners = layout.choice(layout.row.item(place)), NO_PARTNERS
+            if subject.joint:
+                partners = partners_at(transaction, subject.name, t, self._setting, choice)
+            numbers[place] = self.schedule.beside(int(numbers[place]), partners, choice)
         plan_of = np.full(len(numbers), -1, dtype=np.int64)
         found, plan_of[~layout.skips] = np.unique(numbers[~layout.skips], return_inverse=True)
         return Planned([self.schedule.plan(number) for number in found.tolist()], plan_of, numbers)

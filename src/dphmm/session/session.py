@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dphmm._checks import one_of
+from dphmm._checks import exact_epsilon, one_of, written_fraction
 from dphmm.accounting.ledger import Caps, Entry, Ledger, SequencePromise, SessionHeader, Spent
+from dphmm.accounting.records import in_short
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
@@ -20,6 +21,8 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
+from dphmm.sensitivity.protection import Partner
+from dphmm.session.choice import Partners, StepChoice, chosen_of
 from dphmm.session.layout import FIRST_ROW, ONE_ASKED, Rows, check_gap
 from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import Plan
@@ -68,6 +71,7 @@ class ReleaseSession:
     schedule : a `Schedule` of the steps that are asked, with its own promise and epsilon; None for every step. A step
         that is not asked has a `Release` without z, costs nothing, and is stored as skipped.
     constraint : "support", or a `DeltaSet`.
+    varies : what may be chosen for single steps, in `release`: of "epsilon", "policy", "partners", "protection".
     mechanism, scope, flat, thickness, protection, start : see the guide; the defaults are the safe ones.
     subject, query : the key of the releases together with t; two sessions of one key share one history.
     ledger : where releases are stored before anyone sees them; in memory when None.
@@ -96,6 +100,7 @@ class ReleaseSession:
         thickness: Exact | Sequence[Exact] | None = None,
         protection: str = "nearest",
         start: str | None = None,
+        varies: Sequence[str] = (),
         subject: str = "",
         query: str = "state",
         ledger: Ledger | None = None,
@@ -117,6 +122,7 @@ class ReleaseSession:
             thickness=thickness,
             protection=protection,
             start=start,
+            varies=varies,
         )
         caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
         self._begin(setting, subject, ledger, caps, bits, estimate_loss, estimates, origin)
@@ -201,7 +207,7 @@ class ReleaseSession:
     @property
     def plan(self) -> Plan:
         """The plan of the coming step: a function of public data."""
-        partners = partners_at(self._ledger, self._subject.name, self._t, self._setting.query)
+        partners = partners_at(self._ledger, self._subject.name, self._t, self._setting)
         support = self.support
         plan_set = support if self._loss is None else self._position.plan_set(self._setting.options)
         return self._setting.planner.plan(support, plan_set, partners)
@@ -246,7 +252,16 @@ class ReleaseSession:
 
     # -- releasing ------------------------------------------------------------------------------------------------
 
-    def release(self, state: int | str, t: int | None = None) -> Release:
+    def release(
+        self,
+        state: int | str,
+        t: int | None = None,
+        *,
+        epsilon: Exact | None = None,
+        policy: PolicyGraph | None = None,
+        partners: Partners | None = None,
+        protection: str | Partner | None = None,
+    ) -> Release:
         """Publish an answer about the true state of the coming step, or return the stored one of an earlier step.
 
         Parameters
@@ -255,22 +270,36 @@ class ReleaseSession:
             a place outside every state, are drift: answered from the lowest-numbered plan state, and nothing shows
             (`Grid.nearest` gives the nearest state of such a place).
         t : the step, from 1; the coming one by default. For a stored step the state passed is not looked at.
+        epsilon, policy, partners, protection : for this step alone, in place of the session's; each must be among what
+            ``varies``. The promise of the step is then that of its own policy and epsilon, and paths are neighbours
+            where they are under every step's own policy. ``partners``, as {state: partner}: whom states hide with that
+            have no edge at this step. ``protection``: a method, or a callable (state, other plan states) -> partner,
+            which is given public data alone. All queries of a subject must have one policy at a step. Whoever lets any
+            of these depend on the true state breaks the promise; a `Schedule` spares the choice.
 
         Raises
         ------
         BudgetExceeded, DegenerateHull, Unprotectable : decided from public data, before anything is drawn.
         InvalidInput : other public parameters for a stored step, or a step that is neither stored nor next.
         """
+        choice = None
+        if epsilon is not None or policy is not None or partners is not None or protection is not None:
+            choice = StepChoice.checked(self._setting, epsilon, policy, partners, protection)
         if t is not None and t != self._t:
-            return self._stored(t)
+            return self._stored(t, epsilon, policy)
         states = np.array([self._state_number(state)])
         t_now = np.array([self._t])
-        rows = Rows(FIRST_ROW, t_now, ONE_ASKED if self._schedule is None else self._schedule.may_ask(t_now))
+        asked = ONE_ASKED if self._schedule is None else self._schedule.may_ask(t_now)
+        rows = Rows(FIRST_ROW, t_now, asked, None if choice is None else (choice,))
         with self._ledger.transaction([self._subject.name]) as transaction:
             stored = self._engine.release(transaction, [self._subject], rows, states)
             if t is None and self._t <= stored.last.past[0]:
                 raise self._overtaken(int(stored.last.past[0]))
-        return self._accept(self._engine.show(stored))
+        answered = self._engine.show(stored)
+        release = self._accept(answered)
+        if not answered.fresh.item(0):
+            self._check_stored(release, epsilon, policy)
+        return release
 
     def skip(self, steps: int = 1) -> None:
         """Let steps pass without publishing: recorded, because the support moves."""
@@ -296,6 +325,7 @@ class ReleaseSession:
         space: StateSpace,
         *,
         query: str = "state",
+        policies: Sequence[PolicyGraph] = (),
         promise: SequencePromise | None = None,
         cap_epsilon: Exact | None = None,
         cap_cost: Exact | None = None,
@@ -305,6 +335,8 @@ class ReleaseSession:
     ) -> ReleaseSession:
         """The session that wrote a subject's history, rebuilt from it: it continues exactly where it was.
 
+        ``policies`` are those that single steps were released under in place of ``policy``.
+
         Raises
         ------
         InvalidInput : no such history, or another model, policy or space than it was written with.
@@ -312,7 +344,7 @@ class ReleaseSession:
         header = ledger.header(subject, query)
         if header is None:
             raise InvalidInput("subject", f"no history of query {query!r} in the ledger", "one that was released")
-        setting = Setting.read(header.options, model, policy, space, query)
+        setting = Setting.read(header.options, model, policy, space, query, policies)
         caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, setting.schedule))
         choices: dict[str, Any] = {"bits": bits, "estimate_loss": estimate_loss, "estimates": estimates}
         return cls.resumed(ledger, header, setting, caps=caps, **choices)
@@ -387,10 +419,24 @@ class ReleaseSession:
         guess, state = None if estimates is None else estimates[0], None if states is None else states.item(0)
         return _release(self._setting, plan, self._t, answered.z[0], answered.secure.item(0), guess, state)
 
-    def _stored(self, t: int) -> Release:
+    def _stored(self, t: int, epsilon: Exact | None, policy: PolicyGraph | None) -> Release:
         if isinstance(t, (int, np.integer)) and 1 <= t < self._t:
-            return self.released(t)
+            release = self.released(t)
+            self._check_stored(release, epsilon, policy)
+            return release
         raise InvalidInput("t", t, f"the coming step {self._t} or a stored one before it; skip() lets steps pass")
+
+    def _check_stored(self, release: Release, epsilon: Exact | None, policy: PolicyGraph | None) -> None:
+        """Raises InvalidInput where a stored step was released under another epsilon or policy than is asked for."""
+        if not release.asked or (epsilon is None and policy is None):
+            return
+        chosen = chosen_of(self._ledger.plan(release.plan_hash))
+        had = chosen.get("epsilon", str(self._setting.options.epsilon))
+        if epsilon is not None and exact_epsilon(epsilon) != written_fraction(had):
+            raise InvalidInput("epsilon", str(epsilon), f"{in_short(had)}, with which step {release.t} was released")
+        under = chosen.get("policy", self._setting.policy.digest)
+        if policy is not None and policy.digest != under:
+            raise InvalidInput("policy", policy.digest[:12], f"{under[:12]}, under which step {release.t} was released")
 
     def _stored_releases(self, last: int) -> Iterator[Release]:
         """The releases through step ``last``, in order, made again from the ledger."""

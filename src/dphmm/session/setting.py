@@ -5,28 +5,34 @@ Proof: docs/proofs/promise.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from dphmm._checks import exact_epsilon, one_of, written_fraction
-from dphmm.accounting.ledger import SessionHeader
+from dphmm.accounting.ledger import PlanRecord, SessionHeader
 from dphmm.accounting.records import in_short, shown
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.choice import StepChoice, checked_varies, recorded_choice
 from dphmm.session.options import Options
-from dphmm.session.plan import NO_PARTNERS, Plan
+from dphmm.session.plan import NO_PARTNERS, Plan, given_partners, plan_states, recorded_joins
 from dphmm.session.planner import Planner
 from dphmm.session.step import Position
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS
-from dphmm.types import Exact, IntArray
+from dphmm.types import BoolArray, Exact, IntArray
+
+#: Settings of single steps whose plans are kept at hand.
+_MOST_VARIANTS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +51,8 @@ class Setting:
     query: str = "state"
     answer: str | None = None
     schedule: Schedule | None = None
+    varies: tuple[str, ...] = ()
+    policies: dict[str, PolicyGraph] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -58,6 +66,7 @@ class Setting:
         answer: str | None = None,
         schedule: Schedule | None = None,
         start: str | None = None,
+        varies: Sequence[str] = (),
         **choices: Any,
     ) -> Setting:
         """A setting from what a user passes; ``start`` is the model's own when None. Choices: see `ReleaseSession`.
@@ -66,14 +75,14 @@ class Setting:
         choice that there is not.
         """
         check_same_states(model, policy, space)
-        known = {field.name for field in fields(Options)} - {"epsilon", "start"}
+        known = {one.name for one in fields(Options)} - {"epsilon", "start"}
         for name in choices:
             if name not in known:
                 raise InvalidInput(name, "an unknown choice", f"one of {', '.join(sorted(known))}")
         start = model.start if start is None else start
         each: Any = epsilon if schedule is None else epsilon_of_schedule(epsilon, schedule)
         options = Options.checked(each, dimension=space.dimension, start=start, **choices)
-        return cls(model, policy, space, options, query, _rule(answer), schedule)
+        return cls(model, policy, space, options, query, _rule(answer), schedule, checked_varies(varies))
 
     @classmethod
     def read(
@@ -83,12 +92,15 @@ class Setting:
         policy: PolicyGraph,
         space: StateSpace,
         query: str = "state",
+        policies: Sequence[PolicyGraph] = (),
     ) -> Setting:
-        """The setting whose options a ledger or a statement recorded."""
+        """The setting whose options a ledger or a statement recorded. ``policies``: others that single steps had."""
         check_same_states(model, policy, space)
         schedule = None if "schedule" not in written else Schedule.read(written["schedule"])
-        options = Options.read(written, space.dimension)
-        return cls(model, policy, space, options, query, _rule(written.get("answer")), schedule)
+        options, rule = Options.read(written, space.dimension), _rule(written.get("answer"))
+        varies = checked_varies(written["varies"].split(",") if "varies" in written else ())
+        others = {other.digest: other for other in policies}
+        return cls(model, policy, space, options, query, rule, schedule, varies, others)
 
     @cached_property
     def planner(self) -> Planner:
@@ -104,6 +116,33 @@ class Setting:
     def with_epsilon(self, epsilon: Fraction) -> Setting:
         """The same setting at another epsilon."""
         return replace(self, options=replace(self.options, epsilon=epsilon))
+
+    def under(self, choice: StepChoice | None) -> Setting:
+        """The setting of one step: with the epsilon and the policy that were chosen for it."""
+        if choice is None or (choice.epsilon is None and choice.policy is None):
+            return self
+        policy = self.policy if choice.policy is None else choice.policy
+        epsilon = self.options.epsilon if choice.epsilon is None else choice.epsilon
+        key = policy.digest, epsilon
+        with self._lock:
+            if key not in self._variants:
+                made = replace(self, policy=policy, options=replace(self.options, epsilon=epsilon))
+                chosen = {"epsilon": str(epsilon)} if choice.epsilon is not None else {}
+                chosen |= {"policy": policy.digest} if choice.policy is not None else {}
+                made.__dict__["planner"] = Planner(policy, self.space, made.options, chosen)
+                self._variants[key] = made
+            self._variants.move_to_end(key)
+            while len(self._variants) > _MOST_VARIANTS:
+                self._variants.popitem(last=False)
+            return self._variants[key]
+
+    @cached_property
+    def _variants(self) -> OrderedDict[tuple[str, Fraction], Setting]:
+        return OrderedDict()
+
+    @cached_property
+    def _lock(self) -> threading.Lock:
+        return threading.Lock()
 
     @property
     def has_public_plans(self) -> bool:
@@ -123,9 +162,22 @@ class Setting:
     def _first(self) -> Position:
         return Position.first(self.model, self.options)
 
-    def plan(self, position: Position, partners: IntArray = NO_PARTNERS) -> Plan:
+    def plan(self, position: Position, partners: IntArray = NO_PARTNERS, choice: StepChoice | None = None) -> Plan:
         """The plan of the step that a subject stands before; ``partners`` (p, 2) are fixed by its other queries."""
-        return self.planner.plan(position.prior.support, position.plan_set(self.options), partners)
+        planner = self.planner if choice is None else self.under(choice).planner
+        return planner.plan(position.prior.support, position.plan_set(self.options), partners, choice)
+
+    def made_again(self, support: BoolArray, record: PlanRecord) -> Plan:
+        """The plan that a record makes on a support (N,), whatever was chosen for its step.
+
+        Raises InvalidInput for a damaged record, and for a policy that is not among ``policies``.
+        """
+        choice = self.choice_of(record)
+        return self.under(choice).planner.plan(support, plan_states(record), given_partners(record), choice)
+
+    def choice_of(self, record: PlanRecord) -> StepChoice | None:
+        """What was chosen for the step of a recorded plan, None for nothing. Raises InvalidInput as `made_again`."""
+        return recorded_choice(record, recorded_joins(record), self.varies, self.policies)
 
     def first_plan(self) -> Plan:
         """The plan of step 1, which is everybody's."""
@@ -137,6 +189,8 @@ class Setting:
         rule = {} if self.answer is None else {"answer": self.answer}
         if self.schedule is not None:
             rule["schedule"] = self.schedule.written()
+        if self.varies:
+            rule["varies"] = ",".join(self.varies)
         return SessionHeader(subject, self.query, {**digests, "origin": origin, **rule, **self.options.written()})
 
 
@@ -147,7 +201,7 @@ def check_header(own: SessionHeader, kept: SessionHeader, answer: str | None = N
     """
     stored = kept.options if answer is None else {"answer": answer, **kept.options}
     given = as_kept(own, stored).options
-    for name in {**given, **dict.fromkeys(set(stored) & {"schedule"})}:
+    for name in {**given, **dict.fromkeys(sorted(set(stored) & {"schedule", "varies"}))}:
         value = given.get(name)
         if stored.get(name) != value:
             came, before = option_words(name, value), option_words(name, stored.get(name))
@@ -185,6 +239,8 @@ def option_words(name: str, value: str | None) -> str:
     try:
         if name == "schedule":
             return "every step" if value is None else str(Schedule.read(value))
+        if name == "varies":
+            return value or "nothing"
         return in_short(written_fraction(str(value))) if name == "epsilon" else str(value)
     except ValueError:
         return str(value)

@@ -15,6 +15,7 @@ from dphmm.accounting.ledger import Entry, Ledger, Transaction
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
+from dphmm.session.choice import StepChoice
 from dphmm.session.layout import FIRST_ROW, ONE_ASKED, Layout, alike
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
 from dphmm.session.rounds import (
@@ -60,8 +61,8 @@ class Stepwise:
         """The plans of requests that are asked. Raises as the planner does, and as `walk` for a stored step to pass."""
         if len(layout.t) == 1 and layout.tells.item():
             # One row of one subject: what nearly every release of a session is.
-            subject = subjects[layout.owner.item()]
-            position, plan = self._planned(transaction, subject, layout.t.item(), layout.skips.item())
+            subject, choice = subjects[layout.owner.item()], None if layout.choices is None else layout.choices[0]
+            position, plan = self._planned(transaction, subject, layout.t.item(), layout.skips.item(), choice)
             if plan is None:
                 return Planned((), NO_PLAN, NO_NUMBERS, (position,))
             return Planned((plan,), FIRST_ROW, NO_NUMBERS, (position,))
@@ -70,11 +71,11 @@ class Stepwise:
         plan_of: list[int] = []
         before: list[Position] = []
         wanted = layout.owner.tolist(), layout.t.tolist(), layout.skips.tolist(), layout.tells.tolist()
-        for number, t, skips, tells in zip(*wanted, strict=True):
+        for number, t, skips, tells, row in zip(*wanted, layout.row.tolist(), strict=True):
             if not tells:
                 plan_of.append(-1)
                 continue
-            position, plan = self._planned(transaction, subjects[number], t, skips)
+            position, plan = self._planned(transaction, subjects[number], t, skips, layout.choice(row))
             before.append(position)
             if plan is None:
                 plan_of.append(-1)
@@ -86,22 +87,26 @@ class Stepwise:
         return Planned(plans, np.array(plan_of, dtype=np.int64), before=before)
 
     def _planned(
-        self, transaction: Transaction, subject: SubjectState, t: int, skips: bool
+        self, transaction: Transaction, subject: SubjectState, t: int, skips: bool, choice: StepChoice | None
     ) -> tuple[Position, Plan | None]:
         """Where a subject stands before step ``t``, and its plan there; None where it is not asked."""
-        position = self.position(subject)
+        position = subject.position
+        if not isinstance(position, Position) or position.t <= subject.last:
+            position = self.position(subject)
         if t > position.t:
             position = position.skipping(self._setting.model, t - position.t)
         if skips or (self.paces and not self._asks(transaction, subject, position)):
             return position, None
         partners = NO_PARTNERS
         if subject.joint:
-            partners = partners_at(transaction, subject.name, t, self._setting.query)
-        return position, self._setting.plan(position, partners)
+            partners = partners_at(transaction, subject.name, t, self._setting, choice)
+        return position, self._setting.plan(position, partners, choice)
 
     def keep(self, transaction: Transaction, drawn: Drawn) -> None:
         """Keep the belief before a row where so many steps have passed since one may have been kept."""
         layout, befores = drawn.layout, drawn.planned.before
+        if len(layout.t) == 1 and befores and (befores[0].t - 1) % _SNAPSHOT_EVERY:
+            return
         owner = layout.owner if len(befores) == len(layout.t) else layout.owner[layout.tells]
         for number, before in zip(owner.tolist(), befores, strict=True):
             passed = before.t - 1

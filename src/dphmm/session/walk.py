@@ -16,7 +16,7 @@ from dphmm.accounting.ledger import Entry, PlanRecord
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.session.following import Script
-from dphmm.session.plan import ALGORITHM_VERSION, Plan, given_partners, plan_states
+from dphmm.session.plan import ALGORITHM_VERSION, Plan
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.step import Position
@@ -83,7 +83,7 @@ def _number(number: int, entry: Entry, schedule: PlanSchedule, plan: Callable[[s
     """The number of the plan of an entry: the step's own, or that beside the partners that were recorded."""
     if schedule.plan(number).hash == entry.plan_hash:
         return number
-    beside = schedule.beside(number, given_partners(plan(str(entry.plan_hash))))
+    beside = schedule.recorded(number, plan(str(entry.plan_hash)))
     check_made_again(entry, schedule.plan(beside).hash)
     return beside
 
@@ -119,7 +119,7 @@ def walk(
             yield Walked(entry, None, last.prior, position)
             continue
         record = plan(str(entry.plan_hash))
-        made = setting.planner.plan(position.prior.support, plan_states(record), given_partners(record))
+        made = setting.made_again(position.prior.support, record)
         check_made_again(entry, made.hash)
         posterior = position.posterior(made, np.array(entry.z, dtype=np.int64))
         position = position.following(setting.model, posterior)
