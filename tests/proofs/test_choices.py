@@ -36,9 +36,13 @@ class World:
     def __init__(self, seed, mechanism="discrete-knorm", sets=False, scope="global"):
         random = np.random.default_rng(seed)
         self.n, self.seed, self.sets = int(random.integers(4, 6)), seed, sets
-        self.space = dphmm.StateSpace(random.permutation(8)[: self.n].reshape(-1, 1))
-        pairs = list(product(range(self.n), repeat=2))
-        drawn = [[pair for pair in pairs if pair[0] < pair[1] and random.random() < 0.3] for _ in range(3)]
+        answers = random.permutation(8)[: self.n]
+        self.space = dphmm.StateSpace(answers.reshape(-1, 1))
+        pairs = [pair for pair in product(range(self.n), repeat=2) if pair[0] < pair[1]]
+        drawn = [[pair for pair in pairs if random.random() < 0.3] for _ in range(3)]
+        # The session's own has the narrowest body there is, and another the widest.
+        drawn[0] = [min(pairs, key=lambda pair: abs(answers[pair[0]] - answers[pair[1]]))]
+        drawn[1] = [max(pairs, key=lambda pair: abs(answers[pair[0]] - answers[pair[1]]))]
         self.policies = [dphmm.policy.from_edges(edges, self.n) for edges in drawn]
         varies = ("epsilon", "policy", "partners", "protection")
         choices = {"mechanism": mechanism, "scope": scope, "varies": varies}
