@@ -96,6 +96,7 @@ class Batch:
         estimate_loss: str = "squared",
         estimates: bool = True,
         start: str | None = None,
+        initials: Mapping[str, Any] | None = None,
         **choices: Any,
     ) -> None:
         if (groups is None) != (cap_group is None):
@@ -103,6 +104,8 @@ class Batch:
         public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule))
         rule = one_of(answer, ANSWERS, "answer")
         self.setting = Setting.of(*public, query=query, answer=rule, schedule=schedule, start=start, **choices)
+        self._initials = dict(initials or {})
+        self._begun: dict[bytes, Setting] = {}
         self.ledger = checked_ledger(ledger)
         self.caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
         self._bits = default_bits(bits)
@@ -114,13 +117,24 @@ class Batch:
 
     def session(self, subject: str, origin: str) -> ReleaseSession:
         """A subject's session from its first step."""
-        return ReleaseSession.of(self.setting, subject=subject, ledger=self.ledger, origin=origin, **self._choices)
+        setting = self.setting_of(subject)
+        return ReleaseSession.of(setting, subject=subject, ledger=self.ledger, origin=origin, **self._choices)
 
     def resumed(self, subject: str) -> ReleaseSession:
         """A subject's session from where its history in the ledger ends."""
         header = self.ledger.header(subject, self.setting.query)
         assert header is not None
-        return ReleaseSession.resumed(self.ledger, header, self.setting, **self._choices)
+        return ReleaseSession.resumed(self.ledger, header, self.setting_of(subject), **self._choices)
+
+    def setting_of(self, subject: str) -> Setting:
+        """The setting of a subject: where it is known to begin is its own. Raises InvalidInput naming the subject."""
+        initial = self._initials.get(subject)
+        if initial is None:
+            return self.setting
+        key = str(initial).encode() if np.ndim(initial) == 0 else np.asarray(initial, dtype=np.float64).tobytes()
+        if key not in self._begun:
+            self._begun[key] = self.setting.beginning(initial, f"initials of {quoted(subject)}")
+        return self._begun[key]
 
     def raise_caps(self, subjects: Iterable[str]) -> None:
         """Let the caps of this batch take the place of lower ones that these subjects have; it is recorded.
@@ -156,7 +170,6 @@ class Batch:
         known = {subject for subject, query in sessions if query == self.setting.query}
         if not resume:
             self._refuse_known(known.intersection(visit.user for visit in visits))
-        engine = self._engine()
         # Without a record of the rule: earlier versions took the last row of a bin.
         unsaid = None if stepped is trajectories else "last"
         ranked = stepped.step is None and times is not None
@@ -181,8 +194,9 @@ class Batch:
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
         met: dict[int, tuple[SubjectState, int]] = {}
         count = 0
-        for first in range(0, len(order), self._chunk):
-            row, mine = order[first : first + self._chunk], owner[first : first + self._chunk]
+        setting, engine = self.setting, self._engine(self.setting)
+        for first, end in self._parts(owner, visits):
+            row, mine = order[first:end], owner[first:end]
             numbers = range(int(mine[0]), int(mine[-1]) + 1)
             # Rows are by subject: of those met before, only the first can have rows left.
             before, met = met, {}
@@ -193,13 +207,16 @@ class Batch:
             subjects = [subject for subject, _ in met.values()]
             for subject in subjects:
                 subject.finished = True
-            subjects[-1].finished = int(owner[min(first + self._chunk, len(order) - 1)]) != numbers[-1]
+            subjects[-1].finished = int(owner[min(end, len(order) - 1)]) != numbers[-1]
+            own = self.setting_of(subjects[0].name)
+            if own is not setting:
+                setting, engine = own, self._engine(own)
             t = steps[row] - np.array([origin for _, origin in met.values()])[mine - mine[0]] + 1
             asked = np.ones(len(t), dtype=np.bool_)
             if self.setting.schedule is not None:
                 # Rows are by subject.
                 parts = zip(subjects, np.split(t, np.searchsorted(mine, numbers[1:])), strict=True)
-                asked = np.concatenate([self._may_ask(subject, own) for subject, own in parts])
+                asked = np.concatenate([self._may_ask(subject, some) for subject, some in parts])
             with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
                 stored = engine.release(transaction, subjects, Rows(mine - mine[0], t, asked), states[row])
             answered = engine.show(stored)
@@ -264,8 +281,21 @@ class Batch:
             return CHUNK if self._loss is None else min(CHUNK, fewer)
         return min(CHUNK, fewer, _CHUNK_STEPWISE)
 
-    def _engine(self) -> Engine:
-        return engine_of(self.setting, self.ledger, self.caps, self._bits, self._loss, scheduled=self._is_scheduled)
+    def _engine(self, setting: Setting) -> Engine:
+        return engine_of(setting, self.ledger, self.caps, self._bits, self._loss, scheduled=self._is_scheduled)
+
+    def _parts(self, owner: IntArray, visits: Sequence[Visit]) -> Iterator[tuple[int, int]]:
+        """The rows that share a transaction, first and end: a chunk at most, of subjects who begin alike."""
+        alike = [len(owner)]
+        if self._initials:
+            settings = [self.setting_of(visit.user) for visit in visits]
+            changes = [number for number in range(1, len(visits)) if settings[number] is not settings[number - 1]]
+            alike = [*np.searchsorted(owner, changes).tolist(), len(owner)]
+        first = 0
+        for end in alike:
+            for chunk in range(first, end, self._chunk):
+                yield chunk, min(chunk + self._chunk, end)
+            first = end
 
     def _met(self, visit: Visit, begins: str, known: set[str], unsaid: str | None) -> tuple[SubjectState, int]:
         """A user as met for the first time, whose rows begin as `_begins` says, and the step number of its step 1."""
@@ -274,7 +304,7 @@ class Batch:
         kept = self.ledger.header(visit.user, self.setting.query)
         assert kept is not None
         origin = kept.options.get("origin", "")
-        check_header(self.setting.header(visit.user, origin), kept, unsaid)
+        check_header(self.setting_of(visit.user).header(visit.user, origin), kept, unsaid)
         return SubjectState(visit.user, origin), _origin(origin, begins, visit.user)
 
     def _published(
@@ -398,6 +428,8 @@ def release_many(
         on answers. Answers, plans and costs stay the same; either form may resume the other.
     groups, cap_group : {user: group}, public, and what the epsilons of all releases of a group's members may sum to,
         over all queries. Both stay with the ledger; users can be added to a group later, none can leave one.
+    initials : {user: where the user is publicly known to begin}, a state or N probabilities, in place of the model's
+        initial distribution. Places that were taken from the table break the promise.
     answer : of several rows of a user in one time bin, or one step, the "last" in time is answered, or the "first". The
         ledger keeps it: a history is not continued under the other rule.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.

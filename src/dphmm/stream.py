@@ -172,7 +172,7 @@ class Stream:
             raise already_released(f"user {user!r} already")
         # Without a record of the rule: earlier versions answered the first line of a bin.
         unsaid = None if number is None else "first"
-        check_header(self.batch.setting.header(user, kept.options.get("origin", "")), kept, unsaid)
+        check_header(self.batch.setting_of(user).header(user, kept.options.get("origin", "")), kept, unsaid)
         return self.batch.resumed(user)
 
     def _is_unknown(self, user: str) -> bool:

@@ -165,7 +165,7 @@ class RowsAudit:
             return []
         assert header is not None
         own = as_kept(self.setting.header(user, header.options.get("origin", "")), header.options)
-        for name in sorted({*own.options, *set(header.options) & {"schedule", "varies"}}):
+        for name in sorted({*own.options, *set(header.options) & {"initial", "schedule", "varies"}}):
             value, kept = own.options.get(name), header.options.get(name)
             told = option_words(name, kept)[:_LONGEST]
             shown = f"the {name} of the ledger is {told}, not {option_words(name, value)}: the audit must be given the "

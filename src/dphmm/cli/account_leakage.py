@@ -97,6 +97,9 @@ class Lookup:
             if self._policy is not None and header.options.get("policy") != self._policy.digest:
                 came = f"another policy than that of the releases of {subject!r}"
                 raise InvalidInput("--policy", came, "the policy that they were made with")
+            if "initial" in header.options:
+                came = f"releases of {subject!r}, who is known to begin elsewhere than the model says"
+                raise InvalidInput("--temporal", came, "subjects that begin as the model says")
         if len({header.options["start"] for header in headers}) > 1:
             raise InvalidInput("LEDGER", f"queries of {subject!r} with different starts", "one start for all queries")
         return headers

@@ -17,6 +17,7 @@ by the support.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Sequence
@@ -200,6 +201,29 @@ class MarkovModel:
     def starting(self, start: str) -> MarkovModel:
         """The model with its initial distribution taken as of "before", or "at", the first step; no space, no step."""
         return self if self.start == start else MarkovModel(self.initial, self.matrix, start=start, jump=self.jump)
+
+    def beginning(self, initial: Any, field: str = "initial") -> MarkovModel:
+        """The same model of somebody who is known to begin elsewhere: at a state, or with probabilities (N,).
+
+        What is known is public, as all of a model is; ``start`` says whether it is of the first step or the one before.
+        Raises InvalidInput naming ``field`` for a state that there is not, and for what is no distribution.
+
+        >>> MarkovModel([0.5, 0.5], [[1, 0], [0, 1]]).beginning(1).initial.tolist()
+        [0.0, 1.0]
+        """
+        given = initial
+        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+            if not 0 <= given < self.n_states:
+                raise InvalidInput(field, int(given), f"a state, 0 to {self.n_states - 1}, or probabilities")
+            given = np.eye(1, self.n_states, int(given))[0]
+        # What follows from the matrix alone is shared.
+        _ = self._predecessors
+        other = copy.copy(self)
+        for name in ("support_at_start", "digest", "notes"):
+            vars(other).pop(name, None)
+        other.initial = distribution(given, self.n_states, field)
+        other.initial.setflags(write=False)
+        return other
 
     def _with(self, jump: Jump | None, provenance: dict[str, Any]) -> MarkovModel:
         facts: dict[str, Any] = {"space": self.space, "step": self.step, "start": self.start}

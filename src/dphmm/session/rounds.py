@@ -43,11 +43,11 @@ from dphmm.session.choice import StepChoice, check_same_policy
 from dphmm.session.following import FlushedRow
 from dphmm.session.layout import FIRST_ROW, Layout, Rows
 from dphmm.session.plan import Plan, all_partners
-from dphmm.session.setting import Setting, as_kept
+from dphmm.session.setting import Setting, as_kept, option_words
 from dphmm.session.step import Position
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray
 
-_SHARED = ("origin", "model", "policy", "start")
+_SHARED = ("origin", "model", "policy", "start", "initial")
 
 
 def check_joint(header: SessionHeader, other: SessionHeader) -> None:
@@ -56,7 +56,7 @@ def check_joint(header: SessionHeader, other: SessionHeader) -> None:
     for name in _SHARED:
         own, kept = header.options.get(name), other.options.get(name)
         if own != kept:
-            raise InvalidInput(name, str(own), f"{kept}, {beside}")
+            raise InvalidInput(name, option_words(name, own), f"{option_words(name, kept)}, {beside}")
     rules = [options.get("answer") for options in (header.options, other.options)]
     if None not in rules and rules[0] != rules[1]:
         # Both would be about one step, and about two states.

@@ -71,6 +71,8 @@ class ReleaseSession:
     schedule : a `Schedule` of the steps that are asked, with its own promise and epsilon; None for every step. A step
         that is not asked has a `Release` without z, costs nothing, and is stored as skipped.
     constraint : "support", or a `DeltaSet`.
+    initial : where the subject is publicly known to begin, in place of the model's initial distribution: a state, or
+        probabilities (N,). A place that was taken from what is to be hidden breaks the promise.
     varies : what may be chosen for single steps, in `release`: of "epsilon", "policy", "partners", "protection".
     mechanism, scope, flat, thickness, protection, start : see the guide; the defaults are the safe ones.
     subject, query : the key of the releases together with t; two sessions of one key share one history.
@@ -100,6 +102,7 @@ class ReleaseSession:
         thickness: Exact | Sequence[Exact] | None = None,
         protection: str = "nearest",
         start: str | None = None,
+        initial: Any = None,
         varies: Sequence[str] = (),
         subject: str = "",
         query: str = "state",
@@ -123,7 +126,7 @@ class ReleaseSession:
             protection=protection,
             start=start,
             varies=varies,
-        )
+        ).beginning(initial)
         caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
         self._begin(setting, subject, ledger, caps, bits, estimate_loss, estimates, origin)
 
@@ -326,6 +329,7 @@ class ReleaseSession:
         *,
         query: str = "state",
         policies: Sequence[PolicyGraph] = (),
+        initial: Any = None,
         promise: SequencePromise | None = None,
         cap_epsilon: Exact | None = None,
         cap_cost: Exact | None = None,
@@ -335,7 +339,8 @@ class ReleaseSession:
     ) -> ReleaseSession:
         """The session that wrote a subject's history, rebuilt from it: it continues exactly where it was.
 
-        ``policies`` are those that single steps were released under in place of ``policy``.
+        ``policies`` are those that single steps were released under in place of ``policy``; ``initial`` is where the
+        subject was known to begin, as it was given then.
 
         Raises
         ------
@@ -344,7 +349,7 @@ class ReleaseSession:
         header = ledger.header(subject, query)
         if header is None:
             raise InvalidInput("subject", f"no history of query {query!r} in the ledger", "one that was released")
-        setting = Setting.read(header.options, model, policy, space, query, policies)
+        setting = Setting.read(header.options, model, policy, space, query, policies).beginning(initial)
         caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, setting.schedule))
         choices: dict[str, Any] = {"bits": bits, "estimate_loss": estimate_loss, "estimates": estimates}
         return cls.resumed(ledger, header, setting, caps=caps, **choices)

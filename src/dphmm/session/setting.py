@@ -5,6 +5,7 @@ Proof: docs/proofs/promise.md.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -41,7 +42,9 @@ class Setting:
 
     ``answer`` is the rule of tables and streams for several rows of one subject in one step: "last" or "first". None is
     for sessions, which are given one state a step. ``schedule`` says which steps are asked, None for every step.
-    Everything made from one setting shares its plans.
+    ``varies`` names what may be chosen for single steps, and ``policies`` (by digest) are those that steps may have
+    instead. ``began`` is set where a subject is known to begin elsewhere than the model says: digests of the model
+    as it was, and of where that is. Everything made from one setting shares its plans.
     """
 
     model: MarkovModel
@@ -53,6 +56,7 @@ class Setting:
     schedule: Schedule | None = None
     varies: tuple[str, ...] = ()
     policies: dict[str, PolicyGraph] = field(default_factory=dict)
+    began: tuple[str, str] | None = None
 
     @classmethod
     def of(
@@ -110,6 +114,24 @@ class Setting:
     def with_model(self, model: MarkovModel) -> Setting:
         """The same setting under another model of the same states, such as another start; plans are shared."""
         other = replace(self, model=model)
+        other.__dict__["planner"] = self.planner
+        return other
+
+    def beginning(self, initial: Any, field: str = "initial") -> Setting:
+        """The setting of a subject that is publicly known to begin elsewhere than the model says; None for the same.
+
+        ``initial``: a state, by number or name, or probabilities (N,). Plans are shared. Raises InvalidInput.
+        """
+        if initial is None:
+            return self
+        if isinstance(initial, str):
+            number = self.space.index_of(initial)
+            if number < 0:
+                raise InvalidInput(field, initial, "the name of a state")
+            initial = number
+        model = self.model.beginning(initial, field)
+        own = hashlib.sha256(model.initial.astype("<f8").tobytes()).hexdigest()
+        other = replace(self, model=model, began=(self.model.digest if self.began is None else self.began[0], own))
         other.__dict__["planner"] = self.planner
         return other
 
@@ -185,12 +207,15 @@ class Setting:
 
     def header(self, subject: str, origin: str) -> SessionHeader:
         """What all steps of one subject are released under, as a ledger keeps and compares it."""
-        digests = {"model": self.model.digest, "space": self.space.digest, "policy": self.policy.digest}
+        model = self.model.digest if self.began is None else self.began[0]
+        digests = {"model": model, "space": self.space.digest, "policy": self.policy.digest}
         rule = {} if self.answer is None else {"answer": self.answer}
         if self.schedule is not None:
             rule["schedule"] = self.schedule.written()
         if self.varies:
             rule["varies"] = ",".join(self.varies)
+        if self.began is not None:
+            rule["initial"] = self.began[1]
         return SessionHeader(subject, self.query, {**digests, "origin": origin, **rule, **self.options.written()})
 
 
@@ -201,7 +226,7 @@ def check_header(own: SessionHeader, kept: SessionHeader, answer: str | None = N
     """
     stored = kept.options if answer is None else {"answer": answer, **kept.options}
     given = as_kept(own, stored).options
-    for name in {**given, **dict.fromkeys(sorted(set(stored) & {"schedule", "varies"}))}:
+    for name in {**given, **dict.fromkeys(sorted(set(stored) & {"initial", "schedule", "varies"}))}:
         value = given.get(name)
         if stored.get(name) != value:
             came, before = option_words(name, value), option_words(name, stored.get(name))
@@ -241,6 +266,8 @@ def option_words(name: str, value: str | None) -> str:
             return "every step" if value is None else str(Schedule.read(value))
         if name == "varies":
             return value or "nothing"
+        if name == "initial":
+            return "that of the model" if value is None else value[:12]
         return in_short(written_fraction(str(value))) if name == "epsilon" else str(value)
     except ValueError:
         return str(value)
