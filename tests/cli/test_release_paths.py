@@ -75,6 +75,15 @@ def test_without_an_epsilon_every_step_has_its_share(run, town):
     assert set(pd.read_csv(town / "out.csv").epsilon) == {0.5}
 
 
+def test_a_share_that_is_no_decimal_can_be_audited(run, town):
+    release(run, town, "--path-epsilon", "1", "--window", "3", "-q")
+    audited = ("--model", town / "model.npz", "--policy", town / "policy.json", "--released", town / "out.csv")
+    run("audit", *audited, "--epsilon", "1/3", "--ledger", town / "ledger.db")
+    assert "epsilon 1/3, and 0.25 was given" in run("audit", *audited, "--epsilon", "1/4", code=1).stdout
+    for bad in ("1/0", "1/-3", "1/" + "3" * 500):
+        assert "--epsilon" in run("audit", *audited, "--epsilon", bad, code=2).stderr
+
+
 def test_other_clocks(run, town):
     release(run, town, "--path-epsilon", "6", "--per", "1d", "--zone", "+03:00", "--epsilon", "1", "-q")
     with dphmm.open_ledger(town / "ledger.db") as ledger:

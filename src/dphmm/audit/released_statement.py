@@ -98,7 +98,9 @@ def _check_sequence(
 ) -> None:
     """Whether every user is kept to the promise over paths that a statement tells."""
     says = "the privacy statement promises over paths"
-    findings.require(told.over == "paths", f"the privacy statement promises over {_short(told.over)}, and it is over paths")
+    findings.require(
+        told.over == "paths", f"the privacy statement promises over {_short(told.over)}, and it is over paths"
+    )
     try:
         promise = SequencePromise(
             written_fraction(told.total), steps=told.steps, window=told.window, per=told.per, zone=told.zone

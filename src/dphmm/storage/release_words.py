@@ -217,7 +217,9 @@ def _guaranteed(statement: ReleaseStatement, epsilon: Fraction, most: int | None
     if every is not None and most != 1:
         # Two states of one step can be told apart by later answers too, where they lead to paths that part.
         together = f"{_most(every)} after all {most:,} of {block}"
-        words.append(f"two paths that are equal or joined so at every step: {together}; two states of one step can lose more")
+        words.append(
+            f"two paths that are equal or joined so at every step: {together}; two states of one step can lose more"
+        )
     if most is None:
         words.append(_no_limit(statement, epsilon, one))
     if statement.private is False:
