@@ -345,6 +345,7 @@ def _set(*path):
         (_set("plans", "sha256", "0" * 64), "plans.sha256"),
         (_set("plans", "hashes", ["0" * 64]), "plans.hashes"),
         (_set("policy", "parameters", "n_states", 3), "policy.parameters"),
+        (lambda stated: stated["policy"].update(kind="complete", parameters={}), "says policy.kind complete"),
         (_set("space", "states", 1000), "space.states"),
         (_set("space", "pitch", [50.0, 50.0]), "space.pitch"),
         (_set("model", "method", "public data"), "model.method"),

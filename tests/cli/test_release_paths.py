@@ -63,15 +63,25 @@ def test_it_is_kept_stated_and_audited(run, town):
     # The same file under another promise than its ledger keeps.
     path = town / "out.csv.privacy.json"
     whole = json.loads(path.read_text())
-    whole["sequence"]["total"] = "3"
+    whole["sequence"] |= {"total": "3", "over": "states"}
     path.write_text(json.dumps(whole))
     convicted = run("audit", *audited, *files, code=1)
+    assert "promises over states, and it is over paths" in convicted.stdout
     assert "promises over paths 3 per 1d, and the ledger keeps a subject to 4 per 24 steps" in convicted.stdout
 
 
 def test_without_an_epsilon_every_step_has_its_share(run, town):
     release(run, town, "--path-epsilon", "12", "--per", "1d", "-q")
     assert set(pd.read_csv(town / "out.csv").epsilon) == {0.5}
+
+
+def test_a_share_that_is_no_decimal_can_be_audited(run, town):
+    release(run, town, "--path-epsilon", "1", "--window", "3", "-q")
+    audited = ("--model", town / "model.npz", "--policy", town / "policy.json", "--released", town / "out.csv")
+    run("audit", *audited, "--epsilon", "1/3", "--ledger", town / "ledger.db")
+    assert "epsilon 1/3, and 0.25 was given" in run("audit", *audited, "--epsilon", "1/4", code=1).stdout
+    for bad in ("1/0", "1/-3", "1/" + "3" * 500):
+        assert "--epsilon" in run("audit", *audited, "--epsilon", bad, code=2).stderr
 
 
 def test_other_clocks(run, town):

@@ -119,13 +119,15 @@ def test_a_planned_day_has_both_bounds_and_what_is_found(grid) -> None:
     assert not any(re.match(r"(k?m|%)\b", line) for _, line in rows)
     said = " ".join(line for _, line in rows)
     assert "6 noisy positions of 1 people, at fixed public times, at most 6 a day" in said
-    assert "88.1 % sure after one answer, 99.9994 % after all 6 of a day (50 % before)" in said
+    assert "88.1 % sure after one answer (50 % before)" in said
+    assert "equal or joined so at every step: at most 99.9994 % after all 6 of a day" in said
+    assert "two states of one step can lose more" in said
     assert "at most 12 of 12 a day for each person; in all at most 12" in said
     kept = told.document()
     assert list(kept) == ["published", "guaranteed", "still_found", "not_protected", "spent"]
     assert kept["published"]["answers"] == 6 and kept["published"]["rows"] == 24
     assert kept["guaranteed"]["all_answers"] == {
-        "answers": 6, "of": "a day", "epsilon": "12", "sureness": "99.9994 %",
+        "over": "paths", "answers": 6, "of": "a day", "epsilon": "12", "sureness": "99.9994 %",
     }  # fmt: skip
 
 

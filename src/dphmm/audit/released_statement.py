@@ -98,6 +98,9 @@ def _check_sequence(
 ) -> None:
     """Whether every user is kept to the promise over paths that a statement tells."""
     says = "the privacy statement promises over paths"
+    findings.require(
+        told.over == "paths", f"the privacy statement promises over {_short(told.over)}, and it is over paths"
+    )
     try:
         promise = SequencePromise(
             written_fraction(told.total), steps=told.steps, window=told.window, per=told.per, zone=told.zone
@@ -198,8 +201,8 @@ def _described(counted: Counted, setting: Setting, statement: ReleaseStatement) 
     space = stated_space(setting.space)
     due = {f"model.{name}": getattr(model, name) for name in ("step_seconds", "method", "private")}
     due |= {f"space.{name}": getattr(space, name) for name in ("kind", "states", "dimension", "pitch")}
-    # Edges have one digest, whichever kind of policy has them.
-    if statement.policy.kind == policy.kind and policy.parameters is not None:
+    due["policy.kind"] = policy.kind
+    if policy.parameters is not None:
         due["policy.parameters"] = json.loads(json.dumps(policy.parameters))
     if counted.complete:
         due["mechanism.chosen"] = dict(sorted(counted.mechanisms.items()))

@@ -24,7 +24,7 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
 @click.command("audit", context_settings=CONTEXT)
 @click.option("--model", metavar="M", help="The model of the releases.")
 @click.option("--policy", metavar="P", help="Their policy.")
-@click.option("--epsilon", metavar="E", required=True, help="The promise of each release.")
+@click.option("--epsilon", metavar="E", required=True, help="The promise of each release, such as 0.5 or 1/12.")
 @plan_choices
 @click.option("--query", metavar="NAME", default="state", show_default=True, help="The query of the releases.")
 @click.option("--steps", metavar="N", type=int, default=1, show_default=True, help="Verify the plans of so many steps.")
@@ -50,6 +50,7 @@ def audit(as_json: bool, **given: Any) -> int:
     the release, for the data owner alone. With samples: a lower confidence bound on the epsilon of any mechanism.
     """
     _check_numbers(given)
+    given["epsilon"] = _stated(given["epsilon"])
     parts: list[tuple[str, Any]] = []
     if given["samples"] is not None:
         parts.append(("samples", _samples(given)))
@@ -69,6 +70,16 @@ def _check_numbers(given: dict[str, Any]) -> None:
         raise InvalidInput("--draws", given["draws"], "a number of draws, 1 or more")
     if not 0 < given["alpha"] < 1:
         raise InvalidInput("--alpha", given["alpha"], "a probability above 0 and below 1")
+
+
+def _stated(epsilon: str) -> Any:
+    """The epsilon of a release as its statement writes it: the share of a step may be 1/12, which no decimal is."""
+    from dphmm._checks import LONGEST_NUMBER, written_fraction
+
+    try:
+        return written_fraction(epsilon) if "/" in epsilon and len(epsilon) <= LONGEST_NUMBER else epsilon
+    except (ValueError, ZeroDivisionError):
+        return epsilon
 
 
 def _samples(given: dict[str, Any]) -> Any:

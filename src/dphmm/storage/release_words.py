@@ -213,8 +213,13 @@ def _guaranteed(statement: ReleaseStatement, epsilon: Fraction, most: int | None
     facts = None if covered is UNSET or covered is None else document(covered)
     where = "any two states that the policy joins" if facts is None else places_words(facts)
     one, every = sureness(epsilon), None if most is None else sureness(most * epsilon)
-    after = "" if every is None or most == 1 else f", {every} after all {most:,} of {block}"
-    words = [f"{where}: {_most(one)} sure after one answer{after} (50 % before)"]
+    words = [f"{where}: {_most(one)} sure after one answer (50 % before)"]
+    if every is not None and most != 1:
+        # Two states of one step can be told apart by later answers too, where they lead to paths that part.
+        together = f"{_most(every)} after all {most:,} of {block}"
+        words.append(
+            f"two paths that are equal or joined so at every step: {together}; two states of one step can lose more"
+        )
     if most is None:
         words.append(_no_limit(statement, epsilon, one))
     if statement.private is False:
@@ -231,7 +236,7 @@ def _guaranteed(statement: ReleaseStatement, epsilon: Fraction, most: int | None
 
 
 def _all(most: int, block: str, epsilon: Fraction, every: str | None) -> dict[str, Any]:
-    return {"answers": most, "of": block, "epsilon": str(most * epsilon), "sureness": every}
+    return {"over": "paths", "answers": most, "of": block, "epsilon": str(most * epsilon), "sureness": every}
 
 
 def _most(sure: str) -> str:
