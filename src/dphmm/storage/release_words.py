@@ -159,7 +159,7 @@ def story(
     most, block = (None, "") if promise is None else _block(promise, schedule, epsilon, step)
     return Story(
         published=_published(statement, asked, schedule, most, block),
-        guaranteed=_guaranteed(statement, epsilon, most, block),
+        guaranteed=_guaranteed(statement, promise, epsilon, most, block),
         still_found=None if found is None else found.document(),
         not_protected=_not_protected(statement),
         spent=_spent(statement, promise, epsilon, most, block, cap),
@@ -208,15 +208,20 @@ def _in(block: str) -> str:
     return block if block.startswith("a") and not block.startswith("any") else f"in {block}"
 
 
-def _guaranteed(statement: ReleaseStatement, epsilon: Fraction, most: int | None, block: str) -> dict[str, Any]:
+def _guaranteed(
+    statement: ReleaseStatement, promise: SequencePromise | None, epsilon: Fraction, most: int | None, block: str
+) -> dict[str, Any]:
     covered = statement.covered_distance
     facts = None if covered is UNSET or covered is None else document(covered)
     where = "any two states that the policy joins" if facts is None else places_words(facts)
-    one, every = sureness(epsilon), None if most is None else sureness(most * epsilon)
+    # Other queries of a person may spend what this one leaves of the promise.
+    total = None if promise is None else promise.exact
+    one, every = sureness(epsilon), None if total is None else sureness(total)
     words = [f"{where}: {_most(one)} sure after one answer (50 % before)"]
-    if every is not None and most != 1:
+    if every is not None and most is not None and (most != 1 or total != epsilon):
         # Two states of one step can be told apart by later answers too, where they lead to paths that part.
-        together = f"{_most(every)} after all {most:,} of {block}"
+        after = f"all {most:,}" if total == most * epsilon else "all answers of all queries"
+        together = f"{_most(every)} after {after} of {block}"
         words.append(
             f"two paths that are equal or joined so at every step: {together}; two states of one step can lose more"
         )
@@ -230,13 +235,13 @@ def _guaranteed(statement: ReleaseStatement, epsilon: Fraction, most: int | None
         "holds": statement.private,
         "covered_distance": facts,
         "one_answer": {"epsilon": statement.epsilon, "sureness": one},
-        "all_answers": None if most is None else _all(most, block, epsilon, every),
+        "all_answers": None if most is None else _all(most, block, total, every),
         "words": words,
     }
 
 
-def _all(most: int, block: str, epsilon: Fraction, every: str | None) -> dict[str, Any]:
-    return {"over": "paths", "answers": most, "of": block, "epsilon": str(most * epsilon), "sureness": every}
+def _all(most: int, block: str, total: Fraction | None, every: str | None) -> dict[str, Any]:
+    return {"over": "paths", "answers": most, "of": block, "epsilon": str(total), "sureness": every}
 
 
 def _most(sure: str) -> str:
@@ -276,7 +281,8 @@ def _spent(
         words = [f"epsilon sum {in_all} for who has most answers, {limit}"]
     else:
         spent, total = in_short(most * epsilon), in_short(promise.exact)
-        words = [f"at most {spent} of {total} {_in(block)} for each person; in all at most {in_all}"]
+        whose = "" if most * epsilon == promise.exact else " by this query"
+        words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}"]
     return {
         "most": None if most is None else str(most * epsilon),
         "total": None if promise is None else str(promise.exact),
