@@ -22,6 +22,7 @@ from dphmm import simulated
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.planning import LADDER, World
+from dphmm.schedule_plan import _digest
 from dphmm.session.retrospect import Hindsight, Published
 from dphmm.session.setting import Setting
 from dphmm.session.step import Position
@@ -455,10 +456,32 @@ DAMAGE = {
 def test_a_damaged_plan_is_refused_in_one_line(name, made, tmp_path):
     path, value, told = DAMAGE[name]
     file = tmp_path / "plan.json"
-    file.write_text(json.dumps(changed(made.document(), path, value)))
+    wrong = changed(made.document(), path, value)
+    # Whoever damages a file on purpose can make its digest, too.
+    file.write_text(json.dumps({**wrong, "sha256": _digest(wrong)}))
     with pytest.raises(InvalidInput, match=told) as refused:
         dphmm.read_plan(file, CLOCK, NEAR, LINE)
     assert "\n" not in str(refused.value)
+
+
+EDITED = {
+    "a figure": (("stays", "found", 0, "error"), 99999.0),
+    "no figures": (("stays", "found"), []),
+    "the best row": (("ladder", 0, "smoothed"), 0.001),
+    "hours": (("hours",), "7-21"),
+    "a total": (("schedule", "total"), "1000"),
+    "a step": (("schedule", "at"), "1"),
+}
+
+
+@pytest.mark.parametrize("name", EDITED)
+def test_a_plan_that_somebody_edited_is_refused(name, made, tmp_path):
+    """Its figures would be told of a schedule that they are not of."""
+    dphmm.save_plan(made, tmp_path / "plan.json")
+    told = json.loads((tmp_path / "plan.json").read_text())
+    (tmp_path / "plan.json").write_text(json.dumps(changed(told, *EDITED[name])))
+    with pytest.raises(InvalidInput, match=r"changed after it was written, .* run dphmm plan with what you want"):
+        dphmm.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
 
 
 def test_a_plan_for_another_model_names_both_hashes(made, tmp_path):

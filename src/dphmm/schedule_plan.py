@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -158,8 +159,12 @@ class SchedulePlan:
 
 
 def save_plan(found: SchedulePlan, path: str | os.PathLike[str]) -> None:
-    """Write a plan as JSON, replacing what is there at once or not at all."""
-    text = json.dumps(found.document(), sort_keys=True, allow_nan=False) + "\n"
+    """Write a plan as JSON, replacing what is there at once or not at all.
+
+    Its figures belong to its schedule, so the file has a digest of both: `read_plan` refuses one that was edited.
+    """
+    told = found.document()
+    text = json.dumps({**told, "sha256": _digest(told)}, sort_keys=True, allow_nan=False) + "\n"
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
 
@@ -177,8 +182,12 @@ def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGr
         raise InvalidInput(str(path), "no format number", expected)
     if told["format"] > FORMAT:
         raise InvalidInput(str(path), f"plan format {told['format']}", f"at most {FORMAT}: upgrade dphmm to read it")
+    digest = told.pop("sha256", None)
     if told.keys() != _MEMBERS:
         raise InvalidInput(str(path), "members missing, or others", expected)
+    if digest != _digest(told):
+        came = "a plan that was changed after it was written, so its figures may be of another one"
+        raise InvalidInput(str(path), came, "one as dphmm plan writes it: run dphmm plan with what you want instead")
     digests = {"model": model.digest, "policy": policy.digest, "space": space.digest}
     for name, digest in digests.items():
         if told[name] != digest:
@@ -194,6 +203,11 @@ def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGr
     if not same:
         raise InvalidInput(str(path), "members that are not as they are written", expected)
     return found
+
+
+def _digest(told: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of a plan's members as canonical JSON."""
+    return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateSpace, step: int | None) -> SchedulePlan:

@@ -38,7 +38,9 @@ def test_a_line_for_each_total_and_the_own_one_is_marked(daily):
 def test_json_and_the_file_have_the_same_plan(town, tmp_path, run, one_json):
     out = tmp_path / "plan.json"
     document = one_json(run(*arguments(town, "--per", "1d", "--schedule", "paced", "-o", out, "--json")))
-    assert document["plan"] == json.loads(out.read_text()) and document["output"] == str(out)
+    written = json.loads(out.read_text())
+    assert len(written.pop("sha256")) == 64
+    assert document["plan"] == written and document["output"] == str(out)
     assert [row["schedule"]["total"] for row in document["totals"]] == ["3", "6", "12", "24"]
     assert document["expected_error"] == next(r["online"] for r in document["plan"]["ladder"] if r["chosen"])
     model = dphmm.load_model(town / "model.npz")

@@ -10,7 +10,7 @@ import pytest
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.errors import BudgetExceeded, InvalidInput
-from dphmm.session.choice import chosen_of
+from dphmm.session.plan import chosen_of
 
 N = 6
 SPACE = dphmm.StateSpace(np.array([0, 1, 2, 4, 7, 11])[:, None], names=list("abcdef"))

@@ -8,7 +8,6 @@ Proof: docs/proofs/choices.md.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +22,7 @@ from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.protection import METHODS, Partner
+from dphmm.session.plan import chosen_of, damaged
 from dphmm.types import Exact, IntArray
 
 if TYPE_CHECKING:
@@ -130,20 +130,6 @@ def checked_varies(varies: Any) -> tuple[str, ...]:
     return tuple(sorted(set(given)))
 
 
-def chosen_of(record: PlanRecord) -> Mapping[str, str]:
-    """What a recorded plan was made under in place of its setting's: "epsilon", "policy" (its digest), "joins"."""
-    if not record.description.startswith('{"chosen"'):
-        return {}
-    try:
-        chosen = json.loads(record.description)["chosen"]
-        if not all(isinstance(text, str) for text in chosen.values()):
-            raise TypeError
-        return dict(chosen)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        came = f"a damaged description of plan {record.hash[:12]}"
-        raise InvalidInput("ledger", came, "a ledger as dphmm wrote it") from None
-
-
 def recorded_choice(
     record: PlanRecord, joins: IntArray, varies: Sequence[str], policies: Mapping[str, PolicyGraph]
 ) -> StepChoice | None:
@@ -165,8 +151,7 @@ def recorded_choice(
     try:
         epsilon = None if "epsilon" not in chosen else written_fraction(chosen["epsilon"])
     except (ValueError, ZeroDivisionError):
-        came = f"a damaged description of plan {record.hash[:12]}"
-        raise InvalidInput("ledger", came, "a ledger as dphmm wrote it") from None
+        raise damaged(record) from None
     policy = None if digest is None else policies[digest]
     return StepChoice(epsilon, policy, joins=joins if "joins" in chosen else None)
 

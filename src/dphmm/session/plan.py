@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -182,12 +183,30 @@ def recorded_joins(record: PlanRecord) -> IntArray:
     return _pairs(record, "joins")
 
 
+def chosen_of(record: PlanRecord) -> Mapping[str, str]:
+    """What a recorded plan was made under in place of its setting's: "epsilon", "policy" (its digest), "joins"."""
+    if not record.description.startswith('{"chosen"'):
+        return {}
+    try:
+        chosen = json.loads(record.description)["chosen"]
+        if not all(isinstance(text, str) for text in chosen.values()):
+            raise TypeError
+        return dict(chosen)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise damaged(record) from None
+
+
+def damaged(record: PlanRecord) -> InvalidInput:
+    """What is said of a record that dphmm did not write."""
+    came = f"a damaged description of plan {record.hash[:12]}"
+    return InvalidInput("ledger", came, "a ledger as dphmm wrote it")
+
+
 def _pairs(record: PlanRecord, name: str) -> IntArray:
     try:
         pairs: IntArray = np.array(json.loads(record.description)[name], dtype=np.int64).reshape(-1, 2)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        came = f"a damaged description of plan {record.hash[:12]}"
-        raise InvalidInput("ledger", came, "a ledger as dphmm wrote it") from None
+        raise damaged(record) from None
     return pairs
 
 

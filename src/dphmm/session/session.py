@@ -22,10 +22,10 @@ from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.protection import Partner
-from dphmm.session.choice import Partners, StepChoice, chosen_of
+from dphmm.session.choice import Partners, StepChoice
 from dphmm.session.layout import FIRST_ROW, ONE_ASKED, Rows, check_gap
 from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
-from dphmm.session.plan import Plan
+from dphmm.session.plan import Plan, chosen_of
 from dphmm.session.releases import NOT_ASKED, Release
 from dphmm.session.rounds import Answered, Engine, SubjectState, partners_at, schedule_of
 from dphmm.session.scheduled import Scheduled
