@@ -255,6 +255,16 @@ def test_what_was_chosen_is_recorded():
     assert made.t == 6
 
 
+@pytest.mark.parametrize(("varies", "own"), [(("epsilon", "policy"), True), (("epsilon",), False), ((), False)])
+def test_an_account_says_where_steps_have_policies_of_their_own(varies, own):
+    ledger = MemoryLedger()
+    session(ledger=ledger, varies=varies).release(0)
+    (summary,) = dphmm.accounting.summarise_ledger(ledger)
+    for told in (summary.epsilon, summary.queries[0].epsilon):
+        assert ("edges of a step are those of its own policy" in told.statement) is own
+        assert told.citation == ("docs/proofs/choices.md" if own else "docs/proofs/paths.md")
+
+
 def test_a_record_with_a_choice_that_the_header_does_not_name_is_refused():
     ledger = MemoryLedger()
     session(ledger=ledger, varies="epsilon").release(0, epsilon=2)

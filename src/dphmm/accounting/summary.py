@@ -13,6 +13,8 @@ from dphmm.accounting.ledger import Caps, Entry, Ledger, SessionHeader
 from dphmm.accounting.promise import UNLIMITED
 
 EPSILON_STATEMENT = neighbouring_paths([]).statement
+#: Added where steps may have another policy than their session.
+OWN_POLICIES = "the edges of a step are those of its own policy, which may be another one at each step"
 COST_STATEMENT = (
     "Theorem 7.2: bounds the loss of any two histories of possible states; the sum of the costs, "
     "each rounded up to 1e-9"
@@ -97,6 +99,11 @@ class _Tally:
             self.skips += entry.steps
 
     @property
+    def own_policies(self) -> bool:
+        """Whether single steps may have had another policy than the session."""
+        return self.header is not None and "policy" in self.header.options.get("varies", "").split(",")
+
+    @property
     def reason(self) -> str | None:
         if not self.account.unbounded:
             return None
@@ -106,18 +113,21 @@ class _Tally:
         return FLAT_REASON if "scope" in options else EITHER_REASON
 
 
-def _guarantees(account: Account) -> tuple[Guarantee, Guarantee]:
-    theorem = theorem_7_2([account.spent.cost])
-    return neighbouring_paths([account.epsilon]), Guarantee(theorem.value, COST_STATEMENT, theorem.citation)
+def _guarantees(account: Account, own_policies: bool) -> tuple[Guarantee, Guarantee]:
+    theorem, paths = theorem_7_2([account.spent.cost]), neighbouring_paths([account.epsilon])
+    if own_policies:
+        paths = Guarantee(paths.value, f"{paths.statement}; {OWN_POLICIES}", "docs/proofs/choices.md")
+    return paths, Guarantee(theorem.value, COST_STATEMENT, theorem.citation)
 
 
 def _subject(subject: str, tallies: list[tuple[str, _Tally]]) -> SubjectSummary:
     queries, total = [], EMPTY
     for query, tally in tallies:
-        epsilon, cost = _guarantees(tally.account)
+        epsilon, cost = _guarantees(tally.account, tally.own_policies)
         counts = (tally.releases, tally.skips, tally.constants, tally.insecure)
         queries.append(QuerySummary(subject, query, *counts, epsilon, cost, tally.reason))
         part = tally.account
         total = Account(total.epsilon + part.epsilon, total.nanos + part.nanos, total.unbounded or part.unbounded)
     reason = next((query.reason for query in queries if query.reason), None)
-    return SubjectSummary(subject, tuple(queries), *_guarantees(total), reason)
+    own_policies = any(tally.own_policies for _, tally in tallies)
+    return SubjectSummary(subject, tuple(queries), *_guarantees(total, own_policies), reason)

@@ -108,16 +108,18 @@ def _summaries(ledger: str, subject: str | None, delta: str | None) -> tuple[lis
 
 def _ending(subjects: Sequence[SubjectSummary]) -> list[str]:
     """The ledger as a whole, and what the figures are."""
-    from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT
+    from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
 
     counts = _counted(subjects)
     said = f"{counts['subjects']} subjects, {counts['releases']} releases, {counts['skips']} skips"
     if not subjects:
         return [said]
     epsilon, cost = _largest(subjects)
+    own = any(OWN_POLICIES in summary.epsilon.statement for summary in subjects)
     return [
         f"{said}; most of any one subject: epsilon {_shown(epsilon)}, cost {_shown(cost)}",
         f"epsilon: {EPSILON_STATEMENT} ({epsilon.citation})",
+        *([f"choices: {OWN_POLICIES} (docs/proofs/choices.md)"] if own else []),
         f"cost: {COST_STATEMENT} ({cost.citation})",
     ]
 
