@@ -26,7 +26,7 @@ from dphmm.storage import learned
 from dphmm.storage.edges import read_edges
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.journal import Journal
-from dphmm.storage.ledger import migrate_ledger
+from dphmm.storage.ledger.migrate import migrate_ledger
 from dphmm.storage.number_files import read_numbers
 from dphmm.storage.statement import load_statement
 from dphmm.storage.tables import read_table

@@ -117,15 +117,20 @@ def release(**given: Any) -> int:
     is answered once it has closed: when a line of a later bin comes, from anybody, or the input ends. Until then
     nothing is printed; --answer first answers the first line of a bin at once.
     """
-    from dphmm.cli.release_batch import release_file
     from dphmm.cli.release_job import Job
-    from dphmm.cli.release_preview import preview
-    from dphmm.cli.release_stream import release_stream
 
     console = Console(given["quiet"])
     if given["statement"] is not None and given["trajectories"] != "-":
         raise InvalidInput("--statement", given["statement"], "- as TRAJ with it: of a file it lies beside the output")
     job = Job.of(given)
     if given["trajectories"] == "-":
+        from dphmm.cli.release_stream import release_stream
+
         return release_stream(job, given, console)
-    return preview(job, given, console) if given["dry_run"] else release_file(job, given, console)
+    if given["dry_run"]:
+        from dphmm.cli.release_preview import preview
+
+        return preview(job, given, console)
+    from dphmm.cli.release_batch import release_file
+
+    return release_file(job, given, console)

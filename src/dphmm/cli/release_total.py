@@ -87,9 +87,6 @@ def asked_promise(given: Mapping[str, Any]) -> SequencePromise | None:
 
 def asked_groups(given: Mapping[str, Any]) -> dict[str, Any]:
     """The groups that a public table names, and the cap of each; nothing where there are none."""
-    from dphmm.cli.fit_spaces import listed_columns
-    from dphmm.storage.public_files import refuse_private
-
     path, cap = given["groups"], given["cap_group"]
     if path is None:
         if cap is not None:
@@ -97,6 +94,9 @@ def asked_groups(given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     if cap is None:
         raise InvalidInput("--cap-group", "nothing", "what the epsilons of a group may sum to, with --groups")
+    from dphmm.cli.fit_spaces import listed_columns
+    from dphmm.storage.public_files import refuse_private
+
     if given["trajectories"] != "-":
         refuse_private(path, given["trajectories"], "--groups", called="TRAJ")
     subjects, groups = listed_columns(path, "--groups", ("subject", "group"))

@@ -18,17 +18,15 @@ import numpy as np
 
 from dphmm._checks import finite_number
 from dphmm.errors import InvalidInput
+from dphmm.markov.model import GEOMETRY, MarkovModel
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.units import parse_duration, parse_speed
 from dphmm.types import FloatArray
 
 if TYPE_CHECKING:
-    from dphmm.markov.model import MarkovModel
     from dphmm.states.space import StateSpace
 
-#: What the provenance of such a model calls its origin.
-GEOMETRY = "geometry"
 #: Most entries of the matrix: states times the cells within reach of one.
 MOST_MOVES = 2 * 10**7
 #: Weights fall by this power of e from no distance to the reach.
@@ -68,8 +66,6 @@ def uniform_model(
     space: StateSpace, matrix: Any, step: int | None, jump: object, provenance: dict[str, Any]
 ) -> MarkovModel:
     """A model of these moves that starts anywhere alike; ``jump``: a probability as it was typed, 0 for none."""
-    from dphmm.markov.model import MarkovModel
-
     rate = 0.0 if jump is None else finite_number(jump, "jump")
     initial = np.full(space.n_states, 1.0 / space.n_states)
     return MarkovModel(initial, matrix, space=space, step=step, provenance=provenance, jump=rate or None)

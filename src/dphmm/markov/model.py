@@ -38,6 +38,8 @@ from dphmm.types import BoolArray, Exact, FloatArray, IntArray, States
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
 
+#: What the provenance of a model from geometry alone calls its origin.
+GEOMETRY = "geometry"
 #: Longest time step, in seconds: times are counted in microseconds, in 64 bits.
 LONGEST_STEP = 10**12
 

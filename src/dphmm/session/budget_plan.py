@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm._checks import exact_epsilon
-from dphmm.accounting.edge_leakage import PolicyLeakage, policy_allocation, policy_leakage
 from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput, Refused
 from dphmm.markov.model import MarkovModel
@@ -23,6 +22,9 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.plan import Plan
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
+
+if TYPE_CHECKING:
+    from dphmm.accounting.edge_leakage import PolicyLeakage
 
 #: Steps that are looked at, at most, and numbers kept: steps times edges.
 MOST_STEPS = 10_000
@@ -64,6 +66,8 @@ def leakage_of(model: MarkovModel, start: str, steps: Sequence[Any], policy: Pol
     if len(edges) * len(steps) > _MOST_NUMBERS:
         came = f"{len(edges)} edges over {len(steps)} steps"
         raise InvalidInput("policy", came, f"fewer: {_MOST_NUMBERS} numbers at most")
+    from dphmm.accounting.edge_leakage import policy_leakage
+
     return policy_leakage(started(model, start), steps, edges)
 
 
@@ -123,6 +127,8 @@ class BudgetPlan:
         chain = started(setting.model, start)
         if len(edges) * count > _MOST_NUMBERS:
             raise InvalidInput("steps", f"{len(edges)} edges over {count} steps", f"{_MOST_NUMBERS} numbers at most")
+        from dphmm.accounting.edge_leakage import policy_allocation
+
         epsilon = policy_allocation(chain, plans_of, edges, limit)
         if epsilon is None:
             raise Refused(f"total_epsilon: no epsilon of 2**-20 or more keeps {count} steps at {total}")

@@ -1,11 +1,10 @@
 """The ledger as one SQLite file: every release a stored fact, across crashes and processes.
 
-``open_ledger(path)`` gives a SqliteLedger, a ``dphmm.accounting.Ledger``; ``migrate_ledger(path)`` continues a file of
-an older format.
+``open_ledger(path)`` gives a SqliteLedger, a ``dphmm.accounting.Ledger``; ``migrate.migrate_ledger(path)`` continues a
+file of an older format.
 """
 
 from dphmm.storage.ledger.connection import COMMANDS
-from dphmm.storage.ledger.migrate import migrate_ledger
 from dphmm.storage.ledger.sqlite import SqliteLedger, open_ledger
 
-__all__ = ["COMMANDS", "SqliteLedger", "migrate_ledger", "open_ledger"]
+__all__ = ["COMMANDS", "SqliteLedger", "open_ledger"]
