@@ -131,6 +131,13 @@ class TestFit:
 
 
 class TestQuery:
+    def test_a_stored_answer_names_no_list_of_rows_that_were_not_read(self, ask, tmp_path, one_json):
+        told = one_json(ask(*ROWS, "--json"))
+        assert told["rejected"] == str(tmp_path / "counts.csv.rejected.csv")
+        again = ask(*ROWS, "--json", out="again.csv")
+        assert one_json(again)["rejected"] is None and not (tmp_path / "again.csv.rejected.csv").exists()
+        assert "for the owner" not in ask(*ROWS, out="third.csv").stdout
+
     def test_the_same_question_is_answered_once(self, ask, tmp_path, one_json):
         first, again = ask(*ROWS, "--json"), ask(*ROWS, "--json", out="again.csv")
         told = [one_json(result) for result in (first, again)]

@@ -116,8 +116,9 @@ def _answer(kind: type[Question], given: Mapping[str, Any]) -> int:
     document = _write(result, given, question.inputs, console)
     if given["as_json"]:
         print_json(document)
-    listed = _LISTED.format(Path(document["rejected"]).name)
-    console.say([*_summary(document, result), *kept_rows(result.kept, given["ledger"]), ("for the owner", listed)])
+    rejected = document["rejected"]
+    listed = [] if rejected is None else [("for the owner", _LISTED.format(Path(rejected).name))]
+    console.say([*_summary(document, result), *kept_rows(result.kept, given["ledger"]), *listed])
     for sentence in result.warnings:
         console.warn(sentence)
     return 0
@@ -143,7 +144,8 @@ def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], con
         "rows": len(result.table),
         **result.details,
         "output": given["output"],
-        "rejected": str(rejected_path(given["output"])),
+        # An answer from the ledger reads no rows: their list lies beside the output of the run that did.
+        "rejected": str(rejected_path(given["output"])) if result.kept is None or result.kept.fresh else None,
         "statement": str(statement_path(given["output"])),
         **kept_document(result.kept),
     }
