@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
+from dphmm.session.choice import CHOICES, StepChoice
 from dphmm.session.layout import Rows
 from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.releases import NOT_ASKED, Released, Releases, terms_of
@@ -97,13 +99,22 @@ class Batch:
         estimates: bool = True,
         start: str | None = None,
         initials: Mapping[str, Any] | None = None,
+        step_choices: Mapping[int, Mapping[str, Any]] | None = None,
+        varies: Sequence[str] = (),
+        policies: Sequence[PolicyGraph] = (),
         **choices: Any,
     ) -> None:
         if (groups is None) != (cap_group is None):
             raise InvalidInput("groups, cap_group", "one of the two", "both, or none")
         public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule))
         rule = one_of(answer, ANSWERS, "answer")
-        self.setting = Setting.of(*public, query=query, answer=rule, schedule=schedule, start=start, **choices)
+        chosen = _checked_steps(step_choices or {})
+        varies = varies or sorted({name for each in chosen.values() for name in each})
+        named = {"query": query, "answer": rule, "schedule": schedule, "start": start, "varies": varies, **choices}
+        self.setting = Setting.of(*public, **named)
+        self.setting.policies.update({policy.digest: policy for policy in policies})
+        self._given = chosen
+        self._chosen = {step: StepChoice.checked(self.setting, **each) for step, each in chosen.items()}
         self._initials = dict(initials or {})
         self._begun: dict[bytes, Setting] = {}
         self.ledger = checked_ledger(ledger)
@@ -125,6 +136,10 @@ class Batch:
         header = self.ledger.header(subject, self.setting.query)
         assert header is not None
         return ReleaseSession.resumed(self.ledger, header, self.setting_of(subject), **self._choices)
+
+    def chosen_at(self, step: int) -> Mapping[str, Any]:
+        """What is chosen for a step, by its number in tables or that of its time bin."""
+        return self._given.get(step, {})
 
     def setting_of(self, subject: str) -> Setting:
         """The setting of a subject: where it is known to begin is its own. Raises InvalidInput naming the subject."""
@@ -178,7 +193,7 @@ class Batch:
             for number, visit in enumerate(visits if self.setting.schedule is not None else ()):
                 subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
                 most[number] = int(self._may_ask(subject, steps[visit.rows] - origin + 1).sum())
-            self._precheck(visits, known, most)
+            self._precheck(visits, known, most, steps)
         held = {subject for subject, _ in sessions}
         for visit in visits:
             # Whoever names none is held to what the account has.
@@ -189,7 +204,7 @@ class Batch:
             caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
             if caps.promise is not None and not self.setting.paces:
                 t = steps[visit.rows] - origin + 1
-                self._keep_promise(caps.promise, visit.user, t[self._may_ask(subject, t)])
+                self._keep_promise(caps.promise, visit.user, t[self._may_ask(subject, t)], origin)
         owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
         met: dict[int, tuple[SubjectState, int]] = {}
@@ -217,8 +232,9 @@ class Batch:
                 # Rows are by subject.
                 parts = zip(subjects, np.split(t, np.searchsorted(mine, numbers[1:])), strict=True)
                 asked = np.concatenate([self._may_ask(subject, some) for subject, some in parts])
+            choices = [self._chosen.get(step) for step in steps[row].tolist()] if self._chosen else None
             with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
-                stored = engine.release(transaction, subjects, Rows(mine - mine[0], t, asked), states[row])
+                stored = engine.release(transaction, subjects, Rows(mine - mine[0], t, asked, choices), states[row])
             answered = engine.show(stored)
             users = [visits[number].user for number in mine[answered.row].tolist()]
             published = self._published(answered, users, t, None if times is None else times[row])
@@ -335,11 +351,21 @@ class Batch:
             term=np.where(answered.plan < 0, len(answered.plans), answered.plan),
         )
 
+    def _begins_of(self, user: str) -> int:
+        """The step number of a stored user's step 1."""
+        kept = self.ledger.header(user, self.setting.query)
+        return 1 if kept is None else int(kept.options.get("origin", "1").partition("@")[0])
+
     def _refuse_known(self, again: set[str]) -> None:
         if again:
             raise already_released(f"{len(again)} of these users already, {min(again)!r} among them")
 
-    def _keep_promise(self, promise: SequencePromise, user: str, t: IntArray) -> None:
+    def _epsilon_at(self, step: int) -> Fraction:
+        """The epsilon of a release, by the number of its step in tables."""
+        choice = self._chosen.get(step)
+        return self.setting.options.epsilon if choice is None or choice.epsilon is None else choice.epsilon
+
+    def _keep_promise(self, promise: SequencePromise, user: str, t: IntArray, origin: int) -> None:
         """Refuse the whole table, before anything is drawn, for a user whose rows together would break the promise."""
         query, last = self.setting.query, 0
         spent: list[Spending] = []
@@ -347,26 +373,42 @@ class Batch:
             entries = self.ledger.entries(name, other)
             spent += [(entry.t, entry.epsilon) for entry in entries if entry.epsilon is not None]
             last = entries[-1].through if other == query and entries else last
-        asked = [(step, self.setting.options.epsilon) for step in t.tolist() if step > last]
+        asked = [(step, self._epsilon_at(step + origin - 1)) for step in t.tolist() if step > last]
         keep_promise(promise, spent, asked, user, query)
 
-    def _precheck(self, visits: list[Visit], known: set[str], most: list[int]) -> None:
+    def _precheck(self, visits: list[Visit], known: set[str], most: list[int], steps: IntArray) -> None:
         """Refuse the whole batch when the epsilons of the ``most`` rows that may be asked pass the cap."""
         cap = self.caps.epsilon
         assert cap is not None
         epsilon = self.setting.options.epsilon
         totals_of = self.ledger.spent_of([visit.user for visit in visits])
         for visit, rows, totals in zip(visits, most, totals_of, strict=True):
-            spent, needs = totals.epsilon, epsilon * rows
+            # A schedule, which leaves rows out, lets no epsilon be chosen.
+            own = (self._epsilon_at(step) - epsilon for step in steps[visit.rows].tolist()) if self._chosen else ()
+            spent, needs = totals.epsilon, epsilon * rows + sum(own, Fraction(0))
             if needs + spent > cap and visit.user in known:
-                # Rows that are stored already cost nothing: only here does it matter how many they are.
-                stored = self.ledger.entries(visit.user, self.setting.query)
-                needs -= epsilon * min(rows, sum(entry.kind == "release" for entry in stored))
+                # Rows that are stored already cost nothing: only here does it matter which they are.
+                stored, begins = self.ledger.entries(visit.user, self.setting.query), self._begins_of(visit.user)
+                paid = (self._epsilon_at(entry.t + begins - 1) for entry in stored if entry.kind == "release")
+                needs -= min(needs, sum(paid, Fraction(0)))
             if needs + spent > cap:
                 raise BudgetExceeded(
                     f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {rows} rows; spent "
                     f"{float(spent):g} of {float(cap):g}, nothing was released; raise the cap or release fewer rows"
                 )
+
+
+def _checked_steps(given: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
+    """What is chosen at steps, by number. Raises InvalidInput for steps that are no numbers and unknown choices."""
+    for step, chosen in given.items():
+        if isinstance(step, bool) or not isinstance(step, (int, np.integer)):
+            raise InvalidInput(
+                "step_choices", str(step), "numbers of steps, as in the table, or of time bins since 1970"
+            )
+        for name in chosen:
+            if name not in CHOICES:
+                raise InvalidInput(f"step_choices of step {step}", name, f"one of {', '.join(CHOICES)}")
+    return {int(step): dict(chosen) for step, chosen in given.items()}
 
 
 def already_released(whose: str) -> InvalidInput:
@@ -430,6 +472,10 @@ def release_many(
         over all queries. Both stay with the ledger; users can be added to a group later, none can leave one.
     initials : {user: where the user is publicly known to begin}, a state or N probabilities, in place of the model's
         initial distribution. Places that were taken from the table break the promise.
+    step_choices : {number of a step: {"epsilon": ..., "policy": ..., "partners": ..., "protection": ...}}: what single
+        steps are released under instead, as for `ReleaseSession.release`. Public: steps that were chosen by looking at
+        the table break the promise. ``varies`` are the names that may come, also in later runs; by default those that
+        do. ``policies`` : others that steps of stored histories had.
     answer : of several rows of a user in one time bin, or one step, the "last" in time is answered, or the "first". The
         ledger keeps it: a history is not continued under the other rule.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.

@@ -131,7 +131,8 @@ class Stream:
             raise BadLine("bin_has_closed")
         if t > session.t:
             session.skip(t - session.t)
-        release = session.release(self._state(line))
+        chosen = self.batch.chosen_at(int(session.origin.partition("@")[0]) + t - 1)
+        release = session.release(self._state(line), **chosen)
         self.released += release.asked
         self.not_asked += not release.asked
         return Released(line.user, self._public_time(line), release)

@@ -38,7 +38,9 @@ class Scheduled:
     def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
         """The plans of requests. Raises as the planner does."""
         numbers = self.schedule.numbers(layout.t)
-        apart = _joint(subjects, layout) if layout.choices is None else np.ones(len(numbers), dtype=np.bool_)
+        apart = _joint(subjects, layout)
+        if layout.choices is not None:
+            apart |= np.array([choice is not None for choice in layout.choices])[layout.row]
         for place in np.flatnonzero(~layout.skips & apart).tolist():
             subject, t = subjects[layout.owner[place]], int(layout.t[place])
             choice, partners = layout.choice(layout.row.item(place)), NO_PARTNERS
