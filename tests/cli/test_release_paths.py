@@ -63,10 +63,12 @@ def test_it_is_kept_stated_and_audited(run, town):
     # The same file under another promise than its ledger keeps.
     path = town / "out.csv.privacy.json"
     whole = json.loads(path.read_text())
-    whole["sequence"] |= {"total": "3", "over": "states"}
+    assert whole["sequence"]["couples"] == "unknown"
+    whole["sequence"] |= {"total": "3", "over": "states", "couples": True}
     path.write_text(json.dumps(whole))
     convicted = run("audit", *audited, *files, code=1)
     assert "promises over states, and it is over paths" in convicted.stdout
+    assert "says sequence.couples True, and it is not known" in convicted.stdout
     assert "promises over paths 3 per 1d, and the ledger keeps a subject to 4 per 24 steps" in convicted.stdout
 
 

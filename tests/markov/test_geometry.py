@@ -106,6 +106,37 @@ def test_what_is_called_couplable_is(speed, known):
     assert couples_along_radius(model.with_jump(0.1, elsewhere / elsewhere.sum())) is None
 
 
+def changed(model, states, by=1e-6):
+    """The model with a little of one move taken from each of these states and given to another move of it."""
+    moves = model.matrix.tolil()
+    for state in states:
+        first, second = moves.rows[state][:2]
+        moves[state, first] -= by
+        moves[state, second] += by
+    return moves.tocsr()
+
+
+def test_what_is_said_of_coupling_is_looked_at_and_not_believed():
+    """Whoever makes a model can write any provenance: moves, walls, jump and start are compared themselves."""
+    space = grid("500m", (10.0, 50.0, 10.049, 50.0315))
+    model = dphmm.MarkovModel.from_geometry(space, 600, "3km/h")
+    assert couples_along_radius(model) is True
+    facts = {"space": space, "step": 600, "provenance": model.provenance, "jump": model.jump}
+    assert couples_along_radius(dphmm.MarkovModel(model.initial, model.matrix, **facts)) is True
+    middle, corner = int(space._states_of_cells[space.rows // 2, space.columns // 2]), 0
+    for states in ([middle], [corner], range(space.n_states)):
+        other = dphmm.MarkovModel(model.initial, changed(model, states), **facts)
+        assert couples_along_radius(other) is None
+    assert couples_along_radius(model.beginning(3)) is None
+    for speed in ("9km/h", "20km/h"):
+        assert couples_along_radius(dphmm.MarkovModel.from_geometry(space, 600, speed)) is None
+    # A move to the right alone, everywhere: it would part two walkers at the wall.
+    steps = np.eye(space.n_states) * 0.5
+    for state, (column, row) in enumerate(space.lattice.tolist()):
+        steps[state, space._states_of_cells[row, min(column + 1, space.columns - 1)]] += 0.5
+    assert couples_along_radius(dphmm.MarkovModel(model.initial, steps, **facts)) is None
+
+
 def test_a_model_without_data_says_so_only_while_it_is_one():
     model = dphmm.MarkovModel.from_geometry(grid(), "10min", "6km/h")
     assert made_without_data(model.with_jump(0.5).provenance)

@@ -16,6 +16,7 @@ from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short, shown
 from dphmm.audit.findings import Findings
 from dphmm.errors import InvalidInput
+from dphmm.markov.geometry import couples_along
 from dphmm.markov.model import MarkovModel
 from dphmm.session.rounds import promise_of
 from dphmm.session.setting import Setting
@@ -109,6 +110,10 @@ def _check_sequence(
         findings.add(f"{says} what is no promise")
         return
     findings.require(told.holds == statement.private, f"{says} what holds {_short(told.holds)}, and private is another")
+    if told.couples is not UNSET:
+        known = setting.options.flat != "allow" and couples_along(setting.model, setting.policy)
+        wrong = f"sequence.couples {_short(told.couples)}, and it is not known"
+        findings.require(told.couples == "unknown" or known is True, f"the privacy statement says {wrong}")
     for origin, stored in kept:
         try:
             due = promise_of(promise, setting, origin)

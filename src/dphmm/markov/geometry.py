@@ -22,9 +22,10 @@ from dphmm.markov.model import GEOMETRY, MarkovModel
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.units import parse_duration, parse_speed
-from dphmm.types import FloatArray
+from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
 
 #: Most entries of the matrix: states times the cells within reach of one.
@@ -34,6 +35,8 @@ _FALLS = 3.0
 #: Chances that are guesses, as all of a model from geometry: of staying for a step, and of a jump.
 STAY = 0.9
 JUMP = 0.001
+#: Chances that differ by less are one: what a row gathers at a wall is a sum.
+_ALIKE = 1e-12
 
 
 def from_geometry(
@@ -72,21 +75,42 @@ def uniform_model(
 
 
 def couples_along_radius(model: MarkovModel) -> bool | None:
-    """Whether a model from geometry couples along every radius policy; None where that is not known without a look.
+    """Whether a model couples along every radius policy; None where that is not known without a look at a policy.
 
-    It does on a whole grid where no move is of more than two cells on an axis (docs/proofs/couplings.md); a uniform
-    jump changes nothing of that. Else `dphmm.accounting.couplable` decides it, for a policy.
+    It does where it starts anywhere alike, on a whole grid of five cells or more on each side, and draws the same move
+    everywhere, of at most two cells on an axis and symmetric on each; a uniform jump changes nothing of that. All of it
+    is looked at here. Else `dphmm.accounting.couplable` decides it, for a policy.
+
+    Source: docs/proofs/couplings.md.
     """
-    space, told = model.space, model.provenance
-    whole = isinstance(space, Grid) and space.n_states == space.columns * space.rows
-    even = told.get("method") == GEOMETRY and "jump_into" not in told
-    return True if whole and even and int(told.get("reach_cells", 3)) <= 2 else None
+    space, jump = model.space, model.jump
+    if not isinstance(space, Grid) or min(space.columns, space.rows) < 5:
+        return None
+    if space.n_states != space.columns * space.rows:
+        return None
+    if np.ptp(model.initial) > 0 or (jump is not None and np.ptp(jump.into) > 0):
+        return None
+    middle = int(space._states_of_cells[space.rows // 2, space.columns // 2])
+    moves = model.matrix[[middle]].tocoo()
+    dx, dy = (space.lattice[moves.coords[1]] - space.lattice[middle]).T
+    chance = dict(zip(zip(dx.tolist(), dy.tolist(), strict=True), moves.data.tolist(), strict=True))
+    if any(max(abs(x), abs(y)) > 2 for x, y in chance):
+        return None
+    turned = [(each, to) for (x, y), each in chance.items() for to in ((-x, y), (x, -y))]
+    even = all(abs(each - chance.get(to, 0.0)) <= _ALIKE for each, to in turned)
+    stay = chance.pop((0, 0), 0.0)
+    steps = np.array([*chance]).reshape(-1, 2)
+    everywhere = _walled(space, steps[:, 0], steps[:, 1], np.array([*chance.values()]), stay)
+    return True if even and abs(everywhere - model.matrix).max() <= _ALIKE else None
+
+
+def couples_along(model: MarkovModel, policy: PolicyGraph) -> bool | None:
+    """Whether a model is known to couple along a policy; None where it is not. Quick: for statements."""
+    return couples_along_radius(model) if policy.kind == "radius" else None
 
 
 def _of_grid(grid: Grid, reach: Fraction, stay: float) -> tuple[Any, int]:
     """The matrix, and how many cells the longest move takes on an axis."""
-    from scipy import sparse
-
     size = grid.frame.exact_pitch[0]
     most = int(reach / size)
     if most < 1:
@@ -101,6 +125,13 @@ def _of_grid(grid: Grid, reach: Fraction, stay: float) -> tuple[Any, int]:
         raise _too_many(grid.n_states, len(dx))
     weights = _weights(np.sqrt(squares) * (float(size) / float(reach)))
     chance = (1.0 - stay) * weights / weights.sum()
+    return _walled(grid, dx, dy, chance, stay), most
+
+
+def _walled(grid: Grid, dx: IntArray, dy: IntArray, chance: FloatArray, stay: float) -> Any:
+    """The matrix of one law of moves (m,) from every cell: what would leave the box is not made, axis by axis."""
+    from scipy import sparse
+
     column, row = grid.lattice.T
     states = np.arange(grid.n_states)
     rows, columns, chances = [states], [states], [np.full(grid.n_states, stay)]
@@ -112,7 +143,7 @@ def _of_grid(grid: Grid, reach: Fraction, stay: float) -> tuple[Any, int]:
         columns.append(np.where(to >= 0, to, states))
         chances.append(np.full(grid.n_states, each))
     entries = (np.concatenate(chances), (np.concatenate(rows), np.concatenate(columns)))
-    return sparse.coo_array(entries, shape=(grid.n_states, grid.n_states)).tocsr(), most
+    return sparse.coo_array(entries, shape=(grid.n_states, grid.n_states)).tocsr()
 
 
 def _of_hexes(space: H3, reach: Fraction, stay: float) -> tuple[Any, int]:

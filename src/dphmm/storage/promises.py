@@ -109,8 +109,20 @@ LONELY_PROMISE = (
 )
 
 
-def sequence_words(promise: SequencePromise, holds: Verdict) -> list[str]:
-    """What a promise over paths says of one subject, and what it does not."""
+_COUPLES = (
+    "Under this model the paths through the two ends of a policy edge can be matched, step by step, with neighbouring "
+    "ones: what answers tell of two such states of one step is at most the sum of these answers' epsilons, too "
+    "(docs/proofs/couplings.md)."
+)
+_NOT_KNOWN_TO_COUPLE = (
+    "This is no bound for what is learned of one step from the steps around it, where paths that leave the edges of "
+    "the policy are likely: that is the policy leakage under the model (dphmm account --temporal --policy, which also "
+    "says whether the model couples along the policy, so that it is a bound for this too)."
+)
+
+
+def sequence_words(promise: SequencePromise, holds: Verdict, couples: Verdict) -> list[str]:
+    """What a promise over paths says of one subject, and what it does not; ``couples``: what is known of the model."""
     first = [] if holds is True else ["Whether this holds is said by `holds`, for the reasons beside `private`."]
     return [
         promise.sentence(),
@@ -122,8 +134,7 @@ def sequence_words(promise: SequencePromise, holds: Verdict) -> list[str]:
         "exp(E) more likely from the one path than from the other, whatever anybody knows of how people move.",
         "Any two possible paths lose at most the sum, over the steps that were answered, of what their two states of "
         "that step lose: a path twice as far away loses about twice as much.",
-        "This is no bound for what is learned of one step from the steps around it, where paths that leave the edges "
-        "of the policy are likely: that is the policy leakage under the model (dphmm account --temporal).",
+        _COUPLES if couples is True else _NOT_KNOWN_TO_COUPLE,
     ]
 
 

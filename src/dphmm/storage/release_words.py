@@ -222,9 +222,11 @@ def _guaranteed(
         # Two states of one step can be told apart by later answers too, where they lead to paths that part.
         after = f"all {most:,}" if total == most * epsilon else "all answers of all queries"
         together = f"{_most(every)} after {after} of {block}"
-        words.append(
-            f"two paths that are equal or joined so at every step: {together}; two states of one step can lose more"
-        )
+        couples = statement.sequence is not UNSET and statement.sequence.couples is True
+        # Answers of other blocks tell of a step, too.
+        whole = couples and promise is not None and promise.steps is not None
+        states = "and so two states of one step" if whole else "two states of one step can lose more"
+        words.append(f"two paths that are equal or joined so at every step: {together}; {states}")
     if most is None:
         words.append(_no_limit(statement, epsilon, one))
     if statement.private is False:

@@ -28,6 +28,7 @@ from dphmm.accounting.records import shown
 from dphmm.accounting.schedule import Schedule
 from dphmm.accounting.summary import EPSILON_STATEMENT
 from dphmm.errors import InvalidInput
+from dphmm.markov.geometry import couples_along
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
@@ -205,7 +206,9 @@ def privacy_statement(
         ),
         totals=_totals(published, options),
         horizon=None if horizon is None else Horizon(**horizon),
-        sequence=UNSET if sequence is None else stated_sequence(sequence, verdict(provenance, whom, replayable)),
+        sequence=UNSET
+        if sequence is None
+        else stated_sequence(sequence, verdict(provenance, whom, replayable), _couples(model, policy, options)),
         schedule=UNSET if schedule is None else stated_schedule(schedule, published.not_asked),
         randomness=Randomness(
             secure=published.replayable == 0,
@@ -367,8 +370,13 @@ def stated_space(space: StateSpace) -> Space:
     return msgspec.structs.replace(said, merged=merged)
 
 
-def stated_sequence(promise: SequencePromise, holds: Verdict) -> SequenceBound:
-    """What a statement says of a promise over paths."""
+def _couples(model: MarkovModel, policy: PolicyGraph, options: Options) -> Verdict:
+    """What a statement says of coupling: true, or "unknown". Where answers exclude states it is not proved."""
+    return (options.flat != "allow" and couples_along(model, policy)) or "unknown"
+
+
+def stated_sequence(promise: SequencePromise, holds: Verdict, couples: Verdict) -> SequenceBound:
+    """What a statement says of a promise over paths; ``couples``: whether the model is known to couple."""
     return SequenceBound(
         over="paths",
         total=str(promise.exact),
@@ -377,7 +385,8 @@ def stated_sequence(promise: SequencePromise, holds: Verdict) -> SequenceBound:
         per=promise.per,
         zone=promise.zone,
         holds=holds,
-        meaning=sequence_words(promise, holds),
+        meaning=sequence_words(promise, holds, couples),
+        couples=couples,
         proved_in="docs/proofs/paths.md",
     )
 

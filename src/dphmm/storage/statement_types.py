@@ -239,6 +239,13 @@ class SequenceBound(Part, frozen=True, kw_only=True):
     zone: Annotated[Text, _is("The offset from UTC of the clock by which blocks of a time begin.")]
     holds: Annotated[StatedVerdict, _is("The same as private.")]
     meaning: Annotated[Texts, _rule(minItems=1), _is("What is promised, and what is not, a sentence each.")]
+    couples: Annotated[
+        StatedVerdict | UnsetType,
+        _is(
+            "Whether the epsilons of any answers bound in sum what these tell of two states of one step that an edge "
+            'joins, too: true where the model is known to couple along the policy, "unknown" where nobody looked.'
+        ),
+    ] = UNSET
     proved_in: Annotated[Text, _is("The page of the proof.")]
 
 
