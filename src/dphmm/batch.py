@@ -48,6 +48,8 @@ _CHUNK_STATES = 2**26
 #: Beyond so many states a step takes longer than all that is saved by one round, whose shared arrays are large.
 _MOST_SCHEDULED_STATES = 2**17
 _LARGEST_STEP = 2**53
+#: Of so many beginnings the plans are at hand while a table is released.
+_MOST_ENGINES = 64
 
 Progress = Callable[[int, int], None]
 
@@ -209,7 +211,7 @@ class Batch:
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
         met: dict[int, tuple[SubjectState, int]] = {}
         count = 0
-        setting, engine = self.setting, self._engine(self.setting)
+        engines: dict[Setting, Engine] = {}
         for first, end in self._parts(owner, visits):
             row, mine = order[first:end], owner[first:end]
             numbers = range(int(mine[0]), int(mine[-1]) + 1)
@@ -223,9 +225,12 @@ class Batch:
             for subject in subjects:
                 subject.finished = True
             subjects[-1].finished = int(owner[min(end, len(order) - 1)]) != numbers[-1]
-            own = self.setting_of(subjects[0].name)
-            if own is not setting:
-                setting, engine = own, self._engine(own)
+            setting = self.setting_of(subjects[0].name)
+            if setting not in engines:
+                if len(engines) == _MOST_ENGINES:
+                    engines.clear()
+                engines[setting] = self._engine(setting)
+            engine = engines[setting]
             t = steps[row] - np.array([origin for _, origin in met.values()])[mine - mine[0]] + 1
             asked = np.ones(len(t), dtype=np.bool_)
             if self.setting.schedule is not None:
