@@ -20,7 +20,7 @@ import numpy as np
 from dphmm._checks import exact_epsilon, one_of
 from dphmm.accounting.budget import keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
-from dphmm.accounting.promise import UNLIMITED, Spending
+from dphmm.accounting.promise import UNLIMITED, Horizon, Spending
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -96,6 +96,7 @@ class Batch:
         cap_cost: Exact | None = None,
         groups: Mapping[str, str] | None = None,
         cap_group: Exact | None = None,
+        horizon: int | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
         estimates: bool = True,
@@ -121,6 +122,8 @@ class Batch:
         self._begun: dict[bytes, Setting] = {}
         self.ledger = checked_ledger(ledger)
         self.caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
+        if horizon is not None:
+            self.caps = replace(self.caps, horizon=Horizon(query, horizon))
         self._bits = default_bits(bits)
         self._loss = checked_loss(estimate_loss, estimates, self.setting)
         self.report = BatchReport()
@@ -204,6 +207,9 @@ class Batch:
                 continue
             subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
             caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
+            if caps.horizon is not None:
+                last = int(steps[visit.rows].max()) - origin + 1
+                caps.horizon.keep(visit.user, self.setting.query, last)
             if caps.promise is not None and not self.setting.paces:
                 t = steps[visit.rows] - origin + 1
                 self._keep_promise(caps.promise, visit.user, t[self._may_ask(subject, t)], origin)
@@ -481,6 +487,8 @@ def release_many(
         steps are released under instead, as for `ReleaseSession.release`. Public: steps that were chosen by looking at
         the table break the promise. ``varies`` are the names that may come, also in later runs; by default those that
         do. ``policies`` : others that steps of stored histories had.
+    horizon : how many steps of this query a total was worked out for. It stays with each user's account: releases of
+        later steps, and of other queries, are refused.
     answer : of several rows of a user in one time bin, or one step, the "last" in time is answered, or the "first". The
         ledger keeps it: a history is not continued under the other rule.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.

@@ -135,8 +135,14 @@ def test_a_release_that_goes_on_is_told_what_works(town, tmp_path, run):
     for steps, option in ((4, "--steps"), (12, "--total-epsilon")):
         told = run(*more, "--total-epsilon", 2, "--steps", steps, code=2).stderr
         assert told.startswith(f"error: {option}: got ") and "/" not in told
-        remedies.append(re.search(r"need (--total-epsilon [0-9.]+ --steps 12)", told)[1])
+        remedies.append(re.search(r"need (--total-epsilon [0-9.]+ --steps 12 --raise-cap)", told)[1])
     assert remedies[0] == remedies[1]
+    # Nobody goes past the steps of a total by leaving it out, or by another query: its statement would be wrong.
+    epsilon = next(row.split(",")[-3] for row in (tmp_path / "out.csv").read_text().splitlines()[1:])
+    for other in (("--query", "work", "-o", tmp_path / "work.csv"), ()):
+        told = run(*more, "--epsilon", epsilon, *other, code=1).stderr
+        assert "horizon: step " in told and "nothing was drawn or spent" in told
+    assert run("account", tmp_path / "l.db").stdout.count("worked out for 4 steps of state alone") == 3
     run(*more, *remedies[0].split())
     # Nothing was drawn with another epsilon.
     assert len({row.split(",")[-3] for row in (tmp_path / "out.csv").read_text().splitlines()[1:]}) == 1

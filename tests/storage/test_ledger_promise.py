@@ -15,6 +15,7 @@ import pytest
 
 from dphmm import SequencePromise
 from dphmm.accounting import Caps, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
+from dphmm.accounting.promise import Horizon
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput
 from dphmm.storage.ledger import open_ledger
 from storing import store
@@ -237,6 +238,74 @@ def test_a_cap_below_the_given_one_of_a_caller_holds(ledger):
     bind(ledger, epsilon=Fraction(5))
     assert [capped(ledger, t, caps=Caps(epsilon=Fraction(1))) for t in (1, 2, 3)] == [True, True, False]
     assert capped(ledger, 3)
+
+
+def test_a_horizon_stays_for_all_queries_and_for_who_names_none(ledger):
+    assert bind(ledger, horizon=Horizon("state", 2)).horizon == Horizon("state", 2) == ledger.caps("ann").horizon
+    told = r"horizon: step 1 of query 'work' for subject 'ann', .* 2 steps of query"
+    with pytest.raises(BudgetExceeded, match=told), ledger.transaction(["ann"]) as transaction:
+        transaction.admit(release(1, query="work"), FREE)
+    skip(ledger, 1)
+    assert [capped(ledger, 1, "work"), capped(ledger, 2), capped(ledger, 3)] == [False, True, False]
+    assert ledger.spent("ann").epsilon == HALF and ledger.entries("ann", "work") == []
+
+
+def test_many_rows_past_a_horizon_are_refused_whole(ledger):
+    bind(ledger, horizon=Horizon("state", 2))
+    t = np.arange(1, 4)
+    rows = Requests("state", ["ann"], [release(1)], 0 * t, 0 * t, t, 0 * t + 1)
+    with pytest.raises(BudgetExceeded, match="horizon: step 3"), ledger.transaction(["ann"]) as transaction:
+        transaction.admit_many(rows, FREE)
+    fits = Requests("state", ["ann"], [release(1)], 0 * t[:2], 0 * t[:2], t[:2], 0 * t[:2] + 1)
+    with ledger.transaction(["ann"]) as transaction:
+        transaction.add_many(transaction.admit_many(fits, FREE), t[:2, None])
+    assert ledger.spent("ann").epsilon == 1
+
+
+def test_another_horizon_is_refused_and_a_farther_one_can_take_its_place(ledger):
+    bind(ledger, horizon=Horizon("state", 2))
+    for query, steps in (("state", 1), ("state", 3), ("work", 2)):
+        with pytest.raises(InvalidInput, match=rf"steps: got {steps} of query '{query}'; expected 2 of query 'state'"):
+            bind(ledger, horizon=Horizon(query, steps))
+    for query, steps in (("state", 1), ("work", 3)):
+        with pytest.raises(InvalidInput, match="steps: got"):
+            bind(ledger, True, horizon=Horizon(query, steps))
+    assert bind(ledger, True, horizon=Horizon("state", 3)).horizon == Horizon("state", 3)
+    assert [capped(ledger, t) for t in range(1, 5)] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(("query", "t"), [("state", 3), ("work", 1)])
+def test_a_horizon_comes_too_late_for_who_has_more(ledger, query, t):
+    bind(ledger)
+    for step in range(1, t + 1):
+        assert capped(ledger, step, query)
+    with pytest.raises(BudgetExceeded, match="horizon: step"):
+        bind(ledger, horizon=Horizon("state", 2))
+    assert ledger.caps("ann").horizon is None
+
+
+def test_a_horizon_is_there_after_opening_again_and_checked(tmp_path):
+    path = tmp_path / "ledger.db"
+    with open_ledger(path) as ledger:
+        bind(ledger, horizon=Horizon("state", 2), cost=Fraction(9))
+        assert capped(ledger, 1) and capped(ledger, 2)
+        ledger.check()
+    with open_ledger(path) as ledger:
+        assert ledger.caps("ann") == Caps(cost=Fraction(9), horizon=Horizon("state", 2)) and not capped(ledger, 3)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT value FROM meta WHERE key = 'features'").fetchone() == ("caps horizon",)
+        connection.execute("UPDATE document SET text = replace(text, '2}', '1}') WHERE text LIKE '{\"query\"%'")
+        connection.commit()
+    with open_ledger(path) as ledger, pytest.raises(DphmmError, match=r'releases of "ann" break the promise'):
+        ledger.check()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"query": "state"}', '{"query": 1, "steps": 2}', '{"query": "q", "steps": 0}']
+)
+def test_a_text_that_is_no_horizon_is_refused(text):
+    with pytest.raises(InvalidInput, match="horizon: got"):
+        Horizon.read(text)
 
 
 def test_what_was_raised_is_recorded(tmp_path):

@@ -149,6 +149,10 @@ class BaseTransaction(ABC):
             promise = after.promise if kept.promise is None else None
             if promise is not None and not promise.holds(self._epsilons(subject, 1, MOST_STEPS)):
                 raise BudgetExceeded(f"promise: what {quoted(subject)} has spent already breaks {promise}")
+            if after.horizon is not None:
+                for header in self._headers_of(subject):
+                    if last := self._last_step(subject, header.query):
+                        after.horizon.keep(subject, header.query, last)
             self._put_caps(subject, after)
             return after
 
@@ -177,6 +181,8 @@ class BaseTransaction(ABC):
             account = None
             if request.epsilon is not None:
                 held, promise = self._held(request.subject, caps)
+                if held.horizon is not None:
+                    held.horizon.keep(request.subject, request.query, request.t)
                 account, charge = self._account(request.subject), self._charged(held)
                 if charge is EMPTY:
                     account = admit(account, request, held)
@@ -216,6 +222,9 @@ class BaseTransaction(ABC):
                     fresh[known:end] = True
                 if releases[known:end].any():
                     held, promise = self._held(subject, caps)
+                    if held.horizon is not None:
+                        last_asked = int(np.max(requests.t[known:end][releases[known:end]]))
+                        held.horizon.keep(subject, requests.query, last_asked)
                     account, charge = self._account(subject), self._charged(held)
                     if charge is EMPTY:
                         after = admit_many(account, requests, known, end, held)

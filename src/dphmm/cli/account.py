@@ -150,6 +150,11 @@ def _lines(summary: SubjectSummary) -> list[str]:
             lines.append(f"  capped: no release takes the sum of {what}s of all queries above {in_short(cap)}")
     if summary.caps.promise is not None:
         lines.append(f"  promised: {summary.caps.promise.sentence()} All queries share it")
+    if (horizon := summary.caps.horizon) is not None:
+        query = one_line(horizon.query)
+        lines.append(
+            f"  horizon: a total was worked out for {horizon.steps} steps of {query} alone; no other is released"
+        )
     if summary.insecure:
         lines.append(f"  warning: {summary.insecure} {_INSECURE}")
     if summary.reason:
@@ -189,6 +194,7 @@ def _subject_document(summary: SubjectSummary, account: Everybody) -> dict[str, 
         "cap_epsilon": None if summary.caps.epsilon is None else str(summary.caps.epsilon),
         "cap_cost": None if summary.caps.cost is None else str(summary.caps.cost),
         "promise": None if summary.caps.promise is None else _promise_document(summary.caps.promise),
+        "horizon": None if summary.caps.horizon is None else vars(summary.caps.horizon),
         "with_publications": account.of_person(summary.epsilon.value),
         "insecure_releases": summary.insecure,
         "queries": [

@@ -71,7 +71,8 @@ from dphmm.errors import InvalidInput
 @click.option(
     "--raise-cap",
     is_flag=True,
-    help="Let a higher --cap-epsilon or --cap-cost take the place of the one that the subjects have; recorded.",
+    help="Let a higher --cap-epsilon or --cap-cost, or more --steps of a --total-epsilon, take the place of what the "
+    "subjects have; recorded.",
 )
 @click.option("--groups", metavar="FILE", help="A public table (subject, group) of people who are hidden together.")
 @click.option("--cap-group", metavar="E", help="With --groups: refuse what brings a group's sum of epsilons above it.")

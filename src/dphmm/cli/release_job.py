@@ -73,7 +73,9 @@ class Job:
         """The releases of this job, kept in a ledger."""
         from dphmm.batch import Batch
 
-        return Batch(self.model, self.policy, self.space, self.epsilon, ledger=ledger, **self.choices)
+        return Batch(
+            self.model, self.policy, self.space, self.epsilon, ledger=ledger, horizon=self.steps, **self.choices
+        )
 
     def _setting(self, given: Mapping[str, Any]) -> Setting:
         """The setting of the batch. Raises InvalidInput for choices that no batch takes."""

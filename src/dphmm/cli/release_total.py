@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
 def check_asked(given: Mapping[str, Any]) -> None:
     """An epsilon for each step, a total and for how many steps it is, or a promise over paths."""
-    if given["raise_cap"] and (given["trajectories"] == "-" or (given["cap_epsilon"] or given["cap_cost"]) is None):
-        raise InvalidInput("--raise-cap", "it alone", "--cap-epsilon or --cap-cost with it, and a file as TRAJ")
+    raised = (given[name] for name in ("cap_epsilon", "cap_cost", "total_epsilon"))
+    if given["raise_cap"] and (given["trajectories"] == "-" or all(cap is None for cap in raised)):
+        expected = "--cap-epsilon, --cap-cost or --total-epsilon with it, and a file as TRAJ"
+        raise InvalidInput("--raise-cap", "it alone", expected)
     if given["plan"] is not None:
         _check_plan_alone(given)
         return
@@ -244,7 +246,7 @@ def _going_on(job: Job, epsilon: Fraction, steps: int) -> str:
     stays = f"what is stored was released with {in_short(epsilon)} a step, which stays:"
     if total is None:
         return f"{stays} no total is found for {steps} such steps, and rows of earlier steps alone can be released"
-    return f"{stays} {steps} such steps need --total-epsilon {total} --steps {steps}"
+    return f"{stays} {steps} such steps need --total-epsilon {total} --steps {steps} --raise-cap"
 
 
 def check_before_search(job: Job, rows: Trajectories, given: Mapping[str, Any]) -> None:

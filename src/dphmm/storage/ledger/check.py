@@ -33,6 +33,7 @@ def check_pages(connection: sqlite3.Connection, path: Path) -> None:
         raise InvalidInput("ledger", str(path), f"an undamaged ledger ({first}): restore its latest copy")
 
 
+_PAST_HORIZON = "SELECT 1 FROM stored_entry WHERE subject = ? AND epsilon IS NOT NULL AND (query != ? OR t > ?) LIMIT 1"
 _SPENT = "SELECT t, epsilon FROM stored_entry WHERE subject = ? AND epsilon IS NOT NULL"
 #: Sessions, rows and changes raise the version of their account by one each.
 _VERSIONS = """SELECT subject FROM account WHERE version IS NOT
@@ -84,9 +85,13 @@ def _broken_promise(connection: sqlite3.Connection, reading: str) -> str | None:
     """A subject whose releases, of all its queries, break its promise."""
     for subject, *kept in connection.execute(f"{reading} SELECT * FROM stored_caps").fetchall():
         spent = connection.execute(f"{reading} {_SPENT}", (subject,))
-        promise = caps_from(*kept).promise
-        if promise is not None and not promise.holds([(t, number_of(epsilon)) for t, epsilon in spent]):
+        caps = caps_from(*kept)
+        if caps.promise is not None and not caps.promise.holds([(t, number_of(epsilon)) for t, epsilon in spent]):
             return str(subject)
+        if caps.horizon is not None:
+            within = (subject, caps.horizon.query, caps.horizon.steps)
+            if connection.execute(f"{reading} {_PAST_HORIZON}", within).fetchone() is not None:
+                return str(subject)
     return None
 
 

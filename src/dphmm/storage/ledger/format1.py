@@ -67,7 +67,8 @@ stored_entry AS (
 ),
 stored_plan AS (SELECT id, hash, n_states, states, description FROM plan{suffix}),
 stored_account AS (SELECT subject, epsilon, cost_nanos, unbounded FROM account{suffix}),
-stored_caps AS (SELECT NULL AS subject, NULL AS cap_epsilon, NULL AS cap_cost, NULL AS promise WHERE 0),
+stored_caps AS (SELECT NULL AS subject, NULL AS cap_epsilon, NULL AS cap_cost, NULL AS promise, NULL AS horizon
+    WHERE 0),
 stored_snapshot AS (SELECT NULL AS subject, NULL AS query, NULL AS t, NULL AS digest, NULL AS belief WHERE 0),
 stored_publication AS (
     SELECT NULL AS name, NULL AS kind, NULL AS statement, NULL AS unit, NULL AS relation, NULL AS units_per_person,

@@ -18,7 +18,7 @@ from dphmm._checks import written_fraction
 from dphmm.accounting.budget import Account
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
 from dphmm.accounting.many import Requests
-from dphmm.accounting.promise import UNLIMITED, Caps, Group, SequencePromise
+from dphmm.accounting.promise import UNLIMITED, Caps, Group, Horizon, SequencePromise
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger.connection import damaged
 from dphmm.types import IntArray, Loss
@@ -138,15 +138,16 @@ def account_from(row: Row) -> Account:
 
 
 @lru_cache(maxsize=64)
-def caps_from(epsilon: str | None, cost: str | None, promise: str | None) -> Caps:
-    """The caps and the promise of an account."""
-    if epsilon is cost is promise is None:
+def caps_from(epsilon: str | None, cost: str | None, promise: str | None, horizon: str | None = None) -> Caps:
+    """The caps, the promise and the horizon of an account."""
+    if epsilon is cost is promise is horizon is None:
         return UNLIMITED
     try:
         return Caps(
             None if epsilon is None else written_fraction(epsilon),
             None if cost is None else written_fraction(cost),
             None if promise is None else SequencePromise.read(promise),
+            None if horizon is None else Horizon.read(horizon),
         )
     except (InvalidInput, *_UNREADABLE):
         raise damaged() from None

@@ -26,7 +26,7 @@ from dphmm.storage.ledger import format1
 
 FORMAT = 2
 #: What a program must know to use a file that has it, because it would pass a bound or print a smaller total.
-FEATURES: frozenset[str] = frozenset({"caps", "promise", "publications", "groups"})
+FEATURES: frozenset[str] = frozenset({"caps", "promise", "horizon", "publications", "groups"})
 
 _TABLES = {
     "meta": format1.META,
@@ -153,9 +153,10 @@ stored_plan AS (
 ),
 stored_account AS (SELECT subject, epsilon, cost_nanos, unbounded FROM account),
 stored_caps AS (
-    SELECT subject, cap_epsilon, cap_cost, text AS promise
-    FROM account LEFT JOIN document ON document.id = account.promise
-    WHERE cap_epsilon IS NOT NULL OR cap_cost IS NOT NULL OR promise IS NOT NULL
+    SELECT subject, cap_epsilon, cap_cost, promised.text AS promise, farthest.text AS horizon
+    FROM account LEFT JOIN document AS promised ON promised.id = account.promise
+    LEFT JOIN document AS farthest ON farthest.id = account.horizon
+    WHERE cap_epsilon IS NOT NULL OR cap_cost IS NOT NULL OR account.promise IS NOT NULL OR account.horizon IS NOT NULL
 ),
 stored_snapshot AS (
     SELECT subject, query, t, digest, belief
@@ -221,7 +222,7 @@ def reading(connection: sqlite3.Connection, path: Path) -> str:
     stored_header (subject, query, options),
     stored_entry (subject, query, t, steps, kind, z, epsilon, cost, secure, constant, hash),
     stored_plan (id, hash, n_states, states, description), stored_account (subject, epsilon, cost_nanos, unbounded),
-    stored_caps (subject, cap_epsilon, cap_cost, promise), stored_snapshot (subject, query, t, digest, belief),
+    stored_caps (subject, cap_epsilon, cap_cost, promise, horizon), stored_snapshot (subject, query, t, digest, belief),
     stored_publication (name, kind, statement, unit, relation, units_per_person, epsilon, rho, delta, counts, version,
     time, result).
     Raises InvalidInput for what is no ledger.

@@ -62,12 +62,14 @@ ASKED_TOGETHER = 500
 #: All about some subjects: their accounts, their sessions, and the last step of each.
 _FIND = (
     "SELECT subject, account.id, version, epsilon, cost_nanos, unbounded, cap_epsilon, cap_cost, "
-    "(SELECT text FROM document WHERE document.id = account.promise), query, session.id, text, "
+    "(SELECT text FROM document WHERE document.id = account.promise), "
+    "(SELECT text FROM document WHERE document.id = account.horizon), query, session.id, text, "
     "(SELECT t + steps - 1 FROM release WHERE session = session.id ORDER BY t DESC LIMIT 1), "
     "(SELECT value FROM meta WHERE key = 'features') FROM account "
     "LEFT JOIN session ON session.account = account.id LEFT JOIN document ON document.id = session.options "
     "WHERE subject IN ({}) ORDER BY subject, query"
 )
+_PUT_CAPS = "UPDATE account SET cap_epsilon = ?, cap_cost = ?, promise = ?, horizon = ? WHERE id = ?"
 _ENTRY = (
     "SELECT t, steps, kind, z, epsilon, cost, secure, constant, hash FROM release "
     "JOIN terms ON terms.id = terms LEFT JOIN plan ON plan.id = plan WHERE session = ? "
@@ -180,13 +182,13 @@ class SqliteTransaction(BaseTransaction):
         """Read all about these subjects, which are not known yet, in one statement."""
         self._subjects |= {name: _Subject() for name in names}
         found = self._connection.execute(_FIND.format(",".join("?" * len(names))), names)
-        for name, row, version, *account, cap_epsilon, cap_cost, promise, query, session, options, last, used in found:
+        for name, row, version, *account, query, session, options, last, used in found:
             subject, self._used = self._subjects[name], used
             if type(version) is not int:
                 raise damaged()
             if subject.id is None:
-                subject.id, subject.version, subject.account = row, version, account_from(tuple(account))
-                subject.caps = caps_from(cap_epsilon, cap_cost, promise)
+                subject.id, subject.version, subject.account = row, version, account_from(tuple(account[:3]))
+                subject.caps = caps_from(*account[3:])
             if session is not None:
                 header = SessionHeader(name, query, options_from(options))
                 subject.sessions[query] = _Session(session, header, last or 0)
@@ -262,12 +264,14 @@ class SqliteTransaction(BaseTransaction):
         if found.id is None:
             raise InvalidInput("subject", quoted(subject), "one with a session in this ledger")
         promise = None if caps.promise is None else self._document(caps.promise.written())
-        for feature, used in (("caps", caps.epsilon is not None or caps.cost is not None), ("promise", promise)):
+        horizon = None if caps.horizon is None else self._document(caps.horizon.written())
+        capped = caps.epsilon is not None or caps.cost is not None
+        for feature, used in (("caps", capped), ("promise", promise), ("horizon", horizon)):
             if used:
                 self._use(feature)
         self._raise_version(subject, 1)
-        row = (number_text(caps.epsilon), number_text(caps.cost), promise, found.id)
-        self._connection.execute("UPDATE account SET cap_epsilon = ?, cap_cost = ?, promise = ? WHERE id = ?", row)
+        row = (number_text(caps.epsilon), number_text(caps.cost), promise, horizon, found.id)
+        self._connection.execute(_PUT_CAPS, row)
         change = (found.id, found.version, "caps", self._document(caps.written()))
         self._connection.execute(_ADD_CHANGE, change)
         found.caps = caps
