@@ -73,7 +73,8 @@ def plan(
     hours : as "7-21": only steps are asked whose bin begins in these hours of the clock of the promise, whose blocks
         must be whole days.
     epsilon : of each release; tried are several without it.
-    people : invented ones; ``seed`` names them and their noise. The same input gives the same plan.
+    people : invented ones; ``seed`` names them and their noise. The same input gives the same plan, but for the last
+        digits of its figures: they hang on the linear algebra of the machine.
     progress : called with (candidates done, all candidates).
     choices : constraint, mechanism, scope, flat, start ..., as for a `dphmm.ReleaseSession`.
 
