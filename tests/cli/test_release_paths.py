@@ -84,6 +84,10 @@ def test_a_share_that_is_no_decimal_can_be_audited(run, town):
     assert "epsilon 1/3, and 0.25 was given" in run("audit", *audited, "--epsilon", "1/4", code=1).stdout
     for bad in ("1/0", "1/-3", "1/" + "3" * 500):
         assert "--epsilon" in run("audit", *audited, "--epsilon", bad, code=2).stderr
+    # So can it be smoothed without its statement.
+    (town / "out.csv.privacy.json").unlink()
+    public = ("--model", town / "model.npz", "--policy", town / "policy.json", "-o", town / "smoothed.csv")
+    run("smooth", town / "out.csv", *public, "--epsilon", "1/3", "-q")
 
 
 def test_other_clocks(run, town):

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dphmm.cli.console import print_json
-from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices, stated_epsilon
 from dphmm.cli.outcomes import FAILED, one_line
 from dphmm.errors import InvalidInput
 
@@ -50,7 +50,7 @@ def audit(as_json: bool, **given: Any) -> int:
     the release, for the data owner alone. With samples: a lower confidence bound on the epsilon of any mechanism.
     """
     _check_numbers(given)
-    given["epsilon"] = _stated(given["epsilon"])
+    given["epsilon"] = stated_epsilon(given["epsilon"])
     parts: list[tuple[str, Any]] = []
     if given["samples"] is not None:
         parts.append(("samples", _samples(given)))
@@ -70,16 +70,6 @@ def _check_numbers(given: dict[str, Any]) -> None:
         raise InvalidInput("--draws", given["draws"], "a number of draws, 1 or more")
     if not 0 < given["alpha"] < 1:
         raise InvalidInput("--alpha", given["alpha"], "a probability above 0 and below 1")
-
-
-def _stated(epsilon: str) -> Any:
-    """The epsilon of a release as its statement writes it: the share of a step may be 1/12, which no decimal is."""
-    from dphmm._checks import LONGEST_NUMBER, written_fraction
-
-    try:
-        return written_fraction(epsilon) if "/" in epsilon and len(epsilon) <= LONGEST_NUMBER else epsilon
-    except (ValueError, ZeroDivisionError):
-        return epsilon
 
 
 def _samples(given: dict[str, Any]) -> Any:

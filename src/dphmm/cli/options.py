@@ -120,3 +120,13 @@ def loaded_policy(path: str, model: MarkovModel) -> tuple[PolicyGraph, StateSpac
         what = "another model" if error.field == "model" else "another model's states"
         expected = f"one that dphmm policy has made for this one ({error})"
         raise InvalidInput("policy", f"{Path(path).name}, made for {what}", expected) from None
+
+
+def stated_epsilon(epsilon: str) -> Any:
+    """The epsilon of a release as its statement writes it: the share of a step may be 1/12, which no decimal is."""
+    from dphmm._checks import LONGEST_NUMBER, written_fraction
+
+    try:
+        return written_fraction(epsilon) if "/" in epsilon and len(epsilon) <= LONGEST_NUMBER else epsilon
+    except (ValueError, ZeroDivisionError):
+        return epsilon

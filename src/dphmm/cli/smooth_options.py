@@ -35,6 +35,7 @@ def release_setting(
 ) -> tuple[Setting, str]:
     """The setting of a released file with this SHA-256, and what they were read from."""
     from dphmm._checks import exact_epsilon
+    from dphmm.cli.options import stated_epsilon
     from dphmm.decoding import epsilon_of
     from dphmm.session.setting import Setting
     from dphmm.storage.statement import load_statement, statement_path
@@ -51,7 +52,7 @@ def release_setting(
     written = {**_DEFAULTS, "start": public[0].start, **stated}
     written |= {name: given[name] for name in _ASKED if given[name] is not None}
     if given["epsilon"] is not None:
-        written["epsilon"] = str(exact_epsilon(given["epsilon"]))
+        written["epsilon"] = str(exact_epsilon(stated_epsilon(given["epsilon"])))
     if "epsilon" not in written:
         written["epsilon"] = str(epsilon_of(rows))
     return Setting.read(written, *public), source
