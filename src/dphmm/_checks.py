@@ -55,6 +55,14 @@ def written_fraction(text: str) -> Fraction:
     return Fraction(text)
 
 
+def stated_epsilon(epsilon: str) -> Fraction | str:
+    """The epsilon of a release as its statement writes it: the share of a step may be 1/12, which no decimal is."""
+    try:
+        return written_fraction(epsilon) if "/" in epsilon and len(epsilon) <= LONGEST_NUMBER else epsilon
+    except (ValueError, ZeroDivisionError):
+        return epsilon
+
+
 def finite_number(value: object, field: str) -> float:
     """The float nearest to a number; InvalidInput as `exact_number`, and where it would become infinite or 0."""
     exact = exact_number(value, field)

@@ -26,13 +26,14 @@ from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
-from dphmm.session.choice import CHOICES, StepChoice
 from dphmm.session.layout import Rows
 from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
+from dphmm.session.plan import chosen_of
 from dphmm.session.releases import NOT_ASKED, Released, Releases, terms_of
 from dphmm.session.rounds import Answered, Engine, SubjectState, caps_of, schedule_of
 from dphmm.session.session import ReleaseSession, checked_loss, engine_of
 from dphmm.session.setting import Setting, check_header
+from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.observed import Visit, in_steps, public_times, true_states
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS, Trajectories
@@ -102,7 +103,7 @@ class Batch:
         estimates: bool = True,
         start: str | None = None,
         initials: Mapping[str, Any] | None = None,
-        step_choices: Mapping[int, Mapping[str, Any]] | None = None,
+        step_choices: StepChoices | None = None,
         varies: Sequence[str] = (),
         policies: Sequence[PolicyGraph] = (),
         **choices: Any,
@@ -111,15 +112,11 @@ class Batch:
             raise InvalidInput("groups, cap_group", "one of the two", "both, or none")
         public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule))
         rule = one_of(answer, ANSWERS, "answer")
-        chosen = _checked_steps(step_choices or {})
-        varies = varies or sorted({name for each in chosen.values() for name in each})
+        varies = varies or names_chosen(checked_steps(step_choices or {}))
         named = {"query": query, "answer": rule, "schedule": schedule, "start": start, "varies": varies, **choices}
         self.setting = Setting.of(*public, **named)
         self.setting.policies.update({policy.digest: policy for policy in policies})
-        self._given = chosen
-        self._chosen = {step: StepChoice.checked(self.setting, **each) for step, each in chosen.items()}
-        self._initials = dict(initials or {})
-        self._begun: dict[bytes, Setting] = {}
+        self.subjects = Subjects(self.setting, initials, step_choices)
         self.ledger = checked_ledger(ledger)
         self.caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
         if horizon is not None:
@@ -133,28 +130,31 @@ class Batch:
 
     def session(self, subject: str, origin: str) -> ReleaseSession:
         """A subject's session from its first step."""
-        setting = self.setting_of(subject)
+        setting = self.subjects.of(subject)
         return ReleaseSession.of(setting, subject=subject, ledger=self.ledger, origin=origin, **self._choices)
 
     def resumed(self, subject: str) -> ReleaseSession:
         """A subject's session from where its history in the ledger ends."""
         header = self.ledger.header(subject, self.setting.query)
         assert header is not None
-        return ReleaseSession.resumed(self.ledger, header, self.setting_of(subject), **self._choices)
+        return ReleaseSession.resumed(self.ledger, header, self.subjects.of(subject), **self._choices)
 
-    def chosen_at(self, step: int) -> Mapping[str, Any]:
-        """What is chosen for a step, by its number in tables or that of its time bin."""
-        return self._given.get(step, {})
+    def check_choices(self, subjects: Iterable[str]) -> None:
+        """Whether what is stored was released under what is chosen for its steps: a statement tells of all of them.
 
-    def setting_of(self, subject: str) -> Setting:
-        """The setting of a subject: where it is known to begin is its own. Raises InvalidInput naming the subject."""
-        initial = self._initials.get(subject)
-        if initial is None:
-            return self.setting
-        key = str(initial).encode() if np.ndim(initial) == 0 else np.asarray(initial, dtype=np.float64).tobytes()
-        if key not in self._begun:
-            self._begun[key] = self.setting.beginning(initial, f"initials of {quoted(subject)}")
-        return self._begun[key]
+        Raises InvalidInput naming the first step that was not.
+        """
+        query, chosen = self.setting.query, self.subjects.chosen
+        sessions = self.ledger.sessions_of(sorted(set(subjects))) if self.setting.varies else ()
+        for subject in (subject for subject, other in sessions if other == query):
+            begins = self._begins_of(subject)
+            for entry in self.ledger.entries(subject, query):
+                if entry.plan_hash is None:
+                    continue
+                own, step = chosen.get(entry.t + begins - 1), entry.t + begins - 1
+                if chosen_of(self.ledger.plan(entry.plan_hash)) != ({} if own is None else own.told):
+                    came = f"another choice for step {step} than {quoted(subject)} was released under"
+                    raise InvalidInput("step_choices", came, "those of all steps that are stored, and more")
 
     def raise_caps(self, subjects: Iterable[str]) -> None:
         """Let the caps of this batch take the place of lower ones that these subjects have; it is recorded.
@@ -231,7 +231,7 @@ class Batch:
             for subject in subjects:
                 subject.finished = True
             subjects[-1].finished = int(owner[min(end, len(order) - 1)]) != numbers[-1]
-            setting = self.setting_of(subjects[0].name)
+            setting = self.subjects.of(subjects[0].name)
             if setting not in engines:
                 if len(engines) == _MOST_ENGINES:
                     engines.clear()
@@ -243,7 +243,8 @@ class Batch:
                 # Rows are by subject.
                 parts = zip(subjects, np.split(t, np.searchsorted(mine, numbers[1:])), strict=True)
                 asked = np.concatenate([self._may_ask(subject, some) for subject, some in parts])
-            choices = [self._chosen.get(step) for step in steps[row].tolist()] if self._chosen else None
+            chosen = self.subjects.chosen
+            choices = [chosen.get(step) for step in steps[row].tolist()] if chosen else None
             with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
                 stored = engine.release(transaction, subjects, Rows(mine - mine[0], t, asked, choices), states[row])
             answered = engine.show(stored)
@@ -314,8 +315,8 @@ class Batch:
     def _parts(self, owner: IntArray, visits: Sequence[Visit]) -> Iterator[tuple[int, int]]:
         """The rows that share a transaction, first and end: a chunk at most, of subjects who begin alike."""
         alike = [len(owner)]
-        if self._initials:
-            settings = [self.setting_of(visit.user) for visit in visits]
+        if self.subjects.initials:
+            settings = [self.subjects.of(visit.user) for visit in visits]
             changes = [number for number in range(1, len(visits)) if settings[number] is not settings[number - 1]]
             alike = [*np.searchsorted(owner, changes).tolist(), len(owner)]
         first = 0
@@ -331,7 +332,7 @@ class Batch:
         kept = self.ledger.header(visit.user, self.setting.query)
         assert kept is not None
         origin = kept.options.get("origin", "")
-        check_header(self.setting_of(visit.user).header(visit.user, origin), kept, unsaid)
+        check_header(self.subjects.of(visit.user).header(visit.user, origin), kept, unsaid)
         return SubjectState(visit.user, origin), _origin(origin, begins, visit.user)
 
     def _published(
@@ -373,7 +374,7 @@ class Batch:
 
     def _epsilon_at(self, step: int) -> Fraction:
         """The epsilon of a release, by the number of its step in tables."""
-        choice = self._chosen.get(step)
+        choice = self.subjects.chosen.get(step)
         return self.setting.options.epsilon if choice is None or choice.epsilon is None else choice.epsilon
 
     def _keep_promise(self, promise: SequencePromise, user: str, t: IntArray, origin: int) -> None:
@@ -395,7 +396,11 @@ class Batch:
         totals_of = self.ledger.spent_of([visit.user for visit in visits])
         for visit, rows, totals in zip(visits, most, totals_of, strict=True):
             # A schedule, which leaves rows out, lets no epsilon be chosen.
-            own = (self._epsilon_at(step) - epsilon for step in steps[visit.rows].tolist()) if self._chosen else ()
+            own = (
+                (self._epsilon_at(step) - epsilon for step in steps[visit.rows].tolist())
+                if self.subjects.chosen
+                else ()
+            )
             spent, needs = totals.epsilon, epsilon * rows + sum(own, Fraction(0))
             if needs + spent > cap and visit.user in known:
                 # Rows that are stored already cost nothing: only here does it matter which they are.
@@ -407,19 +412,6 @@ class Batch:
                     f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {rows} rows; spent "
                     f"{float(spent):g} of {float(cap):g}, nothing was released; raise the cap or release fewer rows"
                 )
-
-
-def _checked_steps(given: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
-    """What is chosen at steps, by number. Raises InvalidInput for steps that are no numbers and unknown choices."""
-    for step, chosen in given.items():
-        if isinstance(step, bool) or not isinstance(step, (int, np.integer)):
-            raise InvalidInput(
-                "step_choices", str(step), "numbers of steps, as in the table, or of time bins since 1970"
-            )
-        for name in chosen:
-            if name not in CHOICES:
-                raise InvalidInput(f"step_choices of step {step}", name, f"one of {', '.join(CHOICES)}")
-    return {int(step): dict(chosen) for step, chosen in given.items()}
 
 
 def already_released(whose: str) -> InvalidInput:

@@ -6,7 +6,7 @@ state is there to be used, and nothing is spent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -18,8 +18,9 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.odds import EventOdds, EventWatch, PathEvent
-from dphmm.session.retrospect import Hindsight, Published, Smoothed
+from dphmm.session.retrospect import Hindsights, Published, Smoothed
 from dphmm.session.setting import Setting, check_same_states
+from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times
@@ -46,6 +47,8 @@ def decode(
     thickness: Exact | Sequence[Exact] | None = None,
     protection: str = "nearest",
     start: str | None = None,
+    initials: Mapping[str, Any] | None = None,
+    step_choices: StepChoices | None = None,
     marginals: bool = False,
     progress: bool | Progress = True,
 ) -> Any:
@@ -57,6 +60,8 @@ def decode(
         epsilon and plan, and t where there are times; rows in any order, steps without a row are predicted through.
     model, policy, space, epsilon and the other choices : those of the release; ``epsilon`` is read from the table
         by default.
+    initials, step_choices : those of the release, as `release_many` takes them. What was chosen for a row is told by
+        the hash of its plan, so that steps need no numbers.
     marginals : add the probability of every state to every row.
     progress : show a bar on a terminal, or call (done, total).
 
@@ -86,28 +91,29 @@ def decode(
         thickness=thickness,
         protection=protection,
         start=start,
+        varies=names_chosen(checked_steps(step_choices or {})),
     )
     with shown(progress, "smooth") as report:
-        smoothed = smooth_rows(rows, setting, marginals=marginals, progress=report)
+        smoothed = smooth_rows(rows, Subjects(setting, initials, step_choices), marginals=marginals, progress=report)
     return to_kind(smoothed_table(rows, smoothed, space), released)
 
 
 def smooth_rows(
     rows: ReleasedRows,
-    setting: Setting,
+    subjects: Subjects,
     *,
     marginals: bool = False,
     progress: Progress | None = None,
 ) -> Smoothed:
     """The rows smoothed user by user, in their own order. Raises as `decode` does."""
-    n, whole, space = len(rows.users), None, setting.space
+    n, whole, space = len(rows.users), None, subjects.setting.space
     if marginals:
         whole = _room(n, space.n_states)
     mean, probability = np.empty((n, space.dimension)), np.empty(n)
     state, path = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    hindsight, done = Hindsight(setting), 0
+    hindsights, done = Hindsights(subjects), 0
     for user, own in rows.by_user():
-        part = hindsight.smooth(published_of(rows, user, own), marginals=marginals)
+        part = hindsights.of(user).smooth(published_of(rows, user, own), marginals=marginals)
         mean[own], probability[own], state[own], path[own] = part.mean, part.probability, part.state, part.path
         if whole is not None:
             whole[own] = part.marginals
@@ -128,13 +134,16 @@ def event_odds(
     epsilon: Exact | None = None,
     *,
     always: bool = False,
+    initials: Mapping[str, Any] | None = None,
+    step_choices: StepChoices | None = None,
     **choices: Any,
 ) -> list[EventOdds]:
     """How the published answers changed the odds of "in one of these states at some step from first to last".
 
     Parameters
     ----------
-    released, model, policy, space, epsilon : as for `decode`; ``choices`` are its other choices of the release.
+    released, model, policy, space, epsilon, initials, step_choices : as for `decode`; ``choices`` are its other choices
+        of the release.
     states : the states of the event, a mask (N,) or state numbers.
     first, last : step numbers from 1; or times with a zone, such as "2024-05-06T09:00Z": the steps from that of
         ``first`` to the last that begins before ``last``.
@@ -167,13 +176,15 @@ def event_odds(
     """
     check_same_states(model, policy, space)
     rows = released_rows(released, space)
-    setting = Setting.of(model, policy, space, epsilon_of(rows) if epsilon is None else epsilon, **choices)
-    return odds_of_rows(rows, setting, states, first, last, always=always)
+    varies = names_chosen(checked_steps(step_choices or {}))
+    own = epsilon_of(rows) if epsilon is None else epsilon
+    setting = Setting.of(model, policy, space, own, varies=varies, **choices)
+    return odds_of_rows(rows, Subjects(setting, initials, step_choices), states, first, last, always=always)
 
 
 def odds_of_rows(
     rows: ReleasedRows,
-    setting: Setting,
+    subjects: Subjects,
     states: States,
     first: int | str,
     last: int | str,
@@ -184,19 +195,22 @@ def odds_of_rows(
 ) -> list[EventOdds]:
     """The odds user by user, of ``users`` or of all. Raises as `event_odds` does."""
     parts = rows_of_users(rows, users)
-    n_states = setting.model.n_states
+    n_states = subjects.setting.model.n_states
     if isinstance(first, str) != isinstance(last, str):
         raise InvalidInput("last", last, "a time as first is one, or a step number as first is one")
     if isinstance(first, str):
-        windows = _windows(rows, parts, setting.model, str(first), str(last))
+        windows = _windows(rows, parts, subjects.setting.model, str(first), str(last))
         event = PathEvent.of(states, n_states, 1, 1, always)
     else:
         event = PathEvent.of(states, n_states, first, int(last), always)
         windows = [(event.first, event.last)] * len(parts)
-    watch, found = EventWatch(setting, event), []
+    watches, found = dict[Setting, EventWatch](), []
     for done, ((user, own), window) in enumerate(zip(parts, windows, strict=True), start=1):
         if window[0] >= 1:
-            found.append(watch.odds(published_of(rows, user, own), window))
+            setting = subjects.of(user)
+            if setting not in watches:
+                watches[setting] = EventWatch(setting, event, subjects)
+            found.append(watches[setting].odds(published_of(rows, user, own), window))
         if progress is not None:
             progress(done, len(parts))
     if not found:
@@ -218,7 +232,7 @@ def rows_of_users(rows: ReleasedRows, users: Sequence[str] | None = None) -> lis
 
 def published_of(rows: ReleasedRows, user: str, own: IntArray) -> Published:
     """One user's rows as they were published."""
-    return Published(user, rows.step[own], rows.z[own], [rows.plans[row] for row in own.tolist()])
+    return Published(user, rows.step[own], rows.z[own], [rows.plans[row] for row in own.tolist()], rows.epsilon[own])
 
 
 def _windows(

@@ -131,7 +131,7 @@ class Stream:
             raise BadLine("bin_has_closed")
         if t > session.t:
             session.skip(t - session.t)
-        chosen = self.batch.chosen_at(int(session.origin.partition("@")[0]) + t - 1)
+        chosen = self.batch.subjects.given.get(int(session.origin.partition("@")[0]) + t - 1, {})
         release = session.release(self._state(line), **chosen)
         self.released += release.asked
         self.not_asked += not release.asked
@@ -173,7 +173,8 @@ class Stream:
             raise already_released(f"user {user!r} already")
         # Without a record of the rule: earlier versions answered the first line of a bin.
         unsaid = None if number is None else "first"
-        check_header(self.batch.setting_of(user).header(user, kept.options.get("origin", "")), kept, unsaid)
+        check_header(self.batch.subjects.of(user).header(user, kept.options.get("origin", "")), kept, unsaid)
+        self.batch.check_choices([user])
         return self.batch.resumed(user)
 
     def _is_unknown(self, user: str) -> bool:

@@ -12,9 +12,21 @@ from dphmm.errors import InvalidInput
 def test_a_total_for_plans_that_hang_on_answers_is_refused_from_the_options(town, choice):
     """The search for an epsilon refuses it too, but only after the rows have been read."""
     asked = ("trajectories", "epsilon", "query", "answer", "constraint", "mechanism", "scope", "flat", "start")
-    promise = ("path_epsilon", "window", "per", "zone")
+    promise = ("path_epsilon", "window", "per", "zone", "choices", "initials")
     given = dict.fromkeys(
-        (*asked, *promise, "cap_epsilon", "cap_cost", "no_estimates", "raise_cap", "plan", "groups", "cap_group")
+        (
+            *asked,
+            *promise,
+            "cap_epsilon",
+            "cap_cost",
+            "no_estimates",
+            "raise_cap",
+            "plan",
+            "groups",
+            "cap_group",
+            "choices",
+            "initials",
+        )
     )
     given |= {"model": town / "model.npz", "policy": town / "radius.json", "total_epsilon": "1", "steps": 3}
     given["schedule"] = "every"

@@ -196,7 +196,7 @@ def test_interrupted_nothing_is_written(town, places, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(smooth_options, "release_setting", stop)
+    monkeypatch.setattr(smooth_options, "release_subjects", stop)
     arguments = smooth_of(town, places["plain"], tmp_path / "out.csv")
     result = CliRunner().invoke(app, [str(arg) for arg in arguments])
     assert result.exit_code == 130 and result.stderr.startswith("interrupted")

@@ -101,7 +101,7 @@ def test_no_place_and_no_distribution_is_refused(initial, error):
     with pytest.raises(InvalidInput, match=error):
         session(initial)
     with pytest.raises(InvalidInput, match=error.replace("initial:", 'initials of "u":')):
-        batch(initials={"u": initial}).setting_of("u")
+        batch(initials={"u": initial}).subjects.of("u")
 
 
 def batch(seed=1, **choices):
@@ -152,8 +152,8 @@ def test_a_table_is_resumed_with_the_same_beginnings_alone():
 
 def test_users_that_begin_alike_share_a_setting():
     work = batch()
-    assert work.setting_of("u") is work.setting_of("x") is not work.setting_of("v")
-    assert work.setting_of("w") is work.setting and work.setting_of("u").planner is work.setting.planner
+    assert work.subjects.of("u") is work.subjects.of("x") is not work.subjects.of("v")
+    assert work.subjects.of("w") is work.setting and work.subjects.of("u").planner is work.setting.planner
 
 
 def test_lines_of_a_stream_are_answered_from_there():

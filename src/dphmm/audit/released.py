@@ -9,6 +9,7 @@ Proof: docs/proofs/ledger.md, docs/proofs/promise.md.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.setting import Setting
+from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.storage.statement import read_statement, schedule_of_statement, statement_path
 from dphmm.types import Exact
@@ -93,6 +95,9 @@ def check_released(
     schedule: Schedule | None = None,
     statement: str | os.PathLike[str] | None = None,
     most_plans: int = 1000,
+    initials: Mapping[str, Any] | None = None,
+    step_choices: StepChoices | None = None,
+    varies: Sequence[str] = (),
     **choices: Any,
 ) -> ReleasedVerdict:
     """Audit a finished release.
@@ -109,17 +114,22 @@ def check_released(
         that does not hold half of the rows is another file's: that is the finding, and nothing else is taken from it.
     statement : where the privacy statement is, if not beside the file.
     most_plans : verify so many of the distinct plans.
+    initials, step_choices, varies : those of the release, as `release_many` takes them. Each row is held against what
+        was chosen for its step, where a ledger or times tell its number.
 
     Raises InvalidInput for a table that is no released table of this space.
     """
     beside = Path(statement) if statement is not None else _beside(released)
     schedule = _stated_schedule(beside) if schedule is None else schedule
-    setting = Setting.of(model, policy, space, epsilon, query=query, schedule=schedule, start=start, **choices)
+    named = {"query": query, "schedule": schedule, "start": start, **choices}
+    own = tuple(varies) or names_chosen(checked_steps(step_choices or {}))
+    setting = Setting.of(model, policy, space, epsilon, varies=own, **named)
+    subjects = Subjects(setting, initials, step_choices)
     findings, notes = Findings(), []
     file = ReleasedFile.read(released, space, findings)
     ledger = _own(ledger, query, file, findings)
-    replay = Replay(setting, ledger, findings, most_plans)
-    audit = RowsAudit(file, setting, ledger, replay, findings)
+    replay = Replay(subjects, ledger, findings, most_plans)
+    audit = RowsAudit(file, subjects, ledger, replay, findings)
     for user, rows in file.by_user().items():
         audit.user(user, rows)
     notes += audit.notes()
@@ -129,7 +139,7 @@ def check_released(
         assert beside is not None
         answers = stored_answers(ledger, query, file)
         kept = stored_promises(ledger, query, file)
-        notes += check_statement(Path(released), beside, audit.counted, setting, findings, answers, kept)
+        notes += check_statement(Path(released), beside, audit.counted, subjects, findings, answers, kept)
     else:
         notes.append("the privacy statement, which lies beside a file")
     if len(replay.met) > len(replay.verdicts):

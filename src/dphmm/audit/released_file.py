@@ -13,6 +13,7 @@ import numpy as np
 
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_lines import Forms, form_of, table_of_lines
+from dphmm.audit.replay import Answer
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
@@ -116,6 +117,11 @@ class ReleasedFile:
     def where(self, row: int) -> str:
         """What a finding calls a row."""
         return f"user {self.users[row]!r}, step {int(self.step[row])}"
+
+    def answers(self, rows: list[int]) -> list[Answer]:
+        """Some rows, of one user and by step, as a history."""
+        told = (self.step[rows].tolist(), rows, self.epsilon[rows].tolist())
+        return [Answer(t, self.lattice[row], self.plans[row], epsilon) for t, row, epsilon in zip(*told, strict=True)]
 
     def by_user(self) -> dict[str, list[int]]:
         """Each user's rows, by step."""

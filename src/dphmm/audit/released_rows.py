@@ -21,6 +21,7 @@ from dphmm.audit.replay import Answer, Followed, Replay
 from dphmm.errors import InvalidInput
 from dphmm.session.rounds import schedule_of
 from dphmm.session.setting import Setting, as_kept, option_words
+from dphmm.session.subjects import Subjects
 
 #: Estimates are sums of floats in an order that a kernel chooses.
 _RELATIVE = 1e-7
@@ -99,12 +100,13 @@ class RowsAudit:
     """Looks at one user after another; ``counted`` is what their rows add up to."""
 
     file: ReleasedFile
-    setting: Setting
+    subjects: Subjects
     ledger: Ledger | None
     replay: Replay
     findings: Findings
 
     def __post_init__(self) -> None:
+        self.setting: Setting = self.subjects.setting
         self.counted = Counted()
         self._elsewhere = self._unscheduled = self._beside = 0
         self._queries: dict[str, list[str]] = {}
@@ -121,7 +123,7 @@ class RowsAudit:
         history = self._history(user, rows, stored)
         if history is None:
             return
-        followed = self.replay.follow(user, history)
+        followed = self.replay.follow(user, history, self._origin(user, rows))
         if followed is None:
             return
         self._entries(user, stored, followed)
@@ -149,7 +151,7 @@ class RowsAudit:
     def _history(self, user: str, rows: list[int], stored: list[Entry]) -> list[Answer] | None:
         """What was published about a user: the ledger's releases, or without one the rows."""
         if self.ledger is None:
-            return [Answer(int(self.file.step[row]), self.file.lattice[row], self.file.plans[row]) for row in rows]
+            return self.file.answers(rows)
         try:
             return [Answer.of(entry, self.setting.space.dimension) for entry in stored]
         except InvalidInput:
@@ -164,7 +166,7 @@ class RowsAudit:
         if not self.findings.require(header is not None, "a user whom the ledger does not know", f"user {user!r}"):
             return []
         assert header is not None
-        own = as_kept(self.setting.header(user, header.options.get("origin", "")), header.options)
+        own = as_kept(self.subjects.of(user).header(user, header.options.get("origin", "")), header.options)
         for name in sorted({*own.options, *set(header.options) & {"initial", "schedule", "varies"}}):
             value, kept = own.options.get(name), header.options.get(name)
             told = option_words(name, kept)[:_LONGEST]

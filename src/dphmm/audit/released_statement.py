@@ -16,15 +16,17 @@ from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short, shown
 from dphmm.audit.findings import Findings
 from dphmm.errors import InvalidInput
-from dphmm.markov.geometry import couples_along
 from dphmm.markov.model import MarkovModel
 from dphmm.session.rounds import promise_of
 from dphmm.session.setting import Setting
+from dphmm.session.subjects import Subjects
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.learned import UNKNOWN, Whom, whom_of
-from dphmm.storage.promises import covered_facts, unknown_because, verdict
+from dphmm.storage.promises import covered_by_all, unknown_because, verdict
 from dphmm.storage.statement import (
+    check_subjects,
+    couples,
     read_statement,
     schedule_of_statement,
     stated_model,
@@ -51,7 +53,7 @@ def check_statement(
     path: Path,
     beside: Path,
     counted: Counted,
-    setting: Setting,
+    subjects: Subjects,
     findings: Findings,
     answers: set[str],
     kept: Iterable[tuple[str, SequencePromise | None]],
@@ -63,6 +65,7 @@ def check_statement(
     """
     if not beside.exists():
         return [_NOTHING]
+    setting = subjects.setting
     try:
         statement = read_statement(beside)
     except InvalidInput as error:
@@ -73,7 +76,7 @@ def check_statement(
         told = member(statement, name)
         findings.require(told == due, f"the privacy statement says {name} {_short(told)}, and {_instead(name, due)}")
     notes = _private(statement, counted, setting.model, findings)
-    covered = covered_facts(setting.policy, setting.space)
+    covered = covered_by_all(subjects.policies, setting.space)
     if covered is not None and statement.covered_distance is not UNSET:
         for name in ("metres", "ground_metres"):
             told = member(statement, f"covered_distance.{name}")
@@ -83,8 +86,13 @@ def check_statement(
     wrong = f"answer.name {_short(rule)}, and the ledger has {_short(' and '.join(sorted(answers)))}"
     findings.require(rule is None or answers <= {rule}, f"the privacy statement says {wrong}")
     if statement.sequence is not UNSET:
-        _check_sequence(statement.sequence, statement, setting, kept, findings)
+        _check_sequence(statement.sequence, statement, subjects, kept, findings)
     _check_schedule(statement, counted, setting, findings)
+    try:
+        check_subjects(statement, subjects)
+    except InvalidInput as error:
+        told = {"step_choices": "what was chosen for steps", "initials": "who begins where"}[error.field]
+        findings.add(f"the privacy statement says of {told} otherwise than the audit was given")
     claims = statement.private is not False and (counted.replayable > 0 or not statement.randomness.secure)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")
     return notes if counted.complete else [*notes, _NO_TOTALS]
@@ -93,12 +101,12 @@ def check_statement(
 def _check_sequence(
     told: SequenceBound,
     statement: ReleaseStatement,
-    setting: Setting,
+    subjects: Subjects,
     kept: Iterable[tuple[str, SequencePromise | None]],
     findings: Findings,
 ) -> None:
     """Whether every user is kept to the promise over paths that a statement tells."""
-    says = "the privacy statement promises over paths"
+    says, setting = "the privacy statement promises over paths", subjects.setting
     findings.require(
         told.over == "paths", f"the privacy statement promises over {_short(told.over)}, and it is over paths"
     )
@@ -111,9 +119,9 @@ def _check_sequence(
         return
     findings.require(told.holds == statement.private, f"{says} what holds {_short(told.holds)}, and private is another")
     if told.couples is not UNSET:
-        known = setting.options.flat != "allow" and couples_along(setting.model, setting.policy)
+        known = couples(setting.model, setting.policy, setting.options, subjects)
         wrong = f"sequence.couples {_short(told.couples)}, and it is not known"
-        findings.require(told.couples == "unknown" or known is True, f"the privacy statement says {wrong}")
+        findings.require(told.couples in ("unknown", known), f"the privacy statement says {wrong}")
     for origin, stored in kept:
         try:
             due = promise_of(promise, setting, origin)

@@ -7,7 +7,8 @@ estimates and δ-sets hang on, are the session's own.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,21 +26,27 @@ from dphmm.session.layout import check_gap
 from dphmm.session.plan import Plan, given_partners, plan_states
 from dphmm.session.setting import Setting
 from dphmm.session.step import Estimate, Position, estimate, spread
+from dphmm.session.subjects import Subjects
 from dphmm.types import BoolArray, IntArray
 
 #: Masses of δ-sets may differ by this between machines.
 _MASS = 1e-9
 #: Lattice coordinates are integers of 64 bits.
 _FARTHEST = 2**63 - 1
+_WHOLE = re.compile("-?[0-9]{1,18}")
 _NO_PARTNERS = np.zeros((0, 2), dtype=np.int64)
 
 
 class Answer(NamedTuple):
-    """One published row of a history; ``plan`` is "" where it was not asked, and nothing is read of its z."""
+    """One published row of a history; ``plan`` is "" where it was not asked, and nothing is read of its z.
+
+    ``epsilon`` is the row's, None where it is not at hand.
+    """
 
     t: int
     z: IntArray
     plan: str
+    epsilon: float | None = None
 
     @classmethod
     def of(cls, entry: Entry, dimension: int) -> Answer:
@@ -66,38 +73,47 @@ class Followed:
 
 @dataclass(eq=False)
 class Replay:
-    """Follows subjects under one setting; every plan that it meets is verified once, ``most`` at most."""
+    """Follows the subjects of a release; every plan that it meets is verified once, ``most`` at most."""
 
-    setting: Setting
+    subjects: Subjects
     ledger: Ledger | None
     findings: Findings
     most: int
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
-    #: By step; equal ones once, and those that a move leaves as they are.
-    _supports: dict[int, BoolArray] = field(default_factory=dict)
+    #: By beginning and step; equal ones once, and those that a move leaves as they are.
+    _supports: dict[tuple[Setting, int], BoolArray] = field(default_factory=dict)
     _distinct: dict[bytes, BoolArray] = field(default_factory=dict)
     _still: set[bytes] = field(default_factory=set)
 
-    def follow(self, user: str, history: Sequence[Answer]) -> list[Followed] | None:
-        """What each answer was released under; None, with a finding, from where public data do not lead to its plan."""
-        position = self.setting.first()
-        support = first_support(self.setting.model, self.setting.options.start)
+    @property
+    def setting(self) -> Setting:
+        """That of the release; a subject may begin elsewhere."""
+        return self.subjects.setting
+
+    def follow(self, user: str, history: Sequence[Answer], origin: str = "") -> list[Followed] | None:
+        """What each answer was released under; None, with a finding, from where public data do not lead to its plan.
+
+        ``origin``: what step 1 of the subject stands for, "" where nothing says so.
+        """
+        setting = self.subjects.of(user)
+        position = setting.first()
+        support = first_support(setting.model, setting.options.start)
         found: list[Followed] = []
         for answer in history:
             where = f"user {user!r}, step {answer.t}"
             check_gap(answer.t - position.t)
             if answer.t > position.t:
-                support = self._moved(support, position.t, answer.t)
-                position = position.skipping(self.setting.model, answer.t - position.t)
+                support = self._moved(setting, support, position.t, answer.t)
+                position = position.skipping(setting.model, answer.t - position.t)
             answers = self.setting.space.own_answers
             before = spread(position.prior, answers) if self.setting.paces else 0.0
             if not answer.plan:
                 found.append(Followed(None, estimate(position.prior, answers), before))
-                position = position.following(self.setting.model, position.prior)
-                support = self._moved(support, answer.t, answer.t + 1)
+                position = position.following(setting.model, position.prior)
+                support = self._moved(setting, support, answer.t, answer.t + 1)
                 continue
-            plan = self._plan(position, support, answer, where)
+            plan = self._plan(position, support, answer, (where, number_of(origin, answer.t)))
             if plan is None:
                 return None
             possible = left_possible(plan, answer.z)
@@ -105,19 +121,20 @@ class Replay:
                 return None
             posterior = position.posterior(plan, answer.z)
             found.append(Followed(plan, estimate(posterior, answers), before))
-            position = position.following(self.setting.model, posterior)
-            support = self._moved(support & possible if self._narrows else support, answer.t, answer.t + 1)
+            position = position.following(setting.model, posterior)
+            support = self._moved(setting, support & possible if self._narrows else support, answer.t, answer.t + 1)
         return found
 
     def plans(self, user: str, history: Sequence[Answer]) -> list[Plan] | None:
         """The plans of `follow` alone: where they hang on no answer, no belief is needed for them."""
-        if not self.setting.has_public_plans or self.ledger is not None:
+        setting = self.subjects.of(user)
+        if not setting.has_public_plans or self.ledger is not None or self.subjects.chosen:
             followed = self.follow(user, history)
             return None if followed is None else [found.plan for found in followed if found.plan is not None]
-        support, t, found = first_support(self.setting.model, self.setting.options.start), 1, []
+        support, t, found = first_support(setting.model, setting.options.start), 1, []
         for answer in history:
-            support, t = self._moved(support, t, answer.t), answer.t
-            plan = self.setting.planner.plan(support, support)
+            support, t = self._moved(setting, support, t, answer.t), answer.t
+            plan = setting.planner.plan(support, support)
             if not self.findings.require(plan.hash == answer.plan, _ANOTHER_PLAN, f"user {user!r}, step {t}"):
                 return None
             found.append(plan)
@@ -127,44 +144,62 @@ class Replay:
     def _narrows(self) -> bool:
         return self.setting.options.flat == "allow"
 
-    def _moved(self, support: BoolArray, t: int, until: int) -> BoolArray:
-        """The support at a later step; without flat bodies it is a function of the step and known for all subjects."""
+    def _moved(self, setting: Setting, support: BoolArray, t: int, until: int) -> BoolArray:
+        """The support at a later step; without flat bodies it is one for all subjects who begin alike."""
         if self._narrows:
-            return moved_through(self.setting.model, support, t, until)
+            return moved_through(setting.model, support, t, until)
         before = support.tobytes()
         if before in self._still:
             return support
-        if until not in self._supports:
-            after = moved_through(self.setting.model, support, t, until)
+        if (setting, until) not in self._supports:
+            after = moved_through(setting.model, support, t, until)
             key = after.tobytes()
-            if key == before and until == t + 1 and self.setting.model.time_homogeneous:
+            if key == before and until == t + 1 and setting.model.time_homogeneous:
                 self._still.add(key)
-            self._supports[until] = self._distinct.setdefault(key, after)
-        return self._supports[until]
+            self._supports[setting, until] = self._distinct.setdefault(key, after)
+        return self._supports[setting, until]
 
-    def _plan(self, position: Position, moved: BoolArray, answer: Answer, where: str) -> Plan | None:
-        """The plan of an answer, verified on the support (N,) that was ``moved`` by sets; None, with a finding."""
-        partners, recorded, choice = _NO_PARTNERS, None, None
+    def _plan(self, position: Position, moved: BoolArray, answer: Answer, step: tuple[str, int | None]) -> Plan | None:
+        """The plan of an answer, verified on the support (N,) that was ``moved`` by sets; None, with a finding.
+
+        ``step``: what a finding calls it, and its number in tables where that is known.
+        """
+        where, number = step
+        partners, recorded = _NO_PARTNERS, None
+        may = self.subjects.may_have(answer.epsilon, number)
         if self.ledger is not None:
             try:
                 record = self.ledger.plan(answer.plan)
                 partners, recorded = given_partners(record), plan_states(record)
-                choice = self.setting.choice_of(record)
+                told = self.setting.choice_of(record)
             except (InvalidInput, RecursionError):
                 self.findings.add("a plan that the ledger does not hold, or holds damaged", where)
                 return None
-        chosen, planner = position.plan_set(self.setting.options), self.setting.under(choice).planner
-        try:
-            plan = planner.plan(position.prior.support, chosen, partners, choice)
-            if plan.hash != answer.plan and recorded is not None and self._as_good(position, recorded):
-                plan = planner.plan(position.prior.support, recorded, partners, choice)
-        except DphmmError as error:
-            self.findings.add(f"a step that cannot be planned ({error})", where)
-            return None
-        if not self.findings.require(plan.hash == answer.plan, _ANOTHER_PLAN, where):
-            return None
-        self._verify(plan, planner.policy, moved)
-        return plan
+            # What a table says of a step is what the ledger must have; without one it is the record that tells.
+            may = may if self.subjects.chosen and number is not None else (told,)
+        refused = ""
+        for choice in may:
+            planner = self.setting.under(choice).planner
+            for chosen in self._sets(position, recorded):
+                try:
+                    plan = planner.plan(position.prior.support, chosen, partners, choice)
+                except DphmmError as error:
+                    refused = str(error)
+                    break
+                if plan.hash == answer.plan:
+                    self._verify(plan, planner.policy, moved)
+                    return plan
+        if refused and len(may) == 1:
+            self.findings.add(f"a step that cannot be planned ({refused})", where)
+        else:
+            self.findings.add(_ANOTHER_PLAN, where)
+        return None
+
+    def _sets(self, position: Position, recorded: BoolArray | None) -> Iterator[BoolArray]:
+        """The plan set of a step; then the recorded one, where it is as good."""
+        yield position.plan_set(self.setting.options)
+        if recorded is not None and self._as_good(position, recorded):
+            yield recorded
 
     def _as_good(self, position: Position, plan_set: BoolArray) -> bool:
         """Whether a recorded δ-set is one but for the rounding of another machine."""
@@ -179,6 +214,12 @@ class Replay:
         self.met.add(plan.hash)
         if plan.hash not in self.verdicts and len(self.verdicts) < self.most:
             self.verdicts[plan.hash] = verify(plan, policy, self.setting.space, support=support)
+
+
+def number_of(origin: str, t: int) -> int | None:
+    """The number in tables of a subject's step t, None where its ``origin`` does not tell."""
+    first = origin.partition("@")[0]
+    return int(first) + t - 1 if _WHOLE.fullmatch(first) else None
 
 
 _IMPOSSIBLE = "an answer that no possible state gives"

@@ -162,6 +162,7 @@ class Lookup:
         from dphmm.audit.findings import Findings
         from dphmm.audit.replay import Answer, Replay
         from dphmm.session.setting import Setting
+        from dphmm.session.subjects import Subjects
 
         assert self._policy is not None
         setting = Setting.read(header.options, self._model, self._policy, self._space, header.query)
@@ -170,7 +171,7 @@ class Lookup:
             raise InvalidInput("--policy", came, "releases under one policy")
         released = [entry for entry in entries if entry.z is not None]
         answers = [Answer(e.t, np.array(e.z, dtype=np.int64), str(e.plan_hash)) for e in released]
-        replay = Replay(setting, self._ledger, Findings(), most=0)
+        replay = Replay(Subjects(setting), self._ledger, Findings(), most=0)
         followed = replay.follow(header.subject, answers)
         if followed is None:
             came = f"releases of {header.subject!r} whose plans cannot be made again"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
+from dphmm._checks import stated_epsilon
 from dphmm.cli.console import print_json
-from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices, stated_epsilon
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices, step_tables, tables_given
 from dphmm.cli.outcomes import FAILED, one_line
 from dphmm.errors import InvalidInput
 
@@ -26,6 +28,7 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
 @click.option("--policy", metavar="P", help="Their policy.")
 @click.option("--epsilon", metavar="E", required=True, help="The promise of each release, such as 0.5 or 1/12.")
 @plan_choices
+@step_tables
 @click.option("--query", metavar="NAME", default="state", show_default=True, help="The query of the releases.")
 @click.option("--steps", metavar="N", type=int, default=1, show_default=True, help="Verify the plans of so many steps.")
 @click.option("--released", metavar="R", help="Also audit this released file or stream, and the statement beside it.")
@@ -89,7 +92,7 @@ def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
     for name in ("model", "policy"):
         if given[name] is None:
             raise InvalidInput(f"--{name}", "nothing", "a file: model and policy go together")
-    for name in ("ledger", "truth", "statement"):
+    for name in ("ledger", "truth", "statement", "choices", "initials"):
         if given[name] is not None and given["released"] is None:
             raise InvalidInput(f"--{name}", given[name], "--released with it")
     model, space = loaded_model(given["model"])
@@ -108,10 +111,12 @@ def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
     if given["released"] is not None:
         with ExitStack() as held:
             ledger = None if given["ledger"] is None else held.enter_context(opened(given["ledger"]))
-            found = _released(given, public, ledger, choices)
+            tables = tables_given(given, model, space)
+            _check_tables(given, tables)
+            found = _released(given, public, ledger, choices | tables)
             parts.append(("released", found))
             if given["truth"] is not None:
-                parts.append(("attacks", _attacks(given, public, ledger, choices, found.convicted)))
+                parts.append(("attacks", _attacks(given, public, ledger, choices | tables, found.convicted)))
     return parts
 
 
@@ -124,6 +129,24 @@ def _released(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str
         checked_input(statement, "--statement")
     more = {"query": given["query"], "statement": statement, **choices}
     return check_released(given["released"], *public, ledger=ledger, **more)
+
+
+def _check_tables(given: dict[str, Any], tables: dict[str, Any]) -> None:
+    """What a statement tells of must be at hand: without it no row can be followed."""
+    from dphmm.storage.statement import read_statement, statement_path
+    from dphmm.storage.statement_types import member
+
+    path = given["statement"] or statement_path(given["released"])
+    if not Path(path).exists():
+        return
+    try:
+        statement = read_statement(path)
+    except InvalidInput:
+        return
+    for option, name in (("choices", "varied"), ("initials", "beginnings")):
+        if given[option] is None and member(statement, name) is not None:
+            came = f"nothing, and {Path(path).name} tells of a table"
+            raise InvalidInput(f"--{option}", came, "the public table that the release was made with")
 
 
 def _attacks(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str, Any], convicted: bool) -> Any:
@@ -172,7 +195,7 @@ class _NotMade:
 
 
 _CHOICES = ("constraint", "mechanism", "scope", "flat", "start")
-_OF_A_MODEL = ("released", "ledger", "truth", "statement", "draws")
+_OF_A_MODEL = ("released", "ledger", "truth", "statement", "draws", "choices", "initials")
 
 
 def _need_nothing_more(given: dict[str, Any]) -> None:

@@ -34,19 +34,20 @@ def demo_report(
     from dphmm.decoding import smooth_rows
     from dphmm.report import Scenery
     from dphmm.report.assembling import Made, release_report
+    from dphmm.session.subjects import Subjects
     from dphmm.storage.smoothed import released_rows, smoothed_table
     from dphmm.storage.tables import read_table, write_table
 
     setting, path = batch.setting, folder / "released.parquet"
     rows = released_rows(read_table(path), city.grid)
     with console.progress("smooth") as progress:
-        smoothed = smooth_rows(rows, setting, progress=progress)
+        smoothed = smooth_rows(rows, Subjects(setting), progress=progress)
     write_table(folder / "smoothed.parquet", smoothed_table(rows, smoothed, city.grid))
     whole = ReleasedFile.read(path, city.grid, Findings())
     there = _truth(city, whole)
     error, without = (float(city.grid.distances(guess, there).mean()) for guess in (smoothed.mean, world.one_place))
     file, truth = whole.answered(), there[whole.asked]
-    made = Made(setting.model, city.grid, statement, setting.policy, setting.options)
+    made = Made(setting.model, city.grid, statement, Subjects(setting))
     with console.progress("report") as progress:
         report, _ = release_report(
             f"{city.name}: a simulated city, released",

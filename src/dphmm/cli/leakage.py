@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row, aligned, print_json
-from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, messages
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, messages, step_tables
 from dphmm.cli.outcomes import named, one_line
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dphmm.session.odds import EventOdds
-    from dphmm.session.setting import Setting
+    from dphmm.session.subjects import Subjects
     from dphmm.states.space import StateSpace
     from dphmm.storage.smoothed import ReleasedRows
     from dphmm.types import IntArray
@@ -47,6 +47,7 @@ PATHS = (
 @click.option("--scope", metavar="WORD", help="The same: global or component.")
 @click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")
 @click.option("--start", metavar="WORD", help="The same: before or at.")
+@step_tables
 @messages
 def leakage(**given: Any) -> int:
     """How published answers changed the odds of an event, such as "in cell x3y4 between 9 and 10".
@@ -57,7 +58,7 @@ def leakage(**given: Any) -> int:
     reads them.
     """
     from dphmm.cli.smooth import read_rows
-    from dphmm.cli.smooth_options import release_setting
+    from dphmm.cli.smooth_options import release_subjects
     from dphmm.storage.inputs import checked_input, steady
 
     console = Console(given["quiet"])
@@ -67,9 +68,9 @@ def leakage(**given: Any) -> int:
     policy, space = loaded_policy(given["policy"], model)
     with steady(path) as sha256:
         rows = read_rows(path, space)
-    setting, source = release_setting(path, sha256, rows, (model, policy, space), given, console)
+    subjects, source = release_subjects(path, sha256, rows, (model, policy, space), given, console)
     told = _of_event if given["paths"] is None else _of_paths
-    document = {**told(rows, setting, given, console), "options_from": source}
+    document = {**told(rows, subjects, given, console), "options_from": source}
     if given["as_json"]:
         print_json(document)
         return 0
@@ -91,14 +92,16 @@ def _check(given: Mapping[str, Any]) -> None:
         raise InvalidInput("--always", "given", "--event with it")
 
 
-def _of_event(rows: ReleasedRows, setting: Setting, given: Mapping[str, Any], console: Console) -> dict[str, Any]:
+def _of_event(rows: ReleasedRows, subjects: Subjects, given: Mapping[str, Any], console: Console) -> dict[str, Any]:
     from dphmm.decoding import odds_of_rows
 
-    states, users = _states(given["event"], "--event", setting.space), _users(given)
+    states, users = _states(given["event"], "--event", subjects.setting.space), _users(given)
     window = _step_or_time(given["first"]), _step_or_time(given["last"])
     try:
         with console.progress("leakage") as progress:
-            found = odds_of_rows(rows, setting, states, *window, always=given["always"], users=users, progress=progress)
+            found = odds_of_rows(
+                rows, subjects, states, *window, always=given["always"], users=users, progress=progress
+            )
     except InvalidInput as error:
         raise named(error, {"first": "--from", "last": "--to", "user": "--user"}) from None
     left_out = (len(set(rows.users)) if users is None else 1) - len(found)
@@ -140,16 +143,16 @@ def _verdict(odds: EventOdds) -> str:
     return "possible"
 
 
-def _of_paths(rows: ReleasedRows, setting: Setting, given: Mapping[str, Any], console: Console) -> dict[str, Any]:
+def _of_paths(rows: ReleasedRows, subjects: Subjects, given: Mapping[str, Any], console: Console) -> dict[str, Any]:
     from dphmm.decoding import published_of, rows_of_users
     from dphmm.session.odds import path_loss
-    from dphmm.session.retrospect import Hindsight
+    from dphmm.session.retrospect import Hindsights
 
-    one, other = (_states(path, "--paths", setting.space) for path in given["paths"])
-    hindsight, found = Hindsight(setting), []
+    one, other = (_states(path, "--paths", subjects.setting.space) for path in given["paths"])
+    hindsights, found = Hindsights(subjects), []
     try:
         for user, own in rows_of_users(rows, _users(given)):
-            bound = path_loss(hindsight, published_of(rows, user, own), one, other)
+            bound = path_loss(hindsights.of(user), published_of(rows, user, own), one, other)
             found.append({"subject": user, "bound": _finite(bound)})
     except InvalidInput as error:
         raise named(error, {"one": "--paths", "other": "--paths", "user": "--user"}) from None

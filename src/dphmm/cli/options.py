@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -122,11 +122,43 @@ def loaded_policy(path: str, model: MarkovModel) -> tuple[PolicyGraph, StateSpac
         raise InvalidInput("policy", f"{Path(path).name}, made for {what}", expected) from None
 
 
-def stated_epsilon(epsilon: str) -> Any:
-    """The epsilon of a release as its statement writes it: the share of a step may be 1/12, which no decimal is."""
-    from dphmm._checks import LONGEST_NUMBER, written_fraction
+def step_tables(command: F) -> F:
+    """--choices and --initials: public tables that a release, and whoever reads it again, is given."""
+    for option in (
+        click.option(
+            "--initials",
+            metavar="FILE",
+            help="A public table (user, state, probability) of subjects known to begin elsewhere than the model says.",
+        ),
+        click.option(
+            "--choices",
+            metavar="FILE",
+            help="A public table of what single steps have: step or t, and epsilon, policy (a file), protection, or "
+            "state and partner.",
+        ),
+    ):
+        command = option(command)
+    return command
 
-    try:
-        return written_fraction(epsilon) if "/" in epsilon and len(epsilon) <= LONGEST_NUMBER else epsilon
-    except (ValueError, ZeroDivisionError):
-        return epsilon
+
+def tables_given(given: Mapping[str, Any], model: MarkovModel, space: StateSpace) -> dict[str, Any]:
+    """What the tables of `step_tables` say, as `release_many` takes it; nothing without one."""
+    if given["choices"] is None and given["initials"] is None:
+        return {}
+    from dphmm.storage.step_tables import read_initials, read_step_choices, varied_columns
+
+    found: dict[str, Any] = {}
+    if given["choices"] is not None:
+
+        def policy_of(path: str) -> PolicyGraph:
+            policy, within = loaded_policy(path, model)
+            if within.digest != space.digest:
+                came = f"{Path(path).name}, which merges other states than --policy"
+                raise InvalidInput("--choices", came, "policies of one space")
+            return policy
+
+        found["step_choices"] = read_step_choices(given["choices"], space, model.step, policy_of)
+        found["varies"] = varied_columns(given["choices"])
+    if given["initials"] is not None:
+        found["initials"] = read_initials(given["initials"], space)
+    return found

@@ -57,11 +57,14 @@ _FIELDS = {
     "answer": "--answer", "cell": "--grid", "constraint": "--constraint", "delimiter": "--delimiter",
     "delta": "--constraint delta",
     "east": "--bbox east", "epsilon": "--epsilon", "flat": "--flat", "mechanism": "--mechanism",
-    "hours": "--hours", "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "people": "--people",
+    "hours": "--hours", "initial": "--initials", "initials": "--initials",
+    "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "people": "--people",
     "query": "--query",
     "resolution": "--h3", "scope": "--scope",
-    "smoothing": "--smoothing", "source": "SRC", "south": "--bbox south", "start": "--start", "steps": "--steps",
-    "per": "--per", "promise": "--path-epsilon", "timezone": "--timezone", "west": "--bbox west",
+    "smoothing": "--smoothing", "source": "SRC", "south": "--bbox south", "start": "--start",
+    "step_choices": "--choices",
+    "steps": "--steps",
+    "per": "--per", "promise": "--path-epsilon", "timezone": "--timezone", "varies": "--choices", "west": "--bbox west",
     "window": "--window", "zone": "--zone",
 }  # fmt: skip
 _UNDERSCORED = re.compile(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from dphmm.cli.console import Console
-from dphmm.cli.options import CONTEXT, messages, output, plan_choices
+from dphmm.cli.options import CONTEXT, messages, output, plan_choices, step_tables
 from dphmm.errors import InvalidInput
 
 
@@ -51,6 +51,7 @@ from dphmm.errors import InvalidInput
 @output("released.parquet", required=False)
 @click.option("--ledger", metavar="FILE", help="Where every release and its cost are stored before anyone sees it.")
 @plan_choices
+@step_tables
 @click.option(
     "--query",
     metavar="NAME",

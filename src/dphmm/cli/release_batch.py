@@ -51,6 +51,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         if given["raise_cap"]:
             batch.raise_caps(rows.users)
         check_resumed(given["output"], ledger, batch.setting)
+        batch.check_choices(rows.users)
         check_total(job, rows, batch.setting.query, ledger)
         whom_warning(job.model, owners, console)
         for warning in first_step_warnings(batch):
@@ -71,6 +72,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         horizon=None if job.budget_plan is None else job.budget_plan.document(),
         sequence=batch.caps.promise,
         schedule=batch.setting.schedule,
+        subjects=batch.subjects,
     )
     with _kept(batch, given):
         write_statement(given["output"], statement)
@@ -169,6 +171,8 @@ def _document(
         "plans": len(published.plans),
         "mechanisms": dict(published.mechanisms),
         "epsilon_per_release": statement.epsilon,
+        "varied": told.get("varied"),
+        "beginnings": told.get("beginnings"),
         "sequence": told.get("sequence"),
         "covered_distance": told["covered_distance"],
         "largest_epsilon_sum": totals.epsilon_sum,
@@ -209,7 +213,7 @@ def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]
         ("epsilon sum", f"{document['epsilon_sum_meaning']}"),
         ("cost sum", f"at most {cost} per subject: {document['cost_sum_meaning']}"),
         ("written", f"{output} and its privacy statement {name}.privacy.json"),
-        ("next", f"dphmm report {output} --model {given['model']} -o report.html"),
+        ("next", f"dphmm report {output} --model {given['model']}{_tables(given)} -o report.html"),
     ]
     # What did not happen is not mentioned; sums over all time matter where nothing bounds a day.
     counted = {
@@ -221,3 +225,9 @@ def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]
     }
     kept = [row for row in rows if row[0] not in counted or document[counted[row[0]]]]
     return kept if document["sequence"] is None else [row for row in kept if not row[0].endswith(" sum")]
+
+
+def _tables(given: Mapping[str, Any]) -> str:
+    """The options of the public tables: whoever reads the release again needs them, and the policy."""
+    found = [f" --{name} {given[name]}" for name in ("choices", "initials") if given[name] is not None]
+    return f" --policy {given['policy']}{''.join(found)}" if found else ""

@@ -47,7 +47,7 @@ class Job:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
-        from dphmm.cli.release_total import asked_groups, asked_promise, asked_schedule, check_asked
+        from dphmm.cli.release_total import asked_groups, asked_promise, asked_schedule, asked_tables, check_asked
         from dphmm.session.budget_plan import check_public
         from dphmm.storage.learned import learning_event
 
@@ -58,6 +58,7 @@ class Job:
         choices["estimates"] = not given["no_estimates"]
         choices["promise"] = asked_promise(given)
         choices |= asked_groups(given)
+        choices |= asked_tables(given, model, space)
         schedule, planned = asked_schedule(given, (model, policy, space), choices)
         choices |= schedule
         steps = None if given["total_epsilon"] is None else given["steps"]
@@ -205,7 +206,8 @@ def check_outputs(given: Mapping[str, Any]) -> None:
     if output is None:
         return
     table_format(output, "-o")
-    inputs = [given["trajectories"], given["model"], given["policy"], *([] if ledger is None else [ledger])]
+    named = (ledger, given["choices"], given["initials"])
+    inputs = [given["trajectories"], given["model"], given["policy"], *(path for path in named if path is not None)]
     for path in (Path(output), statement_path(output), rejected_path(output), owner_path(output)):
         checked_output(path, inputs, "-o")
     if not Path(output).exists():

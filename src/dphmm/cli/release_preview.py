@@ -34,7 +34,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     )
     from dphmm.cli.release_total import budget_plan_rows, check_total, with_budget_plan
     from dphmm.states.observed import in_steps
-    from dphmm.storage.promises import covered_document, covered_facts
+    from dphmm.storage.promises import covered_by_all, covered_document
 
     check_outputs(given)
     loaded, rows, sha256 = read_rows(job, given)
@@ -48,6 +48,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     set_aside = by_reason(loaded.rejected)
     asked, schedule = batch.most_asked(rows), batch.setting.schedule
     longest, most = max(asked), "" if schedule is None or schedule.kind == "planned" else "at most "
+    least_each, most_each = batch.subjects.epsilons
     present = sum(len(visit.rows) for visit in visits)
     document: dict[str, Any] = {
         "rows": len(loaded.trajectories) + len(loaded.rejected),
@@ -58,8 +59,8 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         "subjects": len(visits),
         "answer_unit": job.space.unit,
         "plans": [plan_document(step, plan, job) for step, plan in enumerate(plans, start=1)],
-        "covered_distance": covered_document(covered_facts(job.policy, job.space), batch.setting.options.epsilon),
-        "largest_epsilon_sum": str(longest * batch.setting.options.epsilon),
+        "covered_distance": covered_document(covered_by_all(batch.subjects.policies, job.space), most_each),
+        "largest_epsilon_sum": str(longest * most_each),
         "learning": learning_of(job.model),
         "horizon": None if job.budget_plan is None else job.budget_plan.document(),
         "sequence": None if batch.caps.promise is None else batch.caps.promise.sentence(),
@@ -76,9 +77,17 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
             lines.append(("not asked", f"{'' if not most else 'at least '}{present - sum(asked)} rows: {schedule}"))
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
-        lines += covered_rows(document["covered_distance"], batch.setting.options.epsilon)
+        sums = most if least_each == most_each else "at most "
+        if batch.subjects.chosen:
+            lines.append(
+                ("choices", f"{len(batch.subjects.chosen)} steps have their own; the plans above are of the others")
+            )
+        lines += covered_rows(document["covered_distance"], most_each)
         lines.append(
-            ("epsilon sum", f"{most}{in_short(document['largest_epsilon_sum'])} for the subject with most rows")
+            (
+                "epsilon sum",
+                f"{sums}{in_short(document['largest_epsilon_sum'])} for the subject with most rows",
+            )
         )
         if document["sequence"] is not None:
             lines.append(("over paths", document["sequence"]))

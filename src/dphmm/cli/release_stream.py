@@ -114,6 +114,7 @@ def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Cal
             known_by=names.whom.known_by,
             sequence=batch.caps.promise,
             schedule=batch.setting.schedule,
+            subjects=batch.subjects,
         )
         save_statement(Path(given["statement"]), statement, "-", lines.hexdigest())
 
@@ -150,7 +151,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.owner_view import name_counts, owner_path, write_counts
     from dphmm.cli.public_warnings import coming_rows, covered_rows, first_step_warnings
     from dphmm.storage.ledger import COMMANDS, open_ledger
-    from dphmm.storage.promises import covered_facts
+    from dphmm.storage.promises import covered_by_all
     from dphmm.stream import Stream, answered_line
 
     _check(given)
@@ -164,7 +165,8 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
         stream = Stream(job.batch(ledger), given["resume"])
         names = Names(job, given, console)
-        console.say(covered_rows(covered_facts(job.policy, job.space), stream.batch.setting.options.epsilon))
+        subjects = stream.batch.subjects
+        console.say(covered_rows(covered_by_all(subjects.policies, job.space), subjects.epsilons[1]))
         if coming := coming_rows(job.model, given["model_people"] or "unknown"):
             console.say(coming)
         for warning in first_step_warnings(stream.batch):

@@ -113,6 +113,25 @@ def asked_groups(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"groups": found, "cap_group": exact_epsilon(cap, "--cap-group")}
 
 
+def asked_tables(given: Mapping[str, Any], model: MarkovModel, space: StateSpace) -> dict[str, Any]:
+    """What the public tables of steps and of beginnings say. InvalidInput for the private table among them."""
+    if given["choices"] is None and given["initials"] is None:
+        return {}
+    from dphmm.cli.options import tables_given
+    from dphmm.storage.public_files import refuse_private
+
+    for name, columns in (("choices", None), ("initials", ("user", "state"))):
+        option = f"--{name}"
+        if given[name] is None:
+            continue
+        if given["total_epsilon"] is not None:
+            expected = "--epsilon or --path-epsilon with it: a total is found for one epsilon and one beginning"
+            raise InvalidInput(option, f"{Path(given[name]).name}, and --total-epsilon", expected)
+        if given["trajectories"] != "-":
+            refuse_private(given[name], given["trajectories"], option, columns, called="TRAJ")
+    return tables_given(given, model, space)
+
+
 def _check_plan_alone(given: Mapping[str, Any]) -> None:
     """A plan has a promise and a schedule of its own."""
     own = ("epsilon", "total_epsilon", "path_epsilon", "steps", "window", "per", "zone")

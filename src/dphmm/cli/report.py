@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row, print_json
-from dphmm.cli.options import CONTEXT, force, messages, new_output, output
+from dphmm.cli.options import CONTEXT, force, messages, new_output, output, step_tables
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--user", "users", metavar="U", multiple=True, help="Whom to show step by step; may be repeated.")
 @click.option("--title", metavar="TEXT", help="The heading of the page.")
 @click.option("--figures", metavar="DIR", help="Also write the pictures, as SVG and PNG, to this folder.")
+@step_tables
 @force
 @messages
 def report(**given: Any) -> int:
@@ -41,7 +42,11 @@ def report(**given: Any) -> int:
     from dphmm.report import write_report
 
     console = Console(given["quiet"])
-    inputs = [given[name] for name in ("released", "model", "policy", "ledger", "smoothed", "truth") if given[name]]
+    inputs = [
+        given[name]
+        for name in ("released", "model", "policy", "ledger", "smoothed", "truth", "choices", "initials")
+        if given[name]
+    ]
     new_output(given["output"], inputs, given["force"])
     if Path(given["output"]).suffix.lower() not in (".html", ".htm"):
         raise InvalidInput("-o", given["output"], "a name ending in .html")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphmm.cli.options import loaded_model, loaded_policy
+from dphmm.cli.options import loaded_model, loaded_policy, tables_given
 from dphmm.cli.outcomes import named, one_line
 from dphmm.errors import InvalidInput
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dphmm.policy.graph import PolicyGraph
     from dphmm.report.assembling import Made
     from dphmm.report.content import ReleaseReport
-    from dphmm.session.options import Options
+    from dphmm.session.subjects import Subjects
     from dphmm.states.space import StateSpace
     from dphmm.storage.statement_types import ReleaseStatement
     from dphmm.types import IntArray
@@ -153,14 +153,23 @@ def _made(
     policy = _policy(given, statement, model, space)
     if policy is not None and policy.digest != statement.policy.sha256:
         raise InvalidInput("--policy", f"another policy than {name} names", "the policy of the release")
-    statement, other_words = restated(statement, name, file, model, space, policy)
+    tables = tables_given(given, model, space)
+    policies = [] if policy is None else [policy, *_other_policies(tables, policy)]
+    statement, other_words = restated(statement, name, file, model, space, policies)
     notes = [other_words] if other_words else []
     if member(statement, "file.sha256") != sha256:
         notes.append(f"{one_line(path.name)} was changed since its privacy statement was written.")
         console.warn(f"{path.name} was changed since {name} was written")
     if policy is None:
         return Made(model, space, statement), [*notes, _NO_POLICY]
-    return Made(model, space, statement, policy, _options(path, sha256, file, (model, policy, space), console)), notes
+    subjects = _subjects(given, path, sha256, file, (model, policy, space), console)
+    return Made(model, space, statement, subjects), notes
+
+
+def _other_policies(tables: Mapping[str, Any], policy: PolicyGraph) -> list[PolicyGraph]:
+    """The policies of single steps."""
+    chosen = (one.get("policy") for one in tables.get("step_choices", {}).values())
+    return list({one.digest: one for one in chosen if one is not None and one.digest != policy.digest}.values())
 
 
 def _as_merged(
@@ -193,12 +202,15 @@ def _policy(
     return policy if policy is not None and policy.digest == described.sha256 else None
 
 
-def _options(path: Path, sha256: str, file: ReleasedFile, public: Any, console: Console) -> Options:
-    from dphmm.cli.smooth_options import release_setting
+def _subjects(
+    given: Mapping[str, Any], path: Path, sha256: str, file: ReleasedFile, public: Any, console: Console
+) -> Subjects:
+    from dphmm.cli.smooth_options import release_subjects
     from dphmm.storage.smoothed import ReleasedRows
 
     rows = ReleasedRows(file.users, None, file.step, file.lattice, file.epsilon, file.plans)
-    return release_setting(path, sha256, rows, public, _NOTHING_ELSE, console)[0].options
+    tables = {name: given[name] for name in ("choices", "initials")}
+    return release_subjects(path, sha256, rows, public, _NOTHING_ELSE | tables, console)[0]
 
 
 def _beside(

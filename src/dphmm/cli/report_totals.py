@@ -49,10 +49,12 @@ def _leakage(user: str, report: ReleaseReport, made: Made, plans: list[Plan]) ->
     from dphmm.session.budget_plan import MEANING, PROOF, leakage_of, started
 
     steps = report.released.column("step").to_numpy()[report.explored[0]]
-    assert made.options is not None and made.policy is not None
+    assert made.subjects is not None and made.options is not None and made.policy is not None
+    own = set(made.subjects.setting.varies) - {"epsilon"}
     small = made.space.n_states <= _MOST_STATES and len(plans) <= _MOST_STEPS
     if (
         not small
+        or made.subjects.initials
         or made.model.jump is not None
         or steps.tolist() != list(range(1, len(plans) + 1))
         or any(plan.cost == math.inf for plan in plans)
@@ -61,7 +63,7 @@ def _leakage(user: str, report: ReleaseReport, made: Made, plans: list[Plan]) ->
     chain = started(made.model, made.options.start)
     found = temporal_leakage(chain, [float(plan.cost) for plan in plans])
     rows = [Total(f"temporal leakage of {user}", _shown(found.worst), f"{TEMPORAL} (docs/proofs/temporal-leakage.md)")]
-    if made.policy.n_states <= 60 and len(made.policy.edges()) * len(plans) <= _MOST_EDGE_STEPS:
+    if not own and made.policy.n_states <= 60 and len(made.policy.edges()) * len(plans) <= _MOST_EDGE_STEPS:
         worst = leakage_of(made.model, made.options.start, plans, made.policy).worst
         rows.append(Total(f"policy leakage of {user}", _shown(worst), f"{MEANING} ({PROOF})"))
     return rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row, print_json
-from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, output
+from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, output, step_tables
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ MEANING = "computed from published data alone: nothing is spent, and anybody can
 @click.option("--scope", metavar="WORD", help="The same: global or component.")
 @click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")
 @click.option("--start", metavar="WORD", help="The same: before or at.")
+@step_tables
 @click.option("--marginals", is_flag=True, help="Add the probability of every state to every row (Parquet only).")
 @force
 @messages
@@ -41,7 +42,7 @@ def smooth(**given: Any) -> int:
     without one they are named here (epsilon is also in the file). The plan of every row is made again: where it is
     not the one that the row was released under, nothing is written.
     """
-    from dphmm.cli.smooth_options import release_setting
+    from dphmm.cli.smooth_options import release_subjects
     from dphmm.decoding import smooth_rows
     from dphmm.storage.inputs import checked_input, steady
     from dphmm.storage.smoothed import smoothed_table
@@ -50,18 +51,19 @@ def smooth(**given: Any) -> int:
 
     console = Console(given["quiet"])
     path = checked_input(given["released"], "RELEASED")
-    inputs = [path, statement_path(path), given["model"], given["policy"]]
+    tables = [given[name] for name in ("choices", "initials") if given[name] is not None]
+    inputs = [path, statement_path(path), given["model"], given["policy"], *tables]
     _check_output(given)
     new_output(given["output"], inputs, given["force"])
     model, space = loaded_model(given["model"])
     policy, space = loaded_policy(given["policy"], model)
     with steady(path) as sha256:
         rows = read_rows(path, space)
-    setting, source = release_setting(path, sha256, rows, (model, policy, space), given, console)
+    subjects, source = release_subjects(path, sha256, rows, (model, policy, space), given, console)
     with console.progress("smooth") as progress:
-        smoothed = smooth_rows(rows, setting, marginals=given["marginals"], progress=progress)
+        smoothed = smooth_rows(rows, subjects, marginals=given["marginals"], progress=progress)
     write_table(given["output"], smoothed_table(rows, smoothed, space), inputs=inputs)
-    document = _document(rows, smoothed, setting.options, source)
+    document = _document(rows, smoothed, subjects.setting.options, source)
     if given["as_json"]:
         print_json({**document, "output": given["output"]})
     console.say(_summary(document, given["output"]))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dphmm.cli.console import Console
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
-    from dphmm.session.setting import Setting
+    from dphmm.session.subjects import Subjects
     from dphmm.states.space import StateSpace
     from dphmm.storage.smoothed import ReleasedRows
     from dphmm.storage.statement_types import ReleaseStatement
@@ -30,18 +30,20 @@ _DEFAULTS = {
 _ASKED = ("constraint", "mechanism", "scope", "flat", "start")
 
 
-def release_setting(
+def release_subjects(
     path: Path, sha256: str, rows: ReleasedRows, public: Public, given: Mapping[str, Any], console: Console
-) -> tuple[Setting, str]:
-    """The setting of a released file with this SHA-256, and what they were read from."""
-    from dphmm._checks import exact_epsilon
-    from dphmm.cli.options import stated_epsilon
+) -> tuple[Subjects, str]:
+    """What the subjects of a released file with this SHA-256 were released under, and what it was read from."""
+    from dphmm._checks import exact_epsilon, stated_epsilon
+    from dphmm.cli.options import tables_given
     from dphmm.decoding import epsilon_of
     from dphmm.session.setting import Setting
+    from dphmm.session.subjects import Subjects
     from dphmm.storage.statement import load_statement, statement_path
     from dphmm.storage.statement_types import member
 
-    beside = statement_path(path)
+    beside, statement = statement_path(path), None
+    tables = tables_given(given, public[0], public[2])
     if beside.exists():
         statement = load_statement(path)
         stated, source = _stated(statement, beside.name, public), beside.name
@@ -55,7 +57,30 @@ def release_setting(
         written["epsilon"] = str(exact_epsilon(stated_epsilon(given["epsilon"])))
     if "epsilon" not in written:
         written["epsilon"] = str(epsilon_of(rows))
-    return Setting.read(written, *public), source
+    varies = {"varies": ",".join(tables["varies"])} if tables.get("varies") else {}
+    setting = Setting.read(written | varies, *public)
+    subjects = Subjects(setting, tables.get("initials"), tables.get("step_choices"))
+    if statement is not None:
+        _check_tables(statement, beside.name, subjects)
+    return subjects, source
+
+
+def _check_tables(statement: ReleaseStatement, name: str, subjects: Subjects) -> None:
+    """The public tables must be those that the statement tells of."""
+    from msgspec import UNSET
+
+    from dphmm.storage.statement import check_subjects
+
+    try:
+        check_subjects(statement, subjects)
+    except InvalidInput as error:
+        option = {"step_choices": "--choices", "initials": "--initials"}[error.field]
+        given = subjects.setting.varies if option == "--choices" else subjects.initials
+        told = statement.varied if option == "--choices" else statement.beginnings
+        came = f"another table than {name} tells of" if given else f"nothing, and {name} tells of a table"
+        if told is UNSET:
+            raise InvalidInput(option, f"a table, and {name} tells of none", "nothing") from None
+        raise InvalidInput(option, came, "the public table that the release was made with") from None
 
 
 def _stated(statement: ReleaseStatement, name: str, public: Public) -> dict[str, str]:

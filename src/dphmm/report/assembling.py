@@ -19,7 +19,7 @@ from dphmm.report.content import ReleaseReport
 from dphmm.report.timeline import Timeline, Told, remade
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
-from dphmm.session.setting import Setting
+from dphmm.session.subjects import Subjects
 from dphmm.states.space import StateSpace
 from dphmm.storage.statement_types import ReleaseStatement
 
@@ -43,8 +43,17 @@ class Made:
     model: MarkovModel
     space: StateSpace
     statement: ReleaseStatement
-    policy: PolicyGraph | None = None
-    options: Options | None = None
+    subjects: Subjects | None = None
+
+    @property
+    def policy(self) -> PolicyGraph | None:
+        """The policy, where it is known."""
+        return None if self.subjects is None else self.subjects.setting.policy
+
+    @property
+    def options(self) -> Options | None:
+        """The options, where the policy is known."""
+        return None if self.subjects is None else self.subjects.setting.options
 
 
 def release_report(
@@ -72,9 +81,8 @@ def release_report(
     tables = made.options is not None and made.options.made_from == "answers"
     told = [_told(user, rows, file, ledger, made) for user, rows in chosen]
     timeline, plans = None, list[Plan]()
-    if made.policy is not None and made.options is not None and not tables:
-        setting = Setting(made.model, made.policy, made.space, made.options)
-        timeline, plans = remade(told, setting, ledger, progress)
+    if made.subjects is not None and not tables:
+        timeline, plans = remade(told, made.subjects, ledger, progress)
         _require_spent(file, timeline)
     report = ReleaseReport(
         title,
@@ -135,7 +143,7 @@ def _told(user: str, rows: list[int], file: ReleasedFile, ledger: Ledger | None,
     numbers = np.array(rows, dtype=np.int64)
     steps = file.step[numbers]
     if ledger is None:
-        history = [Answer(int(file.step[row]), file.lattice[row], file.plans[row]) for row in rows]
+        history = file.answers(rows)
     else:
         history = _stored(user, rows, file, ledger.entries(user, query), replayable)
     return Told(user, numbers, steps, history)

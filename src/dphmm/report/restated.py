@@ -11,14 +11,14 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dphmm._checks import exact_number
+from dphmm._checks import exact_number, written_fraction
 from dphmm.accounting.records import shown
 from dphmm.accounting.summary import EPSILON_STATEMENT
 from dphmm.audit.released_file import ReleasedFile
@@ -32,9 +32,9 @@ from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS
 from dphmm.storage import promises
 from dphmm.storage.learned import KNOWN_BY, NOBODY, Whom, made_without_data
-from dphmm.storage.promises import ANY, covered_distance_of, covered_facts, facts_of
+from dphmm.storage.promises import ANY, covered_by_all, covered_distance_of, facts_of
 from dphmm.storage.statement import LARGEST, stated_options
-from dphmm.storage.statement_types import CoveredDistance, ReleaseStatement, member
+from dphmm.storage.statement_types import CoveredDistance, ReleaseStatement, epsilons_of, member
 
 #: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
@@ -74,13 +74,13 @@ def restated(
     file: ReleasedFile,
     model: MarkovModel,
     space: StateSpace,
-    policy: PolicyGraph | None,
+    policies: Sequence[PolicyGraph],
 ) -> tuple[ReleaseStatement, str]:
     """The statement with the sentences that its choices promise, and a note where it had others ("" where not).
 
     Raises InvalidInput where a number is not that of the file.
     """
-    options = _options(statement, name, space)
+    options, policy = _options(statement, name, space), next(iter(policies), None)
     for path, due in _facts(statement, file, model, space, policy).items():
         _require(member(statement, path) == due, name, path)
     _require_totals(statement, name, file, options)
@@ -90,7 +90,7 @@ def restated(
     chosen = statement.mechanism.chosen
     named = {part for names in chosen for part in names.split("+")} <= set(RELEASE_MECHANISMS)
     _require(named and sum(chosen.values()) == int(file.asked.sum()), name, "mechanism.chosen")
-    covered = _covered(statement, name, space, policy, options)
+    covered = _covered(statement, name, space, policies)
     found = _with_sentences(statement, name, model, options, len(file), covered)
     other = [path for path in _SENTENCES if member(statement, path) != member(found, path)]
     if statement.covered_distance is not UNSET and statement.covered_distance != covered:
@@ -112,6 +112,7 @@ def _options(statement: ReleaseStatement, name: str, space: StateSpace) -> Optio
     try:
         told = stated_options(statement)
         options = Options.read(told, space.dimension)
+        epsilons_of(statement)
     except (ValueError, ZeroDivisionError):
         raise InvalidInput("statement", f"{name} without the choices of a release", _WRITTEN) from None
     # A page shows them, so none is written in a way of its own.
@@ -146,11 +147,14 @@ def _facts(
 
 def _require_totals(statement: ReleaseStatement, name: str, file: ReleasedFile, options: Options) -> None:
     """Every row promises epsilon, or is a public constant; the sums are the largest of any one subject."""
-    epsilon = float(options.epsilon)
-    _require(set(file.epsilon.tolist()) <= {epsilon, 0.0}, name, "epsilon")
-    count = Counter(user for user, own in zip(file.users, file.epsilon.tolist(), strict=True) if own)
-    _require(statement.totals.epsilon_sum == shown(max(count.values(), default=0) * options.epsilon),
-             name, "totals.epsilon_sum")  # fmt: skip
+    varied = [] if statement.varied is UNSET else [one.epsilon for one in statement.varied.chosen if one.epsilon]
+    exact = {float(epsilon): epsilon for epsilon in (options.epsilon, *map(written_fraction, varied), Fraction(0))}
+    _require(set(file.epsilon.tolist()) <= exact.keys(), name, "epsilon")
+    count = Counter(zip(file.users, file.epsilon.tolist(), strict=True))
+    sums = dict.fromkeys(file.users, Fraction(0))
+    for (user, own), times in count.items():
+        sums[user] += times * exact[own]
+    _require(statement.totals.epsilon_sum == shown(max(sums.values())), name, "totals.epsilon_sum")
     costs: dict[str, Fraction | float] = {}
     for user, cost in zip(file.users, file.cost.tolist(), strict=True):
         costs[user] = costs.get(user, Fraction(0)) + (cost if cost == math.inf else Fraction(cost))
@@ -182,12 +186,13 @@ def _with_sentences(
     _require(0 <= replayable <= rows, name, "randomness.replayable_rows")
     origin = (model.provenance, _whom(statement, name, model.provenance))
     unbounded = statement.totals.cost_sum == shown(math.inf)
+    varies = () if statement.varied is UNSET else statement.varied.names
     return replace(
         statement,
         private=promises.verdict(*origin, replayable),
         not_private_because=promises.not_private_because(*origin, replayable),
         unknown_because=promises.unknown_because(*origin, replayable),
-        promise=promises.promise(options, *origin, replayable),
+        promise=promises.promise(options, *origin, replayable, varies),
         unit_of_privacy=promises.UNIT,
         answer=answer,
         covered_distance=covered,
@@ -219,17 +224,17 @@ def _whom(statement: ReleaseStatement, name: str, provenance: Mapping[str, Any])
 
 
 def _covered(
-    statement: ReleaseStatement, name: str, space: StateSpace, policy: PolicyGraph | None, options: Options
+    statement: ReleaseStatement, name: str, space: StateSpace, policies: Sequence[PolicyGraph]
 ) -> CoveredDistance | None:
     """The distance that the policy covers; where that cannot be computed, the stated one, in words of its own."""
-    facts = None if policy is None else covered_facts(policy, space)
+    facts = covered_by_all(policies, space) if policies else None
     metres = member(statement, "covered_distance.metres")
     if metres is not None:
         number = isinstance(metres, float) and 0 <= metres < math.inf
         _require(space.on_map and (number or metres == ANY), name, "covered_distance.metres")
         _require(facts is None or facts["metres"] == metres, name, "covered_distance.metres")
         facts = facts_of(metres, space)
-    return covered_distance_of(facts, options.epsilon)
+    return covered_distance_of(facts, epsilons_of(statement)[1])
 
 
 def _require(right: bool, name: str, path: str) -> None:

@@ -15,7 +15,7 @@ from dphmm.report.content import ReleaseReport
 from dphmm.report.hulls import hull_figure
 from dphmm.report.maps import day_figures
 from dphmm.report.svg import Drawing
-from dphmm.storage.statement_types import ReleaseStatement, member
+from dphmm.storage.statement_types import ReleaseStatement, epsilons_of, member
 
 Cells = Sequence[object]
 
@@ -82,7 +82,7 @@ def costs(report: ReleaseReport) -> str:
     rows = [
         (
             "epsilon of each release",
-            short(statement.epsilon),
+            _epsilon(report),
             "the promise of one release, given all before it",
         ),
         ("cost of a release", _cost_range(report), "Theorem 6.3: bounds the loss of any two possible states"),
@@ -163,12 +163,18 @@ def _row(cells: Cells) -> str:
     ) + "</tr>"  # fmt: skip
 
 
+def _epsilon(report: ReleaseReport) -> str:
+    """The epsilon of each release, or the largest that a step has."""
+    least, most = epsilons_of(report.statement)
+    return short(str(most)) if least == most else f"at most {short(str(most))}"
+
+
 def _tiles(report: ReleaseReport) -> str:
     published = report.statement.published
     tiles = [
         (f"{published.rows:,}", "releases"),
         (f"{published.subjects:,}", "subjects"),
-        (short(report.statement.epsilon), "epsilon of each"),
+        (_epsilon(report), "epsilon of each"),
     ]
     if report.truth is not None and report.elsewhere.any():
         tiles.append((f"{100 * report.elsewhere.mean():.1f} %", "rows in no state, left out of the errors"))

@@ -20,7 +20,7 @@ from dphmm.errors import InvalidInput
 from dphmm.report.encoding import Shelf, repeated, runs
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.plan import Plan
-from dphmm.session.setting import Setting
+from dphmm.session.subjects import Subjects
 from dphmm.types import IntArray, Loss
 
 
@@ -113,7 +113,7 @@ class Told:
 
 def remade(
     subjects: Sequence[Told],
-    setting: Setting,
+    released: Subjects,
     ledger: Ledger | None = None,
     progress: Progress | None = None,
 ) -> tuple[Timeline, list[Plan]]:
@@ -122,7 +122,7 @@ def remade(
     Raises InvalidInput where an answer was drawn under another plan than these public data make.
     """
     findings = Findings()
-    replay = Replay(setting, ledger, findings, 0)
+    replay = Replay(released, ledger, findings, 0)
     timeline, done = Timeline(), 0
     first: list[Plan] = []
     total = sum(len(subject.history) for subject in subjects)

@@ -95,6 +95,19 @@ class StepChoice:
         return all(value is None for value in vars(self).values())
 
     @property
+    def key(self) -> str:
+        """Text that two choices of one plan have in common."""
+        partners, joins = (None if pairs is None else pairs.tolist() for pairs in (self.partners, self.joins))
+        return f"{self.epsilon} {self.policy and self.policy.digest} {self.protection} {partners} {joins}"
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What plans record of it, in the same words; that of joins is "given"."""
+        found = {} if self.epsilon is None else {"epsilon": str(self.epsilon)}
+        found |= {} if self.policy is None else {"policy": self.policy.digest}
+        return found | ({"joins": "given"} if self.joined else {})
+
+    @property
     def joined(self) -> bool:
         """Whether it says how states without an edge are joined."""
         return not (self.partners is None and self.protection is None and self.joins is None)

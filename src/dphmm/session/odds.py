@@ -28,6 +28,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.session.layout import check_gap
 from dphmm.session.retrospect import Hindsight, Published, Steps
 from dphmm.session.setting import Setting
+from dphmm.session.subjects import Subjects
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States
 
 #: Units in the last place by which a log may move and still count as settled.
@@ -111,12 +112,12 @@ class EventOdds:
 class EventWatch:
     """The odds of one event for many subjects whose releases were made under one setting."""
 
-    def __init__(self, setting: Setting, event: PathEvent) -> None:
+    def __init__(self, setting: Setting, event: PathEvent, subjects: Subjects | None = None) -> None:
         if len(event.states) != setting.model.n_states:
             came = f"{len(event.states)} states"
             raise InvalidInput("event", came, f"{setting.model.n_states}, the states of the model")
         self._setting, self._event = setting, event
-        self._hindsight = Hindsight(setting)
+        self._hindsight = Hindsight(setting, subjects)
         self._priors: dict[tuple[int, int], Odds] = {}
 
     def odds(self, published: Published, window: tuple[int, int] | None = None) -> EventOdds:

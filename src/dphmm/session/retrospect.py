@@ -13,16 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from dphmm._kernels.markov import TRUSTED
-from dphmm.errors import InvalidInput
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.retrospect import Rows, likeliest_path, smooth
+from dphmm.session.choice import StepChoice
 from dphmm.session.layout import check_gap
-from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner
+from dphmm.session.plan import NO_PARTNERS, Plan
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.step import Position, likelihood_of
+from dphmm.session.subjects import Subjects
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Likelihoods of so many states together are kept between the two passes and the path.
@@ -33,13 +34,15 @@ _KEPT = 2**22
 class Published:
     """One subject's rows (n,) by step: ``t`` from 1 ascending, ``z`` (n, d) in lattice steps, plan hashes.
 
-    A row that was not asked has the hash "", and nothing is read of its z.
+    A row that was not asked has the hash "", and nothing is read of its z. ``epsilon`` (n,), where it is known, tells
+    what may have been chosen for a row.
     """
 
     subject: str
     t: IntArray
     z: IntArray
     plans: Sequence[str]
+    epsilon: FloatArray | None = None
 
     def at(self, step: int) -> str:
         """What an error calls a step of this subject."""
@@ -63,12 +66,17 @@ class Smoothed:
 
 
 class Hindsight:
-    """Smooths the releases of many subjects that were made under one setting."""
+    """Smooths the releases of many subjects that were made under one setting.
 
-    def __init__(self, setting: Setting) -> None:
+    ``subjects``: what may have been chosen for single steps; which it was is told by the hash of a row's plan.
+    """
+
+    def __init__(self, setting: Setting, subjects: Subjects | None = None) -> None:
         self._setting = setting
         self._model = setting.model
-        self._schedule = PlanSchedule(setting) if setting.has_public_plans else None
+        self._chosen = subjects if subjects is not None and subjects.chosen else None
+        shared = setting.has_public_plans and self._chosen is None
+        self._schedule = PlanSchedule(setting) if shared else None
 
     @property
     def model(self) -> MarkovModel:
@@ -119,22 +127,58 @@ class Hindsight:
 
     def _own(self, published: Published) -> OwnPlans:
         """Follow the belief as the session did: each plan hangs on the answers before it."""
-        options, model, planner = self._setting.options, self._model, self._setting.planner
-        position, sets = self._setting.first(), []
-        for t, z, hash_ in zip(published.t.tolist(), published.z, published.plans, strict=True):
+        options, model = self._setting.options, self._model
+        position, sets, choices = self._setting.first(), [], list[StepChoice | None]()
+        for n, (t, z, hash_) in enumerate(zip(published.t.tolist(), published.z, published.plans, strict=True)):
             position = _skipped_to(position, t, model)
             if not hash_:
                 sets.append(_NO_SETS)
+                choices.append(None)
                 position = position.following(model, position.prior)
                 continue
             support, plan_set = position.prior.support, position.plan_set(options)
-            plan = planner.plan(support, plan_set)
-            if plan.hash != hash_:
-                raise _another_plan(published.at(t), hash_, plan.hash)
+            plan, choice = self._drawn_under(position, published, n)
             sets.append((np.packbits(support), np.packbits(plan_set)))
+            choices.append(choice)
             _check_possible(plan, z, support, published.at(t))
-            position = position.following(model, position.posterior(plan, z))
-        return OwnPlans(planner, model.n_states, sets)
+            # Where no answer changes what is planned, none has to be learned from.
+            known = position.prior if self._setting.has_public_plans else position.posterior(plan, z)
+            position = position.following(model, known)
+        return OwnPlans(self._setting, sets, choices)
+
+    def _drawn_under(self, position: Position, published: Published, n: int) -> tuple[Plan, StepChoice | None]:
+        """The plan of the n-th row, which has the row's hash, and what was chosen for its step."""
+        may: Sequence[StepChoice | None] = (None,)
+        if self._chosen is not None:
+            may = self._chosen.may_have(None if published.epsilon is None else float(published.epsilon[n]))
+        made = ""
+        for choice in may:
+            try:
+                plan = self._setting.plan(position, NO_PARTNERS, choice)
+            except DphmmError:
+                # It was another choice's step: this one cannot be planned here.
+                if len(may) == 1:
+                    raise
+                continue
+            if plan.hash == published.plans[n]:
+                return plan, choice
+            made = made or plan.hash
+        raise _another_plan(published.at(int(published.t[n])), published.plans[n], made or "none")
+
+
+class Hindsights:
+    """The hindsight of each subject of a release: one for all who begin alike."""
+
+    def __init__(self, subjects: Subjects) -> None:
+        self._subjects = subjects
+        self._of: dict[Setting, Hindsight] = {}
+
+    def of(self, subject: str) -> Hindsight:
+        """The hindsight of a subject. Raises InvalidInput for a beginning that is none."""
+        setting = self._subjects.of(subject)
+        if setting not in self._of:
+            self._of[setting] = Hindsight(setting, self._subjects)
+        return self._of[setting]
 
 
 #: Of a row that was not asked.
@@ -157,14 +201,15 @@ class SharedPlans:
 class OwnPlans:
     """The plans of one subject's steps, kept as what they are made from."""
 
-    planner: Planner
-    n_states: int
+    setting: Setting
     sets: list[tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], np.ndarray[tuple[int], np.dtype[np.uint8]]]]
+    choices: list[StepChoice | None]
 
     def at(self, step: int) -> Plan:
         """The plan of the n-th answer."""
-        support, plan_set = (np.unpackbits(bits, count=self.n_states).astype(np.bool_) for bits in self.sets[step])
-        return self.planner.plan(support, plan_set)
+        n, choice = self.setting.model.n_states, self.choices[step]
+        support, plan_set = (np.unpackbits(bits, count=n).astype(np.bool_) for bits in self.sets[step])
+        return self.setting.under(choice).planner.plan(support, plan_set, NO_PARTNERS, choice)
 
 
 class Steps:

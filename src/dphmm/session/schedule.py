@@ -76,7 +76,7 @@ class PlanSchedule:
         if choice is not None and choice.joined and choice.joins is None:
             support, planner = self.support_of(number), self._setting.under(choice).planner
             choice = replace(choice, joins=planner.plan(support, support, partners, choice).joins)
-        key = partners.astype("<i8").tobytes(), _key_of(choice)
+        key = partners.astype("<i8").tobytes(), "" if choice is None else choice.key
         if key not in self._others:
             self._others[key] = len(self._given)
             self._given.append((partners, choice))
@@ -138,11 +138,3 @@ class PlanSchedule:
             self._numbers[key] = len(self._supports)
             self._supports.append(support)
         self._steps.append(self._numbers[key])
-
-
-def _key_of(choice: StepChoice | None) -> str:
-    """Text that two choices of one plan have in common."""
-    if choice is None:
-        return ""
-    joins = None if choice.joins is None else choice.joins.tolist()
-    return f"{choice.epsilon} {choice.policy and choice.policy.digest} {joins}"

@@ -149,8 +149,7 @@ class Setting:
         with self._lock:
             if key not in self._variants:
                 made = replace(self, policy=policy, options=replace(self.options, epsilon=epsilon))
-                chosen = {"epsilon": str(epsilon)} if choice.epsilon is not None else {}
-                chosen |= {"policy": policy.digest} if choice.policy is not None else {}
+                chosen = replace(choice, partners=None, protection=None, joins=None).told
                 made.__dict__["planner"] = Planner(policy, self.space, made.options, chosen)
                 self._variants[key] = made
             self._variants.move_to_end(key)

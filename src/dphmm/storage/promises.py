@@ -11,7 +11,7 @@ Proof: docs/proofs/covered-distance.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -49,8 +49,10 @@ def verdict(provenance: Mapping[str, Any], whom: Whom, replayable: int) -> Verdi
     return "unknown" if unknown_because(provenance, whom, replayable) else True
 
 
-def promise(options: Options, provenance: Mapping[str, Any], whom: Whom, replayable: int) -> Promise:
-    """The definition of each release, in words, and whether it holds for this file."""
+def promise(
+    options: Options, provenance: Mapping[str, Any], whom: Whom, replayable: int, varies: Sequence[str] = ()
+) -> Promise:
+    """The definition of each release, in words, and whether it holds for this file; ``varies``: by step."""
     against = not_private_because(provenance, whom, replayable)
     doubts = unknown_because(provenance, whom, replayable)
     first = [f"What follows does not hold for this file: {'; '.join(against)}."] if against else []
@@ -59,7 +61,7 @@ def promise(options: Options, provenance: Mapping[str, Any], whom: Whom, replaya
         definition=DEFINITION,
         source=SOURCE,
         holds=verdict(provenance, whom, replayable),
-        meaning=[*first, edge_promise(str(options.epsilon)), LONELY_PROMISE],
+        meaning=[*first, edge_promise(str(options.epsilon), varies), LONELY_PROMISE],
         assumes=f"{ASSUMED_PUBLIC} {_assumed_of_the_model(provenance, whom)}",
     )
 
@@ -93,12 +95,19 @@ def _known(whom: Whom) -> str:
     )
 
 
-def edge_promise(epsilon: str) -> str:
-    """What two states joined by the policy are promised."""
+def edge_promise(epsilon: str, varies: Sequence[str] = ()) -> str:
+    """What two states joined by the policy are promised; ``varies``: what steps may have of their own."""
+    own = [name for name in ("epsilon", "policy") if name in varies]
+    policy = "the step's policy" if "policy" in own else "the policy"
+    factor = "exp(E)" if "epsilon" in own else f"exp({epsilon})"
+    told = {
+        "epsilon": f"E is {epsilon}, or the step's own epsilon as `varied` says",
+        "policy": "the step's policy is `policy`, or its own as `varied` says",
+    }
     return (
-        "Take any two states that share an edge of the policy and that the public history leaves possible: "
-        f"whatever was released before, each answer is at most a factor exp({epsilon}) more likely from the "
-        "one than from the other."
+        f"Take any two states that share an edge of {policy} and that the public history leaves possible: "
+        f"whatever was released before, each answer is at most a factor {factor} more likely from the "
+        "one than from the other" + "".join(f"; {told[name]}" for name in own) + "."
     )
 
 
@@ -121,14 +130,15 @@ _NOT_KNOWN_TO_COUPLE = (
 )
 
 
-def sequence_words(promise: SequencePromise, holds: Verdict, couples: Verdict) -> list[str]:
+def sequence_words(promise: SequencePromise, holds: Verdict, couples: Verdict, varies: Sequence[str] = ()) -> list[str]:
     """What a promise over paths says of one subject, and what it does not; ``couples``: what is known of the model."""
+    policy = "that step's policy" if "policy" in varies else "the policy"
     first = [] if holds is True else ["Whether this holds is said by `holds`, for the reasons beside `private`."]
     return [
         promise.sentence(),
         *first,
         "Two paths of a subject are neighbouring if at every step their two states are equal or hide each other: an "
-        "edge of the policy joins them, or one is the partner that a release of that step gave the other; and both are "
+        f"edge of {policy} joins them, or one is the partner that a release of that step gave the other; and both are "
         "possible given the model and everything released before.",
         "To lose at most E is to say that all answers of all queries of the subject together are at most a factor "
         "exp(E) more likely from the one path than from the other, whatever anybody knows of how people move.",
@@ -155,6 +165,25 @@ def schedule_words(schedule: Schedule) -> list[str]:
         "A row that is not asked has no answer: its estimate is what earlier answers and the model say, and costs "
         "nothing.",
     ]
+
+
+def varied_words(names: Sequence[str]) -> list[str]:
+    """What it means that steps were released under choices of their own."""
+    told = {
+        "epsilon": "Each answer keeps the epsilon of its own step.",
+        "policy": "Edges are those of the policy of the answer's own step: states that another step's policy joins are "
+        "not hidden from each other there. The covered distance is the shortest of all these policies.",
+        "partners": "A state without an edge hides with the partner that was named for it.",
+        "protection": "How a state without an edge finds a partner was chosen for each step.",
+    }
+    chosen = "What was chosen for a step follows from public data and earlier answers, never from where anybody is."
+    return [chosen, *(told[name] for name in told if name in names)]
+
+
+BEGINNINGS = [
+    "Where these subjects begin is taken to be known to everybody, and is not protected.",
+    "What others must not know of a beginning must not be in the public table.",
+]
 
 
 def merged_words(space: StateSpace) -> str:
@@ -379,6 +408,15 @@ def covered_facts(policy: PolicyGraph, space: StateSpace) -> dict[str, Any] | No
 def facts_of(metres: Any, space: Any) -> dict[str, Any]:
     """A distance that is covered on a map, and the same on the ground."""
     return {"metres": metres, "ground_metres": ANY if metres == ANY else space.on_the_ground(metres)}
+
+
+def covered_by_all(policies: Sequence[PolicyGraph], space: StateSpace) -> dict[str, Any] | None:
+    """The facts of the policy that covers least: what is covered at every step, whichever of them it has."""
+    found = [covered_facts(policy, space) for policy in policies]
+    known = [facts for facts in found if facts is not None]
+    if len(known) < len(found):
+        return None
+    return min(known, key=lambda facts: math.inf if facts["metres"] == ANY else float(facts["metres"]))
 
 
 def covered_distance_of(facts: Mapping[str, Any] | None, epsilon: Fraction) -> CoveredDistance | None:

@@ -20,7 +20,7 @@ from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.accounting.schedule import Schedule
 from dphmm.storage.promises import places_words
-from dphmm.storage.statement_types import ReleaseStatement, document
+from dphmm.storage.statement_types import ReleaseStatement, document, epsilons_of
 
 #: Characters of a line beside its label: a terminal has 80 columns.
 _WIDTH = 64
@@ -155,8 +155,8 @@ def story(
     epsilons.
     """
     asked = statement.published.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0)
-    epsilon, step = Fraction(statement.epsilon), statement.model.step_seconds
-    most, block = (None, "") if promise is None else _block(promise, schedule, epsilon, step)
+    (least, epsilon), step = epsilons_of(statement), statement.model.step_seconds
+    most, block = (None, "") if promise is None else _block(promise, schedule, least, step)
     return Story(
         published=_published(statement, asked, schedule, most, block),
         guaranteed=_guaranteed(statement, promise, epsilon, most, block),
@@ -213,14 +213,20 @@ def _guaranteed(
 ) -> dict[str, Any]:
     covered = statement.covered_distance
     facts = None if covered is UNSET or covered is None else document(covered)
-    where = "any two states that the policy joins" if facts is None else places_words(facts)
+    own = statement.varied is not UNSET and "policy" in statement.varied.names
+    joined = f"any two states that the policy{' of their step' if own else ''} joins"
+    where = joined if facts is None else places_words(facts)
     # Other queries of a person may spend what this one leaves of the promise.
     total = None if promise is None else promise.exact
     one, every = sureness(epsilon), None if total is None else sureness(total)
     words = [f"{where}: {_most(one)} sure after one answer (50 % before)"]
     if every is not None and most is not None and (most != 1 or total != epsilon):
         # Two states of one step can be told apart by later answers too, where they lead to paths that part.
-        after = f"all {most:,}" if total == most * epsilon else "all answers of all queries"
+        after = (
+            f"all {most:,}"
+            if total == most * epsilon == most * epsilons_of(statement)[0]
+            else "all answers of all queries"
+        )
         together = f"{_most(every)} after {after} of {block}"
         couples = statement.sequence is not UNSET and statement.sequence.couples is True
         # Answers of other blocks tell of a step, too.
@@ -236,7 +242,7 @@ def _guaranteed(
     return {
         "holds": statement.private,
         "covered_distance": facts,
-        "one_answer": {"epsilon": statement.epsilon, "sureness": one},
+        "one_answer": {"epsilon": str(epsilon), "sureness": one},
         "all_answers": None if most is None else _all(most, block, total, every),
         "words": words,
     }
@@ -256,9 +262,13 @@ def _no_limit(statement: ReleaseStatement, epsilon: Fraction, one: str) -> str:
         total, steps = in_short(statement.horizon.total_epsilon), statement.horizon.steps
         return f"no limit for a day; {steps:,} steps together lose at most {total} at an edge of the policy"
     over = "a day" if statement.model.step_seconds is not None else "the whole sequence"
-    # Public constants have an answer and no epsilon; a sum may be rounded up.
-    count = Fraction(statement.totals.epsilon_sum) / epsilon
-    answers = f"{int(count):,} answer{'s' * (count != 1)} about one person, " if count.denominator == 1 else ""
+    # Public constants have an answer and no epsilon, and steps may have one of their own; a sum may be rounded up.
+    count, one_epsilon = Fraction(statement.totals.epsilon_sum) / epsilon, len(set(epsilons_of(statement))) == 1
+    answers = (
+        f"{int(count):,} answer{'s' * (count != 1)} about one person, "
+        if count.denominator == 1 and one_epsilon
+        else ""
+    )
     return f"no limit for {over}: {answers}each allows {one}"
 
 
@@ -282,14 +292,19 @@ def _spent(
         limit = "no cap" if cap is None else f"the cap is {in_short(cap)}"
         words = [f"epsilon sum {in_all} for who has most answers, {limit}"]
     else:
-        spent, total = in_short(most * epsilon), in_short(promise.exact)
-        whose = "" if most * epsilon == promise.exact else " by this query"
+        spent, total = in_short(_needed(promise, epsilon, most)), in_short(promise.exact)
+        whose = "" if spent == total else " by this query"
         words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}"]
     return {
-        "most": None if most is None else str(most * epsilon),
+        "most": None if most is None or promise is None else str(_needed(promise, epsilon, most)),
         "total": None if promise is None else str(promise.exact),
         "of": block or None,
         "epsilon_sum": statement.totals.epsilon_sum,
         "cap": None if cap is None else str(cap),
         "words": words,
     }
+
+
+def _needed(promise: SequencePromise, epsilon: Fraction, most: int) -> Fraction:
+    """What so many answers of at most ``epsilon`` each may spend of a promise."""
+    return min(most * epsilon, promise.exact)

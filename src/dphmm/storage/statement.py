@@ -12,14 +12,15 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.event import LearningEvent
@@ -31,18 +32,22 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.geometry import couples_along
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.choice import StepChoice
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import NOT_ASKED, Released, Releases
+from dphmm.session.subjects import Subjects
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 from dphmm.storage.learned import Whom, learning, learning_event, learning_of_others, whom_of
 from dphmm.storage.promises import (
+    BEGINNINGS,
     UNIT,
     answer_words,
     constraint_words,
     cost_unbounded_because,
     cost_words,
+    covered_by_all,
     covered_distance_of,
     covered_facts,
     flat_words,
@@ -56,18 +61,22 @@ from dphmm.storage.promises import (
     scope_words,
     sequence_words,
     unknown_because,
+    varied_words,
     verdict,
 )
 from dphmm.storage.statement_types import (
     RELEASE_RULES,
     Asking,
+    Beginnings,
     Choice,
+    ChosenSteps,
     Flat,
     Horizon,
     Learning,
     Mechanism,
     Merged,
     Model,
+    Part,
     Plans,
     Policy,
     PublishedCounts,
@@ -79,6 +88,7 @@ from dphmm.storage.statement_types import (
     Space,
     StatedFile,
     Totals,
+    Varied,
     Verdict,
     document,
     schema,
@@ -161,6 +171,7 @@ def privacy_statement(
     horizon: Mapping[str, Any] | None = None,
     sequence: SequencePromise | None = None,
     schedule: Schedule | None = None,
+    subjects: Subjects | None = None,
 ) -> ReleaseStatement:
     """The statement of one released file; `write_statement` adds the file.
 
@@ -171,23 +182,26 @@ def privacy_statement(
     word, and for "same" of a model that was made without data. ``answer``: which of several rows in one step was
     answered; None where each step had one state. ``horizon``: where epsilon was chosen for a number of steps, that
     choice. ``sequence``: the promise over paths that every subject of the file was released under.
-    ``schedule``: at which steps they were asked; None for every step.
+    ``schedule``: at which steps they were asked; None for every step. ``subjects``: who begins elsewhere than the model
+    says, and what was chosen for single steps.
     """
     whom = whom_of(model.provenance, Whom.of(model_people, known_by))
     provenance, replayable = model.provenance, published.replayable
+    varied = UNSET if subjects is None else stated_varied(subjects)
+    varies = () if varied is UNSET else varied.names
     return ReleaseStatement(
         format=FORMAT,
         software=Software(name="dphmm", version=version("dphmm"), algorithm_version=ALGORITHM_VERSION),
         private=verdict(provenance, whom, replayable),
         not_private_because=not_private_because(provenance, whom, replayable),
         unknown_because=unknown_because(provenance, whom, replayable),
-        promise=promise(options, provenance, whom, replayable),
+        promise=promise(options, provenance, whom, replayable, varies),
         unit_of_privacy=UNIT,
         query=query,
         answer=UNSET if answer is None else Choice(name=answer, meaning=answer_words(answer)),
         epsilon=str(options.epsilon),
         policy=stated_policy(policy),
-        covered_distance=covered_distance_of(covered_facts(policy, space), options.epsilon),
+        covered_distance=covered_distance_of(*_covered(policy, space, options, subjects)),
         constraint=Choice(name=str(options.constraint), meaning=constraint_words(options)),
         mechanism=Mechanism(
             asked=options.mechanism,
@@ -208,8 +222,12 @@ def privacy_statement(
         horizon=None if horizon is None else Horizon(**horizon),
         sequence=UNSET
         if sequence is None
-        else stated_sequence(sequence, verdict(provenance, whom, replayable), _couples(model, policy, options)),
+        else stated_sequence(
+            sequence, verdict(provenance, whom, replayable), couples(model, policy, options, subjects), varies
+        ),
         schedule=UNSET if schedule is None else stated_schedule(schedule, published.not_asked),
+        varied=varied,
+        beginnings=UNSET if subjects is None else stated_beginnings(subjects),
         randomness=Randomness(
             secure=published.replayable == 0,
             replayable_rows=published.replayable,
@@ -230,6 +248,64 @@ def stated_schedule(schedule: Schedule, not_asked: int) -> Asking:
         not_asked=not_asked,
         meaning=schedule_words(schedule),
     )
+
+
+def _covered(
+    policy: PolicyGraph, space: StateSpace, options: Options, subjects: Subjects | None
+) -> tuple[dict[str, Any] | None, Fraction]:
+    """What is covered at every step, and the largest epsilon of one."""
+    if subjects is None:
+        return covered_facts(policy, space), options.epsilon
+    return covered_by_all(subjects.policies, space), subjects.epsilons[1]
+
+
+def stated_varied(subjects: Subjects) -> Varied | UnsetType:
+    """What a statement says of what was chosen step by step."""
+    names = subjects.setting.varies
+    if not names:
+        return UNSET
+    return Varied(
+        names=list(names),
+        chosen=[_chosen_steps(choice, steps, subjects.setting.space) for choice, steps in subjects.grouped()],
+        meaning=varied_words(names),
+        proved_in="docs/proofs/choices.md",
+    )
+
+
+def _chosen_steps(choice: StepChoice, steps: list[int], space: StateSpace) -> ChosenSteps:
+    runs = np.split(np.array(steps), np.flatnonzero(np.diff(steps) != 1) + 1)
+    names, pairs = space.names, None if choice.partners is None else choice.partners.tolist()
+    protection = choice.protection if choice.protection is None or isinstance(choice.protection, str) else "a function"
+    return ChosenSteps(
+        steps=[[int(run[0]), int(run[-1])] for run in runs],
+        epsilon=None if choice.epsilon is None else str(choice.epsilon),
+        policy=None if choice.policy is None else stated_policy(choice.policy),
+        protection=protection,
+        partners=None if pairs is None else [[names[state], names[partner]] for state, partner in pairs],
+    )
+
+
+def stated_beginnings(subjects: Subjects) -> Beginnings | UnsetType:
+    """What a statement says of subjects who begin elsewhere than the model says."""
+    if not subjects.initials:
+        return UNSET
+    return Beginnings(subjects=len(subjects.initials), sha256=subjects.initials_digest, meaning=BEGINNINGS)
+
+
+def check_subjects(statement: ReleaseStatement, subjects: Subjects) -> None:
+    """Raises InvalidInput where public tables say other choices or beginnings than a statement."""
+    for field, due, own in (
+        ("step_choices", statement.varied, stated_varied(subjects)),
+        ("initials", statement.beginnings, stated_beginnings(subjects)),
+    ):
+        if _bare(due) != _bare(own):
+            came = "nothing" if own is UNSET else "what its privacy statement does not say"
+            raise InvalidInput(field, came, "the table that the release was made with, or none if it had none")
+
+
+def _bare(part: Part | UnsetType) -> dict[str, Any] | None:
+    """A part without its sentences."""
+    return None if part is UNSET else {name: told for name, told in document(part).items() if name != "meaning"}
 
 
 def schedule_of_statement(statement: ReleaseStatement) -> Schedule | None:
@@ -370,12 +446,19 @@ def stated_space(space: StateSpace) -> Space:
     return msgspec.structs.replace(said, merged=merged)
 
 
-def _couples(model: MarkovModel, policy: PolicyGraph, options: Options) -> Verdict:
-    """What a statement says of coupling: true, or "unknown". Where answers exclude states it is not proved."""
+def couples(model: MarkovModel, policy: PolicyGraph, options: Options, subjects: Subjects | None) -> Verdict:
+    """What a statement says of coupling: true, or "unknown".
+
+    It is not proved where answers exclude states, where steps have edges of their own, and of other beginnings.
+    """
+    if subjects is not None and (subjects.initials or set(subjects.setting.varies) - {"epsilon"}):
+        return "unknown"
     return (options.flat != "allow" and couples_along(model, policy)) or "unknown"
 
 
-def stated_sequence(promise: SequencePromise, holds: Verdict, couples: Verdict) -> SequenceBound:
+def stated_sequence(
+    promise: SequencePromise, holds: Verdict, couples: Verdict, varies: Sequence[str] = ()
+) -> SequenceBound:
     """What a statement says of a promise over paths; ``couples``: whether the model is known to couple."""
     return SequenceBound(
         over="paths",
@@ -385,7 +468,7 @@ def stated_sequence(promise: SequencePromise, holds: Verdict, couples: Verdict) 
         per=promise.per,
         zone=promise.zone,
         holds=holds,
-        meaning=sequence_words(promise, holds, couples),
+        meaning=sequence_words(promise, holds, couples, varies),
         couples=couples,
         proved_in="docs/proofs/paths.md",
     )

@@ -8,10 +8,13 @@ description of a member is its line in the schema and in docs/files.md. Members 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dphmm._checks import written_fraction
 
 
 def _rule(**keywords: Any) -> Meta:
@@ -249,6 +252,39 @@ class SequenceBound(Part, frozen=True, kw_only=True):
     proved_in: Annotated[Text, _is("The page of the proof.")]
 
 
+class ChosenSteps(Part, frozen=True, kw_only=True):
+    """What some steps were released under in place of what the statement says; null is what it says."""
+
+    steps: Annotated[
+        list[Annotated[list[int], _rule(minItems=2, maxItems=2)]],
+        _is("First and last of each run of them: their numbers in tables, or those of time bins since 1970."),
+    ]
+    epsilon: Annotated[Exact | None, _is("That of the steps.")]
+    policy: Annotated[Policy | None, _is("That of the steps.")]
+    protection: Annotated[Text | None, _is("How a state without an edge found its partner.")]
+    partners: Annotated[
+        list[Annotated[list[Text], _rule(minItems=2, maxItems=2)]] | None,
+        _is("States and the partners that each was given where it has no edge, by name."),
+    ]
+
+
+class Varied(Part, frozen=True, kw_only=True):
+    """What was chosen step by step, from public data."""
+
+    names: Annotated[Texts, _rule(minItems=1), _is("Of what may differ: epsilon, partners, policy, protection.")]
+    chosen: Annotated[list[ChosenSteps], _is("What was chosen; other steps are as the statement says.")]
+    meaning: Annotated[Texts, _rule(minItems=1), _is("What that means, a sentence each.")]
+    proved_in: Annotated[Text, _is("The page of the proof.")]
+
+
+class Beginnings(Part, frozen=True, kw_only=True):
+    """Subjects who are publicly known to begin elsewhere than the model says."""
+
+    subjects: Annotated[Positive, _is("How many there are in the public table.")]
+    sha256: Annotated[Sha256, _is("Of their names and where each begins.")]
+    meaning: Annotated[Texts, _rule(minItems=1), _is("What that means, a sentence each.")]
+
+
 class Asking(Part, frozen=True, kw_only=True):
     """At which steps subjects were asked."""
 
@@ -336,6 +372,12 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     ] = UNSET
     schedule: Annotated[
         Asking | UnsetType, _is("At which steps subjects were asked; absent where they were asked at every step.")
+    ] = UNSET
+    varied: Annotated[
+        Varied | UnsetType, _is("What was chosen step by step; absent where all steps are as the statement says.")
+    ] = UNSET
+    beginnings: Annotated[
+        Beginnings | UnsetType, _is("Who begins elsewhere than the model says; absent where nobody does.")
     ] = UNSET
     randomness: Randomness
     not_protected: Annotated[Texts, _rule(minItems=5), _is("What these releases do not hide, a sentence each.")]
@@ -470,6 +512,13 @@ def member(part: Part, path: str) -> Any:
     return value
 
 
+def epsilons_of(statement: ReleaseStatement) -> tuple[Fraction, Fraction]:
+    """The smallest and the largest epsilon that an answer may have. Raises ValueError for a text that is none."""
+    chosen = [] if statement.varied is UNSET else [one.epsilon for one in statement.varied.chosen]
+    found = [written_fraction(one) for one in (statement.epsilon, *chosen) if one is not None]
+    return min(found), max(found)
+
+
 def schema(kind: type[Part], rules: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """The JSON schema (draft 2020-12) of what this version writes: every member, no other one, and these rules."""
     (_,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
@@ -505,7 +554,7 @@ RELEASE_RULES: tuple[Mapping[str, Any], ...] = (
 )
 #: Members that a statement of this version has only sometimes; it has all others.
 _SOMETIMES = {
-    "ReleaseStatement": {"answer", "schedule", "sequence"},
+    "ReleaseStatement": {"answer", "beginnings", "schedule", "sequence", "varied"},
     "Space": {"merged"},
     "Dependence": {"given", "largest_circle", "meaning", "model_sha256"},
 }

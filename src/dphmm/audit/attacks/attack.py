@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,13 @@ from dphmm.audit.degrees import degrees
 from dphmm.audit.findings import Findings
 from dphmm.audit.history import bodies_of
 from dphmm.audit.released_file import ReleasedFile
-from dphmm.audit.replay import Answer, Replay
+from dphmm.audit.replay import Replay
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
+from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.storage.statement import read_statement, statement_path
 from dphmm.storage.statement_types import ReleaseStatement
@@ -118,25 +119,29 @@ def attack(
     ledger: Ledger | None = None,
     query: str = "state",
     statement: str | os.PathLike[str] | None = None,
+    initials: Mapping[str, Any] | None = None,
+    step_choices: StepChoices | None = None,
+    varies: Sequence[str] = (),
     **choices: Any,
 ) -> AttackReport:
     """Attack a finished release and measure what the adversaries know.
 
     Parameters
     ----------
-    released, model, policy, space, epsilon, choices : as `check_released`.
+    released, model, policy, space, epsilon, initials, step_choices, varies, choices : as `check_released`.
     truth : the trajectories that were released; a file or a table.
     ledger, query : where the releases were stored: it knows which row each subject began with, and which of several
         rows in one step was answered.
     statement : where the privacy statement is, if not beside a released file; without a ledger it says the latter.
     adversaries : of "prior", "memoryless", "tracker", "smoother", "viterbi", who have the public model; or `Adversary`
-        objects with chains of their own.
+        objects with chains of their own. They know where a subject is publicly known to begin.
 
     Raises InvalidInput where the truth is not that of the released rows, or a row was drawn under another plan.
     """
-    setting = Setting.of(model, policy, space, epsilon, query=query, start=start, **choices)
-    begins = setting.options.start
-    who = [one if isinstance(one, Adversary) else Adversary(one, one, model, start=begins) for one in adversaries]
+    own = tuple(varies) or names_chosen(checked_steps(step_choices or {}))
+    setting = Setting.of(model, policy, space, epsilon, query=query, start=start, varies=own, **choices)
+    subjects, begun = Subjects(setting, initials, step_choices), dict[Setting, list[Adversary]]()
+    who = begun[setting] = _who(adversaries, setting)
     findings = Findings()
     # A row that was not asked shows nothing.
     file = ReleasedFile.read(released, space, findings).answered()
@@ -146,14 +151,17 @@ def attack(
     true = truth_of(file, truth, model, space, begins_of(ledger, query, file), rule)
     if true.outside.all():
         raise InvalidInput("truth", "no row in a state that the model has", "the trajectories that were released")
-    replay = Replay(setting, None, findings, 0)
+    replay = Replay(subjects, None, findings, 0)
     inside, elsewhere = ([Scores(space) for _ in who] for _ in range(2))
     hidden, known = _Degrees(), true.known
     for user, rows in file.by_user().items():
         seen = _seen(user, rows, file, replay, findings)
         plans = {row: answer.plan for row, answer in zip(rows, seen, strict=True) if known[row]}
         targets = {row: _target(row, plan, true, space, hidden) for row, plan in plans.items()}
-        for number, one in enumerate(who):
+        begins = subjects.of(user)
+        if begins not in begun:
+            begun[begins] = _who(adversaries, begins)
+        for number, one in enumerate(begun[begins]):
             beliefs = one.beliefs(seen)
             for row, answer, belief in zip(rows, seen, beliefs, strict=True):
                 if row in targets:
@@ -166,6 +174,14 @@ def attack(
         space.unit,
         tuple(score.done(one.name) for one, score in zip(who, elsewhere, strict=True) if len(score)),
     )
+
+
+def _who(adversaries: Sequence[str | Adversary], setting: Setting) -> list[Adversary]:
+    """The adversaries of subjects who begin alike; those called by name have the public model."""
+    start = setting.options.start
+    return [
+        one if isinstance(one, Adversary) else Adversary(one, one, setting.model, start=start) for one in adversaries
+    ]
 
 
 def _stated(released: Any, statement: str | os.PathLike[str] | None) -> ReleaseStatement | None:
@@ -184,7 +200,7 @@ def _target(row: int, plan: Plan, true: Truth, space: StateSpace, hidden: _Degre
 
 
 def _seen(user: str, rows: list[int], file: ReleasedFile, replay: Replay, findings: Findings) -> list[Seen]:
-    history = [Answer(int(file.step[row]), file.lattice[row], file.plans[row]) for row in rows]
+    history = file.answers(rows)
     plans = replay.plans(user, history)
     if plans is None:
         raise InvalidInput("released", findings.sentences[-1], "answers drawn under the plans of these choices")
