@@ -23,6 +23,30 @@ def test_the_readme_s_example_runs(tmp_path, monkeypatch, capsys):
     assert "Spent(epsilon=Fraction(1, 1)" in capsys.readouterr().out
 
 
+@pytest.mark.replayed_words
+def test_the_readme_s_budget_a_day_prints_what_it_says(tmp_path, monkeypatch):
+    """Its commands, one after the other, on the people of the demo's city; the page of the report is not drawn."""
+    from click.testing import CliRunner
+
+    from dphmm.cli.app import app
+    from dphmm.evaluation.city import simulate_city
+    from dphmm.storage.trajectories import save_trajectories
+
+    text = (ROOT / "README.md").read_text()
+    part = text[text.index("## A budget a day") : text.index("## In Python")]
+    blocks = re.findall(r"```\n(.*?)```", part, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    save_trajectories(tmp_path / "people.parquet", simulate_city().released_people)
+    for commands, printed in (blocks[:2], blocks[2:]):
+        said = []
+        for line in commands.splitlines():
+            if not line.startswith("dphmm report"):
+                result = CliRunner().invoke(app, line.split()[1:])
+                assert result.exit_code == 0, result.output
+                said += [one.rstrip() for one in (result.stdout + result.stderr).splitlines()]
+        assert [line for line in printed.splitlines() if line not in said] == []
+
+
 def dead_links(page):
     """Links of a page to files that are not there."""
     targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())

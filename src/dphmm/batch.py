@@ -21,6 +21,7 @@ from dphmm._checks import exact_epsilon, one_of
 from dphmm.accounting.budget import keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
 from dphmm.accounting.promise import UNLIMITED, Horizon, Spending
+from dphmm.accounting.records import in_short
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -193,26 +194,9 @@ class Batch:
         # Without a record of the rule: earlier versions took the last row of a bin.
         unsaid = None if stepped is trajectories else "last"
         ranked = stepped.step is None and times is not None
-        if self.caps.epsilon is not None and not self.setting.paces:
-            most = [len(visit.rows) for visit in visits]
-            for number, visit in enumerate(visits if self.setting.schedule is not None else ()):
-                subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
-                most[number] = int(self._may_ask(subject, steps[visit.rows] - origin + 1).sum())
-            self._precheck(visits, known, most, steps)
-        held = {subject for subject, _ in sessions}
-        for visit in visits:
-            # Whoever names none is held to what the account has.
-            kept = self.ledger.caps(visit.user) if visit.user in held else UNLIMITED
-            if kept == UNLIMITED == self.caps:
-                continue
-            subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
-            caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
-            if caps.horizon is not None:
-                last = int(steps[visit.rows].max()) - origin + 1
-                caps.horizon.keep(visit.user, self.setting.query, last)
-            if caps.promise is not None and not self.setting.paces:
-                t = steps[visit.rows] - origin + 1
-                self._keep_promise(caps.promise, visit.user, t[self._may_ask(subject, t)], origin)
+        self._refuse_ahead(
+            visits, lambda visit: self._met(visit, _begins(visit, steps, times, ranked), known, unsaid), sessions, steps
+        )
         owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
         met: dict[int, tuple[SubjectState, int]] = {}
@@ -254,6 +238,62 @@ class Batch:
             if progress is not None:
                 progress(count, len(order))
             yield published
+
+    def _refuse_ahead(
+        self,
+        visits: list[Visit],
+        met: Callable[[Visit], tuple[SubjectState, int]],
+        sessions: Sequence[tuple[str, str]],
+        steps: IntArray,
+    ) -> None:
+        """Refuse the whole table, before anything is drawn, where all its rows together would pass what was promised.
+
+        ``met``: a user's state and the step number of its step 1. ``sessions``: those that the ledger has of the users.
+        """
+        query, paces = self.setting.query, self.setting.paces
+        known = {subject for subject, other in sessions if other == query}
+        if self.caps.epsilon is not None and not paces:
+            most = [len(visit.rows) for visit in visits]
+            for number, visit in enumerate(visits if self.setting.schedule is not None else ()):
+                subject, origin = met(visit)
+                most[number] = int(self._may_ask(subject, steps[visit.rows] - origin + 1).sum())
+            self._precheck(visits, known, most, steps)
+        held = {subject for subject, _ in sessions}
+        for visit in visits:
+            # Whoever names none is held to what the account has.
+            kept = self.ledger.caps(visit.user) if visit.user in held else UNLIMITED
+            if kept == UNLIMITED == self.caps:
+                continue
+            subject, origin = met(visit)
+            caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
+            if caps.horizon is not None:
+                last = int(steps[visit.rows].max()) - origin + 1
+                caps.horizon.keep(visit.user, query, last)
+            if caps.promise is not None and not paces:
+                t = steps[visit.rows] - origin + 1
+                self._keep_promise(caps.promise, visit.user, t[self._may_ask(subject, t)], origin)
+        of_user = {visit.user: visit for visit in visits}
+        for group in () if paces else self.ledger.groups():
+            needs, who = Fraction(0), [member for member in group.members if member in of_user]
+            for user in who:
+                subject, origin = met(of_user[user])
+                t = steps[of_user[user].rows] - origin + 1
+                last = self._passed(user) if user in known else 0
+                coming = t[self._may_ask(subject, t) & (t > last)].tolist()
+                needs += sum((self._epsilon_at(step + origin - 1) for step in coming), Fraction(0))
+            if who:
+                spent = sum((totals.epsilon for totals in self.ledger.spent_of(group.members)), Fraction(0))
+                if spent + needs > group.cap:
+                    raise BudgetExceeded(
+                        f"cap_group: {len(who)} members of {quoted(group.name)} need {in_short(needs)} for all their "
+                        f"rows; the group has spent {in_short(spent)} of {in_short(group.cap)}, nothing was released; "
+                        "release fewer rows of them"
+                    )
+
+    def _passed(self, user: str) -> int:
+        """The last step of a stored history."""
+        entries = self.ledger.entries(user, self.setting.query)
+        return entries[-1].through if entries else 0
 
     def most_asked(self, trajectories: Trajectories) -> list[int]:
         """How many rows of each user are asked at most: exactly so many but with a paced schedule.

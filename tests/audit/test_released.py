@@ -62,7 +62,16 @@ class Finished:
     """A release with its ledger, as a file with a statement, and what it was made under."""
 
     def __init__(
-        self, folder, bits=None, suffix=".parquet", model=MODEL, policy=POLICY, space=SPACE, table=None, **options
+        self,
+        folder,
+        bits=None,
+        suffix=".parquet",
+        model=MODEL,
+        policy=POLICY,
+        space=SPACE,
+        table=None,
+        people="others",
+        **options,
     ):
         self.ledger = dphmm.open_ledger(folder / "ledger.db")
         self.path = folder / f"released{suffix}"
@@ -74,7 +83,7 @@ class Finished:
         self.table = released_table(rows, space)
         write_table(self.path, self.table)
         parts = {"model": model, "policy": policy, "space": space, "options": batch.setting.options}
-        write_statement(self.path, privacy_statement(Published(rows), **parts, model_people="others"))
+        write_statement(self.path, privacy_statement(Published(rows), **parts, model_people=people))
 
     def check(self, released=None, ledger=True, **changed):
         what = self.path if released is None else released
@@ -379,8 +388,8 @@ def of_nobody_knows_whom(stated):
     stated["private"] = stated["promise"]["holds"] = "unknown"
 
 
-def test_a_statement_that_says_unknown_is_acquitted_and_the_audit_says_so_too(finished):
-    verdict = statement(finished, of_nobody_knows_whom)
+def test_a_statement_that_says_unknown_is_acquitted_and_the_audit_says_so_too(tmp_path):
+    verdict = Finished(tmp_path, people="unknown").check()
     assert not verdict.convicted
     (note,) = verdict.notes
     assert note.startswith("whether the release is private, which is not known: nothing says whose data")
@@ -411,12 +420,37 @@ def test_a_statement_of_format_1_is_read_and_what_it_could_not_say_is_told(finis
         stated["model"]["people"] = "others"
 
     verdict = statement(finished, others)
-    assert verdict.findings == () and verdict.notes == (WHOM,)
+    assert verdict.findings == () and verdict.notes[0] == WHOM
+    assert verdict.notes[1].startswith("the words of the privacy statement for unknown_because")
 
     def replayed(stated):
         stated["randomness"]["replayable_rows"] = 3
 
     assert any("says private True, and it is False" in finding for finding in statement(finished, replayed).findings)
+
+
+@pytest.mark.parametrize(
+    "member",
+    ["not_protected", "promise.meaning", "promise.assumes", "unit_of_privacy", "model.meaning", "constraint.meaning",
+     "scope.meaning", "flat.meaning", "randomness.meaning", "totals.epsilon_sum_meaning", "totals.of"],
+)  # fmt: skip
+def test_words_that_the_choices_do_not_promise_are_convicted(finished, member):
+    """Of this version of dphmm; another one has words of its own, which are not judged."""
+
+    def change(stated):
+        *outer, name = member.split(".")
+        for part in outer:
+            stated = stated[part]
+        stated[name] = ["All is safe."] * 5 if isinstance(stated[name], list) else "All is safe."
+
+    said = [one for one in statement(finished, change).findings if "other words than its choices promise for" in one]
+    assert len(said) == 1 and member.partition(".")[0] in said[0]
+
+    def older(stated):
+        stated["software"]["version"] = "0.0.9"
+
+    verdict = statement(finished, older)
+    assert not verdict.convicted and any("dphmm 0.0.9 wrote it" in note for note in verdict.notes)
 
 
 def test_a_file_changed_after_its_statement_is_convicted(finished):

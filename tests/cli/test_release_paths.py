@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -70,6 +71,22 @@ def test_it_is_kept_stated_and_audited(run, town):
     assert "promises over states, and it is over paths" in convicted.stdout
     assert "says sequence.couples True, and it is not known" in convicted.stdout
     assert "promises over paths 3 per 1d, and the ledger keeps a subject to 4 per 24 steps" in convicted.stdout
+
+
+@pytest.mark.parametrize(("promise", "broken"), [({"per": "1d"}, "2"), ({"window": 4}, "3"), ({"steps": 10}, "5")])
+def test_an_audit_adds_up_what_the_rows_themselves_spent(run, town, promise, broken):
+    """Three answers on each day, four in four hours, six in all: of epsilon 1 each, without a ledger at hand."""
+    ((kind, length),) = promise.items()
+    release(run, town, "--path-epsilon", "6", f"--{kind}", length, "--epsilon", "1", "-q")
+    audited = ("--model", town / "model.npz", "--policy", town / "policy.json", "--epsilon", "1")
+    path, whole = town / "out.csv.privacy.json", json.loads((town / "out.csv.privacy.json").read_text())
+    for total, code in ((str(int(broken) + 1), 0), (broken, 1)):
+        whole["sequence"]["total"] = total
+        told = whole["sequence"]["meaning"]
+        told[0] = re.sub("lose at most [0-9]", f"lose at most {total}", told[0])
+        path.write_text(json.dumps(whole))
+        said = run("audit", *audited, "--released", town / "out.csv", code=code).stdout
+        assert ("which the answers of a user pass" in said) == bool(code)
 
 
 def test_without_an_epsilon_every_step_has_its_share(run, town):

@@ -12,10 +12,13 @@ import shutil
 import sqlite3
 from hashlib import sha256
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+import dphmm
+from dphmm.accounting.edge_leakage import losses_between
 from dphmm.cli.app import app
 from dphmm.report import assembling
 from dphmm.storage.tables import read_table, write_table
@@ -307,3 +310,57 @@ def test_true_rows_are_repeated_nowhere(made, town, of, tmp_path, run):
         said += [result.stdout, result.stderr, out.read_text() if out.exists() else ""]
     for canary in (CANARY, DIGITS, "01937465"):
         assert canary not in "".join(said)
+
+
+def rows_of_totals(page):
+    """What the table of totals over time says: {what: value}."""
+    text = page.read_text()
+    part = text[text.index("<h3>Over time</h3>") :]
+    cells = re.findall(r'<tr><th scope="row">(.*?)</th><td>(.*?)</td>', part[: part.index("</table>")])
+    return dict(cells)
+
+
+def test_what_all_answers_tell_of_two_paths_is_graded_by_their_distance(made, of, tmp_path, run, town):
+    """Against every pair of states, whose losses under each plan are compared answer by answer."""
+    run(*of(made, tmp_path / "report.html"))
+    found = {what: value for what, value in rows_of_totals(tmp_path / "report.html").items() if "paths" in what}
+    model = dphmm.load_model(town / "model.npz")
+    policy = dphmm.load_policy(town / "radius.json", model.space)
+    table = read_table(made / "released.csv").to_pandas()
+    session = dphmm.ReleaseSession(model, policy, model.space, 1)
+    own, space = table[table.user == "u1"], model.space
+    plans, n = [], space.n_states
+    for _ in range(len(own)):
+        plans.append(session.plan)
+        session.skip()
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    apart = {(i, j): float(space.distances(*space.own_answers[[i, j]])) for i, j in pairs}
+    longest = max(apart[tuple(edge)] for edge in policy.edges().tolist())
+    due = {}
+    for distance in (longest, 2 * longest, 4 * longest, max(apart.values())):
+        near = np.array([pair for pair in pairs if apart[pair] <= distance * (1 + 1e-9)]).T
+        due[distance] = sum(losses_between(plan, *near, n).max() for plan in plans)
+    told = [float(value.removeprefix("at most ")) for value in found.values()]
+    expected = [due[one] for one in sorted(due) if one <= max(apart.values())]
+    assert told == pytest.approx(sorted(set(expected)), rel=1e-5) and len(told) >= 2
+    assert list(found)[-1] == "any two possible paths, all 12 answers of u1"
+    assert told[0] == pytest.approx(12) and told[-1] > 12
+
+
+def test_the_page_tells_what_the_sequence_promises(made, of, tmp_path, run, town, release_of):
+    """And repeats nothing of a statement that its rows, or the policy, do not bear out."""
+    run(*release_of(town, tmp_path), "--path-epsilon", "12", "--steps", "12")
+    arguments = of(tmp_path, tmp_path / "report.html")
+    run(*arguments)
+    page = (tmp_path / "report.html").read_text()
+    assert "Over the whole sequence of 12 steps two neighbouring paths lose at most 12." in page
+    path = tmp_path / "released.csv.privacy.json"
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps(whole | {"sequence": whole["sequence"] | {"total": "11"}}))
+    assert "sequence, which 'u1' passes," in run(*arguments, "--force", code=2).stderr
+    path.write_text(
+        json.dumps(whole | {"sequence": whole["sequence"] | {"couples": True, "meaning": ["All is safe."]}})
+    )
+    said = run(*arguments, "--force").stderr
+    page = (tmp_path / "report.html").read_text()
+    assert "All is safe." not in page and "This is no bound for what is learned of one step" in page and said

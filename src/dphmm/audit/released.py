@@ -20,7 +20,7 @@ from dphmm.accounting.schedule import Schedule
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.released_rows import RowsAudit, rows_held, stored_answers, stored_promises
-from dphmm.audit.released_statement import check_statement
+from dphmm.audit.released_statement import check_statement, check_words
 from dphmm.audit.replay import Replay
 from dphmm.audit.verdict import Verdict
 from dphmm.errors import InvalidInput
@@ -140,6 +140,7 @@ def check_released(
         answers = stored_answers(ledger, query, file)
         kept = stored_promises(ledger, query, file)
         notes += check_statement(Path(released), beside, audit.counted, subjects, findings, answers, kept)
+        notes += check_words(file, beside, subjects, findings)
     else:
         notes.append("the privacy statement, which lies beside a file")
     if len(replay.met) > len(replay.verdicts):

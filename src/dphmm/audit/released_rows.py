@@ -71,8 +71,11 @@ class Counted:
         self.plans: set[str] = set()
         self.mechanisms: Counter[str] = Counter()
         self.accounts: dict[str, tuple[Fraction, Fraction | float]] = {}
+        #: What each user's rows spent at which steps, and what step 1 of a user stands for.
+        self.spent: dict[str, list[Spending]] = {}
+        self.origins: dict[str, str] = {}
 
-    def add(self, user: str, followed: Followed) -> None:
+    def add(self, user: str, t: int, followed: Followed) -> None:
         """One more row."""
         epsilon, cost = self.accounts.get(user, (Fraction(0), Fraction(0)))
         self.followed += 1
@@ -81,6 +84,7 @@ class Counted:
             self.not_asked += 1
             return
         self.accounts[user] = (epsilon + plan.promised, cost + rounded_up(plan.cost))
+        self.spent.setdefault(user, []).append((t, plan.promised))
         self.constants += plan.constant
         self.mechanisms[plan.mechanism] += 1
 
@@ -123,7 +127,8 @@ class RowsAudit:
         history = self._history(user, rows, stored)
         if history is None:
             return
-        followed = self.replay.follow(user, history, self._origin(user, rows))
+        self.counted.origins[user] = self._origin(user, rows)
+        followed = self.replay.follow(user, history, self.counted.origins[user])
         if followed is None:
             return
         self._entries(user, stored, followed)
@@ -132,7 +137,7 @@ class RowsAudit:
         for row in rows:
             found = by_step.get(int(self.file.step[row]))
             if found is not None:
-                self.counted.add(user, found)
+                self.counted.add(user, int(self.file.step[row]), found)
                 self._row(row, found)
 
     def notes(self) -> list[str]:

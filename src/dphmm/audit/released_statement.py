@@ -6,15 +6,17 @@ import json
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from dphmm._checks import written_fraction
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short, shown
 from dphmm.audit.findings import Findings
+from dphmm.audit.released_file import ReleasedFile
+from dphmm.audit.restated import restated
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.session.rounds import promise_of
@@ -25,8 +27,10 @@ from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.learned import UNKNOWN, Whom, whom_of
 from dphmm.storage.promises import covered_by_all, unknown_because, verdict
 from dphmm.storage.statement import (
+    FORMAT,
     check_subjects,
     couples,
+    promise_of_statement,
     read_statement,
     schedule_of_statement,
     stated_model,
@@ -86,7 +90,7 @@ def check_statement(
     wrong = f"answer.name {_short(rule)}, and the ledger has {_short(' and '.join(sorted(answers)))}"
     findings.require(rule is None or answers <= {rule}, f"the privacy statement says {wrong}")
     if statement.sequence is not UNSET:
-        _check_sequence(statement.sequence, statement, subjects, kept, findings)
+        _check_sequence(statement.sequence, statement, counted, subjects, kept, findings)
     _check_schedule(statement, counted, setting, findings)
     try:
         check_subjects(statement, subjects)
@@ -98,9 +102,33 @@ def check_statement(
     return notes if counted.complete else [*notes, _NO_TOTALS]
 
 
+def check_words(file: ReleasedFile, beside: Path, subjects: Subjects, findings: Findings) -> list[str]:
+    """Findings where sentences of a statement are not those that its choices promise; notes where nothing tells.
+
+    Other versions of dphmm have other words, which are not judged.
+    """
+    if not beside.exists():
+        return []
+    setting = subjects.setting
+    try:
+        statement = read_statement(beside)
+        _, other = restated(statement, beside.name, file, setting.model, setting.space, subjects.policies)
+    except InvalidInput:
+        # What is wrong with its numbers is found without its words.
+        return ["the sentences of the privacy statement: its numbers are not those of the file"]
+    if not other:
+        return []
+    named = ", ".join(other)
+    if statement.format != FORMAT or statement.software.version != version("dphmm"):
+        return [f"the words of the privacy statement for {named}: dphmm {statement.software.version[:40]} wrote it"]
+    findings.add(f"the privacy statement has other words than its choices promise for {named}")
+    return []
+
+
 def _check_sequence(
     told: SequenceBound,
     statement: ReleaseStatement,
+    counted: Counted,
     subjects: Subjects,
     kept: Iterable[tuple[str, SequencePromise | None]],
     findings: Findings,
@@ -111,10 +139,10 @@ def _check_sequence(
         told.over == "paths", f"the privacy statement promises over {_short(told.over)}, and it is over paths"
     )
     try:
-        promise = SequencePromise(
-            written_fraction(told.total), steps=told.steps, window=told.window, per=told.per, zone=told.zone
-        )
-    except (InvalidInput, ValueError, ZeroDivisionError):
+        promise = promise_of_statement(statement)
+    except InvalidInput:
+        promise = None
+    if promise is None:
         findings.add(f"{says} what is no promise")
         return
     findings.require(told.holds == statement.private, f"{says} what holds {_short(told.holds)}, and private is another")
@@ -122,6 +150,13 @@ def _check_sequence(
         known = couples(setting.model, setting.policy, setting.options, subjects)
         wrong = f"sequence.couples {_short(told.couples)}, and it is not known"
         findings.require(told.couples in ("unknown", known), f"the privacy statement says {wrong}")
+    for user, spent in counted.spent.items():
+        try:
+            held = promise_of(promise, setting, counted.origins[user]).holds(spent)
+        except InvalidInput:
+            # Blocks are of a time, and nothing says when the subject's steps were.
+            continue
+        findings.require(held, f"{says} {promise}, which the answers of a user pass", f"user {user!r}")
     for origin, stored in kept:
         try:
             due = promise_of(promise, setting, origin)

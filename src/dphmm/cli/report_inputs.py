@@ -139,8 +139,8 @@ def _made(
     console: Console,
 ) -> tuple[Made, list[str]]:
     """What the release was made with, as its statement says and the files confirm; and notes for the page."""
+    from dphmm.audit.restated import restated
     from dphmm.report.assembling import Made
-    from dphmm.report.restated import restated
     from dphmm.storage.statement import load_statement, statement_path
     from dphmm.storage.statement_types import member
 
@@ -155,8 +155,11 @@ def _made(
         raise InvalidInput("--policy", f"another policy than {name} names", "the policy of the release")
     tables = tables_given(given, model, space)
     policies = [] if policy is None else [policy, *_other_policies(tables, policy)]
-    statement, other_words = restated(statement, name, file, model, space, policies)
-    notes = [other_words] if other_words else []
+    statement, other = restated(statement, name, file, model, space, policies)
+    notes = []
+    if other:
+        said = "sentences that are not those of its choices" if len(other) > 1 else f"other words for {other[0]}"
+        notes.append(f"{name} has {said}: this page says what the choices promise, in the words of this dphmm.")
     if member(statement, "file.sha256") != sha256:
         notes.append(f"{one_line(path.name)} was changed since its privacy statement was written.")
         console.warn(f"{path.name} was changed since {name} was written")

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from dphmm.accounting.budget import sum_above
+from dphmm.accounting.edge_leakage import losses_between
 from dphmm.report.content import Total
 
 if TYPE_CHECKING:
@@ -15,6 +20,12 @@ if TYPE_CHECKING:
 
 #: Leakage of longer histories or more states takes more than seconds: dphmm account --temporal computes it.
 _MOST_STATES, _MOST_STEPS, _MOST_EDGE_STEPS = 500, 1000, 1000
+#: Distances that are shown of paths, each twice the one before.
+_DOUBLED, _ROUNDING = 4, 1e-9
+_GRADED = (
+    "how well all answers can tell two possible paths apart whose states are no further apart than that at every step: "
+    "the sum, over the answers, of the most that two such states lose (docs/proofs/paths.md)"
+)
 
 
 def totals(report: ReleaseReport, ledger: Ledger | None, made: Made, plans: list[Plan]) -> list[Total]:
@@ -22,8 +33,40 @@ def totals(report: ReleaseReport, ledger: Ledger | None, made: Made, plans: list
     user = str(report.released.column("user")[int(report.explored[0][0])])
     found = [] if ledger is None else _stored(user, ledger)
     if plans and len(plans) == len(report.explored[0]):
+        found += _graded(user, made, plans)
         found += _leakage(user, report, made, plans)
     return found
+
+
+def _graded(user: str, made: Made, plans: list[Plan]) -> list[Total]:
+    """What all answers tell of two paths, by how far apart they are at most: the sum of what pairs of states lose.
+
+    Source: docs/proofs/paths.md.
+    """
+    n = made.space.n_states
+    if n > _MOST_STATES:
+        return []
+    one, other = (part.astype(np.int64) for part in np.triu_indices(n, 1))
+    apart = made.space.distances(made.space.own_answers[one], made.space.own_answers[other])
+    different = Counter(plans)
+    losses = {plan: losses_between(plan, one, other, n) for plan in different}
+    # Twice as far is about twice as much: as far as the longest edge, then twice that and so on.
+    assert made.policy is not None
+    edges = np.asarray(made.policy.edges())
+    hidden = made.space.distances(*(made.space.own_answers[edges[:, end]] for end in (0, 1))) if len(edges) else apart
+    least, widest = float(hidden.max(initial=0.0)), float(apart.max(initial=0.0))
+    found = []
+    for distance in [least * 2**k for k in range(_DOUBLED) if 0 < least * 2**k < widest] + [widest]:
+        near, total = apart <= distance * (1 + _ROUNDING), np.zeros(1)
+        for plan, times in different.items():
+            total = sum_above(total, np.nextafter(losses[plan][near].max(initial=0.0) * times, np.inf))
+        what = "any two possible paths" if distance == widest else f"paths at most {_far(distance, made)} apart"
+        found.append(Total(f"{what}, all {len(plans):,} answers of {user}", _shown(float(total[0])), _GRADED))
+    return found
+
+
+def _far(distance: float, made: Made) -> str:
+    return f"{distance:,.0f} m" if made.space.on_map else f"{distance:.4g}"
 
 
 def _stored(user: str, ledger: Ledger) -> list[Total]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
+from msgspec import UNSET
 
 from dphmm.accounting.records import in_short
 from dphmm.report.charts import degree_figure, error_figure, trace_figure
@@ -35,8 +36,9 @@ def head(report: ReleaseReport) -> str:
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
     sentences = [*statement.promise.meaning, *_of_places(statement)]
     promise = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+    over = _over_the_sequence(statement)
     return f"<header>{owner}<h1>{escape(report.title)}</h1>{loud}{notes}</header>" + section(
-        "promise", "What was promised", promise + _tiles(report)
+        "promise", "What was promised", promise + _tiles(report) + over
     )
 
 
@@ -44,6 +46,15 @@ _OWNER = (
     "For the data owner alone.",
     "This page shows where real people truly were. It is no release: nothing protects them from whoever reads it.",
 )
+
+
+def _over_the_sequence(statement: ReleaseStatement) -> str:
+    """What all answers of a subject promise together, when subjects are asked, and what steps have of their own."""
+    parts = (statement.sequence, statement.schedule, statement.varied, statement.beginnings)
+    sentences = [sentence for part in parts if part is not UNSET for sentence in part.meaning]
+    if not sentences:
+        return ""
+    return "<h3>Over the whole sequence</h3>" + "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
 
 
 def _of_places(statement: ReleaseStatement) -> list[str]:

@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from dphmm._checks import written_fraction
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.promise import SequencePromise
@@ -306,6 +307,18 @@ def check_subjects(statement: ReleaseStatement, subjects: Subjects) -> None:
 def _bare(part: Part | UnsetType) -> dict[str, Any] | None:
     """A part without its sentences."""
     return None if part is UNSET else {name: told for name, told in document(part).items() if name != "meaning"}
+
+
+def promise_of_statement(statement: ReleaseStatement) -> SequencePromise | None:
+    """The promise over paths that a statement tells; None for none. Raises InvalidInput for what is none."""
+    told = statement.sequence
+    if told is UNSET:
+        return None
+    try:
+        total = written_fraction(told.total)
+        return SequencePromise(total, steps=told.steps, window=told.window, per=told.per, zone=told.zone)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidInput("statement", f"a promise over paths of {told.total[:_LONGEST_VALUE]!r}", _WRITTEN) from None
 
 
 def schedule_of_statement(statement: ReleaseStatement) -> Schedule | None:

@@ -514,9 +514,15 @@ def member(part: Part, path: str) -> Any:
 
 def epsilons_of(statement: ReleaseStatement) -> tuple[Fraction, Fraction]:
     """The smallest and the largest epsilon that an answer may have. Raises ValueError for a text that is none."""
-    chosen = [] if statement.varied is UNSET else [one.epsilon for one in statement.varied.chosen]
-    found = [written_fraction(one) for one in (statement.epsilon, *chosen) if one is not None]
+    found = [epsilon for epsilon in exact_epsilons(statement).values() if epsilon]
     return min(found), max(found)
+
+
+def exact_epsilons(statement: ReleaseStatement) -> dict[float, Fraction]:
+    """The epsilons that a row may have, by the number in the file: 0 of a public constant, or of a row not asked."""
+    chosen = [] if statement.varied is UNSET else [one.epsilon for one in statement.varied.chosen]
+    found = [written_fraction(one) for one in (statement.epsilon, *chosen, "0") if one is not None]
+    return {float(epsilon): epsilon for epsilon in found}
 
 
 def schema(kind: type[Part], rules: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:

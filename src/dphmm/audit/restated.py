@@ -1,7 +1,7 @@
-"""A privacy statement held against the file, the model and the policy: a page never says more than its choices promise.
+"""A privacy statement held against the file, the model and the policy: what its choices promise, in words.
 
 Numbers and hashes that are not those of the file are refused. Sentences are not read at all: they are written again
-from the choices, by the code that writes statements, and a page says so where the statement had others.
+from the choices, by the code that writes statements. A page shows those, and an audit convicts others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dphmm._checks import exact_number, written_fraction
+from dphmm._checks import exact_number
+from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import shown
 from dphmm.accounting.summary import EPSILON_STATEMENT
 from dphmm.audit.released_file import ReleasedFile
@@ -27,14 +28,23 @@ from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.registry import RELEASE_MECHANISMS
 from dphmm.policy._kinds import KINDS
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.choice import checked_varies
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import ANSWERS
+from dphmm.states.trajectory import ANSWERS, MICROSECONDS
 from dphmm.storage import promises
 from dphmm.storage.learned import KNOWN_BY, NOBODY, Whom, made_without_data
 from dphmm.storage.promises import ANY, covered_by_all, covered_distance_of, facts_of
-from dphmm.storage.statement import LARGEST, stated_options
-from dphmm.storage.statement_types import CoveredDistance, ReleaseStatement, epsilons_of, member
+from dphmm.storage.statement import (
+    LARGEST,
+    couples,
+    promise_of_statement,
+    schedule_of_statement,
+    stated_options,
+    stated_schedule,
+    stated_sequence,
+)
+from dphmm.storage.statement_types import CoveredDistance, ReleaseStatement, epsilons_of, exact_epsilons, member
 
 #: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
@@ -60,6 +70,10 @@ _SENTENCES = (
     "model.meaning",
     "randomness.meaning",
     "not_protected",
+    "sequence.meaning",
+    "schedule.meaning",
+    "varied.meaning",
+    "beginnings.meaning",
     "totals.of",
     "totals.epsilon_sum_meaning",
     "totals.cost_sum_meaning",
@@ -75,8 +89,8 @@ def restated(
     model: MarkovModel,
     space: StateSpace,
     policies: Sequence[PolicyGraph],
-) -> tuple[ReleaseStatement, str]:
-    """The statement with the sentences that its choices promise, and a note where it had others ("" where not).
+) -> tuple[ReleaseStatement, list[str]]:
+    """The statement with the sentences that its choices promise, and the members that had others.
 
     Raises InvalidInput where a number is not that of the file.
     """
@@ -92,6 +106,7 @@ def restated(
     _require(named and sum(chosen.values()) == int(file.asked.sum()), name, "mechanism.chosen")
     covered = _covered(statement, name, space, policies)
     found = _with_sentences(statement, name, model, options, len(file), covered)
+    found = _over_the_sequence(found, name, file, model, policy, options)
     other = [path for path in _SENTENCES if member(statement, path) != member(found, path)]
     if statement.covered_distance is not UNSET and statement.covered_distance != covered:
         other.append("covered_distance.meaning")
@@ -102,10 +117,7 @@ def restated(
         # Nothing shows that they are those of the hash.
         unconfirmed = replace(found.policy, kind=f"{found.policy.kind}, as {name} says", parameters=None)
         found = replace(found, policy=unconfirmed)
-    if not other:
-        return found, ""
-    said = "sentences that are not those of its choices" if len(other) > 1 else f"other words for {other[0]}"
-    return found, f"{name} has {said}: this page says what the choices promise, in the words of this dphmm."
+    return found, other
 
 
 def _options(statement: ReleaseStatement, name: str, space: StateSpace) -> Options:
@@ -113,7 +125,7 @@ def _options(statement: ReleaseStatement, name: str, space: StateSpace) -> Optio
         told = stated_options(statement)
         options = Options.read(told, space.dimension)
         epsilons_of(statement)
-    except (ValueError, ZeroDivisionError):
+    except (ValueError, ZeroDivisionError, OverflowError):
         raise InvalidInput("statement", f"{name} without the choices of a release", _WRITTEN) from None
     # A page shows them, so none is written in a way of its own.
     for choice, due in options.written().items():
@@ -147,8 +159,7 @@ def _facts(
 
 def _require_totals(statement: ReleaseStatement, name: str, file: ReleasedFile, options: Options) -> None:
     """Every row promises epsilon, or is a public constant; the sums are the largest of any one subject."""
-    varied = [] if statement.varied is UNSET else [one.epsilon for one in statement.varied.chosen if one.epsilon]
-    exact = {float(epsilon): epsilon for epsilon in (options.epsilon, *map(written_fraction, varied), Fraction(0))}
+    exact = exact_epsilons(statement)
     _require(set(file.epsilon.tolist()) <= exact.keys(), name, "epsilon")
     count = Counter(zip(file.users, file.epsilon.tolist(), strict=True))
     sums = dict.fromkeys(file.users, Fraction(0))
@@ -210,6 +221,48 @@ def _with_sentences(
             cost_unbounded_because=promises.cost_unbounded_because(options) if unbounded else None,
         ),
     )
+
+
+def _over_the_sequence(
+    statement: ReleaseStatement,
+    name: str,
+    file: ReleasedFile,
+    model: MarkovModel,
+    policy: PolicyGraph | None,
+    options: Options,
+) -> ReleaseStatement:
+    """The statement with what it says of the sequence in the words of this version; the file's rows must keep it."""
+    found, varied = statement, statement.varied
+    if varied is not UNSET:
+        _require(varied.names == list(checked_varies(varied.names)), name, "varied.names")
+        found = replace(found, varied=replace(varied, meaning=promises.varied_words(varied.names)))
+    if statement.beginnings is not UNSET:
+        found = replace(found, beginnings=replace(statement.beginnings, meaning=promises.BEGINNINGS))
+    promise, schedule = promise_of_statement(statement), schedule_of_statement(statement)
+    if schedule is not None:
+        found = replace(found, schedule=stated_schedule(schedule, int((~file.asked).sum())))
+    if promise is None:
+        return found
+    for user, rows in file.by_user().items():
+        _require(_holds(promise, file, model, rows, statement), name, f"sequence, which {user!r} passes,")
+    alike = statement.beginnings is UNSET and (varied is UNSET or varied.names == ["epsilon"])
+    known = couples(model, policy, options, None) if alike and policy is not None else "unknown"
+    names = () if varied is UNSET else varied.names
+    return replace(found, sequence=stated_sequence(promise, statement.private, known, names))
+
+
+def _holds(
+    promise: SequencePromise, file: ReleasedFile, model: MarkovModel, rows: list[int], statement: ReleaseStatement
+) -> bool:
+    """Whether one user's rows keep a promise; also where blocks are of a time and nothing says when steps were."""
+    if isinstance(promise.per, str):
+        if model.step is None or file.times is None:
+            return True
+        first = int(file.times[rows[0]] // (model.step * MICROSECONDS)) - int(file.step[rows[0]]) + 1
+        promise = promise.in_steps(model.step, first)
+    exact = exact_epsilons(statement)
+    asked = [row for row in rows if file.plans[row]]
+    return promise.holds([(int(file.step[row]), exact[float(file.epsilon[row])]) for row in asked])
 
 
 def _whom(statement: ReleaseStatement, name: str, provenance: Mapping[str, Any]) -> Whom:
