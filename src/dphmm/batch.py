@@ -9,7 +9,7 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -157,21 +157,18 @@ class Batch:
             self._begun[key] = self.setting.beginning(initial, f"initials of {quoted(subject)}")
         return self._begun[key]
 
-    def raise_caps(self, subjects: Iterable[str]) -> None:
-        """Let the caps of this batch take the place of lower ones that these subjects have; it is recorded.
-
-        Subjects without a session stay as they are. Raises InvalidInput for lower caps.
-        """
-        caps = replace(self.caps, promise=None)
-        known = sorted({subject for subject, _ in self.ledger.sessions_of(sorted(set(subjects)))})
-        with self.ledger.transaction(known) as transaction:
-            for subject in known:
-                transaction.bind(subject, caps, raised=True)
-
     def run(
-        self, trajectories: Trajectories, *, resume: bool = False, progress: Progress | None = None
+        self,
+        trajectories: Trajectories,
+        *,
+        resume: bool = False,
+        raised: bool = False,
+        progress: Progress | None = None,
     ) -> Iterator[Sequence[Released]]:
         """Release every step at which a user has a row; yields what each committed transaction published.
+
+        ``raised``: the caps and the horizon of this batch take the place of lower ones that users have; it is recorded,
+        once everything has been checked: a run that is refused raises nothing.
 
         Raises
         ------
@@ -191,6 +188,10 @@ class Batch:
         known = {subject for subject, query in sessions if query == self.setting.query}
         if not resume:
             self._refuse_known(known.intersection(visit.user for visit in visits))
+        held = {subject for subject, _ in sessions}
+        for user in sorted(held) if raised else ():
+            # Lower ones are refused as such.
+            self.ledger.caps(user).joined(replace(self.caps, promise=None), quoted(user), raised)
         # Without a record of the rule: earlier versions took the last row of a bin.
         unsaid = None if stepped is trajectories else "last"
         ranked = stepped.step is None and times is not None
@@ -200,20 +201,22 @@ class Batch:
                 subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
                 most[number] = int(self._may_ask(subject, steps[visit.rows] - origin + 1).sum())
             self._precheck(visits, known, most, steps)
-        held = {subject for subject, _ in sessions}
         for visit in visits:
             # Whoever names none is held to what the account has.
             kept = self.ledger.caps(visit.user) if visit.user in held else UNLIMITED
             if kept == UNLIMITED == self.caps:
                 continue
             subject, origin = self._met(visit, _begins(visit, steps, times, ranked), known, unsaid)
-            caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
+            given = caps_of(self.caps, self.setting, subject.origin)
+            caps = kept.joined(given, quoted(visit.user), raised)
             if caps.horizon is not None:
                 last = int(steps[visit.rows].max()) - origin + 1
                 caps.horizon.keep(visit.user, self.setting.query, last)
             if caps.promise is not None and not self.setting.paces:
                 t = steps[visit.rows] - origin + 1
                 self._keep_promise(caps.promise, visit.user, t[self._may_ask(subject, t)], origin)
+        if raised:
+            self._raise_caps(held)
         owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
         met: dict[int, tuple[SubjectState, int]] = {}
@@ -308,6 +311,13 @@ class Batch:
         if self._is_scheduled:
             return CHUNK if self._loss is None else min(CHUNK, fewer)
         return min(CHUNK, fewer, _CHUNK_STEPWISE)
+
+    def _raise_caps(self, known: set[str]) -> None:
+        """Let the caps of this batch take the place of lower ones that these subjects have. Raises for lower caps."""
+        caps = replace(self.caps, promise=None)
+        with self.ledger.transaction(sorted(known)) as transaction:
+            for subject in sorted(known):
+                transaction.bind(subject, caps, raised=True)
 
     def _engine(self, setting: Setting) -> Engine:
         return engine_of(setting, self.ledger, self.caps, self._bits, self._loss, scheduled=self._is_scheduled)
