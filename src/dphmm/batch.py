@@ -157,21 +157,18 @@ class Batch:
                     came = f"another choice for step {step} than {quoted(subject)} was released under"
                     raise InvalidInput("step_choices", came, "those of all steps that are stored, and more")
 
-    def raise_caps(self, subjects: Iterable[str]) -> None:
-        """Let the caps of this batch take the place of lower ones that these subjects have; it is recorded.
-
-        Subjects without a session stay as they are. Raises InvalidInput for lower caps.
-        """
-        caps = replace(self.caps, promise=None)
-        known = sorted({subject for subject, _ in self.ledger.sessions_of(sorted(set(subjects)))})
-        with self.ledger.transaction(known) as transaction:
-            for subject in known:
-                transaction.bind(subject, caps, raised=True)
-
     def run(
-        self, trajectories: Trajectories, *, resume: bool = False, progress: Progress | None = None
+        self,
+        trajectories: Trajectories,
+        *,
+        resume: bool = False,
+        raised: bool = False,
+        progress: Progress | None = None,
     ) -> Iterator[Sequence[Released]]:
         """Release every step at which a user has a row; yields what each committed transaction published.
+
+        ``raised``: the caps and the horizon of this batch take the place of lower ones that users have; it is recorded,
+        once everything has been checked: a run that is refused raises nothing.
 
         Raises
         ------
@@ -191,12 +188,22 @@ class Batch:
         known = {subject for subject, query in sessions if query == self.setting.query}
         if not resume:
             self._refuse_known(known.intersection(visit.user for visit in visits))
+        held = {subject for subject, _ in sessions}
+        for user in sorted(held) if raised else ():
+            # Lower ones are refused as such.
+            self.ledger.caps(user).joined(replace(self.caps, promise=None), quoted(user), raised)
         # Without a record of the rule: earlier versions took the last row of a bin.
         unsaid = None if stepped is trajectories else "last"
         ranked = stepped.step is None and times is not None
         self._refuse_ahead(
-            visits, lambda visit: self._met(visit, _begins(visit, steps, times, ranked), known, unsaid), sessions, steps
+            visits,
+            lambda visit: self._met(visit, _begins(visit, steps, times, ranked), known, unsaid),
+            sessions,
+            steps,
+            raised,
         )
+        if raised:
+            self._raise_caps(held)
         owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
         met: dict[int, tuple[SubjectState, int]] = {}
@@ -245,6 +252,7 @@ class Batch:
         met: Callable[[Visit], tuple[SubjectState, int]],
         sessions: Sequence[tuple[str, str]],
         steps: IntArray,
+        raised: bool,
     ) -> None:
         """Refuse the whole table, before anything is drawn, where all its rows together would pass what was promised.
 
@@ -265,7 +273,7 @@ class Batch:
             if kept == UNLIMITED == self.caps:
                 continue
             subject, origin = met(visit)
-            caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
+            caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user), raised)
             if caps.horizon is not None:
                 last = int(steps[visit.rows].max()) - origin + 1
                 caps.horizon.keep(visit.user, query, last)
@@ -348,6 +356,13 @@ class Batch:
         if self._is_scheduled:
             return CHUNK if self._loss is None else min(CHUNK, fewer)
         return min(CHUNK, fewer, _CHUNK_STEPWISE)
+
+    def _raise_caps(self, known: set[str]) -> None:
+        """Let the caps of this batch take the place of lower ones that these subjects have. Raises for lower caps."""
+        caps = replace(self.caps, promise=None)
+        with self.ledger.transaction(sorted(known)) as transaction:
+            for subject in sorted(known):
+                transaction.bind(subject, caps, raised=True)
 
     def _engine(self, setting: Setting) -> Engine:
         return engine_of(setting, self.ledger, self.caps, self._bits, self._loss, scheduled=self._is_scheduled)

@@ -198,6 +198,9 @@ def test_a_cap_stays_and_can_be_raised(run, town):
     )
     alone = release(run, town, "--epsilon", "1", "--raise-cap", "--resume", code=2)
     assert "--raise-cap: got it alone" in alone.stderr
+    # A run that is refused, here for another epsilon than the history's, raises nothing.
+    release(run, town, "--epsilon", "0.5", "--cap-epsilon", "9", "--raise-cap", "--resume", code=2)
+    assert run("account", town / "ledger.db").stdout.count("of all queries above 4") == 2
     release(run, town, "--epsilon", "1", "--cap-epsilon", "6", "--raise-cap", "--resume", "-q")
     told = run("account", town / "ledger.db").stdout
     assert told.count("capped: no release takes the sum of epsilons of all queries above 6") == 2

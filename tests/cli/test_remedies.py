@@ -137,6 +137,8 @@ def test_a_release_that_goes_on_is_told_what_works(town, tmp_path, run):
         assert told.startswith(f"error: {option}: got ") and "/" not in told
         remedies.append(re.search(r"need (--total-epsilon [0-9.]+ --steps 12 --raise-cap)", told)[1])
     assert remedies[0] == remedies[1]
+    # A run that is refused raises nothing.
+    run(*more, "--total-epsilon", 2, "--steps", 12, "--raise-cap", code=2)
     # Nobody goes past the steps of a total by leaving it out, or by another query: its statement would be wrong.
     epsilon = next(row.split(",")[-3] for row in (tmp_path / "out.csv").read_text().splitlines()[1:])
     for other in (("--query", "work", "-o", tmp_path / "work.csv"), ()):

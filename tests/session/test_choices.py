@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.accounting.ledger import MemoryLedger
+from dphmm.accounting.ledger import MemoryLedger, PlanRecord
 from dphmm.errors import BudgetExceeded, InvalidInput
-from dphmm.session.plan import chosen_of
+from dphmm.session.plan import chosen_of, recorded_joins
 
 N = 6
 SPACE = dphmm.StateSpace(np.array([0, 1, 2, 4, 7, 11])[:, None], names=list("abcdef"))
@@ -280,3 +280,10 @@ def test_variants_of_a_setting_are_bounded():
         made.release(0, epsilon=Fraction(k, 100))
     assert len(made.setting._variants) <= 64
     assert made.released(1).epsilon == Fraction(1, 100)
+
+
+@pytest.mark.parametrize("joins", ["[[1, 4]]", "[[-1, 2]]"])
+def test_a_record_that_joins_what_is_no_state_is_damaged(joins):
+    record = PlanRecord("0" * 64, bytes([0xF0]), 4, f'{{"chosen": {{"joins": "given"}}, "joins": {joins}}}')
+    with pytest.raises(InvalidInput, match=r"ledger: got a damaged description of plan 000000000000"):
+        recorded_joins(record)

@@ -64,6 +64,12 @@ def test_what_is_possible_is_what_can_be_reached_from_there(start):
         begun.release(2)
 
 
+def test_a_name_that_looks_like_a_number_is_not_the_state_of_that_number():
+    space = dphmm.StateSpace(SPACE.answers, names=["5", "1", "2", "3", "4", "0", "6"])
+    batch = Batch(MODEL, POLICY, space, 1, ledger=MemoryLedger(), initials={"u": 5, "v": "5"})
+    assert [int(np.argmax(batch.subjects.of(user).model.initial)) for user in "uv"] == [5, 0]
+
+
 def test_a_history_goes_on_from_where_it_began_and_from_nowhere_else():
     ledger = MemoryLedger()
     begun = session("c", subject="u", ledger=ledger)

@@ -48,8 +48,6 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     owners = people(job, rows, sha256, given, console)
     with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
         batch = job.batch(ledger)
-        if given["raise_cap"]:
-            batch.raise_caps(rows.users)
         check_resumed(given["output"], ledger, batch.setting)
         batch.check_choices(rows.users)
         check_total(job, rows, batch.setting.query, ledger)
@@ -129,7 +127,7 @@ def _write(batch: Batch, rows: Trajectories, given: Mapping[str, Any], published
 
     write = None
     with ExitStack() as stack:
-        for chunk in batch.run(rows, resume=given["resume"], progress=progress):
+        for chunk in batch.run(rows, resume=given["resume"], raised=given["raise_cap"], progress=progress):
             if not chunk:
                 continue
             published.add(chunk)

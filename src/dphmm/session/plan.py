@@ -207,6 +207,8 @@ def _pairs(record: PlanRecord, name: str) -> IntArray:
         pairs: IntArray = np.array(json.loads(record.description)[name], dtype=np.int64).reshape(-1, 2)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise damaged(record) from None
+    if pairs.size and not 0 <= pairs.min() <= pairs.max() < record.n_states:
+        raise damaged(record)
     return pairs
 
 

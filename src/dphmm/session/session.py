@@ -283,7 +283,7 @@ class ReleaseSession:
         Raises
         ------
         BudgetExceeded, DegenerateHull, Unprotectable : decided from public data, before anything is drawn.
-        InvalidInput : other public parameters for a stored step, or a step that is neither stored nor next.
+        InvalidInput : another epsilon or policy for a stored step, or a step that is neither stored nor next.
         """
         choice = None
         if epsilon is not None or policy is not None or partners is not None or protection is not None:

@@ -50,7 +50,8 @@ class Subjects:
         initial = self.initials.get(subject)
         if initial is None:
             return self.setting
-        key = str(initial).encode() if np.ndim(initial) == 0 else np.asarray(initial, dtype=np.float64).tobytes()
+        # A name may look like a number: the state "3" is not state 3.
+        key = repr(initial).encode() if np.ndim(initial) == 0 else np.asarray(initial, dtype=np.float64).tobytes()
         if key not in self._begun:
             self._begun[key] = self.setting.beginning(initial, f"initials of {quoted(subject)}")
         return self._begun[key]
