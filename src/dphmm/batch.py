@@ -288,7 +288,7 @@ class Batch:
                 t = steps[of_user[user].rows] - origin + 1
                 last = self._passed(user) if user in known else 0
                 coming = t[self._may_ask(subject, t) & (t > last)].tolist()
-                needs += sum((self._epsilon_at(step + origin - 1) for step in coming), Fraction(0))
+                needs += sum((self.subjects.epsilon_at(step + origin - 1) for step in coming), Fraction(0))
             if who:
                 spent = sum((totals.epsilon for totals in self.ledger.spent_of(group.members)), Fraction(0))
                 if spent + needs > group.cap:
@@ -427,11 +427,6 @@ class Batch:
         if again:
             raise already_released(f"{len(again)} of these users already, {min(again)!r} among them")
 
-    def _epsilon_at(self, step: int) -> Fraction:
-        """The epsilon of a release, by the number of its step in tables."""
-        choice = self.subjects.chosen.get(step)
-        return self.setting.options.epsilon if choice is None or choice.epsilon is None else choice.epsilon
-
     def _keep_promise(self, promise: SequencePromise, user: str, t: IntArray, origin: int) -> None:
         """Refuse the whole table, before anything is drawn, for a user whose rows together would break the promise."""
         query, last = self.setting.query, 0
@@ -440,7 +435,7 @@ class Batch:
             entries = self.ledger.entries(name, other)
             spent += [(entry.t, entry.epsilon) for entry in entries if entry.epsilon is not None]
             last = entries[-1].through if other == query and entries else last
-        asked = [(step, self._epsilon_at(step + origin - 1)) for step in t.tolist() if step > last]
+        asked = [(step, self.subjects.epsilon_at(step + origin - 1)) for step in t.tolist() if step > last]
         keep_promise(promise, spent, asked, user, query)
 
     def _precheck(self, visits: list[Visit], known: set[str], most: list[int], steps: IntArray) -> None:
@@ -452,7 +447,7 @@ class Batch:
         for visit, rows, totals in zip(visits, most, totals_of, strict=True):
             # A schedule, which leaves rows out, lets no epsilon be chosen.
             own = (
-                (self._epsilon_at(step) - epsilon for step in steps[visit.rows].tolist())
+                (self.subjects.epsilon_at(step) - epsilon for step in steps[visit.rows].tolist())
                 if self.subjects.chosen
                 else ()
             )
@@ -460,7 +455,7 @@ class Batch:
             if needs + spent > cap and visit.user in known:
                 # Rows that are stored already cost nothing: only here does it matter which they are.
                 stored, begins = self.ledger.entries(visit.user, self.setting.query), self._begins_of(visit.user)
-                paid = (self._epsilon_at(entry.t + begins - 1) for entry in stored if entry.kind == "release")
+                paid = (self.subjects.epsilon_at(entry.t + begins - 1) for entry in stored if entry.kind == "release")
                 needs -= min(needs, sum(paid, Fraction(0)))
             if needs + spent > cap:
                 raise BudgetExceeded(

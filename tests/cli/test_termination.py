@@ -83,3 +83,25 @@ def test_what_is_ignored_stays_ignored(monkeypatch):
 def test_codes():
     assert Interrupted("x", Terminated()).exit_code == 143
     assert Interrupted("x", KeyboardInterrupt()).exit_code == Interrupted("x").exit_code == 130
+
+
+@pytest.mark.parametrize(("hidden", "code"), [(True, 130), (False, 2)])
+def test_an_interrupt_of_which_a_library_made_a_wrong_input_stays_one(monkeypatch, run, tmp_path, hidden, code):
+    """NumPy may turn an interrupt into a TypeError, and a reader of files that into a file that is none."""
+    from dphmm.cli import leakage, outcomes
+    from dphmm.errors import InvalidInput
+
+    def broken(path):
+        outcomes._asked.append(KeyboardInterrupt)
+        if not hidden:
+            raise InvalidInput("model", "a file that is none", "a model")
+        try:
+            raise TypeError
+        except TypeError:
+            raise InvalidInput("model", "a file that is none", "a model") from None
+
+    monkeypatch.setattr(leakage, "loaded_model", broken)
+    (tmp_path / "released.csv").write_text("user\n")
+    public = ("--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json")
+    said = run("leakage", tmp_path / "released.csv", *public, "--event", "a", "--from", 1, "--to", 2, code=code)
+    assert said.stderr.count("\n") == 1 and ("interrupted" in said.stderr) == hidden

@@ -26,7 +26,7 @@ from dphmm.cli.outcomes import (
     one_line,
     stopped_code,
 )
-from dphmm.errors import DphmmError
+from dphmm.errors import DphmmError, InvalidInput
 
 #: name: (where its click command lives, what the overview says of it)
 COMMANDS = {
@@ -96,7 +96,7 @@ class App(click.Group):
         except Exception as error:
             # A library may turn an interrupt inside it into an error of its own.
             stopped_by = asked_to_stop()
-            if stopped_by is None or isinstance(error, _ANSWERED):
+            if stopped_by is None or (isinstance(error, _ANSWERED) and not _hides_another(error)):
                 raise
             raise Interrupted(_what_stays(ctx.invoked_subcommand), stopped_by) from None
 
@@ -110,6 +110,11 @@ class App(click.Group):
             except BaseException:
                 code = _code()
         sys.exit(code)
+
+
+def _hides_another(error: Exception) -> bool:
+    """Whether a wrong input was concluded from an error of a library, which may be what it made of an interrupt."""
+    return isinstance(error, InvalidInput) and not isinstance(error.__context__, DphmmError | None)
 
 
 def _code() -> int:

@@ -40,11 +40,6 @@ class Subjects:
         self._begun: dict[bytes, Setting] = {}
         self._different = _different(self.chosen.values())
 
-    @property
-    def is_one(self) -> bool:
-        """Whether all steps of all subjects have the setting's own."""
-        return not self.initials and not self._different
-
     def of(self, subject: str) -> Setting:
         """The setting of a subject. Raises InvalidInput naming the subject."""
         initial = self.initials.get(subject)
@@ -65,8 +60,7 @@ class Subjects:
     @property
     def epsilons(self) -> tuple[Fraction, Fraction]:
         """The smallest and the largest epsilon that a step may have."""
-        own = self.setting.options.epsilon
-        found = [own, *(one.epsilon for one in self._different if one is not None and one.epsilon is not None)]
+        found = [self._epsilon_of(one) for one in self._different or (None,)]
         return min(found), max(found)
 
     def grouped(self) -> list[tuple[StepChoice, list[int]]]:
@@ -96,13 +90,16 @@ class Subjects:
             return (self.chosen.get(number),)
         if not epsilon:
             return self._different or (None,)
+        found = [one for one in self._different if float(self._epsilon_of(one)) == epsilon]
+        return found or (None,)
+
+    def epsilon_at(self, step: int) -> Fraction:
+        """The epsilon of a release, by the number of its step in tables."""
+        return self._epsilon_of(self.chosen.get(step))
+
+    def _epsilon_of(self, choice: StepChoice | None) -> Fraction:
         own = self.setting.options.epsilon
-        alike = float(own) == epsilon
-        return [
-            one
-            for one in self._different or (None,)
-            if (alike if one is None or one.epsilon is None else float(one.epsilon) == epsilon)
-        ] or (None,)
+        return own if choice is None or choice.epsilon is None else choice.epsilon
 
 
 def names_chosen(step_choices: StepChoices) -> list[str]:
