@@ -3,7 +3,8 @@
 - for release, exact on the lattice: `DiscreteKNorm`, `Staircase`, `Constant`; `choose` takes the better
 ("auto"); `OptimalAdditive`, the best noise that a linear program finds, where it is asked for
 - `DiscreteLaplace`, exact too: independent noise on every axis, where it is asked for
-- for few answers, exact too: `OptimalTable`, the best law over the answers for each of them, from a linear program
+- for few answers, exact too: `OptimalTable`, the best law over the answers for each of them, from a linear program;
+`Hops` for labels: what is further away by edges is named less often (randomised response if all are joined)
 - continuous floats, for the papers and for simulation: `Laplace`, `KNorm`, `PlanarIsotropic`
 - by name: `MECHANISMS`, `mechanism`, `from_description`
 """
@@ -12,6 +13,7 @@ from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, 
 from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
+from dphmm.mechanisms.hops import Hops
 from dphmm.mechanisms.lattice import DiscreteKNorm
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.registry import (
@@ -36,6 +38,7 @@ __all__ = [
     "Constant",
     "DiscreteKNorm",
     "DiscreteLaplace",
+    "Hops",
     "KNorm",
     "Laplace",
     "LatticeMechanism",

@@ -20,6 +20,7 @@ from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.expected import law_sums
+from dphmm.mechanisms.hops import Hops
 from dphmm.mechanisms.lattice import DiscreteKNorm, lattice_body
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.staircase import Staircase
@@ -38,6 +39,7 @@ KINDS: tuple[type[Mechanism], ...] = (
     DiscreteLaplace,
     OptimalAdditive,
     OptimalTable,
+    Hops,
     Constant,
     KNorm,
     PlanarIsotropic,

@@ -1,0 +1,205 @@
+"""What every table has in common: for each answer of a set a law over the answers of the same set, in whole numbers.
+
+A kind of table says how its weights are made, and proves them; all else follows from the integers.
+
+Proof: docs/proofs/optimal-table.md.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm.accounting.budget import float_above
+from dphmm.errors import InvalidInput
+from dphmm.mechanisms.base import AnswerMechanism, Words, rows, vector
+from dphmm.mechanisms.table_law import TableLaw
+from dphmm.mechanisms.table_program import checked_edges, checked_points
+from dphmm.policy.constraint import Constraint
+from dphmm.policy.graph import PolicyGraph
+from dphmm.samplers.entropy import default_bits
+from dphmm.samplers.weighted import TableSampler
+from dphmm.states.lattice import Lattice
+from dphmm.states.space import StateSpace
+from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray, Loss, States
+
+
+class AnswerTable(AnswerMechanism):
+    """P(z | answer) for answers and outputs of one set; every pair of answers that an edge joins loses at most ε.
+
+    A kind of table sets ``_law`` to certified integers for ``_points``, which are in lexicographic order (``_order`` of
+    what was given), and for ``_edges`` between them. Nothing is impossible.
+    """
+
+    quick: ClassVar[bool] = False
+    law_name: ClassVar[str | None] = "optimal-table"
+    words: ClassVar[Words] = Words(
+        scope="A table: every planned answer has a law of its own over the planned answers. A state is hidden among "
+        "those that an edge joins it to, and less well among those that more edges lead to; a release can tell "
+        "nearly for certain in which connected part of the policy it is.",
+        flat="A table of answers has no direction: no release excludes a possible state for certain.",
+        not_protected=(
+            "The component of the policy that a subject is in: one release can tell it nearly for certain.",
+        ),
+    )
+
+    _law: TableLaw
+
+    def __init__(self, answers: ArrayLike, edges: ArrayLike, epsilon: Exact, frame: Lattice | None) -> None:
+        super().__init__(epsilon)
+        points = checked_points(answers)
+        n, d = points.shape
+        self._frame = Lattice.unit(d) if frame is None else frame
+        if self._frame.dimension != d:
+            raise InvalidInput("frame", f"{self._frame.dimension} axes", f"{d}, as the answers have")
+        self._order = np.lexsort(points.T[::-1])
+        self._points: IntArray = points[self._order]
+        joined = np.sort(np.argsort(self._order)[checked_edges(edges, n)], axis=1)
+        self._edges: IntArray = np.unique(joined, axis=0).reshape(-1, 2)
+
+    @property
+    def edges(self) -> IntArray:
+        """The pairs (m, 2) of points of the law that lose at most ε."""
+        return self._edges
+
+    @property
+    def expected_error(self) -> float:
+        """E‖named - true‖² in answer units squared, under the prior."""
+        return self._mean(self._distances(self._points, 2))
+
+    def _mean(self, costs: FloatArray) -> float:
+        """The mean of costs (n, n) of naming each answer (column) where each (row) is true; all are alike likely."""
+        return float((self._law.probabilities * costs).sum(axis=1).mean())
+
+    def _distances(self, points: IntArray, power: int) -> FloatArray:
+        steps = (points[:, None] - points[None]) * self._frame.pitch
+        return np.asarray(np.linalg.norm(steps, axis=2) ** power)
+
+    @property
+    def law(self) -> TableLaw:
+        """The integers that are sampled; its points are the answers in lexicographic order."""
+        return self._law
+
+    @property
+    def largest_loss(self) -> Fraction:
+        """A bound on the loss of any two answers, at most 2**-39 too large."""
+        return self._law.largest_loss
+
+    @property
+    def log_normaliser(self) -> float:
+        """0: `log_likelihood` is the log of a probability."""
+        return 0.0
+
+    def prepare(self) -> None:
+        """Compute now what the first draw would."""
+        self._sampler.prepare()
+
+    def answer(self, images: IntArray, bits: Bits | None = None) -> IntArray:
+        """What is named (m, d) for lattice answers (m, d). Raises InvalidInput for one that the table does not have."""
+        return np.asarray(self._law.points[self._sampler.draw(self._rows(images), default_bits(bits))])
+
+    def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
+        """What is named for one answer (d,) or for each row (m, d), in answer units."""
+        table, one = rows(answer, self._frame.dimension, "answer")
+        z = self._frame.to_answers(self.answer(self._frame.to_lattice(table), bits))
+        return z[0] if one else z
+
+    def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
+        """log P(z | answer) for each row of ``answers`` (N, d); -inf for a z that is none of the table's."""
+        d = self._frame.dimension
+        point = self._frame.to_lattice(vector(z, d, "z"))
+        return self.log_likelihood_lattice(point, self._frame.to_lattice(rows(answers, d, "answers")[0]))
+
+    def log_likelihood_lattice(self, z: IntArray, images: IntArray) -> FloatArray:
+        """`log_likelihood` of the lattice point z (d,) for lattice answers (N, d)."""
+        named = int(self._law.numbers(np.asarray(z)[None])[0])
+        numbers = self._rows(images)
+        return np.full(len(numbers), -np.inf) if named < 0 else np.asarray(self._law.logs[numbers, named])
+
+    @property
+    def excludes(self) -> bool:
+        """Never: a table names any of its answers whatever is true."""
+        return False
+
+    def possible(self, z: IntArray, images: IntArray) -> BoolArray:
+        """All of the answers (N, d) where the lattice point z (d,) is one of the table's, else none."""
+        return np.full(len(images), bool(self._law.numbers(np.asarray(z)[None])[0] >= 0))
+
+    def degrees(self, image: IntArray, targets: IntArray, among: IntArray) -> IntArray:
+        """With how many of the states ``among`` each of ``targets`` loses at most ε."""
+        weights = np.bincount(self._rows(image[among]), minlength=len(self._law.points))
+        return np.asarray((self._law.within(self.epsilon) @ weights)[self._rows(image[targets])])
+
+    def largest_loss_among(self, points: IntArray) -> Fraction:
+        """`largest_loss`: the answers (n, d) are those of the table."""
+        return self.largest_loss
+
+    def losses_between(self, first: IntArray, second: IntArray) -> FloatArray:
+        """The losses (m,) of pairs of lattice answers (m, d), rounded up; no more than ε for edges."""
+        return np.asarray(self._losses[self._rows(first), self._rows(second)])
+
+    def loss(self, v: ArrayLike) -> float:
+        """The largest log-ratio between two answers of the table that differ by v (d,); inf where no two do."""
+        steps = self._frame.steps(vector(v, self._frame.dimension))
+        nearest = np.rint(steps)
+        return float(self.loss_lattice(nearest.astype(np.int64))) if np.array_equal(steps, nearest) else float("inf")
+
+    def loss_lattice(self, v: ArrayLike) -> Loss:
+        """`loss` of a lattice vector (d,) as a fraction: never too small, at most 2**-39 too large."""
+        points = self._law.points
+        there = self._law.numbers(points + np.asarray(v, dtype=np.int64))
+        here = np.flatnonzero(there >= 0)
+        if not len(here):
+            return float("inf")
+        return self._within(here, there[here])
+
+    def _within(self, a: IntArray, b: IntArray) -> Fraction:
+        """The loss of pairs of rows; no more than ε where all of them are edges, which is certified."""
+        bound = self._law.loss_between(a, b)
+        pairs = np.sort(np.stack([a, b], axis=1), axis=1)
+        keys, kept = (e[:, 0] * len(self._law.points) + e[:, 1] for e in (pairs, self.edges))
+        return min(bound, self.epsilon) if np.isin(keys, kept).all() else bound
+
+    @cached_property
+    def _losses(self) -> FloatArray:
+        """What every two answers (n, n) lose, rounded up."""
+        found = self._law.losses_above
+        a, b = self.edges.T
+        most = np.minimum(found[a, b], float_above(self.epsilon))
+        found[a, b], found[b, a] = most, most
+        return found
+
+    def _rows(self, images: IntArray) -> IntArray:
+        numbers = self._law.numbers(np.asarray(images, dtype=np.int64))
+        if (numbers < 0).any():
+            raise InvalidInput("answers", "one that the table has no row for", "answers that the table was made for")
+        return numbers
+
+    @cached_property
+    def _sampler(self) -> TableSampler:
+        return TableSampler(self._law.weights, self._law.bits)
+
+
+def answers_and_edges(
+    policy: PolicyGraph, space: StateSpace, constraint: States | Constraint
+) -> tuple[IntArray, IntArray, IntArray]:
+    """The distinct answers (n, d) of the plan states, the contracted edges (m, 2) between them, and each state's row.
+
+    A state outside the plan has the row -1. Raises InvalidInput where policy, space and constraint are not of the same
+    states, and for too many answers.
+    """
+    if policy.n_states != space.n_states:
+        came = f"{policy.n_states} states in the policy, {space.n_states} in the space"
+        raise InvalidInput("policy, space", came, "the same number in both")
+    within = Constraint.of(constraint, space.n_states)
+    planned = within.plan_states
+    points, number = np.unique(space.lattice[planned], axis=0, return_inverse=True)
+    checked_points(points)
+    place = np.full(space.n_states, -1, dtype=np.int64)
+    place[planned] = number.reshape(-1)
+    edges = place[policy.edges(within)]
+    return points, edges[edges[:, 0] != edges[:, 1]], place
