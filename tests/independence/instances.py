@@ -26,7 +26,7 @@ FLAT = ("thicken", "allow")
 CONSTRAINTS = ("support", "delta=0.1", "delta=0.35")
 MECHANISMS = ("auto", "discrete-knorm", "staircase", "discrete-laplace")
 #: A table is for scope="global" alone, additive weights for one or two dimensions: every few of those seeds have one.
-TABLE, ADDITIVE = "optimal-table", "optimal-additive"
+TABLES, ADDITIVE = ("optimal-table", "hops"), "optimal-additive"
 PROTECTIONS = ("nearest", "min-volume", "min-error")
 LOSSES = ("squared", "euclidean", "state")
 STEPS = 3
@@ -84,7 +84,7 @@ def instance(seed: int, **fixed: Any) -> Instance:
         "estimate_loss": str(rng.choice(LOSSES)),
     }
     if choices["scope"] == "global" and seed % 7 in (0, 1, 3):
-        choices["mechanism"] = TABLE
+        choices["mechanism"] = TABLES[seed % 7 == 1]
     if dimension < 3 and seed % 7 == 4:
         choices["mechanism"] = ADDITIVE
     choices |= _caps(rng, float(choices["epsilon"]))

@@ -25,7 +25,7 @@ KINDS, MECHANISMS = policy_kinds(), chosen_mechanisms()
 SPANS = {"optimal-additive": 1}
 EPSILONS = {"optimal-additive": ["1", "2.5"]}
 #: What is drawn for answers and not for a body is one body's law.
-SCOPES = {"optimal-table": ["global"]}
+SCOPES = {"optimal-table": ["global"], "hops": ["global"]}
 
 
 def listed(pick, answers):

@@ -20,7 +20,8 @@ _AT_ONCE = 2**19
 
 def law_of(mechanism: object) -> Law | Table:
     """What a mechanism of a plan really does. Raises InvalidInput for one whose law is not known."""
-    return Table.of(mechanism) if getattr(mechanism, "name", "") == KIND else Law.of(mechanism)
+    kind = getattr(mechanism, "law_name", None) or getattr(mechanism, "name", "")
+    return Table.of(mechanism) if kind == KIND else Law.of(mechanism)
 
 
 class Pair(NamedTuple):
