@@ -252,17 +252,25 @@ BAD = {
     "no epsilon": ("choices.csv", "step,epsilon\n1,much\n", "epsilon of step 1: got much"),
     "negative": ("choices.csv", "step,epsilon\n1,-1\n", "epsilon of step 1: got -1"),
     "twice": ("choices.csv", "step,epsilon\n1,1\n1,2\n", "step 1 with more than one epsilon"),
-    "no policy": ("choices.csv", "step,policy\n1,none.json\n", "none.json"),
+    "no policy": ("choices.csv", "step,policy\n1,none.json\n", "--choices, policy of step 1: got "),
     "half a pair": ("choices.csv", "step,state\n1,4\n", "choices.csv with one of state and partner"),
     "no pair": ("choices.csv", "step,state,partner\n1,4,home\n", "step 1 with a pair that is none"),
     "two partners": ("choices.csv", "step,state,partner\n1,4,5\n1,4,3\n", "more than one partner for a state"),
     "no method": ("choices.csv", "step,protection\n1,luck\n", "protection: got luck"),
     "no user": ("initials.csv", "state\n4\n", "expected a column user"),
     "other": ("initials.csv", "user,state,lat\na,4,1\n", "initials.csv with a column 'lat'"),
-    "nowhere": ("initials.csv", "user,state\na,home\n", "with a row without a user and a state"),
+    "nowhere": (
+        "initials.csv",
+        "user,state\na,4\nb,home\n",
+        "initials.csv, row 2, without a user and a state of the model",
+    ),
     "two rows": ("initials.csv", "user,state\na,4\na,5\n", "with a user in two rows"),
-    "too little": ("initials.csv", "user,state,probability\na,4,0.5\n", "that do not sum to 1"),
-    "no share": ("initials.csv", "user,state,probability\na,4,half\n", "with a probability that is none"),
+    "too little": (
+        "initials.csv",
+        "user,state,probability\na,4,0.5\n",
+        "probabilities of 'a' that sum to 0.5; expected a sum of 1",
+    ),
+    "no share": ("initials.csv", "user,state,probability\na,4,half\n", "row 1, with a probability that is none"),
 }
 
 
@@ -273,6 +281,13 @@ def test_a_table_that_is_none_is_refused_in_one_line_and_nothing_is_spent(run, t
     said = release(run, town, code=2, tables=TABLES[:2] if name == "choices.csv" else TABLES[2:]).stderr
     assert error in said and said.count("\n") == 1
     assert not (town / "out.csv").exists() and not (town / "ledger.db").exists()
+
+
+def test_a_state_of_a_table_is_never_in_an_error(run, town):
+    """Somebody may give a private table by mistake."""
+    (town / "initials.csv").write_text("user,state\na,secret\n")
+    said = release(run, town, code=2, tables=TABLES[2:]).stderr
+    assert "row 1" in said and "secret" not in said
 
 
 def test_the_private_table_is_no_public_one(run, town):

@@ -52,7 +52,7 @@ def read_step_choices(
         if cell.get("epsilon"):
             given["epsilon"] = exact_epsilon(stated_epsilon(str(cell["epsilon"])), f"{field}, epsilon of step {number}")
         if cell.get("policy"):
-            file = str(Path(path).parent / str(cell["policy"]))
+            file = str(checked_input(str(Path(path).parent / str(cell["policy"])), f"{field}, policy of step {number}"))
             policies[file] = policies.get(file) or policy_of(file)
             given["policy"] = policies[file]
         if cell.get("state") or cell.get("partner"):
@@ -92,18 +92,22 @@ def read_initials(path: str, space: StateSpace, field: str = "--initials") -> di
     states = space.indices_of([text or "" for text in texts["state"]])
     shares = texts.get("probability", ["1"] * len(states))
     found: dict[str, Any] = {}
-    for user, state, share in zip(texts["user"], states.tolist(), shares, strict=True):
+    for number, (user, state, share) in enumerate(zip(texts["user"], states.tolist(), shares, strict=True), start=1):
         if not user or state < 0:
-            raise InvalidInput(field, f"{name}, with a row without a user and a state", "a state of the model for each")
+            # By its number alone: where the table is a private one by mistake, the state stays out of errors.
+            what = f"{name}, row {number}, without a user and a state of the model"
+            raise InvalidInput(field, what, f"a user and a state such as {space.names[0]} in each row")
         row = found.setdefault(user, np.zeros(space.n_states))
         if row[state]:
             raise InvalidInput(field, f"{name}, with a state of a user twice", "each once")
-        row[state] = _share(share, field, name)
+        row[state] = _share(share, field, f"{name}, row {number}")
     for user, row in found.items():
         if "probability" not in texts and np.count_nonzero(row) > 1:
             raise InvalidInput(field, f"{name}, with a user in two rows", "one row a user, or a column probability")
         if abs(row.sum() - 1) > _ONE:
-            raise InvalidInput(field, f"{name}, with probabilities of a user that do not sum to 1", "those that do")
+            raise InvalidInput(
+                field, f"{name}, with probabilities of {user!r} that sum to {row.sum():.9g}", "a sum of 1"
+            )
         found[user] = int(np.argmax(row)) if np.count_nonzero(row) == 1 else row / row.sum()
     return found
 
@@ -149,7 +153,7 @@ def _share(text: str | None, field: str, name: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 < share <= 1 + _ONE:
-        raise InvalidInput(field, f"{name}, with a probability that is none", "numbers above 0, up to 1")
+        raise InvalidInput(field, f"{name}, with a probability that is none", "a number above 0, up to 1, in each row")
     return share
 
 
