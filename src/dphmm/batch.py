@@ -20,7 +20,7 @@ import numpy as np
 from dphmm._checks import exact_epsilon, one_of
 from dphmm.accounting.budget import keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
-from dphmm.accounting.promise import UNLIMITED, Horizon, Spending
+from dphmm.accounting.promise import UNLIMITED, Group, Horizon, Spending
 from dphmm.accounting.records import in_short
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import BudgetExceeded, InvalidInput
@@ -125,17 +125,18 @@ class Batch:
         self._bits = default_bits(bits)
         self._loss = checked_loss(estimate_loss, estimates, self.setting)
         self.report = BatchReport()
-        if groups is not None and cap_group is not None:
-            with self.ledger.transaction(sorted(groups)) as transaction:
-                transaction.bind_groups(groups, exact_epsilon(cap_group, "cap_group"))
+        self._groups = dict(groups or {})
+        self._cap_group = Fraction(0) if cap_group is None else exact_epsilon(cap_group, "cap_group")
 
     def session(self, subject: str, origin: str) -> ReleaseSession:
         """A subject's session from its first step."""
+        self._bind_groups()
         setting = self.subjects.of(subject)
         return ReleaseSession.of(setting, subject=subject, ledger=self.ledger, origin=origin, **self._choices)
 
     def resumed(self, subject: str) -> ReleaseSession:
         """A subject's session from where its history in the ledger ends."""
+        self._bind_groups()
         header = self.ledger.header(subject, self.setting.query)
         assert header is not None
         return ReleaseSession.resumed(self.ledger, header, self.subjects.of(subject), **self._choices)
@@ -204,6 +205,7 @@ class Batch:
         )
         if raised:
             self._raise_caps(held)
+        self._bind_groups()
         owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
         order = np.concatenate([visit.rows for visit in visits]) if visits else owner
         met: dict[int, tuple[SubjectState, int]] = {}
@@ -281,7 +283,7 @@ class Batch:
                 t = steps[visit.rows] - origin + 1
                 self._keep_promise(caps.promise, visit.user, t[self._may_ask(subject, t)], origin)
         of_user = {visit.user: visit for visit in visits}
-        for group in () if paces else self.ledger.groups():
+        for group in () if paces else self._groups_then():
             needs, who = Fraction(0), [member for member in group.members if member in of_user]
             for user in who:
                 subject, origin = met(of_user[user])
@@ -297,6 +299,21 @@ class Batch:
                         f"rows; the group has spent {in_short(spent)} of {in_short(group.cap)}, nothing was released; "
                         "release fewer rows of them"
                     )
+
+    def _groups_then(self) -> list[Group]:
+        """The ledger's groups as they will be with those of this batch."""
+        found = {group.name: group for group in self.ledger.groups()}
+        for member, name in self._groups.items():
+            given = Group(name, self._cap_group, (member,))
+            found[name] = found[name].joined(given) if name in found else given
+        return list(found.values())
+
+    def _bind_groups(self) -> None:
+        """Groups stay with the ledger once everything has been checked: a run that is refused binds nobody."""
+        if self._groups:
+            with self.ledger.transaction(sorted(self._groups)) as transaction:
+                transaction.bind_groups(self._groups, self._cap_group)
+            self._groups = {}
 
     def _passed(self, user: str) -> int:
         """The last step of a stored history."""

@@ -206,3 +206,38 @@ def test_a_cap_stays_and_can_be_raised(run, town):
     assert told.count("capped: no release takes the sum of epsilons of all queries above 6") == 2
     lower = release(run, town, "--epsilon", "1", "--cap-epsilon", "5", "--raise-cap", "--resume", code=2)
     assert "--cap-epsilon: got 5" in lower.stderr
+
+
+def test_who_resumes_without_a_ledger_is_warned(run, town):
+    """A mistyped name would answer everybody once more; the first run of a job may well say --resume."""
+    said = release(run, town, "--epsilon", "1", "--resume")
+    assert "--resume: there is no ledger ledger.db yet, so nobody is continued" in said.stderr
+    said = release(run, town, "--epsilon", "1", "--resume")
+    assert "there is no ledger" not in said.stderr
+
+
+def test_an_audit_reads_epsilon_from_the_statement(run, town):
+    release(run, town, "--epsilon", "1/3", "-q")
+    public = ("--model", town / "model.npz", "--policy", town / "policy.json")
+    assert "nothing is wrong" in run("audit", *public, "--released", town / "out.csv").stdout
+    statement = town / "elsewhere.json"
+    (town / "out.csv.privacy.json").rename(statement)
+    said = run("audit", *public, "--released", town / "out.csv", code=2).stderr
+    assert "--epsilon: got nothing; expected the promise of each release" in said
+    assert "nothing is wrong" in run("audit", *public, "--released", town / "out.csv", "--statement", statement).stdout
+
+
+def test_what_was_spent_is_never_more_than_what_there_is(run, town):
+    """A promise that is never used up: three answers of 1 on each of two days, of 100 a day."""
+    promise = ("--path-epsilon", "100", "--per", "1d", "--epsilon", "1")
+    told = json.loads(release(run, town, *promise, "--json").stdout)["spent"]
+    assert told["words"] == ["at most 6 of 100 a day for each person by this query; in all at most 6"]
+
+
+def test_an_event_after_the_last_answer_is_said_to_be(run, town):
+    release(run, town, "--epsilon", "1", "-q")
+    public = ("--model", town / "model.npz", "--policy", town / "policy.json")
+    told = run("leakage", town / "out.csv", *public, "--event", "4", "--from", 60, "--to", 61)
+    assert "the event begins after the last published step" in told.stderr
+    near = run("leakage", town / "out.csv", *public, "--event", "4", "--from", 2, "--to", 3)
+    assert "after the last published step" not in near.stderr

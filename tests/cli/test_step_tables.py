@@ -302,7 +302,7 @@ def test_a_total_and_a_schedule_have_one_epsilon(run, town):
     said = release(run, town, "--total-epsilon", "9", "--steps", "9", code=2).stderr
     assert "--choices: got choices.csv, and --total-epsilon" in said
     promise = ("--path-epsilon", "12", "--per", "1d", "--schedule", "planned")
-    assert "--epsilon: got 2; expected nothing beside the schedule" in release(run, town, *promise, code=2).stderr
+    assert "epsilon: got 2; expected nothing beside the schedule" in release(run, town, *promise, code=2).stderr
 
 
 def test_choices_count_against_a_promise_before_anything_is_drawn(run, town):

@@ -26,7 +26,11 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
 @click.command("audit", context_settings=CONTEXT)
 @click.option("--model", metavar="M", help="The model of the releases.")
 @click.option("--policy", metavar="P", help="Their policy.")
-@click.option("--epsilon", metavar="E", required=True, help="The promise of each release, such as 0.5 or 1/12.")
+@click.option(
+    "--epsilon",
+    metavar="E",
+    help="The promise of each release, such as 0.5 or 1/12  [default: as the privacy statement of --released says]",
+)
 @plan_choices
 @step_tables
 @click.option("--query", metavar="NAME", default="state", show_default=True, help="The query of the releases.")
@@ -53,7 +57,7 @@ def audit(as_json: bool, **given: Any) -> int:
     the release, for the data owner alone. With samples: a lower confidence bound on the epsilon of any mechanism.
     """
     _check_numbers(given)
-    given["epsilon"] = stated_epsilon(given["epsilon"])
+    given["epsilon"] = _epsilon(given)
     parts: list[tuple[str, Any]] = []
     if given["samples"] is not None:
         parts.append(("samples", _samples(given)))
@@ -65,6 +69,19 @@ def audit(as_json: bool, **given: Any) -> int:
         raise InvalidInput("--model, --policy", "nothing", "a model and a policy, or --samples A B")
     _print(parts, as_json)
     return FAILED if any(getattr(part, "convicted", False) for _, part in parts) else 0
+
+
+def _epsilon(given: dict[str, Any]) -> Any:
+    """That of the command line, or of the statement beside the released file."""
+    from dphmm.storage.statement import read_statement, statement_path
+
+    if given["epsilon"] is not None:
+        return stated_epsilon(given["epsilon"])
+    path = given["statement"] or (given["released"] and statement_path(given["released"]))
+    if not path or not Path(path).exists():
+        expected = "the promise of each release, or --released with its privacy statement"
+        raise InvalidInput("--epsilon", "nothing", expected)
+    return stated_epsilon(read_statement(path).epsilon)
 
 
 def _check_numbers(given: dict[str, Any]) -> None:

@@ -23,12 +23,17 @@ if TYPE_CHECKING:
 
 EVENT = (
     "odds of the event under the public model alone, and given all published answers of the subject; loss: log of "
-    "their ratio; bound: the sum of the costs of the answers (docs/proofs/composition.md)"
+    "their ratio; bound: the sum of the costs of the answers (docs/proofs/composition.md). What a promise over paths "
+    "bounds are two neighbouring paths, not an event: --paths A B"
 )
 PATHS = (
     "bound: the published answers are at most exp(bound) times as likely on one of the two paths as on the other "
     "(docs/proofs/paths.md)"
 )
+
+
+#: Losses below this are rounding.
+_NO_LOSS = 1e-12
 
 
 @click.command("leakage", context_settings=CONTEXT)
@@ -104,6 +109,9 @@ def _of_event(rows: ReleasedRows, subjects: Subjects, given: Mapping[str, Any], 
             )
     except InvalidInput as error:
         raise named(error, {"first": "--from", "last": "--to", "user": "--user"}) from None
+    last_steps = [int(rows.step[own].max()) for user, own in rows.by_user() if users is None or user in users]
+    if isinstance(window[0], int) and window[0] > max(last_steps):
+        console.warn("the event begins after the last published step: of it the answers tell through the model alone")
     left_out = (len(set(rows.users)) if users is None else 1) - len(found)
     if left_out:
         console.warn(
@@ -129,7 +137,8 @@ def _document(odds: EventOdds) -> dict[str, Any]:
         "posterior": odds.posterior.probability,
         "log_prior_odds": _finite(odds.prior.log_odds),
         "log_posterior_odds": _finite(odds.posterior.log_odds),
-        "loss": _finite(odds.loss),
+        # Last digits of sums of logs are no loss.
+        "loss": 0.0 if odds.loss is not None and abs(odds.loss) < _NO_LOSS else _finite(odds.loss),
         "bound": _finite(cost),
         "verdict": _verdict(odds),
     }

@@ -96,7 +96,9 @@ def on_the_command_line(error: DphmmError) -> str:
         return reworded(str(error))
     came, expected = _parts(error)
     # Other fields are options already, columns, or files: they stay as they are.
-    field = _option(error.field) if _UNDERSCORED.fullmatch(error.field) else _FIELDS.get(error.field, error.field)
+    named_first, comma, rest = error.field.partition(", ")
+    first = _option(named_first) if _UNDERSCORED.fullmatch(named_first) else _FIELDS.get(named_first, named_first)
+    field = f"{first}{comma}{rest}"
     return f"{field}: got {came}; expected {reworded(expected)}"
 
 

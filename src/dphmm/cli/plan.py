@@ -75,6 +75,11 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
         save_plan(own, given["output"])
     if given["plot"] is not None:
         _draw(own, given["plot"])
+    if own.expected_error >= own.without:
+        console.warn(
+            "readers of the file are expected to err no less than without it: more budget, a longer block, fewer "
+            "states, or a policy of shorter edges"
+        )
     if as_json:
         rows = [{name: one.document()[name] for name in ("schedule", "stays")} | _error(one) for one in found]
         print_json(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.learned import People, Whom
+    from dphmm.types import Exact
 
 #: Options of the command that are choices of the batch.
 _CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "cap_epsilon", "cap_cost", "query", "answer")
@@ -36,7 +37,7 @@ class Job:
     model: MarkovModel
     policy: PolicyGraph
     space: StateSpace
-    epsilon: str | None
+    epsilon: Exact | None
     choices: Mapping[str, Any]
     #: With a total: for how many steps it is. ``epsilon`` is the total until the plan is found.
     steps: int | None = None
@@ -47,8 +48,8 @@ class Job:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
+        from dphmm._checks import stated_epsilon
         from dphmm.cli.release_total import asked_groups, asked_promise, asked_schedule, asked_tables, check_asked
-        from dphmm.session.budget_plan import check_public
         from dphmm.storage.learned import learning_event
 
         check_asked(given)
@@ -62,11 +63,14 @@ class Job:
         schedule, planned = asked_schedule(given, (model, policy, space), choices)
         choices |= schedule
         steps = None if given["total_epsilon"] is None else given["steps"]
-        job = cls(model, policy, space, given["epsilon"] or given["total_epsilon"], choices, steps, planned=planned)
+        each = None if given["epsilon"] is None else stated_epsilon(given["epsilon"])
+        job = cls(model, policy, space, each or given["total_epsilon"], choices, steps, planned=planned)
         setting = job._setting(given)
         # A record of learning that contradicts itself is refused now, not when the statement is written.
         learning_event(model.provenance, given["model"])
         if job.steps is not None:
+            from dphmm.session.budget_plan import check_public
+
             check_public(setting)
         return job
 
@@ -183,6 +187,13 @@ def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[fl
     users = rows.column("user").dictionary_encode().combine_chunks().indices.to_numpy(zero_copy_only=False)
     last = rows.take(np.flatnonzero(np.diff(users, append=-1)))
     return [(user, step, z[row].tolist()) for user, step, row in zip(*last.to_pydict().values(), strict=True)]
+
+
+def warn_of_no_ledger(given: Mapping[str, Any], console: Console) -> None:
+    """Whoever resumes has a ledger in mind: another name would answer everybody once more."""
+    if given["resume"] and given["ledger"] is not None and not Path(given["ledger"]).exists():
+        name = Path(given["ledger"]).name
+        console.warn(f"--resume: there is no ledger {name} yet, so nobody is continued: everybody is answered anew")
 
 
 def check_outputs(given: Mapping[str, Any]) -> None:

@@ -16,8 +16,8 @@ import click
 from dphmm._checks import exact_epsilon, written_fraction
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Row
+from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
-from dphmm.session.budget_plan import BudgetPlan, checked_steps
 from dphmm.session.options import Options
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def check_asked(given: Mapping[str, Any]) -> None:
     exact_epsilon(total, "--total-epsilon")
     if steps is None:
         raise InvalidInput("--steps", "nothing", "how many steps a subject has at most, with --total-epsilon")
+    from dphmm.session.budget_plan import checked_steps
+
     checked_steps(steps)
     if given["trajectories"] == "-":
         raise InvalidInput("--total-epsilon", total, "a file as TRAJ: a stream does not say where it ends")
@@ -97,11 +99,14 @@ def asked_groups(given: Mapping[str, Any]) -> dict[str, Any]:
     if cap is None:
         raise InvalidInput("--cap-group", "nothing", "what the epsilons of a group may sum to, with --groups")
     from dphmm.cli.fit_spaces import listed_columns
+    from dphmm.storage.inputs import checked_input
     from dphmm.storage.public_files import refuse_private
+    from dphmm.storage.tables import column_names
 
     if given["trajectories"] != "-":
         refuse_private(path, given["trajectories"], "--groups", called="TRAJ")
-    subjects, groups = listed_columns(path, "--groups", ("subject", "group"))
+    named_so = "user" if "user" in column_names(checked_input(path, "--groups")) else "subject"
+    subjects, groups = listed_columns(path, "--groups", (named_so, "group"))
     found: dict[str, str] = {}
     for subject, group in zip(subjects, groups, strict=True):
         if not subject or not group:
@@ -156,7 +161,10 @@ def asked_schedule(
     if given["plan"] is not None:
         from dphmm.schedule_plan import read_plan
 
-        found = read_plan(given["plan"], *public)
+        try:
+            found = read_plan(given["plan"], *public)
+        except InvalidInput as error:
+            raise named(error, {"path": "--plan", "plan": "--plan"}) from None
         return {"schedule": found.schedule, **_planned_with(found.options, public[2].dimension, given)}, found
     if given["schedule"] == "every":
         return {}, None
@@ -209,8 +217,10 @@ def with_budget_plan(job: Job, console: Console) -> Job:
 
     if job.steps is None or job.epsilon is None:
         return job
+    from dphmm.session.budget_plan import BudgetPlan
+
     with console.progress("search for epsilon") as progress:
-        found = BudgetPlan.allocated(job.batch(None).setting, job.epsilon, job.steps, progress)
+        found = BudgetPlan.allocated(job.batch(None).setting, str(job.epsilon), job.steps, progress)
     return replace(job, epsilon=shown(found.epsilon), budget_plan=found)
 
 
@@ -261,6 +271,8 @@ def _epsilon_of(header: SessionHeader) -> Fraction | None:
 
 def _going_on(job: Job, epsilon: Fraction, steps: int) -> str:
     """What a release can be resumed with to the last of these steps: its epsilon stays, so its total grows."""
+    from dphmm.session.budget_plan import BudgetPlan
+
     total = BudgetPlan.total_of(job.batch(None).setting, epsilon, steps)
     stays = f"what is stored was released with {in_short(epsilon)} a step, which stays:"
     if total is None:

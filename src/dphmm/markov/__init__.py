@@ -7,8 +7,29 @@ hidden          hidden Markov models: CategoricalHMM and what it is made of
 Belief          log-probabilities beside a support that never underflows: predict, condition
 """
 
-from dphmm.markov.estimate import FitReport, fit, keep_visited
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel, Predecessors
 
+if TYPE_CHECKING:
+    from dphmm.markov.estimate import FitReport as FitReport
+    from dphmm.markov.estimate import fit as fit
+    from dphmm.markov.estimate import keep_visited as keep_visited
+
 __all__ = ["Belief", "FitReport", "MarkovModel", "Predecessors", "fit", "keep_visited"]
+
+
+def __getattr__(name: str) -> Any:
+    """Fitting is loaded where somebody fits: a release does not."""
+    if name not in ("FitReport", "fit", "keep_visited"):
+        raise AttributeError(f"module 'dphmm.markov' has no attribute {name!r}")
+    from dphmm.markov import estimate
+
+    return globals().setdefault(name, getattr(estimate, name))
+
+
+def __dir__() -> list[str]:
+    return __all__

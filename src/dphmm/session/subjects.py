@@ -36,7 +36,7 @@ class Subjects:
         self.setting = setting
         self.initials = dict(initials or {})
         self.given = checked_steps(step_choices or {})
-        self.chosen = {step: StepChoice.checked(setting, **each) for step, each in self.given.items()}
+        self.chosen = {step: _checked(setting, step, each) for step, each in self.given.items()}
         self._begun: dict[bytes, Setting] = {}
         self._different = _different(self.chosen.values())
 
@@ -100,6 +100,14 @@ class Subjects:
     def _epsilon_of(self, choice: StepChoice | None) -> Fraction:
         own = self.setting.options.epsilon
         return own if choice is None or choice.epsilon is None else choice.epsilon
+
+
+def _checked(setting: Setting, step: int, each: Mapping[str, Any]) -> StepChoice | None:
+    try:
+        return StepChoice.checked(setting, **each)
+    except InvalidInput as error:
+        came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
+        raise InvalidInput(f"step_choices, step {step}, {error.field}", came, expected) from None
 
 
 def names_chosen(step_choices: StepChoices) -> list[str]:

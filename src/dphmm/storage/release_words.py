@@ -25,6 +25,7 @@ from dphmm.storage.statement_types import ReleaseStatement, document, epsilons_o
 #: Characters of a line beside its label: a terminal has 80 columns.
 _WIDTH = 64
 _KILOMETRES = 10_000.0
+_NO_ERROR = 1e-9
 #: Between a number and its unit.
 _UNIT = re.compile(r"(?<=[0-9]) (?=(?:k?m|%)(?![a-z]))")
 _NEAREST_TO_SURE = "more than 99.9999 %"
@@ -49,7 +50,8 @@ def sureness(epsilon: Fraction) -> str:
 def off(value: float, unit: str) -> str:
     """An error for people: metres to ten, kilometres to one decimal from 10 km on; three digits of other units."""
     if unit != "m":
-        return f"{value:.3g}"
+        # Less is rounding of sums.
+        return f"{value:.3g}" if value > _NO_ERROR else "0"
     if round(value, -1) >= _KILOMETRES:
         return f"{value / 1000:,.1f} km"
     return f"{round(value, -1):,.0f} m"
@@ -287,13 +289,14 @@ def _spent(
     block: str,
     cap: Fraction | None,
 ) -> dict[str, Any]:
-    in_all = in_short(Fraction(statement.totals.epsilon_sum))
+    spent_in_all = Fraction(statement.totals.epsilon_sum)
+    in_all = in_short(spent_in_all)
     if promise is None or most is None:
         limit = "no cap" if cap is None else f"the cap is {in_short(cap)}"
         words = [f"epsilon sum {in_all} for who has most answers, {limit}"]
     else:
-        spent, total = in_short(_needed(promise, epsilon, most)), in_short(promise.exact)
-        whose = "" if spent == total else " by this query"
+        needed, total = _needed(promise, epsilon, most), in_short(promise.exact)
+        spent, whose = in_short(min(needed, spent_in_all)), "" if needed == promise.exact else " by this query"
         words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}"]
     return {
         "most": None if most is None or promise is None else str(_needed(promise, epsilon, most)),
