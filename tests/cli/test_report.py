@@ -364,3 +364,12 @@ def test_the_page_tells_what_the_sequence_promises(made, of, tmp_path, run, town
     said = run(*arguments, "--force").stderr
     page = (tmp_path / "report.html").read_text()
     assert "All is safe." not in page and "This is no bound for what is learned of one step" in page and said
+
+
+def test_the_page_counts_answers_and_not_the_rows_that_were_not_asked(of, tmp_path, run, town, release_of):
+    schedule = ("--path-epsilon", "4", "--steps", "12", "--schedule", "planned")
+    arguments = [one for one in release_of(town, tmp_path) if one not in ("--epsilon", "1")]
+    run(*arguments, *schedule)
+    asked = pd.read_csv(tmp_path / "released.csv").plan.notna().sum()
+    run(*of(tmp_path, tmp_path / "report.html"))
+    assert 0 < asked < 36 and f"<dt>releases</dt><dd>{asked}</dd>" in (tmp_path / "report.html").read_text()

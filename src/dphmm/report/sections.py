@@ -174,6 +174,12 @@ def _row(cells: Cells) -> str:
     ) + "</tr>"  # fmt: skip
 
 
+def _answers(report: ReleaseReport) -> int:
+    """Rows that have an answer: a schedule leaves others out."""
+    schedule = report.statement.schedule
+    return report.statement.published.rows - (0 if schedule is UNSET else schedule.not_asked)
+
+
 def _epsilon(report: ReleaseReport) -> str:
     """The epsilon of each release, or the largest that a step has."""
     least, most = epsilons_of(report.statement)
@@ -183,7 +189,7 @@ def _epsilon(report: ReleaseReport) -> str:
 def _tiles(report: ReleaseReport) -> str:
     published = report.statement.published
     tiles = [
-        (f"{published.rows:,}", "releases"),
+        (f"{_answers(report):,}", "releases"),
         (f"{published.subjects:,}", "subjects"),
         (_epsilon(report), "epsilon of each"),
     ]
