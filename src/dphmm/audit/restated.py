@@ -50,8 +50,9 @@ from dphmm.storage.statement_types import CoveredDistance, ReleaseStatement, eps
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
 #: Words of a statement that a page repeats and nothing else confirms have no room for sentences.
 _HASH = re.compile("[0-9a-f]{64}")
+VERSION = re.compile("[0-9]+[.][0-9A-Za-z.+]{1,36}")
 _FORMS = {
-    "software.version": re.compile("[0-9A-Za-z.+]{1,40}"),
+    "software.version": VERSION,
     "policy.sha256": _HASH,
     "policy.kind": re.compile("|".join(KINDS)),
     "file.sha256": _HASH,
@@ -71,6 +72,7 @@ _SENTENCES = (
     "randomness.meaning",
     "not_protected",
     "sequence.meaning",
+    "sequence.proved_in",
     "schedule.meaning",
     "varied.meaning",
     "beginnings.meaning",
