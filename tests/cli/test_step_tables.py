@@ -256,7 +256,7 @@ BAD = {
     "half a pair": ("choices.csv", "step,state\n1,4\n", "choices.csv with one of state and partner"),
     "no pair": ("choices.csv", "step,state,partner\n1,4,home\n", "step 1 with a pair that is none"),
     "two partners": ("choices.csv", "step,state,partner\n1,4,5\n1,4,3\n", "more than one partner for a state"),
-    "no method": ("choices.csv", "step,protection\n1,luck\n", "protection: got luck"),
+    "no method": ("choices.csv", "t,protection\n2024-05-06T22:10Z,luck\n", "protection: got luck"),
     "no user": ("initials.csv", "state\n4\n", "expected a column user"),
     "other": ("initials.csv", "user,state,lat\na,4,1\n", "initials.csv with a column 'lat'"),
     "nowhere": ("initials.csv", "user,state\na,home\n", "with a row without a user and a state"),
@@ -281,6 +281,57 @@ def test_the_private_table_is_no_public_one(run, town):
     assert "with the rows of TRAJ" in release(run, town, code=2).stderr
     said = release(run, town, code=2, tables=("--initials", "rows.csv")).stderr
     assert "--initials: got rows.csv, which is TRAJ" in said
+
+
+def test_numbers_and_times_of_parquet_are_read_as_they_stand(run, town):
+    """A number that was not whole was read as an empty cell: the step then had the release's own epsilon."""
+    times = pd.to_datetime(["2024-05-06T22:10Z", "2024-05-06T23:00Z", "2024-05-07T00:59Z"])
+    for number, epsilon in enumerate(([0.25, 0.5, None], np.array([0.25, 0.5, np.nan], dtype=np.float32))):
+        table = pd.DataFrame({"t": times, "epsilon": epsilon})
+        table.to_parquet(town / "choices.parquet")
+        out = f"{number}.csv"
+        fresh = ("--ledger", town / f"{number}.db", "--epsilon", "1", "-q")
+        release(run, town, *fresh, out=out, tables=("--choices", str(town / "choices.parquet")))
+        assert pd.read_csv(town / out)["epsilon"].tolist() == [1, 0.25, 0.5, 1, 1, 1] * 2
+    shares = pd.DataFrame({"user": "a", "state": [4, 5], "probability": [0.25, 0.75]})
+    shares.to_parquet(town / "initials.parquet")
+    fresh = ("--ledger", town / "shares.db", "--epsilon", "1", "-q")
+    release(run, town, *fresh, out="shares.csv", tables=("--initials", str(town / "initials.parquet")))
+    half = pd.DataFrame({"t": times, "state": [4.5, 1, 1], "partner": [4.5, 2, 2]})
+    half.to_parquet(town / "choices.parquet")
+    tables = ("--choices", str(town / "choices.parquet"))
+    assert "--choices, state: got a number that is not whole" in release(run, town, tables=tables, code=2).stderr
+
+
+def test_steps_that_count_from_1_choose_for_nobody_and_are_refused(run, town):
+    """Of a model with a time step: the statement said that steps 1 and 2 had their own epsilon, and none had."""
+    (town / "choices.csv").write_text("step,epsilon\n1,1/10\n2,1/10\n")
+    said = release(run, town, code=2, tables=TABLES[:2]).stderr
+    assert "--choices: got step 1, of a model with steps of 3600 s" in said and "since 1970" in said
+    assert not (town / "ledger.db").exists()
+
+
+def test_words_speak_of_the_policy_of_the_step_where_steps_have_their_own(run, town):
+    """A step whose policy joins fewer states hides fewer: sentences about `policy` alone promised too much."""
+    (town / "choices.csv").write_text("t,policy\n2024-05-06T22:10Z,wide.json\n")
+    told = {}
+    for tables in ((), TABLES[:2]):
+        fresh = ("--ledger", town / f"{len(tables)}.db", "--epsilon", "1", "--scope", "component", "-q")
+        release(run, town, *fresh, out=f"{len(tables)}.csv", tables=tables)
+        told[bool(tables)] = json.loads((town / f"{len(tables)}.csv.privacy.json").read_text())
+    for own, statement in told.items():
+        policy = "the step's own policy" if own else "the policy"
+        words = " ".join(statement["not_protected"])
+        for due in (f"no edge of {policy} joins", f"joined by {policy} at every step", f"component of {policy}"):
+            assert due in words
+        assert f"connected component of {policy}:" in statement["scope"]["meaning"]
+        assert ("its own policy" in statement["totals"]["epsilon_sum_meaning"]) == own
+    path = town / "2.csv.privacy.json"
+    told[True]["totals"]["epsilon_sum_meaning"] = told[False]["totals"]["epsilon_sum_meaning"]
+    path.write_text(json.dumps(told[True]))
+    public = ("--model", town / "model.npz", "--policy", town / "policy.json", "--epsilon", "1", "--scope", "component")
+    said = run("audit", *public, "--released", town / "2.csv", *files(town, *TABLES[:2]), code=1).stdout
+    assert "other words than its choices promise for totals.epsilon_sum_meaning" in said
 
 
 def test_a_total_and_a_schedule_have_one_epsilon(run, town):

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from dphmm._checks import exact_number
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import shown
-from dphmm.accounting.summary import EPSILON_STATEMENT
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -210,15 +209,15 @@ def _with_sentences(
         answer=answer,
         covered_distance=covered,
         constraint=replace(statement.constraint, meaning=promises.constraint_words(options)),
-        scope=replace(statement.scope, meaning=promises.scope_words(options)),
+        scope=replace(statement.scope, meaning=promises.scope_words(options, varies)),
         flat=replace(statement.flat, meaning=promises.flat_words(options)),
         model=replace(statement.model, meaning=promises.provenance_words(*origin)),
         randomness=replace(statement.randomness, meaning=promises.randomness_words(replayable, rows)),
-        not_protected=promises.not_protected(options, *origin),
+        not_protected=promises.not_protected(options, *origin, varies),
         totals=replace(
             statement.totals,
             of=LARGEST,
-            epsilon_sum_meaning=EPSILON_STATEMENT,
+            epsilon_sum_meaning=promises.epsilon_words(varies),
             cost_sum_meaning=promises.cost_words(),
             cost_unbounded_because=promises.cost_unbounded_because(options) if unbounded else None,
         ),
