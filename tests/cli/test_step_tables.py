@@ -334,6 +334,21 @@ def test_words_speak_of_the_policy_of_the_step_where_steps_have_their_own(run, t
     assert "other words than its choices promise for totals.epsilon_sum_meaning" in said
 
 
+def test_an_audit_says_where_nothing_tells_which_step_a_row_is_of(run, tmp_path):
+    """Without times and ledger the choice of one step was taken for another step's, and the audit did not say so."""
+    space = dphmm.StateSpace(POINTS)
+    moves = NEAR / NEAR.sum(axis=1, keepdims=True)
+    dphmm.save_model(dphmm.MarkovModel(np.full(9, 1 / 9), moves, space=space), tmp_path / "model.npz")
+    dphmm.save_policy(dphmm.policy.radius(space, 1), tmp_path / "policy.json", space)
+    (tmp_path / "rows.csv").write_text("user,step,state\na,5,1\na,6,2\na,7,5\n")
+    (tmp_path / "choices.csv").write_text("step,epsilon\n6,1/3\n")
+    release(run, tmp_path, "-q", tables=TABLES[:2])
+    said = read(run, tmp_path, "audit", tables=TABLES[:2]).stdout
+    assert "not looked at: which steps have choices of their own, of 1 users" in said
+    ledger = ("--ledger", tmp_path / "ledger.db")
+    assert "which steps have choices" not in read(run, tmp_path, "audit", *ledger, tables=TABLES[:2]).stdout
+
+
 def test_a_total_and_a_schedule_have_one_epsilon(run, town):
     said = release(run, town, "--total-epsilon", "9", "--steps", "9", code=2).stderr
     assert "--choices: got choices.csv, and --total-epsilon" in said
