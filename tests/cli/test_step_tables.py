@@ -11,6 +11,9 @@ import pandas as pd
 import pytest
 
 import dphmm
+from dphmm.session.setting import Setting
+from dphmm.session.subjects import Subjects
+from dphmm.storage.statement import stated_varied
 
 pytestmark = pytest.mark.replayed_words
 
@@ -332,6 +335,27 @@ def test_words_speak_of_the_policy_of_the_step_where_steps_have_their_own(run, t
     public = ("--model", town / "model.npz", "--policy", town / "policy.json", "--epsilon", "1", "--scope", "component")
     said = run("audit", *public, "--released", town / "2.csv", *files(town, *TABLES[:2]), code=1).stdout
     assert "other words than its choices promise for totals.epsilon_sum_meaning" in said
+
+
+def test_on_a_delta_set_a_named_partner_is_not_promised_where_the_step_does_not_plan_on_the_state():
+    """A state outside the set is answered as its surrogate: it can be told from the partner that was named for it."""
+    space = dphmm.StateSpace(np.arange(5)[:, None])
+    model = dphmm.MarkovModel([0.225, 0.225, 0.225, 0.225, 0.1], np.eye(5), start="at")
+    policy = dphmm.policy.from_edges([(0, 1), (1, 2), (2, 3)], 5)
+    words, losses = {}, {}
+    for constraint in ("support", "delta=0.2"):
+        setting = Setting.of(model, policy, space, 1, constraint=constraint, varies=("partners",))
+        subjects = Subjects(setting, step_choices={1: {"partners": {4: 0}}})
+        choice, position = subjects.chosen[1], setting.first()
+        none = np.zeros((0, 2), dtype=np.int64)
+        plan = setting.under(choice).planner.plan(
+            position.prior.support, position.plan_set(setting.options), none, choice
+        )
+        logs = np.array([plan.log_likelihood(np.array([z])) for z in range(-20, 20)])
+        losses[constraint] = np.abs(logs[:, 4] - logs[:, 0]).max()
+        words[constraint] = stated_varied(subjects).meaning[-1]
+    assert losses["support"] <= 1 + 1e-9 and words["support"].endswith("that was named for it.")
+    assert losses["delta=0.2"] > 2 and "where the step plans on that state" in words["delta=0.2"]
 
 
 def test_an_audit_says_where_nothing_tells_which_step_a_row_is_of(run, tmp_path):

@@ -236,7 +236,7 @@ def _over_the_sequence(
     found, varied = statement, statement.varied
     if varied is not UNSET:
         _require(varied.names == list(checked_varies(varied.names)), name, "varied.names")
-        found = replace(found, varied=replace(varied, meaning=promises.varied_words(varied.names)))
+        found = replace(found, varied=replace(varied, meaning=promises.varied_words(varied.names, options)))
     if statement.beginnings is not UNSET:
         found = replace(found, beginnings=replace(statement.beginnings, meaning=promises.BEGINNINGS))
     promise, schedule = promise_of_statement(statement), schedule_of_statement(statement)

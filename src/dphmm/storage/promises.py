@@ -173,13 +173,19 @@ def schedule_words(schedule: Schedule) -> list[str]:
     ]
 
 
-def varied_words(names: Sequence[str]) -> list[str]:
+def varied_words(names: Sequence[str], options: Options) -> list[str]:
     """What it means that steps were released under choices of their own."""
+    hidden = "A state without an edge hides with the partner that was named for it"
+    if not isinstance(options.constraint, Support):
+        hidden += (
+            " where the step plans on that state, and where the policy as it is contracted leaves it without an edge; "
+            "else the state is answered as its surrogate, or hides with a neighbour there"
+        )
     told = {
         "epsilon": "Each answer keeps the epsilon of its own step.",
         "policy": "Edges are those of the policy of the answer's own step: states that another step's policy joins are "
         "not hidden from each other there. The covered distance is the shortest of all these policies.",
-        "partners": "A state without an edge hides with the partner that was named for it.",
+        "partners": f"{hidden}.",
         "protection": "How a state without an edge finds a partner was chosen for each step.",
     }
     chosen = "What was chosen for a step follows from public data and earlier answers, never from where anybody is."

@@ -268,7 +268,7 @@ def stated_varied(subjects: Subjects) -> Varied | UnsetType:
     return Varied(
         names=list(names),
         chosen=[_chosen_steps(choice, steps, subjects.setting.space) for choice, steps in subjects.grouped()],
-        meaning=varied_words(names),
+        meaning=varied_words(names, subjects.setting.options),
         proved_in="docs/proofs/choices.md",
     )
 
