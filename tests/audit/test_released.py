@@ -25,6 +25,7 @@ from crafted_bits import keyed_system_bits
 from dphmm.audit import check_released
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
+from dphmm.session.budget_plan import BudgetPlan, coming_plans, leakage_of
 from dphmm.storage.released import released_table
 from dphmm.storage.statement import Published, privacy_statement, statement_path, write_statement
 from dphmm.storage.tables import write_table
@@ -451,6 +452,58 @@ def test_words_that_the_choices_do_not_promise_are_convicted(finished, member):
 
     verdict = statement(finished, older)
     assert not verdict.convicted and any("dphmm 0.0.9 wrote it" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("model", "people_known_by", None), ("flat", "thickness", []), ("software", "version", "whatever")],
+    ids=lambda change: ".".join(map(str, change[:2])),
+)
+def test_a_member_that_keeps_words_from_being_read_is_convicted(finished, change):
+    """With such a member the sentences were not compared, and nothing else convicted the statement."""
+
+    def lying(stated):
+        outer, name, value = change
+        stated[outer][name] = value
+        stated["not_protected"] = ["Nothing is left unprotected."]
+
+    verdict = statement(finished, lying)
+    assert len(verdict.findings) == 1 and "that dphmm does not write" in verdict.findings[0]
+
+
+@pytest.mark.parametrize("people", ["others", "unknown"])
+def test_what_learning_cost_is_held_against_the_model(tmp_path, people):
+    model = dphmm.MarkovModel.fit_private([[0, 1, 2, 3], [4, 5, 0, 1]], 6, 1, 4, bits=dphmm.ReplayBits(1))
+    one = Finished(tmp_path, model=model, people=people)
+    assert one.check().findings == ()
+    beside = statement_path(one.path)
+    right = beside.read_text()
+    wrong = [("epsilon", "1/1000"), ("delta", "1/7"), ("max_length", 5), ("neighbours", "replace"), ("private", True)]
+    wrong += [("meaning", "All is safe."), ("record", "Nothing."), ("not_covered", ["Nothing."])]
+    wrong += [("together", {"epsilon": "1", "delta": "0", "meaning": "All.", "costs": "None."})]
+    for name, value in wrong:
+        verdict = statement(one, lambda stated, name=name, value=value: stated["learning"].update({name: value}))
+        assert any(f"says learning.{name}" in finding for finding in verdict.findings), name
+        beside.write_text(right)
+    verdict = statement(one, lambda stated: stated.update(learning=None))
+    assert any("says of learning nothing" in finding for finding in verdict.findings)
+
+
+def test_a_horizon_is_worked_out_again(finished):
+    beside = statement_path(finished.path)
+    setting = Batch(*finished.public).setting
+    worst = leakage_of(MODEL, "before", coming_plans(setting, 8), POLICY).worst
+    plan = BudgetPlan(Fraction(100), 8, Fraction(1), worst)
+    right = json.loads(beside.read_text()) | {"horizon": plan.document()}
+    beside.write_text(json.dumps(right))
+    assert finished.check().findings == ()
+    steps = {"steps": 9}, {"steps": 3}, {"steps": 10**6}
+    others = {"total_epsilon": "1/7"}, {"total_epsilon": "much"}, {"epsilon_per_step": "0.1"}, {"policy_leakage": 0.5}
+    words = {"meaning": "All is safe."}, {"proved_in": "nowhere"}
+    for change in (*steps, *others, *words):
+        beside.write_text(json.dumps(right | {"horizon": right["horizon"] | change}))
+        findings = finished.check().findings
+        assert any("horizon" in finding for finding in findings), change
 
 
 def test_a_file_changed_after_its_statement_is_convicted(finished):

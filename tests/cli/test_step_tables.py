@@ -11,6 +11,9 @@ import pandas as pd
 import pytest
 
 import dphmm
+from dphmm.session.setting import Setting
+from dphmm.session.subjects import Subjects
+from dphmm.storage.statement import stated_varied
 
 pytestmark = pytest.mark.replayed_words
 
@@ -256,7 +259,7 @@ BAD = {
     "half a pair": ("choices.csv", "step,state\n1,4\n", "choices.csv with one of state and partner"),
     "no pair": ("choices.csv", "step,state,partner\n1,4,home\n", "step 1 with a pair that is none"),
     "two partners": ("choices.csv", "step,state,partner\n1,4,5\n1,4,3\n", "more than one partner for a state"),
-    "no method": ("choices.csv", "step,protection\n1,luck\n", "protection: got luck"),
+    "no method": ("choices.csv", "t,protection\n2024-05-06T22:10Z,luck\n", "protection: got luck"),
     "no user": ("initials.csv", "state\n4\n", "expected a column user"),
     "other": ("initials.csv", "user,state,lat\na,4,1\n", "initials.csv with a column 'lat'"),
     "nowhere": (
@@ -298,6 +301,93 @@ def test_the_private_table_is_no_public_one(run, town):
     assert "--initials: got rows.csv, which is TRAJ" in said
 
 
+def test_numbers_and_times_of_parquet_are_read_as_they_stand(run, town):
+    """A number that was not whole was read as an empty cell: the step then had the release's own epsilon."""
+    times = pd.to_datetime(["2024-05-06T22:10Z", "2024-05-06T23:00Z", "2024-05-07T00:59Z"])
+    for number, epsilon in enumerate(([0.25, 0.5, None], np.array([0.25, 0.5, np.nan], dtype=np.float32))):
+        table = pd.DataFrame({"t": times, "epsilon": epsilon})
+        table.to_parquet(town / "choices.parquet")
+        out = f"{number}.csv"
+        fresh = ("--ledger", town / f"{number}.db", "--epsilon", "1", "-q")
+        release(run, town, *fresh, out=out, tables=("--choices", str(town / "choices.parquet")))
+        assert pd.read_csv(town / out)["epsilon"].tolist() == [1, 0.25, 0.5, 1, 1, 1] * 2
+    shares = pd.DataFrame({"user": "a", "state": [4, 5], "probability": [0.25, 0.75]})
+    shares.to_parquet(town / "initials.parquet")
+    fresh = ("--ledger", town / "shares.db", "--epsilon", "1", "-q")
+    release(run, town, *fresh, out="shares.csv", tables=("--initials", str(town / "initials.parquet")))
+    half = pd.DataFrame({"t": times, "state": [4.5, 1, 1], "partner": [4.5, 2, 2]})
+    half.to_parquet(town / "choices.parquet")
+    tables = ("--choices", str(town / "choices.parquet"))
+    assert "--choices, state: got a number that is not whole" in release(run, town, tables=tables, code=2).stderr
+
+
+def test_steps_that_count_from_1_choose_for_nobody_and_are_refused(run, town):
+    """Of a model with a time step: the statement said that steps 1 and 2 had their own epsilon, and none had."""
+    (town / "choices.csv").write_text("step,epsilon\n1,1/10\n2,1/10\n")
+    said = release(run, town, code=2, tables=TABLES[:2]).stderr
+    assert "--choices: got step 1, of a model with steps of 3600 s" in said and "since 1970" in said
+    assert not (town / "ledger.db").exists()
+
+
+def test_words_speak_of_the_policy_of_the_step_where_steps_have_their_own(run, town):
+    """A step whose policy joins fewer states hides fewer: sentences about `policy` alone promised too much."""
+    (town / "choices.csv").write_text("t,policy\n2024-05-06T22:10Z,wide.json\n")
+    told = {}
+    for tables in ((), TABLES[:2]):
+        fresh = ("--ledger", town / f"{len(tables)}.db", "--epsilon", "1", "--scope", "component", "-q")
+        release(run, town, *fresh, out=f"{len(tables)}.csv", tables=tables)
+        told[bool(tables)] = json.loads((town / f"{len(tables)}.csv.privacy.json").read_text())
+    for own, statement in told.items():
+        policy = "the step's own policy" if own else "the policy"
+        words = " ".join(statement["not_protected"])
+        for due in (f"no edge of {policy} joins", f"joined by {policy} at every step", f"component of {policy}"):
+            assert due in words
+        assert f"connected component of {policy}:" in statement["scope"]["meaning"]
+        assert ("its own policy" in statement["totals"]["epsilon_sum_meaning"]) == own
+    path = town / "2.csv.privacy.json"
+    told[True]["totals"]["epsilon_sum_meaning"] = told[False]["totals"]["epsilon_sum_meaning"]
+    path.write_text(json.dumps(told[True]))
+    public = ("--model", town / "model.npz", "--policy", town / "policy.json", "--epsilon", "1", "--scope", "component")
+    said = run("audit", *public, "--released", town / "2.csv", *files(town, *TABLES[:2]), code=1).stdout
+    assert "other words than its choices promise for totals.epsilon_sum_meaning" in said
+
+
+def test_on_a_delta_set_a_named_partner_is_not_promised_where_the_step_does_not_plan_on_the_state():
+    """A state outside the set is answered as its surrogate: it can be told from the partner that was named for it."""
+    space = dphmm.StateSpace(np.arange(5)[:, None])
+    model = dphmm.MarkovModel([0.225, 0.225, 0.225, 0.225, 0.1], np.eye(5), start="at")
+    policy = dphmm.policy.from_edges([(0, 1), (1, 2), (2, 3)], 5)
+    words, losses = {}, {}
+    for constraint in ("support", "delta=0.2"):
+        setting = Setting.of(model, policy, space, 1, constraint=constraint, varies=("partners",))
+        subjects = Subjects(setting, step_choices={1: {"partners": {4: 0}}})
+        choice, position = subjects.chosen[1], setting.first()
+        none = np.zeros((0, 2), dtype=np.int64)
+        plan = setting.under(choice).planner.plan(
+            position.prior.support, position.plan_set(setting.options), none, choice
+        )
+        logs = np.array([plan.log_likelihood(np.array([z])) for z in range(-20, 20)])
+        losses[constraint] = np.abs(logs[:, 4] - logs[:, 0]).max()
+        words[constraint] = stated_varied(subjects).meaning[-1]
+    assert losses["support"] <= 1 + 1e-9 and words["support"].endswith("that was named for it.")
+    assert losses["delta=0.2"] > 2 and "where the step plans on that state" in words["delta=0.2"]
+
+
+def test_an_audit_says_where_nothing_tells_which_step_a_row_is_of(run, tmp_path):
+    """Without times and ledger the choice of one step was taken for another step's, and the audit did not say so."""
+    space = dphmm.StateSpace(POINTS)
+    moves = NEAR / NEAR.sum(axis=1, keepdims=True)
+    dphmm.save_model(dphmm.MarkovModel(np.full(9, 1 / 9), moves, space=space), tmp_path / "model.npz")
+    dphmm.save_policy(dphmm.policy.radius(space, 1), tmp_path / "policy.json", space)
+    (tmp_path / "rows.csv").write_text("user,step,state\na,5,1\na,6,2\na,7,5\n")
+    (tmp_path / "choices.csv").write_text("step,epsilon\n6,1/3\n")
+    release(run, tmp_path, "-q", tables=TABLES[:2])
+    said = read(run, tmp_path, "audit", tables=TABLES[:2]).stdout
+    assert "not looked at: which steps have choices of their own, of 1 users" in said
+    ledger = ("--ledger", tmp_path / "ledger.db")
+    assert "which steps have choices" not in read(run, tmp_path, "audit", *ledger, tables=TABLES[:2]).stdout
+
+
 def test_a_total_and_a_schedule_have_one_epsilon(run, town):
     said = release(run, town, "--total-epsilon", "9", "--steps", "9", code=2).stderr
     assert "--choices: got choices.csv, and --total-epsilon" in said
@@ -323,3 +413,11 @@ def test_shares_of_several_states_and_pairs_of_one_step(run, town):
     assert "nothing is wrong" in read(run, town, "audit", "--ledger", town / "ledger.db").stdout
     assert "nothing is wrong" in read(run, town, "audit").stdout
     read(run, town, "smooth", "-o", town / "s.csv", "-q")
+
+
+def test_steps_and_users_that_no_row_has_are_told_of(run, town):
+    """A wrong year, and a name that is spelled in another way, would choose for nobody."""
+    (town / "choices.csv").write_text(CHOICES + "2023-05-06T22:10Z,2,\n")
+    (town / "initials.csv").write_text("user,state\nb,4\nB,4\n")
+    said = " ".join(release(run, town).stderr.split())
+    assert "--choices: 1 of its 4 steps have no row" in said and "--initials: 1 of its 2 users have no row, 'B'" in said

@@ -17,7 +17,7 @@ from dphmm.accounting.ledger import Entry, Ledger, SequencePromise, SessionHeade
 from dphmm.accounting.promise import Spending
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
-from dphmm.audit.replay import Answer, Followed, Replay
+from dphmm.audit.replay import Answer, Followed, Replay, number_of
 from dphmm.errors import InvalidInput
 from dphmm.session.rounds import schedule_of
 from dphmm.session.setting import Setting, as_kept, option_words
@@ -112,7 +112,7 @@ class RowsAudit:
     def __post_init__(self) -> None:
         self.setting: Setting = self.subjects.setting
         self.counted = Counted()
-        self._elsewhere = self._unscheduled = self._beside = 0
+        self._elsewhere = self._unscheduled = self._beside = self._unnumbered = 0
         self._queries: dict[str, list[str]] = {}
         for subject, query in [] if self.ledger is None else self.ledger.sessions():
             self._queries.setdefault(subject, []).append(query)
@@ -128,6 +128,7 @@ class RowsAudit:
         if history is None:
             return
         self.counted.origins[user] = self._origin(user, rows)
+        self._unnumbered += bool(self.subjects.chosen) and number_of(self.counted.origins[user], 1) is None
         followed = self.replay.follow(user, history, self.counted.origins[user])
         if followed is None:
             return
@@ -145,6 +146,11 @@ class RowsAudit:
         notes = []
         if self._unscheduled:
             notes.append(f"the steps that were asked, of {self._unscheduled} users: nothing says when their steps were")
+        if self._unnumbered:
+            told = (
+                f"which steps have choices of their own, of {self._unnumbered} users: nothing says which step is theirs"
+            )
+            notes.append(f"{told} in the table, so a row may have what any step has")
         if self._beside:
             notes.append(f"the steps that were asked, of {self._beside} users with other queries on the same account")
         if self.ledger is None:

@@ -12,19 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from dphmm._checks import exact_number
+from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short, shown
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
-from dphmm.audit.restated import restated
+from dphmm.audit.restated import VERSION, restated
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.session.budget_plan import BudgetPlan, checked_steps, coming_plans, leakage_of
+from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.rounds import promise_of
 from dphmm.session.setting import Setting
 from dphmm.session.subjects import Subjects
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
-from dphmm.storage.learned import UNKNOWN, Whom, whom_of
+from dphmm.storage.learned import UNKNOWN, Whom, learning, learning_event, learning_of_others, whom_of
 from dphmm.storage.promises import covered_by_all, unknown_because, verdict
 from dphmm.storage.statement import (
     FORMAT,
@@ -38,11 +42,16 @@ from dphmm.storage.statement import (
     stated_policy,
     stated_space,
 )
-from dphmm.storage.statement_types import ReleaseStatement, SequenceBound, member
+from dphmm.storage.statement_types import ReleaseStatement, SequenceBound, document, member
 
 if TYPE_CHECKING:
     from dphmm.audit.released_rows import Counted
 
+#: What another version of dphmm may say in other words.
+_LEARNING_WORDS = frozenset({"meaning", "record", "not_covered", "together.meaning", "together.costs"})
+#: Leakages are sums of floats in an order that a kernel chooses.
+_RELATIVE = 1e-7
+_SLACK = Fraction(1, 10**7)
 _NOTHING = "the privacy statement: there is none beside the file"
 _OTHERS = {"owner": "as the data owner says", "names": "as user names tell", "model": "as the model's file says"}
 #: Members that are compared with what the audit was asked about, not with the file.
@@ -73,8 +82,7 @@ def check_statement(
     try:
         statement = read_statement(beside)
     except InvalidInput as error:
-        came = str(error).partition("got ")[2].partition("; expected")[0]
-        findings.add(f"a privacy statement that cannot be read: {came}")
+        findings.add(f"a privacy statement that cannot be read: {_came(error)}")
         return []
     for name, due in (_due(path, counted, setting) | _described(counted, setting, statement)).items():
         told = member(statement, name)
@@ -92,6 +100,8 @@ def check_statement(
     if statement.sequence is not UNSET:
         _check_sequence(statement.sequence, statement, counted, subjects, kept, findings)
     _check_schedule(statement, counted, setting, findings)
+    _check_learning(statement, counted, setting.model, findings)
+    _check_horizon(statement, counted, setting, findings)
     try:
         check_subjects(statement, subjects)
     except InvalidInput as error:
@@ -110,19 +120,91 @@ def check_words(file: ReleasedFile, beside: Path, subjects: Subjects, findings: 
     if not beside.exists():
         return []
     setting = subjects.setting
+    elsewhere = False
     try:
         statement = read_statement(beside)
+        elsewhere = _written_elsewhere(statement)
         _, other = restated(statement, beside.name, file, setting.model, setting.space, subjects.policies)
-    except InvalidInput:
-        # What is wrong with its numbers is found without its words.
+    except InvalidInput as error:
+        if not elsewhere and not findings.sentences:
+            # Nothing else convicts it, and nobody has read its words.
+            findings.add(f"a privacy statement that dphmm does not write: {_came(error)}")
+            return []
         return ["the sentences of the privacy statement: its numbers are not those of the file"]
     if not other:
         return []
     named = ", ".join(other)
-    if statement.format != FORMAT or statement.software.version != version("dphmm"):
+    if elsewhere:
         return [f"the words of the privacy statement for {named}: dphmm {statement.software.version[:40]} wrote it"]
     findings.add(f"the privacy statement has other words than its choices promise for {named}")
     return []
+
+
+def _written_elsewhere(statement: ReleaseStatement) -> bool:
+    """Whether another version of dphmm wrote a statement, in words of its own; what names no version did not."""
+    written = statement.software.version
+    return statement.format != FORMAT or (written != version("dphmm") and VERSION.fullmatch(written) is not None)
+
+
+def _came(error: InvalidInput) -> str:
+    """What an error says came."""
+    return str(error).partition("got ")[2].partition("; expected")[0]
+
+
+def _check_learning(statement: ReleaseStatement, counted: Counted, model: MarkovModel, findings: Findings) -> None:
+    """Whether a statement says of the learning of the model what the model's record of it says."""
+    event = learning_event(model.provenance)
+    due = None
+    if isinstance(event, LearningEvent):
+        others = statement.model.people == "others"
+        cost = max((total for _, total in counted.accounts.values()), default=Fraction(0))
+        due = learning_of_others(event) if others else learning(event, cost)
+    if due is None or statement.learning is None:
+        wrong = f"learning {'nothing' if due else 'something'}, and the model says {'something' if due else 'nothing'}"
+        findings.require(due is statement.learning, f"the privacy statement says of {wrong}")
+        return
+    told, known = document(statement.learning), document(due)
+    if not counted.complete:
+        # What both lose together hangs on all rows.
+        told, known = ({**each, "together": None} for each in (told, known))
+    words = _LEARNING_WORDS if _written_elsewhere(statement) else frozenset()
+    for name in sorted({*known, *told} - words):
+        if name == "together" and isinstance(told.get(name), dict) and isinstance(known[name], dict):
+            pairs = [(f"together.{part}", told[name].get(part), known[name][part]) for part in sorted(known[name])]
+        else:
+            pairs = [(name, told.get(name), known.get(name))]
+        for path, said, right in pairs:
+            if path not in words:
+                wrong = f"learning.{path} {_short(said)}, and it is {_short(right)}"
+                findings.require(said == right, f"the privacy statement says {wrong}")
+
+
+def _check_horizon(statement: ReleaseStatement, counted: Counted, setting: Setting, findings: Findings) -> None:
+    """Whether so many steps at this epsilon lose at most what a statement says they do."""
+    told = statement.horizon
+    if told is None:
+        return
+    last = max((t for spent in counted.spent.values() for t, _ in spent), default=0)
+    wrong = f"horizon.steps {told.steps}, and a subject was asked at step {last}"
+    findings.require(last <= told.steps, f"the privacy statement says {wrong}")
+    try:
+        total = exact_number(told.total_epsilon, "total_epsilon")
+        plans = coming_plans(setting, checked_steps(told.steps))
+        worst = leakage_of(setting.model, setting.options.start, plans, setting.policy).worst
+    except InvalidInput as error:
+        findings.add(f"the privacy statement says a horizon that is none: {_came(error)}")
+        return
+    due = BudgetPlan(total, told.steps, setting.options.epsilon, worst).document()
+    near = abs(told.policy_leakage - worst) <= _RELATIVE * worst
+    wrong = f"horizon.policy_leakage {told.policy_leakage:.6g}, and it is {worst:.6g}"
+    findings.require(near, f"the privacy statement says {wrong}")
+    wrong = f"horizon.total_epsilon {_short(told.total_epsilon)}, and the steps lose {worst:.6g}"
+    findings.require(worst <= total * (1 + _SLACK), f"the privacy statement says {wrong}")
+    words = () if _written_elsewhere(statement) else ("meaning", "proved_in")
+    for name in ("epsilon_per_step", *words):
+        said = getattr(told, name)
+        wrong = f"horizon.{name} {_short(said)}, and it is {_short(due[name])}"
+        findings.require(said == due[name], f"the privacy statement says {wrong}")
 
 
 def _check_sequence(
@@ -224,6 +306,7 @@ def _choices(path: Path, counted: Counted, setting: Setting) -> dict[str, Any]:
         # A stream has no name of its own.
         "file.name": "-" if is_json_lines(path) else path.name,
         "file.sha256": file_digest(path),
+        "software.algorithm_version": ALGORITHM_VERSION,
         "query": setting.query,
         "epsilon": str(options.epsilon),
         "policy.sha256": setting.policy.digest,

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from dphmm._checks import exact_number
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import shown
-from dphmm.accounting.summary import EPSILON_STATEMENT
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -50,8 +49,9 @@ from dphmm.storage.statement_types import CoveredDistance, ReleaseStatement, eps
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
 #: Words of a statement that a page repeats and nothing else confirms have no room for sentences.
 _HASH = re.compile("[0-9a-f]{64}")
+VERSION = re.compile("[0-9]+[.][0-9A-Za-z.+]{1,36}")
 _FORMS = {
-    "software.version": re.compile("[0-9A-Za-z.+]{1,40}"),
+    "software.version": VERSION,
     "policy.sha256": _HASH,
     "policy.kind": re.compile("|".join(KINDS)),
     "file.sha256": _HASH,
@@ -71,6 +71,7 @@ _SENTENCES = (
     "randomness.meaning",
     "not_protected",
     "sequence.meaning",
+    "sequence.proved_in",
     "schedule.meaning",
     "varied.meaning",
     "beginnings.meaning",
@@ -208,15 +209,15 @@ def _with_sentences(
         answer=answer,
         covered_distance=covered,
         constraint=replace(statement.constraint, meaning=promises.constraint_words(options)),
-        scope=replace(statement.scope, meaning=promises.scope_words(options)),
+        scope=replace(statement.scope, meaning=promises.scope_words(options, varies)),
         flat=replace(statement.flat, meaning=promises.flat_words(options)),
         model=replace(statement.model, meaning=promises.provenance_words(*origin)),
         randomness=replace(statement.randomness, meaning=promises.randomness_words(replayable, rows)),
-        not_protected=promises.not_protected(options, *origin),
+        not_protected=promises.not_protected(options, *origin, varies),
         totals=replace(
             statement.totals,
             of=LARGEST,
-            epsilon_sum_meaning=EPSILON_STATEMENT,
+            epsilon_sum_meaning=promises.epsilon_words(varies),
             cost_sum_meaning=promises.cost_words(),
             cost_unbounded_because=promises.cost_unbounded_because(options) if unbounded else None,
         ),
@@ -235,7 +236,7 @@ def _over_the_sequence(
     found, varied = statement, statement.varied
     if varied is not UNSET:
         _require(varied.names == list(checked_varies(varied.names)), name, "varied.names")
-        found = replace(found, varied=replace(varied, meaning=promises.varied_words(varied.names)))
+        found = replace(found, varied=replace(varied, meaning=promises.varied_words(varied.names, options)))
     if statement.beginnings is not UNSET:
         found = replace(found, beginnings=replace(statement.beginnings, meaning=promises.BEGINNINGS))
     promise, schedule = promise_of_statement(statement), schedule_of_statement(statement)

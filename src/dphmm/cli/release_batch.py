@@ -13,6 +13,7 @@ from dphmm.cli.release_job import Job, check_outputs, check_resumed, people, war
 
 if TYPE_CHECKING:
     from dphmm.batch import Batch
+    from dphmm.session.subjects import Subjects
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.release_words import Story
     from dphmm.storage.statement import Published
@@ -53,7 +54,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         batch.check_choices(rows.users)
         check_total(job, rows, batch.setting.query, ledger)
         whom_warning(job.model, owners, console)
-        for warning in first_step_warnings(batch):
+        for warning in [*first_step_warnings(batch), *unmatched(batch.subjects, rows, job.model.step)]:
             console.warn(warning)
         console.say(work_ahead(rows, job.model.step))
         with _kept(batch, given), console.progress("release") as progress:
@@ -102,6 +103,22 @@ def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[Loaded, Trajectories,
     with steady(path) as sha256:
         loaded = load_trajectories(path, state_column=given["state_column"], bins=job.model.step, space=job.space)
         return loaded, job.rows(loaded.trajectories, column_names(path)), sha256
+
+
+def unmatched(subjects: Subjects, rows: Trajectories, step: int | None) -> list[str]:
+    """What public tables choose for steps and users that no row has: a wrong year, another spelling of a name."""
+    from dphmm.states.observed import in_steps
+
+    said, chosen, begun = [], subjects.chosen.keys(), subjects.initials.keys()
+    if chosen:
+        stepped, _ = in_steps(rows, step)
+        alone = chosen - set(stepped.steps().tolist())
+        if alone:
+            said.append(f"--choices: {len(alone)} of its {len(chosen)} steps have no row, {min(alone)} among them")
+    strange = begun - set(rows.users)
+    if strange:
+        said.append(f"--initials: {len(strange)} of its {len(begun)} users have no row, {min(strange)!r} among them")
+    return said
 
 
 def work_ahead(rows: Trajectories, step: int | None) -> list[Row]:

@@ -20,7 +20,13 @@ from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.accounting.schedule import Schedule
-from dphmm.accounting.summary import COMPONENT_REASON, COST_STATEMENT, FLAT_REASON
+from dphmm.accounting.summary import (
+    COMPONENT_REASON,
+    COST_STATEMENT,
+    EPSILON_STATEMENT,
+    FLAT_REASON,
+    OWN_POLICIES,
+)
 from dphmm.mechanisms import chosen_kind
 from dphmm.policy import covered_distance
 from dphmm.policy.constraint import Support
@@ -167,13 +173,19 @@ def schedule_words(schedule: Schedule) -> list[str]:
     ]
 
 
-def varied_words(names: Sequence[str]) -> list[str]:
+def varied_words(names: Sequence[str], options: Options) -> list[str]:
     """What it means that steps were released under choices of their own."""
+    hidden = "A state without an edge hides with the partner that was named for it"
+    if not isinstance(options.constraint, Support):
+        hidden += (
+            " where the step plans on that state, and where the policy as it is contracted leaves it without an edge; "
+            "else the state is answered as its surrogate, or hides with a neighbour there"
+        )
     told = {
         "epsilon": "Each answer keeps the epsilon of its own step.",
         "policy": "Edges are those of the policy of the answer's own step: states that another step's policy joins are "
         "not hidden from each other there. The covered distance is the shortest of all these policies.",
-        "partners": "A state without an edge hides with the partner that was named for it.",
+        "partners": f"{hidden}.",
         "protection": "How a state without an edge finds a partner was chosen for each step.",
     }
     chosen = "What was chosen for a step follows from public data and earlier answers, never from where anybody is."
@@ -217,11 +229,11 @@ def constraint_words(options: Options) -> str:
     )
 
 
-def scope_words(options: Options) -> str:
-    """Whether all states of a step share their noise."""
+def scope_words(options: Options, varies: Sequence[str] = ()) -> str:
+    """Whether all states of a step share their noise; ``varies``: what steps may have of their own."""
     if options.scope == "component":
         return (
-            "One noise distribution per connected component of the policy: a release can disclose the "
+            f"One noise distribution per connected component of {_policy(varies)}: a release can disclose the "
             "component, and over time releases do. Between components nothing is promised."
         )
     return chosen_kind(options.mechanism).words.scope
@@ -286,6 +298,11 @@ def _why_not(event: LearningEvent | NotPrivateEvent | None) -> str:
     return "" if event is None else f"{event.reason}. "
 
 
+def epsilon_words(varies: Sequence[str] = ()) -> str:
+    """What the sum of epsilons in a statement bounds; ``varies``: what steps may have of their own."""
+    return f"{EPSILON_STATEMENT}; {OWN_POLICIES}" if "policy" in varies else EPSILON_STATEMENT
+
+
 def cost_words() -> str:
     """What the sum of costs in a statement bounds, and what it does not count."""
     return f"{COST_STATEMENT}. {_COST_COUNTS}"
@@ -344,11 +361,12 @@ def unknown_because(provenance: Mapping[str, Any], whom: Whom, replayable: int) 
     return ["nothing says whose data the model was made from, and whether people released here are among them"]
 
 
-def not_protected(options: Options, provenance: Mapping[str, Any], whom: Whom) -> list[str]:
-    """What these releases do not hide, a sentence each."""
-    told = list(_NEVER_PROTECTED)
+def not_protected(options: Options, provenance: Mapping[str, Any], whom: Whom, varies: Sequence[str] = ()) -> list[str]:
+    """What these releases do not hide, a sentence each; ``varies``: what steps may have of their own."""
+    policy = _policy(varies)
+    told = _never_protected(policy)
     if options.scope == "component":
-        told.append("The component of the policy that a subject is in: releases disclose it over time.")
+        told.append(f"The component of {policy} that a subject is in: releases disclose it over time.")
     told += chosen_kind(options.mechanism).words.not_protected
     if options.flat == "allow":
         told.append("Where a hull is flat, the line or plane that the state is on: a release can disclose it for sure.")
@@ -370,19 +388,28 @@ def _model_shows(provenance: Mapping[str, Any], whom: Whom) -> str:
     }[whom.people]
 
 
-_NEVER_PROTECTED = (
-    "Who is in the data, at which time steps they were observed, and how often.",
-    "States that no edge of the policy joins: they can be told apart up to the cost of a release, which may "
-    "be larger than epsilon. Where a subject is, seen more coarsely than the policy, is not hidden.",
-    "What many releases show together: a place that a subject returns to becomes clearer every time. "
-    "Epsilon bounds each release given the past. Over time the sum of the epsilons bounds the loss of two paths whose "
-    "states are equal or joined by the policy at every step, and only the sum of the costs that of any two paths.",
-    "A true state outside the support, where the model calls the subject's move impossible: it is only "
-    "indistinguishable from its surrogate, the nearest planned state, and not from its own policy "
-    "neighbours.",
-    "Subjects against an adversary who knows more than the model and these releases, or uses another model: "
-    "whoever can exclude more states may leave a state without a neighbour to hide among.",
-)
+def _policy(varies: Sequence[str]) -> str:
+    """Whose edges a sentence is about, where steps may have a policy of their own."""
+    return "the step's own policy" if "policy" in varies else "the policy"
+
+
+def _never_protected(policy: str) -> list[str]:
+    return [
+        "Who is in the data, at which time steps they were observed, and how often.",
+        f"States that no edge of {policy} joins: they can be told apart up to the cost of a release, which may "
+        "be larger than epsilon. Where a subject is, seen more coarsely than the policy, is not hidden.",
+        "What many releases show together: a place that a subject returns to becomes clearer every time. "
+        "Epsilon bounds each release given the past. Over time the sum of the epsilons bounds the loss of two paths "
+        f"whose states are equal or joined by {policy} at every step, and only the sum of the costs that of any two "
+        "paths.",
+        "A true state outside the support, where the model calls the subject's move impossible: it is only "
+        "indistinguishable from its surrogate, the nearest planned state, and not from its own policy "
+        "neighbours.",
+        "Subjects against an adversary who knows more than the model and these releases, or uses another model: "
+        "whoever can exclude more states may leave a state without a neighbour to hide among.",
+    ]
+
+
 _LEARNED_SHOWS = (
     "The people the model was learned from, beyond the model's own epsilon and delta: for one of them who is released "
     "too, that loss and the costs of the releases add up."

@@ -28,7 +28,6 @@ from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import shown
 from dphmm.accounting.schedule import Schedule
-from dphmm.accounting.summary import EPSILON_STATEMENT
 from dphmm.errors import InvalidInput
 from dphmm.markov.geometry import couples_along
 from dphmm.markov.model import MarkovModel
@@ -51,6 +50,7 @@ from dphmm.storage.promises import (
     covered_by_all,
     covered_distance_of,
     covered_facts,
+    epsilon_words,
     flat_words,
     merged_words,
     not_private_because,
@@ -210,7 +210,7 @@ def privacy_statement(
             protection=options.protection,
             start=options.start,
         ),
-        scope=Choice(name=options.scope, meaning=scope_words(options)),
+        scope=Choice(name=options.scope, meaning=scope_words(options, varies)),
         flat=_flat(options),
         space=stated_space(space),
         model=stated_model(model, whom),
@@ -219,7 +219,7 @@ def privacy_statement(
         published=PublishedCounts(
             rows=published.rows, subjects=published.subjects, public_constants=published.constants
         ),
-        totals=_totals(published, options),
+        totals=_totals(published, options, varies),
         horizon=None if horizon is None else Horizon(**horizon),
         sequence=UNSET
         if sequence is None
@@ -234,7 +234,7 @@ def privacy_statement(
             replayable_rows=published.replayable,
             meaning=randomness_words(published.replayable, published.rows),
         ),
-        not_protected=not_protected(options, provenance, whom),
+        not_protected=not_protected(options, provenance, whom, varies),
     )
 
 
@@ -268,7 +268,7 @@ def stated_varied(subjects: Subjects) -> Varied | UnsetType:
     return Varied(
         names=list(names),
         chosen=[_chosen_steps(choice, steps, subjects.setting.space) for choice, steps in subjects.grouped()],
-        meaning=varied_words(names),
+        meaning=varied_words(names, subjects.setting.options),
         proved_in="docs/proofs/choices.md",
     )
 
@@ -524,13 +524,13 @@ def stated_plans(hashes: set[str]) -> Plans:
     return Plans(count=len(ordered), sha256=digest, hashes=ordered if len(ordered) <= _MOST_PLANS else None)
 
 
-def _totals(published: Published, options: Options) -> Totals:
+def _totals(published: Published, options: Options, varies: Sequence[str]) -> Totals:
     spent = published.largest.spent
     unbounded = spent.cost == math.inf
     return Totals(
         of=LARGEST,
         epsilon_sum=shown(spent.epsilon),
-        epsilon_sum_meaning=EPSILON_STATEMENT,
+        epsilon_sum_meaning=epsilon_words(varies),
         cost_sum=shown(spent.cost),
         cost_sum_meaning=cost_words(),
         cost_unbounded_because=cost_unbounded_because(options) if unbounded else None,

@@ -11,9 +11,10 @@ import numpy as np
 from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.errors import InvalidInput
 from dphmm.policy.graph import PolicyGraph
+from dphmm.states.observed import not_of_time_bins
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
-from dphmm.storage.columns import Times, as_text
+from dphmm.storage.columns import Times, as_text, plain_type
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.tables import column_names, read_table
@@ -70,6 +71,8 @@ def read_step_choices(
             elif before is not None and before is not value and before != value:
                 raise _twice(field, name, number, what)
             chosen[what] = value
+    if "step" in texts and step is not None:
+        _check_bins(steps, step, field)
     return found
 
 
@@ -113,12 +116,30 @@ def read_initials(path: str, space: StateSpace, field: str = "--initials") -> di
 
 
 def _texts(path: str, field: str) -> dict[str, list[str | None]]:
-    """The cells of a public table by column."""
+    """The cells of a public table by column; a cell that cannot be read is refused, it is not an empty one."""
     names = column_names(checked_input(path, field))
     table = read_table(path, text=None)
     if not table.num_rows:
         raise InvalidInput(field, f"{Path(path).name}, with no rows", "at least one")
-    return {name: as_text(table.column(name), name).to_pylist() for name in names}
+    return {name: _cells(table.column(name), name, f"{field}, {name}") for name in names}
+
+
+def _cells(column: Any, name: str, field: str) -> list[str | None]:
+    import pyarrow as pa
+
+    column = plain_type(column)
+    kind = column.type
+    if name == "t" and pa.types.is_timestamp(kind):
+        # Without a zone they have none as text either.
+        return [None if time is None else time.isoformat() for time in column.cast(kind).to_pylist()]
+    if name in ("epsilon", "probability") and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        numbers = column.to_numpy() if pa.types.is_floating(kind) else column.to_pylist()
+        return [None if number is None or number != number else str(number) for number in numbers]
+    texts: list[str | None] = as_text(column, field).to_pylist()
+    known = column.is_null(nan_is_null=True).to_pylist()
+    if any(text is None and not missing for text, missing in zip(texts, known, strict=True)):
+        raise InvalidInput(field, "a number that is not whole", "text or whole numbers")
+    return texts
 
 
 def _check_columns(field: str, name: str, found: Sequence[str], known: Sequence[str]) -> None:
@@ -145,6 +166,14 @@ def _bins(cells: Sequence[str | None], step: int | None, field: str) -> list[int
         raise InvalidInput(field, "a t that is no time with a zone", "times such as 2024-05-06T09:00Z")
     numbers: list[int] = (micros // (step * MICROSECONDS)).tolist()
     return numbers
+
+
+def _check_bins(steps: Sequence[int], step: int, field: str) -> None:
+    """Numbers that count a subject's steps from 1 would choose for nobody."""
+    wrong = not_of_time_bins(np.array(steps, dtype=np.int64), None, step)
+    if wrong.any():
+        came = f"step {steps[int(np.argmax(wrong))]}, of a model with steps of {step} s"
+        raise InvalidInput(field, came, "numbers of time bins since 1970, or times in them in a column t")
 
 
 def _share(text: str | None, field: str, name: str) -> float:
