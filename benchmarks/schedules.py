@@ -2,8 +2,9 @@
 
     python benchmarks/schedules.py [--data FOLDER] [--replays 20]
 
-In each replay the model is fitted to one half of the people, a schedule is chosen from the model alone, and the other
-half is released under it and at every step with an equal share, both keeping the same promise. Errors are mean
+In each replay the model is fitted to one half of the people, or made from the map alone (``--model geometry``), a
+schedule is chosen from the model alone, and the other half is released under it and at every step with an equal share,
+both keeping the same promise. Errors are mean
 distances from true places, in metres. The figure is the error of the schedule as a share of that of every step: the
 mean over replays, and the upper end of its 90 % interval. In the city a replay is another city; of Geolife it is
 another way to halve the people, so that its replays share their people. Nothing here is a private release.
@@ -29,6 +30,8 @@ from dphmm.simulated import Errors, Followed, Moves
 
 CELL = 340.0
 BEIJING = (116.28, 39.85, 116.48, 39.99)
+#: Nobody moves faster between cells, says the model that is made from the map alone: the speed limit of a city.
+MAX_SPEED = "60km/h"
 #: Seconds of a step, and steps of a stretch of three hours.
 GEOLIFE_STEP, STRETCH = 300, 36
 #: At most so many stretches of one person and of one replay.
@@ -100,6 +103,12 @@ def halves(stretches: list[tuple[str, np.ndarray, np.ndarray]], seed: int) -> Pe
     return People(model, cells, grid.projection.to_metres(*kept.reshape(-1, 2).T).reshape(*kept.shape))
 
 
+def from_geometry(people: People) -> People:
+    """The same people, and a model that nobody's data is in."""
+    space, step = people.model.space, people.model.step
+    return people._replace(model=dphmm.MarkovModel.from_geometry(space, step, MAX_SPEED))
+
+
 def compared(people: People, promise: dphmm.SequencePromise, kind: str, seed: int) -> tuple[Schedule, Errors, Errors]:
     """The schedule that the model alone chooses; its errors on people, and those of every step."""
     space = people.model.space
@@ -146,6 +155,7 @@ def main() -> None:
     parser.add_argument("--totals", default="6,12,24")
     parser.add_argument("--kinds", default="planned,paced")
     parser.add_argument("--only", default="city,geolife")
+    parser.add_argument("--model", choices=("fitted", "geometry"), default="fitted")
     given = parser.parse_args()
     print("| people | promise | schedule, error | releases | with it | every step | share | at most | target | met |")
     print("|---" * 10 + "|")
@@ -171,7 +181,8 @@ def measured(
         for total in given.totals.split(","):
             promise = dphmm.SequencePromise(Fraction(total), **length)
             rows = []
-            for seed, people in enumerate(replays):
+            for seed, fitted in enumerate(replays):
+                people = from_geometry(fitted) if given.model == "geometry" else fitted
                 print(f"{what}, {kind}, {total}: {seed + 1} of {len(replays)}", file=sys.stderr, flush=True)
                 rows.append(compared(people, promise, kind, seed))
             print(line(what, promise, kind, rows, targets[kind]), flush=True)
