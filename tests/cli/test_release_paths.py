@@ -208,7 +208,7 @@ def test_a_cap_stays_and_can_be_raised(run, town):
     assert "--cap-epsilon: got 5" in lower.stderr
 
 
-def test_who_resumes_without_a_ledger_is_warned(run, town):
+def test_who_resumes_without_a_ledger_is_told(run, town):
     """A mistyped name would answer everybody once more; the first run of a job may well say --resume."""
     said = release(run, town, "--epsilon", "1", "--resume")
     assert "--resume: there is no ledger ledger.db yet, so nobody is continued" in said.stderr

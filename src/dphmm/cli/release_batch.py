@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.outcomes import SET_ASIDE, Interrupted
-from dphmm.cli.release_job import Job, check_outputs, check_resumed, people, warn_of_no_ledger
+from dphmm.cli.release_job import Job, check_outputs, check_resumed, note_no_ledger, people
 
 if TYPE_CHECKING:
     from dphmm.batch import Batch
@@ -42,7 +42,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.storage.statement import Published, privacy_statement, write_statement
 
     check_outputs(given)
-    warn_of_no_ledger(given, console)
+    note_no_ledger(given, console)
     loaded, rows, sha256 = read_rows(job, given)
     check_before_search(job, rows, given)
     job = with_budget_plan(job, console)

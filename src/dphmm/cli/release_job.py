@@ -189,11 +189,11 @@ def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[fl
     return [(user, step, z[row].tolist()) for user, step, row in zip(*last.to_pydict().values(), strict=True)]
 
 
-def warn_of_no_ledger(given: Mapping[str, Any], console: Console) -> None:
+def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:
     """Whoever resumes has a ledger in mind: another name would answer everybody once more."""
     if given["resume"] and given["ledger"] is not None and not Path(given["ledger"]).exists():
         name = Path(given["ledger"]).name
-        console.warn(f"--resume: there is no ledger {name} yet, so nobody is continued: everybody is answered anew")
+        console.note(f"--resume: there is no ledger {name} yet, so nobody is continued: everybody is answered anew")
 
 
 def check_outputs(given: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ import click
 
 from dphmm.cli.console import Console, Row
 from dphmm.cli.outcomes import SET_ASIDE, Interrupted
-from dphmm.cli.release_job import Job, warn_of_no_ledger
+from dphmm.cli.release_job import Job, note_no_ledger
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.stream import Stream, answered_line
 
     _check(given)
-    warn_of_no_ledger(given, console)
+    note_no_ledger(given, console)
     lines = _Lines(job.space, job.model.step is not None)
     readable = iter(lines)
     # Nothing that can be read leaves no ledger behind.
