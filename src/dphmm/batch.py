@@ -422,17 +422,23 @@ class Batch:
         report.plans |= {answered.plans[number].hash for number in drawn}
         if not len(answered.row):
             return []
+        space, estimates, confidence = self.setting.space, answered.estimates, None
+        if space.has_labels and estimates is not None:
+            # What a belief says of a label is the label, and how likely it is.
+            estimates, confidence = space.own_answers[answered.states], estimates[:, 0]
         return Releases(
             users=users,
             times=None if times is None else times[answered.row],
             t=t[answered.row],
-            z=self.setting.space.frame.to_answers(answered.z),
+            z=space.frame.to_answers(answered.z),
             z_lattice=answered.z,
-            estimate=answered.estimates,
+            estimate=estimates,
             estimate_state=answered.states,
             secure=answered.secure,
             terms=(*(terms_of(plan) for plan in answered.plans), NOT_ASKED),
             term=np.where(answered.plan < 0, len(answered.plans), answered.plan),
+            labels=space.names if space.has_labels else None,
+            confidence=confidence,
         )
 
     def _begins_of(self, user: str) -> int:

@@ -30,7 +30,17 @@ from dphmm.samplers.entropy import ReplayBits
 from dphmm.schedule_plan import Candidate, SchedulePlan, Stay, Stays
 from dphmm.session.answer import answer_under
 from dphmm.session.setting import Setting
-from dphmm.simulated import Errors, Followed, Moves, likelihood_columns, median, places, support_plan, walks
+from dphmm.simulated import (
+    Errors,
+    Followed,
+    Moves,
+    best_answers,
+    likelihood_columns,
+    median,
+    places,
+    support_plan,
+    walks,
+)
 from dphmm.states.space import StateSpace
 from dphmm.types import Exact, FloatArray, IntArray
 
@@ -299,7 +309,9 @@ class World:
 
     @cached_property
     def one_place(self) -> FloatArray:
-        """The place (1, d) of least mean distance from people as the model has them."""
+        """The place (1, d) of least mean distance from people as the model has them; of labels the likeliest one."""
+        if self.setting.space.has_labels:
+            return best_answers(self.setting.space, self.occupancy[:, None])
         return median(self.occupancy[:, None], self.setting.space.own_answers)
 
     @cached_property
@@ -374,6 +386,9 @@ class World:
     def _found(self, weights: FloatArray, there: FloatArray) -> tuple[float, str]:
         """The mean distance of the better estimate from the places, and which one it is."""
         points = self.setting.space.own_answers
+        if self.setting.space.has_labels:
+            guess = best_answers(self.setting.space, weights)
+            return float(self.setting.space.distances(guess, there).mean()), "mode"
         guesses = {"mean": weights.T @ points / weights.sum(axis=0)[:, None], "median": median(weights, points)}
         return min((float(self.setting.space.distances(guess, there).mean()), name) for name, guess in guesses.items())
 

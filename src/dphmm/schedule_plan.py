@@ -222,7 +222,7 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
         if any(type(value) is not kind for value in values):
             raise ValueError("a member of another kind")
     schedule = Schedule.of_document(told["schedule"])
-    options = Options.read(told["options"], space.dimension)
+    options = Options.read(told["options"], space.dimension, space.has_labels)
     chosen = [(row.epsilon, row.releases) for row in rows if row.chosen]
     if chosen != [(schedule.exact, schedule.releases)] or options.epsilon != schedule.exact:
         raise ValueError("another schedule than the one that was chosen")

@@ -152,6 +152,13 @@ def median(weights: FloatArray, points: FloatArray) -> FloatArray:
     return np.asarray(found)
 
 
+def best_answers(space: StateSpace, weights: FloatArray) -> FloatArray:
+    """The answers (n, d) of least expected error under each column of weights (N, n): means, of labels modes."""
+    if space.has_labels:
+        return np.asarray(space.own_answers[np.argmax(weights, axis=0)])
+    return np.asarray(weights.T @ space.own_answers / weights.sum(axis=0)[:, None])
+
+
 class Answers(NamedTuple):
     """What is answered at one step: about which people (k,), and how likely (N, k) each state makes it."""
 
@@ -161,6 +168,8 @@ class Answers(NamedTuple):
 
 class Errors(NamedTuple):
     """Mean distances of the estimates from people's places, over all people and steps: answer units, metres on maps.
+
+    Of labels the shares of them that are wrong.
 
     ``online``: of the estimate of each step given the answers up to it. ``smoothed``: given all answers; NaN where
     it was not asked for. ``asked``: steps asked for each person.
@@ -208,7 +217,7 @@ class Followed:
     def _estimate(self, part: IntArray, online: FloatArray, hindsight: FloatArray | None) -> int:
         kept, seen = [], []
         for t, beliefs, answers in self.steps(part):
-            online[part, t - 1] = beliefs.T @ self._points
+            online[part, t - 1] = best_answers(self.setting.space, beliefs)
             if hindsight is not None:
                 kept.append(beliefs)
             seen.append(answers)
@@ -216,7 +225,7 @@ class Followed:
             ahead = np.ones((len(self._points), len(part)))
             for t in range(len(seen), 0, -1):
                 both = kept.pop() * ahead
-                hindsight[part, t - 1] = both.T @ self._points / both.sum(axis=0)[:, None]
+                hindsight[part, t - 1] = best_answers(self.setting.space, both)
                 ahead[:, seen[t - 1].who] *= seen[t - 1].likelihood
                 if t > 1:
                     ahead = self.moves.back(ahead, t)
@@ -271,7 +280,12 @@ class Followed:
         return np.asarray((left >= 1) & (self.spread(beliefs) >= least))
 
     def spread(self, beliefs: FloatArray) -> FloatArray:
-        """Root of the mean squared distance (n,) of each belief (N, n) from its mean, in answer units."""
+        """Root of the mean squared distance (n,) of each belief (N, n) from its mean, in answer units.
+
+        Of labels the probability that the likeliest one is wrong.
+        """
+        if self.setting.space.has_labels:
+            return np.asarray(np.maximum(0.0, 1.0 - beliefs.max(axis=0)))
         means = beliefs.T @ self._centred
         squares = (self._centred**2).sum(axis=1) @ beliefs - (means**2).sum(axis=1)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)))

@@ -78,7 +78,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
     rng = np.random.default_rng(5)
     rows = [[f"v{user}", PAGES[page]] for user in range(6) for page in rng.integers(0, 4, 15)]
     write_rows(folder / "visits.csv", ["user", "state"], rows)
-    run("fit", folder / "visits.csv", "-o", folder / "model.npz", "--state-column", "state")
+    run("fit", folder / "visits.csv", "-o", folder / "model.npz", "--state-column", "state", "--answers", "ordinal")
     run("policy", "complete", folder / "model.npz", "-o", folder / "complete.json")
     return folder
 

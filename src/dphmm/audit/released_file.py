@@ -39,7 +39,8 @@ class ReleasedFile:
 
     ``times`` (n,) in microseconds since 1970 UTC; None where none or not all have one (``timed``: some have). A row
     that was not ``asked`` has no plan, "", and 0 on the lattice. ``streamed``: the lines of a stream, each step once.
-    ``estimate`` (n, d) and ``estimate_name`` are None where z alone was released.
+    ``estimate`` (n, d) and ``estimate_name`` are None where z alone was released. Of labels z and estimate are the
+    numbers of states, and ``confidence`` (n,) is how likely the estimate is said to be.
     """
 
     users: list[str]
@@ -54,6 +55,7 @@ class ReleasedFile:
     plans: list[str]
     streamed: bool = False
     timed: bool = False
+    confidence: FloatArray | None = None
 
     @classmethod
     def read(cls, released: Any, space: StateSpace, findings: Findings) -> ReleasedFile:
@@ -62,13 +64,11 @@ class ReleasedFile:
         Raises InvalidInput for one that is no release of this space.
         """
         table = _table(released, space, findings)
-        d = space.dimension
         plans = [plan or "" for plan in as_text(table.column("plan"), "plan").to_pylist()]
         asked = np.array([plan != "" for plan in plans])
-        z = np.stack([_answers(table, f"z_{j}", asked) for j in range(d)], axis=1)
-        z[~asked] = space.frame.to_answers(np.zeros(d, dtype=np.int64))
         estimated = "estimate" in table.column_names
-        estimate = np.stack([_numbers(table, f"estimate_{j}") for j in range(d)], axis=1) if estimated else None
+        names = _texts(table, "estimate") if estimated else None
+        z, estimate = _points(table, space, asked, names)
         steps, bad = integers(table.column("step"), "step")
         if bad.any() or (steps < 1).any():
             raise InvalidInput("step", "a cell that is no step", "whole numbers from 1, as they were released")
@@ -79,12 +79,13 @@ class ReleasedFile:
             z=z,
             lattice=_nearest(z, space),
             estimate=estimate,
-            estimate_name=_texts(table, "estimate") if estimated else None,
+            estimate_name=names,
             epsilon=_numbers(table, "epsilon"),
             cost=_numbers(table, "cost", infinite=True),
             plans=plans,
             streamed=_is_path(released) and is_json_lines(released),
             timed="t" in table.column_names,
+            confidence=_numbers(table, "confidence") if estimated and space.has_labels else None,
         )
         if (file.cost < 0).any() or (file.epsilon < 0).any():
             raise InvalidInput("released", "an epsilon or a cost below 0", "what releases spent")
@@ -136,6 +137,11 @@ class ReleasedFile:
             return
         odd = {name for name in set(self.estimate_name) if space.index_of(name) < 0}
         findings.require(not odd, "a likeliest state that the model does not have")
+        if self.confidence is not None:
+            likely = (self.confidence > 0) & (self.confidence <= 1 + _RELATIVE)
+            for row in np.flatnonzero(~likely).tolist():
+                findings.add("a confidence that is no probability", self.where(row))
+            return
         answers = space.own_answers
         low, high = answers.min(axis=0), answers.max(axis=0)
         slack = _RELATIVE * (np.abs(answers).max() + 1)
@@ -176,8 +182,10 @@ class ReleasedFile:
 
 def columns_of(space: StateSpace, timed: bool, *, estimated: bool) -> list[str]:
     """The columns that a released file of a space has: all others could say something of the truth."""
-    axes, points = range(space.dimension), ["z", "estimate"] if estimated else ["z"]
     names = ["user", *(["t"] if timed else []), "step"]
+    if space.has_labels:
+        return [*names, "z", *(["estimate", "confidence"] if estimated else []), "epsilon", "cost", "plan"]
+    axes, points = range(space.dimension), ["z", "estimate"] if estimated else ["z"]
     names += [f"{name}_{j}" for name in points for j in axes] + (["estimate"] if estimated else [])
     if isinstance(space, MapSpace):
         names += [f"{name}_{axis}" for name in points for axis in ("lat", "lon")]
@@ -269,6 +277,34 @@ def _answers(table: pa.Table, name: str, asked: BoolArray) -> FloatArray:
         came = f"{int((~bad & ~asked).sum())} numbers in rows without a plan"
         raise InvalidInput(name, came, "none in a row that was not asked, as released")
     return np.where(asked, values, 0.0)
+
+
+def _points(
+    table: pa.Table, space: StateSpace, asked: BoolArray, names: list[str] | None
+) -> tuple[FloatArray, FloatArray | None]:
+    """Answers and estimates (n, d); of labels the numbers of their states. A row that was not asked is at 0."""
+    nothing = space.frame.to_answers(np.zeros(space.dimension, dtype=np.int64))
+    if space.has_labels:
+        labels = _labels(table, space, asked)
+        z = np.where(asked, labels, 0)[:, None].astype(np.float64)
+        known = None if names is None else space.indices_of(names).astype(np.float64)[:, None]
+        return z, known
+    axes = range(space.dimension)
+    z = np.stack([_answers(table, f"z_{j}", asked) for j in axes], axis=1)
+    z[~asked] = nothing
+    return z, None if names is None else np.stack([_numbers(table, f"estimate_{j}") for j in axes], axis=1)
+
+
+def _labels(table: pa.Table, space: StateSpace, asked: BoolArray) -> IntArray:
+    """The numbers (n,) of the labels in the column z; -1 in rows that were not asked, which must have none."""
+    cells = as_text(table.column("z"), "z").to_pylist()
+    if any(cell is not None for cell, wanted in zip(cells, asked.tolist(), strict=True) if not wanted):
+        raise InvalidInput("z", "labels in rows without a plan", "none in a row that was not asked, as released")
+    numbers = space.indices_of([cell or "" for cell in cells])
+    if (numbers[asked] < 0).any():
+        came = f"{int((numbers[asked] < 0).sum())} cells that are no label of this space"
+        raise InvalidInput("z", came, "labels as they were released, from this space")
+    return numbers
 
 
 def _texts(table: pa.Table, name: str) -> list[str]:

@@ -19,7 +19,7 @@ from dphmm.storage.json_lines import JsonLine, read_json_lines
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TEXTS = ("user", "estimate", "plan")
+_TEXTS = ("user", "z", "estimate", "plan")
 _EXPECTED = "lines as dphmm release - prints them"
 _LARGEST = 2**63 - 1
 #: The columns of a release with estimates, and those of a release without.
@@ -78,7 +78,7 @@ def _row(line: JsonLine, expected: list[str], findings: Findings) -> dict[str, A
 
 def _is_asked(name: str) -> bool:
     """Whether a member is null in a row that was not asked."""
-    return name == "plan" or name.startswith("z_")
+    return name in ("plan", "z") or name.startswith("z_")
 
 
 def _value(name: str, value: Any, where: str) -> Any:

@@ -244,7 +244,10 @@ class RowsAudit:
             return
         guess = np.array(found.guess.answer)
         scale = np.abs(self.setting.space.own_answers).max() + 1
-        near = np.abs(file.estimate[row] - guess).max() <= _RELATIVE * scale
+        # Of labels the belief says how likely the estimate is.
+        said = file.estimate[row] if file.confidence is None else file.confidence[row : row + 1]
+        scale = scale if file.confidence is None else 1.0
+        near = np.abs(said - guess).max() <= _RELATIVE * scale
         self.findings.require(bool(near), "an estimate that does not follow from the answers", where)
         name = self.setting.space.names[found.guess.state]
         self.findings.require(file.estimate_name[row] == name, "a likeliest state that does not follow", where)

@@ -25,7 +25,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.layout import check_gap
 from dphmm.session.plan import Plan, given_partners, plan_states
 from dphmm.session.setting import Setting
-from dphmm.session.step import Estimate, Position, estimate, spread
+from dphmm.session.step import LABEL, Estimate, Position, estimate, spread
 from dphmm.session.subjects import Subjects
 from dphmm.types import BoolArray, IntArray
 
@@ -106,10 +106,10 @@ class Replay:
             if answer.t > position.t:
                 support = self._moved(setting, support, position.t, answer.t)
                 position = position.skipping(setting.model, answer.t - position.t)
-            answers = self.setting.space.own_answers
-            before = spread(position.prior, answers) if self.setting.paces else 0.0
+            answers, loss = self.setting.space.own_answers, LABEL if self.setting.space.has_labels else "squared"
+            before = spread(position.prior, answers, loss) if self.setting.paces else 0.0
             if not answer.plan:
-                found.append(Followed(None, estimate(position.prior, answers), before))
+                found.append(Followed(None, estimate(position.prior, answers, loss), before))
                 position = position.following(setting.model, position.prior)
                 support = self._moved(setting, support, answer.t, answer.t + 1)
                 continue
@@ -120,7 +120,7 @@ class Replay:
             if not self.findings.require(bool((possible & support).any()), _IMPOSSIBLE, where):
                 return None
             posterior = position.posterior(plan, answer.z)
-            found.append(Followed(plan, estimate(posterior, answers), before))
+            found.append(Followed(plan, estimate(posterior, answers, loss), before))
             position = position.following(setting.model, posterior)
             support = self._moved(setting, support & possible if self._narrows else support, answer.t, answer.t + 1)
         return found

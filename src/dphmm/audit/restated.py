@@ -124,7 +124,7 @@ def restated(
 def _options(statement: ReleaseStatement, name: str, space: StateSpace) -> Options:
     try:
         told = stated_options(statement)
-        options = Options.read(told, space.dimension)
+        options = Options.read(told, space.dimension, space.has_labels)
         epsilons_of(statement)
     except (ValueError, ZeroDivisionError, OverflowError):
         raise InvalidInput("statement", f"{name} without the choices of a release", _WRITTEN) from None

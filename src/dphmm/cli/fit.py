@@ -77,7 +77,7 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
 
 
 def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
-    from dphmm.cli.fit_spaces import check_states, space_of
+    from dphmm.cli.fit_spaces import check_states, is_table, space_of
     from dphmm.cli.fit_times import bins_of, check_times, speed_limit, times, warn_of_order
     from dphmm.cli.lonely import fit_lines
     from dphmm.cli.outcomes import reworded
@@ -113,8 +113,8 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     console.say([("", by_name(reworded(line), model.space)) for line in summary.lines()])
     console.say([("", line) for line in lonely])
     console.say([("", by_name(note, model.space)) for note in model.notes if "without privacy" not in note])
-    if given["state_column"] is not None and given["answers"] in (None, "ordinal"):
-        console.say([("", order_words(model))])
+    if given["state_column"] is not None and not is_table(given["answers"]):
+        console.say([("", answers_words(model))])
     if set_aside:
         console.say([("", f"rows that cannot be read, set aside: {in_words(set_aside)}")])
     console.say(kept_rows(kept, given["ledger"]))
@@ -146,10 +146,15 @@ def people_row(model: str) -> Row:
     return "", f"written to {people_path(model)}: {told}"
 
 
-def order_words(model: MarkovModel) -> str:
-    """The ordinal answers of the first names."""
+def answers_words(model: MarkovModel) -> str:
+    """What the names are answered with; the ordinal answers of the first of them."""
+    from dphmm.mechanisms.table_program import MOST_ANSWERS
+
     space = model.space
     assert space is not None
+    if space.has_labels:
+        many = f"; a release takes at most {MOST_ANSWERS} of them" if len(space) > MOST_ANSWERS else ""
+        return f"answers are the names themselves, without any order (numbers instead: --answers ordinal or FILE){many}"
     shown = [f"{answer:g} {name}" for name, answer in zip(space.names, space.answers[:, 0].tolist(), strict=True)]
     more = f", ... ({len(shown)} in all: dphmm inspect --states)" if len(shown) > _MOST_NAMES else ""
     return f"answers in the order of the names: {', '.join(shown[:_MOST_NAMES])}{more}"

@@ -29,7 +29,10 @@ _CHAIN = (
     ),
     click.option("--state-column", metavar="COL", help="States are the names in this column."),
     click.option(
-        "--answers", metavar="ordinal|FILE", help="Numbers for the names: 0, 1, ... in order, or a table of them."
+        "--answers",
+        metavar="labels|ordinal|FILE",
+        help="What the names are answered with: themselves, 0, 1, ... in order, or a table of numbers.  "
+        "[default: labels; ordinal where all names are numbers]",
     ),
     click.option(
         "--states-file", metavar="FILE", help="A table whose column state lists the names; with --epsilon needed."

@@ -217,12 +217,13 @@ def warn_replayable(event: LearningEvent, console: Console) -> None:
 
 
 def _say(model: MarkovModel, event: LearningEvent, given: Mapping[str, Any], console: Console) -> None:
-    from dphmm.cli.fit import order_words
+    from dphmm.cli.fit import answers_words
+    from dphmm.cli.fit_spaces import is_table
     from dphmm.cli.portrait import by_name
 
     console.say([("states", f"{model.n_states}, all public"), ("moves", _moves(model)), *promised(event, {})])
-    if given["state_column"] is not None and given["answers"] in (None, "ordinal"):
-        console.say([("", order_words(model))])
+    if given["state_column"] is not None and not is_table(given["answers"]):
+        console.say([("", answers_words(model))])
     notes = [by_name(note, model.space) for note in model.notes if "without privacy" not in note]
     console.say([("", line) for line in (*notes, left_out(LEFT_OUT, given["output"]), f"written to {given['output']}")])
     warn_replayable(event, console)

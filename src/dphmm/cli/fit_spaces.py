@@ -44,13 +44,13 @@ def check_states(given: Mapping[str, Any]) -> None:
     for name in ("answers", "states_file"):
         if given["state_column"] is None and given[name] is not None:
             raise InvalidInput("--" + name.replace("_", "-"), given[name], "--state-column with it")
-    if given["states_file"] is not None and given["answers"] not in (None, "ordinal"):
+    if given["states_file"] is not None and is_table(given["answers"]):
         raise InvalidInput("--states-file", given["states_file"], "none: --answers FILE lists the names already")
 
 
 def space_of(given: Mapping[str, Any], trajectories: Trajectories) -> StateSpace:
     """The states of a fit without privacy, which may be taken from the data."""
-    from dphmm.states import H3, StateSpace, ordered_labels
+    from dphmm.states import H3, ordered_labels, space_of_names
 
     if given["grid"] is not None:
         from dphmm.cli.box import check_inside
@@ -68,7 +68,14 @@ def space_of(given: Mapping[str, Any], trajectories: Trajectories) -> StateSpace
     if listed is not None:
         return listed
     assert trajectories.state is not None
-    return StateSpace.categories(ordered_labels(trajectories.state.tolist()))
+    return space_of_names(ordered_labels(trajectories.state.tolist()), given["answers"])
+
+
+def is_table(answers: str | None) -> bool:
+    """Whether --answers names a table of numbers."""
+    from dphmm.states.kinds import ANSWERS_OF_NAMES
+
+    return answers is not None and answers not in ANSWERS_OF_NAMES
 
 
 def public_space(given: Mapping[str, Any], private: PathLike) -> StateSpace:
@@ -76,7 +83,7 @@ def public_space(given: Mapping[str, Any], private: PathLike) -> StateSpace:
     from dphmm.storage.public_files import refuse_private
 
     for name in ("states_file", "answers"):
-        if given[name] not in (None, "ordinal"):
+        if given[name] is not None and not (name == "answers" and not is_table(given[name])):
             refuse_private(given[name], private, "--" + name.replace("_", "-"), called="TRAJ")
 
     if given["grid"] is not None:
@@ -148,15 +155,15 @@ def _grid(given: Mapping[str, Any]) -> Grid:
 
 def _listed(given: Mapping[str, Any]) -> StateSpace | None:
     """The states of --answers FILE or --states-file."""
-    from dphmm.states import StateSpace
+    from dphmm.states import space_of_names
 
-    if given["answers"] not in (None, "ordinal"):
+    if is_table(given["answers"]):
         from dphmm.cli.answers import space_of_answers
 
         return space_of_answers(given["answers"])
     if given["states_file"] is None:
         return None
-    return StateSpace.categories(listed_names(given["states_file"], "--states-file", "state"))
+    return space_of_names(listed_names(given["states_file"], "--states-file", "state"), given["answers"])
 
 
 def listed_columns(path: str, option: str, columns: Sequence[str]) -> list[list[Any]]:

@@ -66,6 +66,7 @@ _DEFAULTS = {
 _LABELS = {
     "expected_error": "root mean square error",
     "expected_errors": "root mean square error of each",
+    "share_wrong": "labels wrong as released",
     "exposed_states": "exposed states, before any is joined",
 }
 
@@ -82,7 +83,8 @@ def _text(document: Mapping[str, Any]) -> list[str]:
         unit = document["space"]["answer_unit"]
         if facts.get("learning") is not None and facts["fitted_on_people"] is None:
             facts = {**facts, "fitted_on_people": "not told (learned privately)"}
-        rows = [_row(name, fact, unit) for name, fact in facts.items() if fact != []]
+        shown = {name: fact for name, fact in facts.items() if not (name == "answer_unit" and "answers" in facts)}
+        rows = [_row(name, fact, unit) for name, fact in shown.items() if fact != []]
         lines += [section.replace("_", " "), *aligned(rows)]
     return lines
 
@@ -91,6 +93,8 @@ def _row(name: str, fact: Any, unit: str) -> Row:
     label = _LABELS.get(name, name.replace("_", " "))
     if name == "expected_error":
         return f"  {label}", f"{_shown(fact)} {unit}"
+    if name == "share_wrong":
+        return f"  {label}", f"{fact:.1%}"
     if name == "expected_errors":
         return f"  {label}", ", ".join(_error(mechanism, error, unit) for mechanism, error in fact.items())
     if name == "covered_distance":

@@ -68,7 +68,10 @@ def _on_a_map(command: F) -> F:
 def _of_a_file(command: F) -> F:
     for option in (
         click.option(
-            "--answers", metavar="ordinal|FILE", help="Numbers for the names: 0, 1, ... in order, or a table of them."
+            "--answers",
+            metavar="labels|ordinal|FILE",
+            help="What the names are answered with: themselves, 0, 1, ... in order, or a table of numbers.  "
+            "[default: labels; ordinal where all names are numbers]",
         ),
         click.option("--step", metavar="TIME", help="Length of a time step (5min); without it every row is a step."),
         click.argument("file", metavar="FILE"),
@@ -154,13 +157,13 @@ def edges(file: str, stay: str, states_file: str | None, **given: Any) -> None:
     The weights of the moves out of each state are divided by their sum.
     """
     from dphmm._checks import finite_number
-    from dphmm.cli.fit_spaces import listed_names
+    from dphmm.cli.fit_spaces import is_table, listed_names
     from dphmm.storage.matrices import read_moves
 
     stays = finite_number(stay, "--stay")
     if not 0 <= stays < 1:
         raise InvalidInput("--stay", stay, "a probability, less than 1")
-    if states_file is not None and given["answers"] not in (None, "ordinal"):
+    if states_file is not None and is_table(given["answers"]):
         raise InvalidInput("--states-file", states_file, "none: --answers FILE lists the names already")
     names = None if states_file is None else tuple(listed_names(states_file, "--states-file", "state"))
     _from_file(file, given, lambda listed: read_moves(file, stays, names if listed is None else listed))
@@ -184,17 +187,18 @@ def _from_geometry(space: StateSpace, given: dict[str, Any]) -> None:
 
 def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
     from dphmm.cli.answers import space_of_answers
+    from dphmm.cli.fit_spaces import is_table
     from dphmm.cli.outcomes import named
     from dphmm.cli.quantities import duration
     from dphmm.markov.geometry import uniform_model
-    from dphmm.states import StateSpace
+    from dphmm.states import space_of_names
 
     step = None if given["step"] is None else duration(given["step"], "--step")
-    space = None if given["answers"] in (None, "ordinal") else space_of_answers(given["answers"])
+    space = space_of_answers(given["answers"]) if is_table(given["answers"]) else None
     new_output(given["output"], [file], given["force"])
     moves = read(None if space is None else space.names)
     if space is None:
-        space = StateSpace.categories(moves.names)
+        space = space_of_names(moves.names, given["answers"])
     elif space.names != moves.names:
         came = f"{len(space.names)} names, which are not the {len(moves.names)} columns of {file} in their order"
         raise InvalidInput("--answers", came, "a row for each column, in the same order")

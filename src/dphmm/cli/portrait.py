@@ -16,6 +16,9 @@ _NUMBER = re.compile("[0-9]+")
 
 def space_facts(space: StateSpace) -> dict[str, Any]:
     """What the states are."""
+    if space.has_labels:
+        told = {"kind": space.kind, "states": space.n_states, "answers": "the names themselves"}
+        return {**told, "answer_unit": space.unit, "sha256": space.digest}
     return {
         "kind": space.kind,
         "states": space.n_states,

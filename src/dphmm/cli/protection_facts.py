@@ -37,7 +37,7 @@ def protection_facts(
     setting = Setting.of(model, policy, space, epsilon, **chosen)
     options, position = setting.options, setting.first()
     plan_set = position.plan_set(options)
-    within = Constraint.surrogated(position.prior.support, plan_set, space)
+    within = Constraint.surrogated(position.prior.support, plan_set, space)  # which states are planned, no more
     document = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
     warnings = _warnings(document["first_step"], options)
     plan: Plan | None = None
@@ -74,6 +74,10 @@ def _policy(policy: PolicyGraph, space: StateSpace) -> dict[str, Any]:
 def _step(policy: PolicyGraph, space: StateSpace, within: Constraint) -> dict[str, Any]:
     from dphmm.sensitivity import exposed_states, sensitivity_hull
 
+    if space.has_labels:
+        alone = len(policy.isolated(within))
+        states = {"possible_states": int(within.support.sum()), "plan_states": int(within.plan.sum())}
+        return {**states, "exposed_states": alone}
     hull = sensitivity_hull(policy, space, within)
     return {
         "possible_states": int(within.support.sum()),
@@ -86,7 +90,7 @@ def _step(policy: PolicyGraph, space: StateSpace, within: Constraint) -> dict[st
 
 def _warnings(step: Mapping[str, Any], options: Options) -> list[str]:
     said = []
-    if 0 < step["hull_rank"] < step["dimension"]:
+    if 0 < step.get("hull_rank", 0) < step["dimension"]:
         said.append(f"flat: the hull has rank {step['hull_rank']} of {step['dimension']} (--flat {options.flat})")
     return said
 
@@ -97,7 +101,7 @@ def _release(plan: Plan, space: StateSpace, options: Options, model: MarkovModel
     hulls = {hull.digest: hull for hull in plan.hulls}
     degrees = plan.degrees()[plan.constraint.support]
     facts: dict[str, Any] = {"bodies": len(plan.hulls), "joined": len(plan.joins)}
-    if len(hulls) == 1:
+    if len(hulls) == 1 and not space.has_labels:
         facts |= _hull(plan.hulls[0])
     facts["degree_of_protection"] = {
         "least": int(degrees.min()),
@@ -106,7 +110,9 @@ def _release(plan: Plan, space: StateSpace, options: Options, model: MarkovModel
     }
     facts["auto" if options.mechanism == "auto" else "mechanism"] = plan.mechanism
     facts["expected_error"] = shown_error(plan, space, model)
-    if len(hulls) == 1 and not plan.constant:
+    if space.has_labels:
+        facts["share_wrong"] = facts.pop("expected_error")
+    elif len(hulls) == 1 and not plan.constant:
         bias = facts["expected_error"] ** 2 - plan.expected_error
         facts["expected_errors"] = _errors(plan.hulls[0], options, max(0.0, bias))
         if options.made_from == "answers":

@@ -153,13 +153,13 @@ def check_resumed(output: str, ledger: Ledger, setting: Setting) -> None:
     """A released file that exists is rewritten only from a ledger that has the last answer of everybody in it."""
     if not Path(output).exists():
         return
-    space, last = setting.space, _last_rows(output, setting.space)
+    last = _last_rows(output, setting.space)
     with ledger.transaction([user for user, _, _ in last]) as transaction:
         stored = [transaction.entry(user, setting.query, step) for user, step, _ in last]
     others = [
         user
         for (user, _, z), entry in zip(last, stored, strict=True)
-        if entry is None or entry.z is None or space.frame.to_answers(entry.z).tolist() != z
+        if entry is None or entry.z is None or list(entry.z) != z
     ]
     if others:
         came = f"a ledger without the releases in {Path(output).name} of {len(others)} users, {others[0]!r} among them"
@@ -167,21 +167,22 @@ def check_resumed(output: str, ledger: Ledger, setting: Setting) -> None:
         raise InvalidInput("--ledger", came, expected)
 
 
-def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[float]]]:
-    """The last step of every user of a released file that was asked, by name, and its answer."""
+def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[int]]]:
+    """The last step of every user of a released file that was asked, by name, and its lattice answer."""
     import pyarrow as pa
 
-    from dphmm.storage.columns import as_text, decimals, integers
+    from dphmm.storage.columns import as_text, integers
+    from dphmm.storage.smoothed import answer_columns, read_answers
     from dphmm.storage.tables import column_names, read_table
 
-    axes = [f"z_{axis}" for axis in range(space.dimension)]
+    axes = answer_columns(space)
     if not {"user", "step", "plan", *axes} <= set(column_names(released)):
         raise InvalidInput("-o", f"{released}, which is no released file", "the file to rewrite, or a new one")
     table = read_table(released, columns=["user", "step", "plan", *axes], text=("user", "plan"))
     plans = as_text(table.column("plan"), "plan").to_pylist()
     table = table.filter(pa.array([bool(plan) for plan in plans]))
     steps, _ = integers(table.column("step"), "step")
-    z = np.stack([decimals(table.column(axis), axis)[0] for axis in axes], axis=1)
+    z = read_answers(table, space, np.ones(len(steps), dtype=np.bool_))
     rows = pa.table({"user": as_text(table.column("user"), "user"), "step": steps, "row": np.arange(len(steps))})
     rows = rows.sort_by([("user", "ascending"), ("step", "ascending")])
     users = rows.column("user").dictionary_encode().combine_chunks().indices.to_numpy(zero_copy_only=False)

@@ -144,9 +144,13 @@ def plan_words(plan: Mapping[str, Any], unit: str) -> str:
     if plan["constant"]:
         return "a public constant: every possible state has the same answer; cost 0"
     from dphmm.accounting.records import in_short
+    from dphmm.states.kinds import LABELS_WRONG
 
     cost = "unbounded" if plan["cost"] is None else in_short(plan["cost"])
+    error = f"root mean square error {plan['expected_error']:.4g} {unit}"
+    if unit == LABELS_WRONG:
+        error = f"{plan['expected_error']:.1%} {unit}"
     return (
         f"{plan['plan_states']} of {plan['possible_states']} possible states, {plan['mechanism']}, "
-        f"root mean square error {plan['expected_error']:.4g} {unit}, epsilon {in_short(plan['epsilon'])}, cost {cost}"
+        f"{error}, epsilon {in_short(plan['epsilon'])}, cost {cost}"
     )

@@ -55,7 +55,8 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     _check_outputs(model, given, targets)
     policies, spaces, twins = _policies(chain, space, given)
     console = Console(quiet=quiet or as_json)
-    mechanisms = _MECHANISMS if given["mechanism"] == "auto" else (given["mechanism"],)
+    automatic = given["mechanism"] == "auto" and not space.has_labels
+    mechanisms = _MECHANISMS if automatic else (given["mechanism"],)
     options = {name: given[name] for name in ("constraint", "scope", "flat", "start") if given[name] is not None}
     try:
         trial = Trial(given["runs"], given["steps"], given["seed"])

@@ -55,9 +55,10 @@ def told(table: pd.DataFrame, best: int | None, space: StateSpace) -> list[str]:
     lines = ["  ".join([*map(_padded, row, widths, range(len(widths))), row[-1]]).rstrip() for row in rows]
     unit = space.unit
     whose = _ON_A_MAP if space.on_map else ""
+    kind = "shares" if space.has_labels else "root mean squares,"
     return [
         *lines,
-        f"errors: root mean squares, {unit}{whose}; *: no other setting tried is better in every way",
+        f"errors: {kind} {unit}{whose}; *: no other setting tried is better in every way",
         "at most: the upper end of the 95 % interval of the estimate's error, which is what must reach a target error",
     ]
 

@@ -22,7 +22,8 @@ def candidate_policies(
 ) -> dict[str, PolicyGraph]:
     """Complete, transition, and a radius policy for each of ``radii`` (answer units; None: a few by themselves).
 
-    Of a model with a jump, whose states all move to each other, the transition policy would be the complete one.
+    Labels have no distances, so no radius policy is among theirs. Of a model with a jump, whose states all move to each
+    other, the transition policy would be the complete one.
     Raises InvalidInput for a radius that is not greater than 0.
     """
     tried = usual_radii(space) if radii is None else tuple(exact_number(r, "radius") for r in radii)
@@ -39,7 +40,7 @@ def usual_radii(space: StateSpace) -> tuple[float, ...]:
     from scipy.spatial import cKDTree
 
     answers = np.unique(space.answers, axis=0)
-    if len(answers) < 2:
+    if len(answers) < 2 or space.has_labels:
         return ()
     looked_at = answers[:: max(1, len(answers) // _MOST_LOOKED_AT)]
     apart = float(np.median(cKDTree(answers).query(looked_at, k=2)[0][:, 1]))

@@ -58,7 +58,7 @@ class LonelyCost:
 
 
 def expected_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
-    """Root mean square distance of a release from the state itself, answer units.
+    """Root mean square distance of a release from the state itself, answer units; of labels the share that is wrong.
 
     Noise, and the distance to what a state is answered as; over the possible states, weighted by the model's occupancy
     where its initial distribution is one, else equally.
@@ -66,6 +66,8 @@ def expected_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
     weights = np.where(plan.constraint.support, _weights(model), 0.0)
     if not weights.any():
         weights = plan.constraint.support.astype(np.float64)
+    if space.has_labels:
+        return float(weights @ wrong_labels(plan) / weights.sum())
     shift = space.answers[plan.constraint.surrogate] - space.own_answers
     noise = np.array([mechanism.expected_error for mechanism in plan.mechanisms])[plan.body_of]
     return math.sqrt(float(weights @ (noise + np.square(shift).sum(axis=1)) / weights.sum()))
@@ -73,7 +75,15 @@ def expected_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
 
 def shown_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
     """The error that commands print: of the noise alone where no state is merged, else `expected_error`."""
-    return expected_error(plan, space, model) if len(space.merges) else math.sqrt(plan.expected_error)
+    whole = len(space.merges) or space.has_labels
+    return expected_error(plan, space, model) if whole else math.sqrt(plan.expected_error)
+
+
+def wrong_labels(plan: Plan) -> FloatArray:
+    """How likely a release names another label than each state's own (N,)."""
+    numbers = np.arange(len(plan.image), dtype=np.int64)
+    logs = np.array([plan.log_likelihood(np.array([number]))[number] for number in numbers])
+    return np.asarray(1.0 - np.exp(np.where(plan.constraint.support, logs, 0.0)))
 
 
 def moved_states(space: StateSpace, pairs: IntArray, model: MarkovModel) -> Moved:

@@ -16,6 +16,7 @@ import numpy as np
 from dphmm._checks import whole
 from dphmm.errors import InvalidInput, Refused
 from dphmm.evaluation.experiment import spread
+from dphmm.evaluation.lonely import wrong_labels
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
@@ -80,8 +81,9 @@ def sweep(
     spaces : by that name, for policies that are about ``space`` with states merged.
     options : constraint, scope, flat, start ..., as for a `dphmm.ReleaseSession`.
 
-    ``release_error``, ``estimate_error``: root mean square errors of z and of the Bayes estimate, answer units;
-    the second with a 95 % bootstrap interval over walks. Both are expectations given the walk's releases, so they are
+    ``release_error``, ``estimate_error``: root mean square errors of z and of the Bayes estimate, answer units, of
+    labels the shares that are wrong; the second with a 95 % bootstrap interval over walks. Both are expectations given
+    the walk's releases, so they are
     far less noisy than the errors themselves. ``least_dop``, ``mean_dop``: the least degree of protection of any
     possible state at any step, and the mean of the degrees that the public belief expects. ``cost``: the largest cost
     of a step; infinite where it is unbounded. ``joined``: the most states that were joined to a partner.
@@ -99,14 +101,16 @@ def sweep(
         within = (spaces or {}).get(name, space)
         setting = Setting.of(model, policies[name], within, epsilon, mechanism=kind, **options)
         facts = _tried(setting, paths, tried.seed)
-        rows.append({"policy": name, "mechanism": kind, "epsilon": float(setting.options.epsilon), **facts})
+        rows.append(
+            {"policy": name, "mechanism": setting.options.mechanism, "epsilon": float(setting.options.epsilon), **facts}
+        )
         if progress is not None:
             progress(done + 1, len(settings))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _tried(setting: Setting, paths: IntArray, seed: int) -> dict[str, Any]:
-    seen = _Seen(setting.space.answers, setting.space.own_answers)
+    seen = _Seen(setting.space)
     try:
         for number, path in enumerate(paths):
             session = ReleaseSession.of(setting, bits=ReplayBits(seed * 1_000_003 + number))
@@ -115,7 +119,7 @@ def _tried(setting: Setting, paths: IntArray, seed: int) -> dict[str, Any]:
                 plan, prior = session.plan, session.prior.probability
                 release = session.release(state)
                 assert session.posterior is not None
-                seen.step(plan, prior, session.posterior.probability, np.array(release.estimate), state)
+                seen.step(plan, prior, session.posterior.probability, release.estimate, state)
     except Refused as refusal:
         return dict.fromkeys(COLUMNS[3:]) | {"refused": str(refusal)}
     return seen.facts()
@@ -123,10 +127,9 @@ def _tried(setting: Setting, paths: IntArray, seed: int) -> dict[str, Any]:
 
 @dataclass
 class _Seen:
-    """What the releases of one setting showed. Squared errors are summed walk by walk."""
+    """What the releases of one setting showed. Squared errors, of labels wrong ones, are summed walk by walk."""
 
-    answers: FloatArray
-    own: FloatArray
+    space: StateSpace
     raw: list[float] = field(default_factory=list)
     estimated: list[float] = field(default_factory=list)
     expected_dop: list[float] = field(default_factory=list)
@@ -138,29 +141,35 @@ class _Seen:
         self.estimated.append(0.0)
         self._steps = 0
 
-    def step(self, plan: Plan, prior: FloatArray, posterior: FloatArray, estimate: FloatArray, state: int) -> None:
+    def step(self, plan: Plan, prior: FloatArray, posterior: FloatArray, estimate: Any, state: int) -> None:
         if plan not in self._degrees:
             self._degrees[plan] = plan.degrees()
         degrees = self._degrees[plan]
         possible = plan.constraint.support
         self._steps += 1
         self.raw[-1] += (self._missed(plan, state) - self.raw[-1]) / self._steps
-        variance = float(posterior @ np.square(self.own - estimate).sum(axis=1))
+        if self.space.has_labels:
+            variance = float(1.0 - posterior.max())
+        else:
+            variance = float(posterior @ np.square(self.space.own_answers - estimate).sum(axis=1))
         self.estimated[-1] += (variance - self.estimated[-1]) / self._steps
         self.expected_dop.append(float(prior[possible] @ degrees[possible]))
 
     def _missed(self, plan: Plan, state: int) -> float:
         """The expected squared error of z: that of the noise, and of answering for a surrogate or a partner."""
-        shift = self.answers[plan.constraint.surrogate[state]] - self.own[state]
+        if self.space.has_labels:
+            return float(wrong_labels(plan)[state])
+        shift = self.space.answers[plan.constraint.surrogate[state]] - self.space.own_answers[state]
         return float(plan.mechanisms[plan.body_of[state]].expected_error + shift @ shift)
 
     def facts(self) -> dict[str, Any]:
         mean, low, high = spread(self.estimated)
+        root = float if self.space.has_labels else math.sqrt
         return {
-            "release_error": math.sqrt(float(np.mean(self.raw))),
-            "estimate_error": math.sqrt(mean),
-            "estimate_error_low": math.sqrt(low),
-            "estimate_error_high": math.sqrt(high),
+            "release_error": root(float(np.mean(self.raw))),
+            "estimate_error": root(mean),
+            "estimate_error_low": root(low),
+            "estimate_error_high": root(high),
             "least_dop": min(int(degrees[degrees > 0].min()) for degrees in self._degrees.values()),
             "mean_dop": float(np.mean(self.expected_dop)),
             "cost": max(float(plan.cost) for plan in self._degrees),

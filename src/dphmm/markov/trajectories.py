@@ -185,6 +185,10 @@ def _states(trajectories: Trajectories, space: StateSpace) -> IntArray:
 def _without_rare(space: StateSpace, sequences: list[IntArray], fewest: int) -> StateSpace:
     """The space with its rarely visited cells merged into the others."""
     whole(fewest, "merge_rare", 1)
+    if space.has_labels:
+        raise InvalidInput(
+            "merge_rare", "labels, none of which is nearer than another", "nothing; or answers in numbers"
+        )
     visits = np.bincount(np.concatenate(sequences), minlength=space.n_states)
     kept, rare = np.flatnonzero(visits >= fewest), np.flatnonzero(visits < fewest)
     if len(kept) < 2:

@@ -17,6 +17,7 @@ from dphmm.mechanisms.hops import Hops
 from dphmm.mechanisms.lattice import DiscreteKNorm
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.registry import (
+    AUTO,
     MECHANISM_CHOICES,
     MECHANISMS,
     RELEASE_MECHANISMS,
@@ -31,6 +32,7 @@ from dphmm.mechanisms.staircase import Staircase
 from dphmm.mechanisms.table import OptimalTable
 
 __all__ = [
+    "AUTO",
     "MECHANISMS",
     "MECHANISM_CHOICES",
     "RELEASE_MECHANISMS",

@@ -48,6 +48,8 @@ class AnswerTable(AnswerMechanism):
     )
 
     _law: TableLaw
+    #: Whether answers are names: then errors are right or wrong.
+    _of_labels: bool = False
 
     def __init__(self, answers: ArrayLike, edges: ArrayLike, epsilon: Exact, frame: Lattice | None) -> None:
         super().__init__(epsilon)
@@ -68,7 +70,9 @@ class AnswerTable(AnswerMechanism):
 
     @property
     def expected_error(self) -> float:
-        """E‖named - true‖² in answer units squared, under the prior."""
+        """E‖named - true‖² in answer units squared, under the prior; of labels the share that is named wrongly."""
+        if self._of_labels:
+            return self._mean(1.0 - np.eye(len(self._points)))
         return self._mean(self._distances(self._points, 2))
 
     def _mean(self, costs: FloatArray) -> float:

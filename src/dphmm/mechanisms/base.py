@@ -108,6 +108,8 @@ class LatticeMechanism(Mechanism):
     exact: ClassVar[bool] = True
     #: What it is made from: the hull of what must be hidden, or a plan's answers and the edges between them.
     made_from: ClassVar[Literal["hull", "answers"]] = "hull"
+    #: Whether its law asks nothing of answers but which they are, so that they may be names.
+    for_labels: ClassVar[bool] = False
     #: Whether a release may ask for it by name, and whether it is made fast enough to be tried beside others.
     choosable: ClassVar[bool] = True
     quick: ClassVar[bool] = True

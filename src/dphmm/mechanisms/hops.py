@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm.mechanisms.answer_table import AnswerTable, answers_and_edges
+from dphmm.mechanisms.base import Words
 from dphmm.mechanisms.table_law import TableLaw, digits_for, margin_of, require_certified, rounded, truthful
 from dphmm.mechanisms.table_program import hops, require_checkable
 from dphmm.policy.constraint import Constraint
@@ -68,6 +69,17 @@ class Hops(AnswerTable):
     """
 
     name: ClassVar[str] = "hops"
+    words: ClassVar[Words] = Words(
+        scope="A table: every planned answer has a law of its own over the planned answers. A state hides among those "
+        "that an edge joins it to, and the less well the more edges lead to another; what no edges lead to counts as "
+        "one edge more than the longest way.",
+        flat="A table of answers has no direction: no release excludes a possible state for certain.",
+        not_protected=(
+            "States that several edges of the policy lie between, or that no edges lead to: one release tells them "
+            "apart better than two states of one edge.",
+        ),
+    )
+    for_labels: ClassVar[bool] = True
 
     def __init__(self, answers: ArrayLike, edges: ArrayLike, epsilon: Exact, *, frame: Lattice | None = None) -> None:
         super().__init__(answers, edges, epsilon, frame)
@@ -84,7 +96,9 @@ class Hops(AnswerTable):
         states, besides what the class does.
         """
         points, edges, _ = answers_and_edges(policy, space, constraint)
-        return cls(points, edges, epsilon, frame=space.frame)
+        made = cls(points, edges, epsilon, frame=space.frame)
+        made._of_labels = space.has_labels
+        return made
 
     def describe(self) -> dict[str, str]:
         return super().describe() | {"weights": self._law.digest}

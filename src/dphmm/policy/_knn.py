@@ -73,6 +73,8 @@ def knn(space: Any, k: int) -> Knn:
     """
     from dphmm.states.space import StateSpace, lattice_answers
 
+    if isinstance(space, StateSpace) and space.has_labels:
+        raise InvalidInput("space", "labels, which have no distances", "policy.complete, .categorical or .from_edges")
     if isinstance(space, StateSpace) and not space.is_lattice:
         answers = space.raw_answers
         return _built(k, answers, _float_squares(answers), floats_hash(answers))

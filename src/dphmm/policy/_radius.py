@@ -111,6 +111,8 @@ def radius(space: Any, r: Any = None, closed: bool = True, *, covers: Any = None
     from dphmm.states.space import StateSpace, lattice_answers
     from dphmm.states.units import parse_length
 
+    if isinstance(space, StateSpace) and space.has_labels:
+        raise InvalidInput("space", "labels, which have no distances", "policy.complete, .categorical or .from_edges")
     if not isinstance(closed, (bool, np.bool_)):
         raise InvalidInput("closed", closed, "True or False")
     if (r is None) == (covers is None):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -100,12 +101,14 @@ class Constraint:
         return cls(mask, mask, np.where(mask, np.arange(n, dtype=np.int64), -1))
 
     @classmethod
-    def surrogated(cls, support: States, plan: States, space: StateSpace) -> Constraint:
+    def surrogated(
+        cls, support: States, plan: States, space: StateSpace, hops: Callable[[], IntArray] | None = None
+    ) -> Constraint:
         """A plan set inside the support, and each state's nearest plan state (docs/theory.md 6; errata 21).
 
         Nearest in answer units, decided exactly on the lattice, ties to the lowest number; defined for all N
-        states, those outside the support too. Raises InvalidInput for an empty plan set or one not inside the
-        support.
+        states, those outside the support too. ``hops`` gives the distances (N, N) where answers are names and have
+        none: numbers of edges. Raises InvalidInput for an empty plan set or one not inside the support.
         """
         n = space.n_states
         within = state_mask(support, n, "support")
@@ -118,7 +121,12 @@ class Constraint:
         if len(made.plan_states) == 0:
             raise InvalidInput("plan", "no states", "at least one state")
         everyone = len(made.plan_states) == n
-        nearest = np.arange(n, dtype=np.int64) if everyone else _surroundings(space).nearest(made.plan_states)
+        if everyone:
+            nearest = np.arange(n, dtype=np.int64)
+        elif hops is not None:
+            nearest = made.plan_states[np.argmin(hops()[:, made.plan_states], axis=1)]
+        else:
+            nearest = _surroundings(space).nearest(made.plan_states)
         made._keep("surrogate", nearest)
         return made
 

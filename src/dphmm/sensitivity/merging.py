@@ -42,7 +42,7 @@ def lonely_states(policy: PolicyGraph, space: StateSpace, scope: str = "global")
     other state. ``scope="component"``: every state without a neighbour; needed for releases of that scope and for
     tables, where the hull hides nobody. States that the space has merged already, and their partners, are left out.
     """
-    componentwise = one_of(scope, SCOPES, "scope") == "component"
+    componentwise = one_of(scope, SCOPES, "scope") == "component" or space.has_labels
     found = policy.isolated(None) if componentwise else exposed_states(policy, space)
     lonely: IntArray = np.setdiff1d(found, space.merges)
     return lonely
@@ -55,6 +55,11 @@ def lonely_pairs(policy: PolicyGraph, space: StateSpace, scope: str = "global") 
     none is left, or the hull of their policy (with scope="component", of a partner's component) is a single point.
     """
     lonely = lonely_states(policy, space, scope)
+    if len(lonely) and space.has_labels:
+        raise Unprotectable(
+            f"merging: no label is nearer than another to the {len(lonely)} that no edge hides; leave them: a release "
+            "joins each to another label"
+        )
     if len(lonely) == 0:
         return np.zeros((0, 2), dtype=np.int64)
     remaining = np.ones(space.n_states, dtype=np.bool_)

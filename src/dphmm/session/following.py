@@ -25,7 +25,7 @@ from dphmm.errors import DphmmError
 from dphmm.markov.filtering import SETTLED, Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.session.schedule import PlanSchedule
-from dphmm.session.step import Likelihood, Position, estimate
+from dphmm.session.step import LABEL, Likelihood, Position, estimate
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -112,7 +112,7 @@ class Follower:
     @property
     def compiled(self) -> bool:
         """Whether releases may be left to the compiled loop at all."""
-        return self.loss != "euclidean" and self.model.time_homogeneous
+        return self.loss not in ("euclidean", LABEL) and self.model.time_homogeneous
 
     def follow(
         self,

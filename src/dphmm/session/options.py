@@ -11,7 +11,7 @@ from dphmm._checks import exact_epsilon, exact_number, one_of, written_fraction
 from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger, SequencePromise
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms import MECHANISM_CHOICES, chosen_kind
+from dphmm.mechanisms import AUTO, MECHANISM_CHOICES, Hops, chosen_kind
 from dphmm.policy.constraint import DeltaSet, Support, parse_constraint
 from dphmm.sensitivity.protection import METHODS
 from dphmm.types import Exact
@@ -50,10 +50,17 @@ class Options:
         thickness: Exact | Sequence[Exact] | None = None,
         protection: str = "nearest",
         start: str = "before",
+        labels: bool = False,
     ) -> Options:
-        """Options from what a user passes. Raises InvalidInput naming the field."""
+        """Options from what a user passes; ``labels``: whether answers are names. Raises InvalidInput naming the field.
+
+        Of names "auto" is the table by hops: there is no noise to add.
+        """
         chosen = one_of(mechanism, MECHANISM_CHOICES, "mechanism")
-        if one_of(scope, SCOPES, "scope") == "component" and chosen_kind(chosen).made_from == "answers":
+        one_of(scope, SCOPES, "scope")
+        if labels:
+            chosen = _for_labels(chosen, scope, flat)
+        elif scope == "component" and chosen_kind(chosen).made_from == "answers":
             expected = f"global with mechanism {chosen}: one table keeps the edges of all components"
             raise InvalidInput("scope", scope, expected)
         return cls(
@@ -72,6 +79,11 @@ class Options:
         """What the mechanism is made from: a "hull", or the plan's "answers" and the edges between them."""
         return chosen_kind(self.mechanism).made_from
 
+    @property
+    def tells_component(self) -> bool:
+        """Whether every release names the component of the policy: a table for each of them."""
+        return self.scope == "component" and self.made_from == "answers"
+
     def written(self) -> dict[str, str]:
         """The options as strings: what a ledger records and compares."""
         return {
@@ -86,7 +98,7 @@ class Options:
         }
 
     @classmethod
-    def read(cls, written: Mapping[str, str], dimension: int) -> Options:
+    def read(cls, written: Mapping[str, str], dimension: int, labels: bool = False) -> Options:
         """The options that a ledger recorded. Raises InvalidInput for others than `written` makes."""
         try:
             told = {name: written[name] for name in ("constraint", "mechanism", "scope", "flat", "protection", "start")}
@@ -95,7 +107,19 @@ class Options:
         except (KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError):
             expected = "those of a ledger or a statement as dphmm wrote it"
             raise InvalidInput("options", "some missing, or not as they are written", expected) from None
-        return cls.checked(epsilon, dimension=dimension, thickness=lengths, **told)
+        return cls.checked(epsilon, dimension=dimension, thickness=lengths, labels=labels, **told)
+
+
+def _for_labels(mechanism: str, scope: str, flat: str) -> str:
+    """The mechanism of labels. Raises InvalidInput for one that adds noise, and for components that would be told."""
+    chosen = Hops.name if mechanism == AUTO else mechanism
+    if chosen_kind(chosen).made_from != "answers" or not chosen_kind(chosen).for_labels:
+        expected = f"auto or {Hops.name}: the answers are names, to which no noise can be added"
+        raise InvalidInput("mechanism", mechanism, expected)
+    if scope == "component" and flat != "allow":
+        expected = 'global; or flat="allow" beside it, because every release then publishes the category of the label'
+        raise InvalidInput("scope", scope, expected)
+    return chosen
 
 
 def _thickness(thickness: Exact | Sequence[Exact] | None, dimension: int) -> tuple[Fraction, ...] | None:

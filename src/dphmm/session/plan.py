@@ -91,6 +91,8 @@ class Plan:
     @property
     def narrows_support(self) -> bool:
         """Whether a release can exclude states for certain (a flat hull that was allowed)."""
+        if len(self.mechanisms) > 1 and all(mechanism.made_from == "answers" for mechanism in self.mechanisms):
+            return True
         return any(mechanism.excludes for mechanism in self.mechanisms)
 
     def degrees(self) -> IntArray:

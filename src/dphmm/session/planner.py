@@ -19,7 +19,8 @@ import numpy as np
 from dphmm import _kernels
 from dphmm.errors import DegenerateHull
 from dphmm.mechanisms import Constant, LatticeMechanism, answer_mechanism, chosen_kind, mechanism_for
-from dphmm.policy import from_edges
+from dphmm.mechanisms.table_program import hops
+from dphmm.policy import complete, from_edges
 from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.differences import PolicyDifferences
@@ -68,6 +69,7 @@ class Planner:
         self._most_plans = most if isinstance(options.constraint, Support) else min(most, _MOST_CACHED_DELTA_SETS)
         self._plans: OrderedDict[_Key, Plan] = OrderedDict()
         self._lock = threading.Lock()
+        self._ways: IntArray | None = None
 
     def plan(
         self,
@@ -104,7 +106,8 @@ class Planner:
     def _make(
         self, support: BoolArray, plan_set: BoolArray, partners: IntArray, key: _Key, choice: StepChoice | None
     ) -> Plan:
-        constraint = Constraint.surrogated(support, plan_set, self.space)
+        by_edges = self._hops if self.space.has_labels else None
+        constraint = Constraint.surrogated(support, plan_set, self.space, by_edges)
         lattice, chosen = self.space.lattice, self._chosen
         policy = self.policy.union(from_edges(partners, len(lattice))) if len(partners) else self.policy
         step = _Step(policy, self.space, self.options, constraint, lattice, self._one_body)
@@ -129,6 +132,13 @@ class Planner:
             chosen=json.dumps(chosen, sort_keys=True) if chosen else "",
         )
 
+    def _hops(self) -> IntArray:
+        """How many edges of the policy lead from each state to each (N, N), N where none do."""
+        if self._ways is None:
+            n = self.space.n_states
+            self._ways = hops(n, self.policy.edges(Constraint.of(None, n)))
+        return self._ways
+
     def _inputs(self, constraint: Constraint, key: _Key) -> bytes:
         """The SHA-256 of all public inputs of a plan.
 
@@ -146,6 +156,7 @@ class _Bodies(NamedTuple):
     body_of: IntArray
     joins: IntArray
     constant: bool = False
+    tells: bool = False
 
 
 class _Step(NamedTuple):
@@ -186,8 +197,28 @@ class _Step(NamedTuple):
         """A mechanism over the plan's answers. It hides by its edges alone, so every plan state has one."""
         protection = self._protection(isolated=True)
         joined = self._joined(protection.joins)
-        made = answer_mechanism(self.options.mechanism, joined, self.space, self.options.epsilon, self.constraint)
+        if self.options.scope == "component":
+            return self._of_categories(joined, protection)
+        if self.space.has_labels and _is_of_cliques(joined, self.constraint):
+            # Nobody has been told that the category is published, so it is not: all labels hide one another.
+            joined = complete(len(self.lattice))
+        made = self._table(joined, self.constraint)
         return _Bodies((protection.hull,), (made,), self.one_body, protection.joins)
+
+    def _of_categories(self, joined: PolicyGraph, protection: Protection) -> _Bodies:
+        """One table per connected component, over its own labels: what is released tells the component."""
+        component = joined.components(self.constraint)
+        body_of = component[self.constraint.surrogate]
+        parts = [_part(self.constraint, body_of == number) for number in range(int(component.max()) + 1)]
+        sources = [PolicyDifferences.of(joined, self.space.lattice, part) for part in parts]
+        made = tuple(self._table(joined, part) for part in parts)
+        for mechanism in made:
+            mechanism.prepare()
+        hulls = tuple(hull_of(source, self.space.frame) for source in sources)
+        return _Bodies(hulls, made, body_of, protection.joins, tells=len(parts) > 1)
+
+    def _table(self, joined: PolicyGraph, part: Constraint) -> LatticeMechanism:
+        return answer_mechanism(self.options.mechanism, joined, self.space, self.options.epsilon, part)
 
     def _by_component(self) -> _Bodies:
         """One body per connected component; each may use the body of all components where that errs less."""
@@ -197,12 +228,7 @@ class _Step(NamedTuple):
         whole = self._mechanism(self._full(protection.hull, protection.source))
         hulls, mechanisms = [], []
         for number in range(int(component.max()) + 1):
-            mine = component[self.constraint.surrogate] == number
-            part = Constraint(
-                support=self.constraint.support & mine,
-                plan=self.constraint.plan & mine,
-                surrogate=np.where(mine, self.constraint.surrogate, -1),
-            )
+            part = _part(self.constraint, component[self.constraint.surrogate] == number)
             source = PolicyDifferences.of(joined, self.space.lattice, part)
             own = self._mechanism(self._full(hull_of(source, self.space.frame), source))
             best = own if own[1].expected_error <= whole[1].expected_error else whole
@@ -216,6 +242,9 @@ class _Step(NamedTuple):
     def _protection(self, isolated: bool = False) -> Protection:
         where = self.space.lattice, self.space.frame, self.constraint
         method = self.options.protection if self.method is None else self.method
+        if self.space.has_labels and isinstance(method, str):
+            # Names have no distance by which one of them would be nearer than another.
+            method = _lowest
         return protect(self.policy, *where, method=method, isolated=isolated, joins=self.fixed)
 
     def _mechanism(self, hull: SensitivityHull) -> tuple[SensitivityHull, LatticeMechanism]:
@@ -265,9 +294,29 @@ class _Step(NamedTuple):
         """The largest loss of any two plan states (Theorem 6.3 with the mechanism's own loss)."""
         if bodies.constant:
             return self.options.epsilon * 0
+        if bodies.tells:
+            return math.inf
         if len(bodies.hulls) > 1 and len({hull.digest for hull in bodies.hulls}) > 1:
             return math.inf
         return bodies.mechanisms[0].largest_loss_among(self.lattice.take(self.constraint.plan_states, axis=0))
+
+
+def _part(constraint: Constraint, mine: BoolArray) -> Constraint:
+    """The constraint on some of the states (N,) alone."""
+    surrogate = np.where(mine, constraint.surrogate, -1)
+    return Constraint(support=constraint.support & mine, plan=constraint.plan & mine, surrogate=surrogate)
+
+
+def _is_of_cliques(policy: PolicyGraph, constraint: Constraint) -> bool:
+    """Whether the plan states fall into several components, in each of which every two are joined."""
+    component = policy.components(constraint)[constraint.plan_states]
+    sizes = np.bincount(component)
+    return len(sizes) > 1 and len(policy.edges(constraint)) == int((sizes * (sizes - 1) // 2).sum())
+
+
+def _lowest(state: int, others: IntArray) -> int:
+    """The partner of a label that nothing hides: the lowest-numbered other one."""
+    return int(others[0])
 
 
 def _joined(joins: IntArray) -> bytes:

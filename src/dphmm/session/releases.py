@@ -6,7 +6,7 @@ Nothing in it depends on the true state but z and what is computed from z.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, overload
 from weakref import WeakKeyDictionary
@@ -23,7 +23,8 @@ class Release:
 
     t : step, from 1. z (d,) : the released answer, in answer units; z_lattice (d,) : the same in lattice steps.
     estimate (d,), estimate_state : what the public belief makes of all releases so far, None where nobody asked for
-    estimates. epsilon : the promise of this release given the past. cost : the largest loss between any two plan states
+    estimates. Of labels z and estimate are names, and ``confidence`` is how likely the estimate is.
+    epsilon : the promise of this release given the past. cost : the largest loss between any two plan states
     (Theorem 6.3; inf when unbounded).
     constant : the answer was a public constant. secure : False for any other bits than the system's.
 
@@ -31,9 +32,9 @@ class Release:
     """
 
     t: int
-    z: FloatArray | None
+    z: Any
     z_lattice: IntArray | None
-    estimate: FloatArray | None
+    estimate: Any
     estimate_state: int | None
     epsilon: Fraction
     cost: Loss
@@ -41,13 +42,14 @@ class Release:
     mechanism: str
     constant: bool
     secure: bool
+    confidence: float | None = None
 
     def __init__(
         self,
         t: int,
-        z: FloatArray | None,
+        z: Any,
         z_lattice: IntArray | None,
-        estimate: FloatArray | None,
+        estimate: Any,
         estimate_state: int | None,
         epsilon: Fraction,
         cost: Loss,
@@ -55,6 +57,7 @@ class Release:
         mechanism: str,
         constant: bool,
         secure: bool,
+        confidence: float | None = None,
     ) -> None:
         # All at once, in half the time that a frozen dataclass takes for one field after another.
         vars(self).update(
@@ -69,6 +72,7 @@ class Release:
             mechanism=mechanism,
             constant=constant,
             secure=secure,
+            confidence=confidence,
         )
 
     @property
@@ -119,7 +123,8 @@ class Releases(Sequence[Released]):
 
     ``users`` (n,), ``times`` (n,) or None, ``t`` (n,), ``z``, ``z_lattice`` and ``estimate`` (n, d),
     ``estimate_state`` and ``secure`` (n,); estimates are None where nobody asked for them. A row that was not asked has
-    the terms `NOT_ASKED`, and 0 as z.
+    the terms `NOT_ASKED`, and 0 as z. Of ``labels``, the names of all states, z and estimate are numbers here, and
+    ``confidence`` (n,) is how likely each estimate is.
     As a sequence it gives each row as `Released`.
     """
 
@@ -133,6 +138,8 @@ class Releases(Sequence[Released]):
     secure: BoolArray
     terms: tuple[Terms, ...]
     term: IntArray
+    labels: tuple[str, ...] | None = None
+    confidence: FloatArray | None = None
 
     @classmethod
     def of(cls, rows: Sequence[Released]) -> Releases:
@@ -144,6 +151,10 @@ class Releases(Sequence[Released]):
         numbers = {term: number for number, term in enumerate(terms)}
         timed = bool(rows) and rows[0].time is not None
         estimated = all(release.estimate is not None for release in releases)
+        named = _named(releases)
+        if named is not None:
+            # Of labels every column but the names is made again from the numbers of states.
+            releases = [_numbered(release) for release in releases]
         return cls(
             users=[row.user for row in rows],
             times=np.array([row.time for row in rows], dtype=np.int64) if timed else None,
@@ -157,6 +168,7 @@ class Releases(Sequence[Released]):
             secure=np.array([release.secure for release in releases], dtype=np.bool_),
             terms=tuple(terms),
             term=np.array([numbers[Terms.of_release(release)] for release in releases], dtype=np.int64),
+            confidence=np.array(named, dtype=np.float64) if named is not None and estimated else None,
         )
 
     @classmethod
@@ -180,6 +192,8 @@ class Releases(Sequence[Released]):
             secure=np.concatenate([part.secure for part in some]),
             terms=tuple(terms),
             term=np.concatenate(renumbered),
+            labels=some[0].labels,
+            confidence=_joined([part.confidence for part in some]),
         )
 
     @property
@@ -200,11 +214,14 @@ class Releases(Sequence[Released]):
         user = self.users[row]
         terms = self.terms[self.term[row]]
         asked = terms != NOT_ASKED
+        z, estimate = self.z[row], None if self.estimate is None else self.estimate[row]
+        if self.labels is not None:
+            z, estimate = (None if number is None else self.labels[int(number[0])] for number in (z, estimate))
         release = Release(
             t=int(self.t[row]),
-            z=self.z[row] if asked else None,
+            z=z if asked else None,
             z_lattice=self.z_lattice[row] if asked else None,
-            estimate=None if self.estimate is None else self.estimate[row],
+            estimate=estimate,
             estimate_state=None if self.estimate_state is None else int(self.estimate_state[row]),
             epsilon=terms.epsilon,
             cost=terms.cost,
@@ -212,11 +229,24 @@ class Releases(Sequence[Released]):
             mechanism=terms.mechanism,
             constant=terms.constant,
             secure=bool(self.secure[row]),
+            confidence=None if self.confidence is None else float(self.confidence[row]),
         )
         return Released(user, None if self.times is None else int(self.times[row]), release)
 
     def __iter__(self) -> Iterator[Released]:
         return (self[row] for row in range(len(self)))
+
+
+def _named(releases: Sequence[Release]) -> list[float | None] | None:
+    """The confidence of each release; None where answers are numbers."""
+    named = any(isinstance(text, str) for release in releases for text in (release.z, release.estimate))
+    return [release.confidence for release in releases] if named else None
+
+
+def _numbered(release: Release) -> Release:
+    """A release of a label, with numbers of states in place of names."""
+    estimate = None if release.estimate_state is None else np.array([float(release.estimate_state)])
+    return replace(release, z=release.z_lattice, estimate=estimate)
 
 
 def _points(values: Sequence[Any], dtype: Any) -> Any:

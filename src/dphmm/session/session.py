@@ -30,9 +30,10 @@ from dphmm.session.releases import NOT_ASKED, Release
 from dphmm.session.rounds import Answered, Engine, SubjectState, partners_at, schedule_of
 from dphmm.session.scheduled import Scheduled
 from dphmm.session.setting import Setting, check_header
-from dphmm.session.step import ESTIMATE_LOSSES, Position, estimate
+from dphmm.session.step import ESTIMATE_LOSSES, LABEL, Position, estimate
 from dphmm.session.stepwise import Stepwise
 from dphmm.session.walk import walk
+from dphmm.states.kinds import Labels
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 
@@ -42,7 +43,12 @@ _RECENT = 64
 
 def checked_loss(loss: str, estimates: bool, setting: Setting) -> str | None:
     """The loss of the estimates, None for no estimates. Raises InvalidInput where plans need beliefs."""
-    if one_of(loss, ESTIMATE_LOSSES, "estimate_loss") and estimates:
+    if setting.space.has_labels:
+        # Of labels there is one estimate, the likeliest, whatever the loss.
+        loss = LABEL if loss == LABEL else LABEL * bool(one_of(loss, ESTIMATE_LOSSES, "estimate_loss"))
+    elif one_of(loss, ESTIMATE_LOSSES, "estimate_loss"):
+        pass
+    if estimates:
         return loss
     if not setting.has_public_plans or setting.paces:
         expected = "True: with delta-sets, or flat bodies that exclude states, plans follow from beliefs"
@@ -487,13 +493,20 @@ def _release(
     setting: Setting, plan: Plan | None, t: int, z: IntArray, secure: bool, guess: FloatArray | None, state: int | None
 ) -> Release:
     """The release of a step; without a plan it was not asked, and z is nothing."""
+    estimated: Any = guess
+    answered: Any = None if plan is None else setting.space.frame.to_answers(z)
+    confidence = None
+    if isinstance(setting.space, Labels):
+        answered = None if plan is None else setting.space.label_of(z.item(0))
+        if guess is not None and state is not None:
+            estimated, confidence = setting.space.label_of(state), guess.item(0)
     if plan is None:
-        return Release(t, None, None, guess, state, *NOT_ASKED, secure)
+        return Release(t, None, None, estimated, state, *NOT_ASKED, secure, confidence)
     return Release(
         t=t,
-        z=setting.space.frame.to_answers(z),
+        z=answered,
         z_lattice=z,
-        estimate=guess,
+        estimate=estimated,
         estimate_state=state,
         epsilon=plan.promised,
         cost=plan.cost,
@@ -501,4 +514,5 @@ def _release(
         mechanism=plan.mechanism,
         constant=plan.constant,
         secure=secure,
+        confidence=confidence,
     )

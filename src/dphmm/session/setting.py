@@ -85,7 +85,7 @@ class Setting:
                 raise InvalidInput(name, "an unknown choice", f"one of {', '.join(sorted(known))}")
         start = model.start if start is None else start
         each: Any = epsilon if schedule is None else epsilon_of_schedule(epsilon, schedule)
-        options = Options.checked(each, dimension=space.dimension, start=start, **choices)
+        options = Options.checked(each, dimension=space.dimension, start=start, labels=space.has_labels, **choices)
         return cls(model, policy, space, options, query, _rule(answer), schedule, checked_varies(varies))
 
     @classmethod
@@ -101,7 +101,7 @@ class Setting:
         """The setting whose options a ledger or a statement recorded. ``policies``: others that single steps had."""
         check_same_states(model, policy, space)
         schedule = None if "schedule" not in written else Schedule.read(written["schedule"])
-        options, rule = Options.read(written, space.dimension), _rule(written.get("answer"))
+        options, rule = Options.read(written, space.dimension, space.has_labels), _rule(written.get("answer"))
         varies = checked_varies(written["varies"].split(",") if "varies" in written else ())
         others = {other.digest: other for other in policies}
         return cls(model, policy, space, options, query, rule, schedule, varies, others)

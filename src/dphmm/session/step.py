@@ -166,10 +166,15 @@ class Position(NamedTuple):
 
 #: What an estimate may minimise: mean squared error, mean distance, or the chance of naming a wrong state.
 ESTIMATE_LOSSES = ("squared", "euclidean", "state")
+#: What takes its place where answers are labels: the likeliest state, and how likely it is.
+LABEL = "label"
 
 
 class Estimate(NamedTuple):
-    """What the public belief says after a release, an answer (d,) and a state: post-processing, so it costs nothing."""
+    """What the public belief says after a release, an answer (d,) and a state: post-processing, so it costs nothing.
+
+    Of labels the answer (1,) is the probability of the state.
+    """
 
     answer: FloatArray
     state: int
@@ -178,7 +183,8 @@ class Estimate(NamedTuple):
 def estimate(posterior: Belief, answers: FloatArray, loss: str = "squared") -> Estimate:
     """The Bayes estimate: the posterior mean answer (squared loss), or the Euclidean median; and the likeliest state.
 
-    Ties between likeliest states, to 1e-12, go to the lowest number.
+    With the loss `LABEL` the probability of that state, in place of an answer. Ties between likeliest states, to 1e-12,
+    go to the lowest number.
     """
     p = posterior.probability
     point = np.empty(answers.shape[1])
@@ -187,12 +193,19 @@ def estimate(posterior: Belief, answers: FloatArray, loss: str = "squared") -> E
         point = _euclidean_median(p, answers)
     elif loss == "state":
         point = answers[state].copy()
+    elif loss == LABEL:
+        point[:] = min(1.0, float(p.max()))
     return Estimate(point, state)
 
 
-def spread(belief: Belief, answers: FloatArray) -> float:
-    """Root of the mean squared distance of a belief's answers (N, d) from their mean, in answer units."""
+def spread(belief: Belief, answers: FloatArray, loss: str = "squared") -> float:
+    """Root of the mean squared distance of a belief's answers (N, d) from their mean, in answer units.
+
+    With the loss `LABEL` the probability that the likeliest state is not the true one.
+    """
     p = belief.probability
+    if loss == LABEL:
+        return max(0.0, 1.0 - float(p.max()))
     away = answers - p @ answers
     return float(np.sqrt(p @ np.einsum("sj,sj->s", away, away)))
 

@@ -201,7 +201,7 @@ class Stepwise:
         room = transaction.room(subject.name, position.t)
         if schedule is None or room is None:
             raise DphmmError("release: a paced schedule without the promise that it paces; nothing was drawn")
-        return schedule.asks(position.t, spread(position.prior, self._answers), room)
+        return schedule.asks(position.t, spread(position.prior, self._answers, self._loss), room)
 
     def _is_of(self, step: Walked, t: int, asked: bool) -> bool:
         """Whether a stored step is the release of row ``t``, or the skip of one that was not asked."""

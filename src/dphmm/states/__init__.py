@@ -2,7 +2,7 @@
 
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
-from dphmm.states.kinds import SPACES, category_space, from_description, ordered_labels
+from dphmm.states.kinds import SPACES, Labels, category_space, from_description, ordered_labels, space_of_names
 from dphmm.states.lattice import Lattice
 from dphmm.states.maps import MapSpace
 from dphmm.states.observed import Sequences, Visit
@@ -15,6 +15,7 @@ __all__ = [
     "SPACES",
     "Counts",
     "Grid",
+    "Labels",
     "Lattice",
     "MapSpace",
     "Sequences",
@@ -28,4 +29,5 @@ __all__ = [
     "parse_duration",
     "parse_length",
     "parse_speed",
+    "space_of_names",
 ]

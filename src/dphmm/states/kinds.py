@@ -1,6 +1,9 @@
 """Every kind of state space, registered in one place: how a saved one is restored.
 
-One kind is made here: states that are names, such as page categories, jobs, diagnoses.
+Two kinds are made here, of states that are names, such as page categories, jobs, diagnoses: `category_space` gives each
+name a number as its answer, and of `Labels` the name itself is the answer.
+
+Proof: docs/proofs/hops.md (labels).
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +20,12 @@ from dphmm.errors import InvalidInput
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.space import StateSpace, check_names
+from dphmm.types import FloatArray, States
 
+#: What names may be answered with where no table of answers is given.
+ANSWERS_OF_NAMES = ("labels", "ordinal")
+#: What errors of labels are counted in: the share of them, from 0 to 1.
+LABELS_WRONG = "of labels wrong"
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
@@ -45,6 +53,18 @@ def category_space(names: Sequence[str], answers: str | Mapping[str, Any] | Arra
     return StateSpace(answers, labels)
 
 
+def space_of_names(names: Sequence[str], answers: str | None = None) -> StateSpace:
+    """The space of names that nobody gave answers for: "labels" or "ordinal".
+
+    ``answers`` None: labels, unless all names are plain numbers, which are numbered in their order. Raises InvalidInput
+    for another word.
+    """
+    kind = answers or ("ordinal" if all(_NUMBER.fullmatch(name) for name in names) else "labels")
+    if kind not in ANSWERS_OF_NAMES:
+        raise InvalidInput("answers", kind, "labels, ordinal, or a table of answers")
+    return StateSpace.labels(names) if kind == "labels" else category_space(names)
+
+
 def ordered_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """The distinct labels in order: by value if all of them are plain numbers, else by character."""
     distinct = sorted(set(labels))
@@ -53,7 +73,59 @@ def ordered_labels(labels: Iterable[str]) -> tuple[str, ...]:
     return tuple(distinct)
 
 
-SPACES: dict[str, type[StateSpace]] = {space.kind: space for space in (StateSpace, Grid, H3)}
+class Labels(StateSpace):
+    """N states, each answered with its own name; a wrong name is wrong, whichever it is.
+
+    Inside, the answer of state i is the number i, which orders nothing and measures nothing: distances are 0 and 1, and
+    so are errors. Made by `StateSpace.labels`.
+
+    Examples
+    --------
+    >>> space = StateSpace.labels(["news", "shop", "sport"])
+    >>> space.label_of(2)
+    'sport'
+    """
+
+    kind: ClassVar[str] = "labels"
+    has_labels: ClassVar[bool] = True
+    unit: ClassVar[str] = LABELS_WRONG
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(np.arange(len(names)), names)
+
+    def label_of(self, number: int) -> str:
+        """The name that an answer stands for. Raises InvalidInput for a number that no state has."""
+        if not 0 <= number < self.n_states:
+            raise InvalidInput("z", str(number), f"the number of a label, 0 to {self.n_states - 1}")
+        return self.names[number]
+
+    def labels_of(self, numbers: ArrayLike) -> NDArray[np.object_]:
+        """The names (n,) that answers (n,) or (n, 1) stand for."""
+        return np.array(self.names, dtype=object)[np.asarray(numbers, dtype=np.int64).reshape(-1)]
+
+    def subset(self, states: States) -> Self:
+        """The space of some labels, in the order of their numbers. Raises InvalidInput as `StateSpace.subset`."""
+        part = super().subset(states)
+        return part if len(part.merges) else type(self)(part.names)
+
+    def distances(self, answers: ArrayLike, others: ArrayLike) -> FloatArray:
+        """1 where answers (..., 1) are different labels, 0 where they are one."""
+        apart = np.asarray(answers, dtype=np.float64) != np.asarray(others, dtype=np.float64)
+        return np.asarray(apart.any(axis=-1), dtype=np.float64)
+
+    def _whereabouts(self) -> str:
+        return "labels"
+
+    @classmethod
+    def _restore(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        names = meta["names"]
+        space = cls(check_names(names, len(names)))
+        if not np.array_equal(arrays["lattice"], space.lattice):
+            raise InvalidInput("lattice", "other numbers than those of the labels", "0, 1, ... in order")
+        return space
+
+
+SPACES: dict[str, type[StateSpace]] = {space.kind: space for space in (StateSpace, Grid, H3, Labels)}
 
 
 def from_description(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> StateSpace:

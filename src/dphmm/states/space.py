@@ -69,6 +69,8 @@ class StateSpace:
     kind: ClassVar[str] = "plain"
     #: Whether places in degrees have states here (`MapSpace`), and what answers, and so errors, are counted in.
     on_map: ClassVar[bool] = False
+    #: Whether answers are names (`Labels`): no distance, no mean, only right or wrong.
+    has_labels: ClassVar[bool] = False
     unit: ClassVar[str] = "answer units"
     #: Merged states and their partners int64 (m, 2), by merged state; none unless `merged` made this space.
     merges: IntArray = NO_MERGES
@@ -94,6 +96,13 @@ class StateSpace:
         from dphmm.states.kinds import category_space
 
         return category_space(names, answers)
+
+    @classmethod
+    def labels(cls, names: Sequence[str]) -> StateSpace:
+        """A space whose answers are the names themselves: see ``dphmm.states.kinds.Labels``."""
+        from dphmm.states.kinds import Labels
+
+        return Labels(names)
 
     def merged(self, merges: Mapping[int, int] | ArrayLike) -> Self:
         """This space with some states answered as others: ``answers[x]`` is the answer of x's partner.

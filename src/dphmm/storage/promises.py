@@ -231,6 +231,11 @@ def constraint_words(options: Options) -> str:
 
 def scope_words(options: Options, varies: Sequence[str] = ()) -> str:
     """Whether all states of a step share their noise; ``varies``: what steps may have of their own."""
+    if options.tells_component:
+        return (
+            f"One table per connected component of {_policy(varies)}, over its own answers: every release publishes "
+            "the component. Between components nothing is promised."
+        )
     if options.scope == "component":
         return (
             f"One noise distribution per connected component of {_policy(varies)}: a release can disclose the "
@@ -241,6 +246,8 @@ def scope_words(options: Options, varies: Sequence[str] = ()) -> str:
 
 def flat_words(options: Options) -> str:
     """What happens where the policy's differences do not span all directions."""
+    if options.tells_component:
+        return "Every release excludes the states of all other components for certain: that was allowed."
     words = chosen_kind(options.mechanism).words.flat
     if words is not None:
         return words
@@ -365,10 +372,12 @@ def not_protected(options: Options, provenance: Mapping[str, Any], whom: Whom, v
     """What these releases do not hide, a sentence each; ``varies``: what steps may have of their own."""
     policy = _policy(varies)
     told = _never_protected(policy)
-    if options.scope == "component":
+    if options.tells_component:
+        told.append(f"The component of {policy} that a subject is in: every release publishes it.")
+    elif options.scope == "component":
         told.append(f"The component of {policy} that a subject is in: releases disclose it over time.")
-    told += chosen_kind(options.mechanism).words.not_protected
-    if options.flat == "allow":
+    told += () if options.tells_component else chosen_kind(options.mechanism).words.not_protected
+    if options.flat == "allow" and options.made_from == "hull":
         told.append("Where a hull is flat, the line or plane that the state is on: a release can disclose it for sure.")
     if provenance.get("private") is True:
         told.append(_LEARNED_SHOWS)

@@ -19,6 +19,7 @@ from msgspec import UNSET
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.accounting.schedule import Schedule
+from dphmm.states.kinds import LABELS_WRONG
 from dphmm.storage.promises import places_words
 from dphmm.storage.statement_types import ReleaseStatement, document, epsilons_of
 
@@ -48,7 +49,12 @@ def sureness(epsilon: Fraction) -> str:
 
 
 def off(value: float, unit: str) -> str:
-    """An error for people: metres to ten, kilometres to one decimal from 10 km on; three digits of other units."""
+    """An error for people: metres to ten, kilometres to one decimal from 10 km on; three digits of other units.
+
+    Of labels the share that is wrong.
+    """
+    if unit == LABELS_WRONG:
+        return f"{value:.0%} wrong"
     if unit != "m":
         # Less is rounding of sums.
         return f"{value:.3g}" if value > _NO_ERROR else "0"

@@ -14,7 +14,7 @@ from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed
 from dphmm.storage.frames import column_list, to_arrow
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,38 @@ class ReleasedRows:
 
 def columns_needed(space: StateSpace) -> list[str]:
     """The columns of a released table that smoothing reads, t apart."""
-    return ["user", "step", *(f"z_{j}" for j in range(space.dimension)), "epsilon", "plan"]
+    return ["user", "step", *answer_columns(space), "epsilon", "plan"]
+
+
+def answer_columns(space: StateSpace) -> list[str]:
+    """The columns of released answers: z for labels, z_0.. for numbers."""
+    return ["z"] if space.has_labels else [f"z_{j}" for j in range(space.dimension)]
+
+
+def read_answers(table: Any, space: StateSpace, asked: BoolArray) -> IntArray:
+    """The lattice answers (n, d) in the columns of an Arrow table; 0 where a row was not ``asked`` (n,).
+
+    Raises InvalidInput for a cell that cannot be read, or is none of the space's, and for an answer that was not asked.
+    """
+    values: list[Any] = []
+    for name in answer_columns(space):
+        if space.has_labels:
+            cells = as_text(table.column(name), name)
+            column: Any = space.indices_of(np.array([cell or "" for cell in cells.to_pylist()], dtype=object))
+            empty = np.array([cell is None for cell in cells.to_pylist()], dtype=np.bool_)
+            bad = column < 0
+        else:
+            column, bad = decimals(table.column(name), name)
+            empty = bad
+        _refuse(name, bad & asked)
+        if (~empty & ~asked).any():
+            came = f"{int((~empty & ~asked).sum())} answers in rows without a plan"
+            raise InvalidInput(name, came, "none in a row that was not asked, as released")
+        values.append(column)
+    z = np.stack(values, axis=1)
+    found = np.zeros(z.shape, dtype=np.int64)
+    found[asked] = _lattice(z[asked].astype(np.float64), space)
+    return found
 
 
 def check_columns(names: Sequence[str], space: StateSpace) -> None:
@@ -49,7 +80,7 @@ def check_columns(names: Sequence[str], space: StateSpace) -> None:
     missing = next((name for name in columns_needed(space) if name not in names), None)
     if missing is not None:
         raise InvalidInput(missing, f"columns {listed(list(names))}", "a released table, with the column " + missing)
-    if f"z_{space.dimension}" in names:
+    if not space.has_labels and f"z_{space.dimension}" in names:
         came = f"answers of more than {space.dimension} dimensions"
         raise InvalidInput(f"z_{space.dimension}", came, "a table released from this space")
 
@@ -68,30 +99,22 @@ def released_rows(table: Any, space: StateSpace) -> ReleasedRows:
     steps, bad = integers(arrow.column("step"), "step")
     _refuse("step", bad)
     plans = [plan or "" for plan in as_text(arrow.column("plan"), "plan").to_pylist()]
-    asked, values = np.array([plan != "" for plan in plans]), []
-    for j in range(space.dimension):
-        column, bad = decimals(arrow.column(f"z_{j}"), f"z_{j}")
-        _refuse(f"z_{j}", bad & asked)
-        if (~bad & ~asked).any():
-            came = f"{int((~bad & ~asked).sum())} numbers in rows without a plan"
-            raise InvalidInput(f"z_{j}", came, "none in a row that was not asked, as released")
-        values.append(np.where(asked, column, 0.0))
+    asked = np.array([plan != "" for plan in plans], dtype=np.bool_)
+    z = read_answers(arrow, space, asked)
     epsilon, bad = decimals(arrow.column("epsilon"), "epsilon")
     _refuse("epsilon", bad)
     users = as_text(arrow.column("user"), "user").to_pylist()
     _refuse("user", np.array([user is None for user in users]))
     times = arrow.column("t") if timed else None
-    z = np.stack(values, axis=1)
-    z[~asked] = space.frame.to_answers(np.zeros(space.dimension, dtype=np.int64))
-    return ReleasedRows(users, times, steps, _lattice(z, space), epsilon, plans)
+    return ReleasedRows(users, times, steps, z, epsilon, plans)
 
 
 def smoothed_table(rows: ReleasedRows, smoothed: Smoothed, space: StateSpace) -> Any:
     """An Arrow table of the released rows, smoothed.
 
-    user, t (where there are times), step, smoothed_0.. (posterior mean, answer units), smoothed (the likeliest state's
-    name), probability (of that state), path (the state on the likeliest path), for maps smoothed_lat, smoothed_lon,
-    path_lat, path_lon, and marginals (a list of N), where they were asked for.
+    user, t (where there are times), step, smoothed_0.. (posterior mean, answer units; not of labels), smoothed (the
+    likeliest state's name), probability (of that state), path (the state on the likeliest path), for maps
+    smoothed_lat, smoothed_lon, path_lat, path_lon, and marginals (a list of N), where they were asked for.
     """
     import pyarrow as pa
 
@@ -99,7 +122,8 @@ def smoothed_table(rows: ReleasedRows, smoothed: Smoothed, space: StateSpace) ->
     if rows.times is not None:
         columns["t"] = rows.times
     columns["step"] = pa.array(rows.step, pa.int64())
-    columns |= {f"smoothed_{j}": smoothed.mean[:, j] for j in range(space.dimension)}
+    if not space.has_labels:
+        columns |= {f"smoothed_{j}": smoothed.mean[:, j] for j in range(space.dimension)}
     names = np.array(space.names, dtype=object)
     columns["smoothed"] = pa.array(names[smoothed.state], pa.string())
     columns["probability"] = smoothed.probability
