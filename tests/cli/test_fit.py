@@ -141,7 +141,8 @@ def test_a_model_is_replaced_only_by_force(site, tmp_path, run):
 
 
 def test_the_order_of_ordinal_answers_is_told(site, tmp_path, run):
-    result = run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", "--state-column", "state")
+    ordinal = ("--state-column", "state", "--answers", "ordinal")
+    result = run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", *ordinal)
     assert "answers in the order of the names: 0 alpha, 1 beta, 2 delta, 3 gamma\n" in result.stderr
     (tmp_path / "x.csv").write_text("user,state\n" + "".join(f"a,{n}\n" for n in (10, 9, 2.5, 100, 10)))
     result = run("fit", tmp_path / "x.csv", "-o", tmp_path / "n.npz", "--state-column", "state")

@@ -290,7 +290,8 @@ def test_options_of_fits_that_cannot_have_them(farm, tmp_path, run, options, sai
 def test_names_can_be_merged_when_rare(tmp_path, run):
     rows = [["a", page] for page in ["x", "y", "x", "y", "z", "x", "y", "x"]]
     write_rows(tmp_path / "visits.csv", ["user", "state"], rows)
-    run("fit", tmp_path / "visits.csv", "-o", tmp_path / "m.npz", "--state-column", "state", "--merge-rare", "2")
+    ordinal = ("--state-column", "state", "--answers", "ordinal")
+    run("fit", tmp_path / "visits.csv", "-o", tmp_path / "m.npz", *ordinal, "--merge-rare", "2")
     space = load_model(tmp_path / "m.npz").space
     assert space.merges.tolist() == [[2, 1]] and space.names == ("x", "y", "z")
 

@@ -138,7 +138,8 @@ def pages(folder: Path, names: tuple[str, ...] = ("alpha", "beta", "gamma", "del
     rng = np.random.default_rng(5)
     visits = [[f"v{user}", names[page]] for user in range(6) for page in rng.integers(0, len(names), 15)]
     table(folder / "walks.csv", ["user", "state"], visits)
-    run("fit", folder / "walks.csv", "-o", folder / "model.npz", "--state-column", "state")
+    ordinal = ("--state-column", "state", "--answers", "ordinal")
+    run("fit", folder / "walks.csv", "-o", folder / "model.npz", *ordinal)
     run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
     return released(folder)
 

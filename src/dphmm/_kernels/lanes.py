@@ -226,6 +226,9 @@ def _told(
     support[:] = laws.supports[leg]
     relative, absolute = bound[_RELATIVE], bound[_ABSOLUTE]
     if skipped > 0:
+        if steps.tells[at] and leg == len(laws.kinds) - 1:
+            # What is to be told is not a mean.
+            return False
         posterior[:] = prior
         served = _passed(columns, flushing, posterior, support, skipped - 1, bound)
         if served and bound[_ABSOLUTE] > 0.0:

@@ -58,13 +58,18 @@ class Columns:
         return np.asarray(values, dtype=np.float64)[self.rows]
 
     def answers(self, name: str, space: StateSpace) -> FloatArray:
-        """Answers (n, d) at the rows."""
+        """Answers (n, d) at the rows; of labels the numbers of their states, NaN for a row that was not asked."""
+        if space.has_labels:
+            cells = [cell or "" for cell in as_text(self.table.column(name), name).to_pylist()]
+            numbers = space.indices_of(cells).astype(np.float64)
+            numbers[numbers < 0] = np.nan
+            return numbers[self.rows][:, None]
         return np.stack([self.numbers(f"{name}_{j}") for j in range(space.dimension)], axis=1)
 
     def published(self, space: StateSpace) -> dict[str, FloatArray]:
         """The released answers (n, d), and the estimates where the table has them."""
         found = {"released": self.answers("z", space)}
-        if "estimate_0" in self.table.column_names:
+        if ("estimate" if space.has_labels else "estimate_0") in self.table.column_names:
             found["estimate"] = self.answers("estimate", space)
         return found
 

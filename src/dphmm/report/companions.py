@@ -25,13 +25,13 @@ def smoothed_answers(path: PathLike, file: ReleasedFile, space: StateSpace) -> F
     Raises InvalidInput for a table without these columns, a cell that is no number, and rows of another release.
     """
     file_path = checked_input(path, "smoothed")
-    values = [f"smoothed_{j}" for j in range(space.dimension)]
+    values = ["smoothed"] if space.has_labels else [f"smoothed_{j}" for j in range(space.dimension)]
     names = column_names(file_path)
     missing = next((name for name in ["user", "step", *values] if name not in names), None)
-    if missing is not None or f"smoothed_{space.dimension}" in names:
+    if missing is not None or f"smoothed_{0 if space.has_labels else space.dimension}" in names:
         expected = f"a table that dphmm smooth wrote from this release, with {', '.join(['user', 'step', *values])}"
         raise InvalidInput("smoothed", f"columns {listed(list(names))}", expected)
-    table = read_table(file_path, columns=["user", "step", *values], text=("user",))
+    table = read_table(file_path, columns=["user", "step", *values], text=("user", "smoothed"))
     steps, bad = integers(table.column("step"), "step")
     _refuse("step", bad)
     users = as_text(table.column("user"), "user").to_pylist()
@@ -42,6 +42,11 @@ def smoothed_answers(path: PathLike, file: ReleasedFile, space: StateSpace) -> F
         came = f"no row for {without} of {len(wanted)} released rows"
         raise InvalidInput("smoothed", came, "what dphmm smooth wrote from this release")
     order = np.array([where[key] for key in wanted], dtype=np.int64)
+    if space.has_labels:
+        cells = as_text(table.column("smoothed"), "smoothed").to_pylist()
+        labels = space.indices_of([cell or "" for cell in cells])
+        _refuse("smoothed", labels < 0)
+        return labels[order].astype(np.float64)[:, None]
     found = np.stack([_column(table, name)[order] for name in values], axis=1)
     answers = space.own_answers
     low, high = answers.min(axis=0), answers.max(axis=0)

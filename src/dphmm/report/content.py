@@ -151,7 +151,9 @@ class ReleaseReport:
         return isinstance(self.space, MapSpace)
 
     def shown(self, distance: float) -> str:
-        """A distance between answers, with its unit, on the same line, where there is one."""
+        """A distance between answers, with its unit, on the same line, where there is one; of labels a share."""
+        if self.space.has_labels:
+            return f"{distance:.0%}\N{NO-BREAK SPACE}wrong"
         return f"{distance:,.0f}\N{NO-BREAK SPACE}m" if self.on_map else f"{distance:,.3g}"
 
     @property

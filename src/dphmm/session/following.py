@@ -241,7 +241,8 @@ class _Work:
         self._own, self._stack, self._script, self._exact = own, stack, script, exact
         self._z = script.z.astype(np.float64)
         far = np.abs(self._z).max(axis=1, initial=0.0) >= stack.rooms[legs]
-        self._legs = np.where(far, len(stack.numbers), legs)
+        alone = far if own.compiled else far | (script.tells & (script.skipped > 0))
+        self._legs = np.where(alone, len(stack.numbers), legs)
         self._begins = np.concatenate([[0], 1 + np.flatnonzero(script.begins[1:]), [len(script.t)]])
         self._starts = [own.schedule.start if start is None else start for start in starts]
         self._wanted = [True] * len(starts) if wanted is None else wanted

@@ -110,18 +110,20 @@ class Labels(StateSpace):
 
     def distances(self, answers: ArrayLike, others: ArrayLike) -> FloatArray:
         """1 where answers (..., 1) are different labels, 0 where they are one."""
-        apart = np.asarray(answers, dtype=np.float64) != np.asarray(others, dtype=np.float64)
-        return np.asarray(apart.any(axis=-1), dtype=np.float64)
+        # Of an unknown label, NaN, nothing is known.
+        return np.abs(np.sign(np.asarray(answers, np.float64) - np.asarray(others, np.float64))).max(axis=-1)
 
     def _whereabouts(self) -> str:
         return "labels"
 
     @classmethod
     def _restore(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        names = meta["names"]
-        space = cls(check_names(names, len(names)))
-        if not np.array_equal(arrays["lattice"], space.lattice):
+        space = super()._restore(meta, arrays)
+        numbered = np.arange(space.n_states)[:, None]
+        if not (np.array_equal(space.lattice, numbered) and np.array_equal(space.answers, numbered)):
             raise InvalidInput("lattice", "other numbers than those of the labels", "0, 1, ... in order")
+        if space.given_names is None:
+            raise KeyError("names")
         return space
 
 

@@ -1,0 +1,196 @@
+"""Names as labels through every command: fit, policy, inspect, release, audit, smooth, leakage, report, plan, tune."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cli.conftest import write_rows
+from dphmm.storage.models import load_model
+from dphmm.storage.released import released_table
+
+PAGES = ("front", "news", "tech", "local", "opinion", "weather", "sport", "mail", "travel")
+pytestmark = pytest.mark.replayed_words
+
+
+def visits(users, seed):
+    generator = np.random.default_rng(seed)
+    rows = []
+    for user in users:
+        page = int(generator.integers(9))
+        for step in range(12):
+            rows.append([user, f"2024-05-06T{8 + step // 6:02d}:{10 * (step % 6):02d}:00Z", PAGES[page]])
+            page = int(generator.integers(9)) if generator.random() < 0.4 else page
+    return rows
+
+
+@pytest.fixture(scope="module")
+def portal(tmp_path_factory, run):
+    folder = tmp_path_factory.mktemp("portal")
+    write_rows(folder / "others.csv", ["user", "t", "page"], visits([f"o{n}" for n in range(40)], 1))
+    write_rows(folder / "visits.csv", ["user", "t", "page"], visits([f"v{n}" for n in range(8)], 2))
+    run("fit", folder / "others.csv", "-o", folder / "m.npz", "--state-column", "page", "--step", "10min")
+    run("policy", "complete", folder / "m.npz", "-o", folder / "p.json")
+    return folder
+
+
+def arguments(folder, *more):
+    return ("--model", folder / "m.npz", "--policy", folder / "p.json", *more)
+
+
+@pytest.fixture(scope="module")
+def published(portal, run):
+    asked = ("release", portal / "visits.csv", "--state-column", "page", *arguments(portal, "--epsilon", "1"))
+    run(*asked, "-o", portal / "r.parquet", "--ledger", portal / "l.db")
+    return portal / "r.parquet"
+
+
+def test_text_names_are_labels_and_numbers_are_numbers(portal, tmp_path, run):
+    assert load_model(portal / "m.npz").space.kind == "labels"
+    for number, (names, options, kind) in enumerate(
+        [
+            (("a", "b"), (), "labels"),
+            (("1", "2.5"), (), "plain"),
+            (("1", "b"), (), "labels"),
+            (("1", "2"), ("--answers", "labels"), "labels"),
+            (("a", "b"), ("--answers", "ordinal"), "plain"),
+        ]
+    ):
+        rows = [["u", name] for name in names * 3]
+        write_rows(tmp_path / f"{number}.csv", ["user", "state"], rows)
+        model = tmp_path / f"{number}.npz"
+        told = run("fit", tmp_path / f"{number}.csv", "-o", model, "--state-column", "state", *options).stderr
+        assert load_model(model).space.kind == kind
+        assert ("answers are the names themselves" in told) == (kind == "labels")
+
+
+def test_a_release_names_labels_and_how_sure(published):
+    table = pd.read_parquet(published)
+    assert list(table.columns) == ["user", "t", "step", "z", "estimate", "confidence", "epsilon", "cost", "plan"]
+    assert table.z.isin(PAGES).all() and table.estimate.isin(PAGES).all() and table.confidence.between(1 / 9, 1).all()
+
+
+def test_every_command_reads_it(portal, published, tmp_path, run):
+    told = run("audit", *arguments(portal), "--released", published, "--ledger", portal / "l.db").stdout
+    assert "released: 96 rows of 8 users under 1 plans: nothing is wrong" in told
+    run("smooth", published, "--model", portal / "m.npz", "--policy", portal / "p.json", "-o", tmp_path / "s.parquet")
+    smoothed = pd.read_parquet(tmp_path / "s.parquet")
+    assert list(smoothed.columns) == ["user", "t", "step", "smoothed", "probability", "path"]
+    event = ("--event", "mail", "--from", "2", "--to", "4", "--json")
+    odds = json.loads(run("leakage", published, *arguments(portal), *event).stdout)
+    assert len(odds["subjects"]) == 8
+    pd.read_csv(portal / "visits.csv").rename(columns={"page": "state"}).to_csv(tmp_path / "truth.csv", index=False)
+    truth = ("--truth", tmp_path / "truth.csv")
+    run(
+        "report", published, *arguments(portal), *truth, "--smoothed", tmp_path / "s.parquet", "-o", tmp_path / "r.html"
+    )
+    page = (tmp_path / "r.html").read_text()
+    assert "\N{NO-BREAK SPACE}wrong" in page
+
+
+def test_a_stream_answers_with_labels_too(portal, tmp_path, run):
+    lines = "".join(json.dumps({"user": "s", "t": t, "state": page}) + "\n" for _, t, page in visits(["s"], 3))
+    stream = ("release", "-", *arguments(portal, "--epsilon", "1"), "--ledger", tmp_path / "l.db", "--quiet")
+    out = run(*stream, input=lines).stdout
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert len(rows) == 12 and all(row["z"] in PAGES and 0 < row["confidence"] <= 1 for row in rows)
+    assert list(rows[0]) == ["user", "t", "step", "z", "estimate", "confidence", "epsilon", "cost", "plan"]
+    (tmp_path / "out.jsonl").write_text(out)
+    audit = ("audit", *arguments(portal, "--epsilon", "1"), "--released", tmp_path / "out.jsonl")
+    told = run(*audit, "--ledger", tmp_path / "l.db").stdout
+    assert "released: 12 rows of 1 users under 1 plans: nothing is wrong" in told
+
+
+def test_a_budget_is_planned_in_shares_of_labels(portal, tmp_path, run):
+    plan = ("plan", portal / "m.npz", "--policy", portal / "p.json", "--path-epsilon", "12", "--steps", "12")
+    told = run(*plan, "--people", "40").stdout
+    assert "% wrong" in told and " m " not in told
+    found = json.loads(run(*plan, "--people", "40", "--json").stdout)
+    assert 0 < found["expected_error"] < found["plan"]["without"] < 1
+    paced = run(*plan, "--people", "40", "--schedule", "paced").stdout
+    assert "answers where the belief is wide enough" in paced
+
+
+def test_inspect_and_tune_count_wrong_labels(portal, run):
+    told = run("inspect", portal / "m.npz", "--policy", portal / "p.json", "--epsilon", "1").stdout
+    assert "labels wrong as released  74.6%" in told and "hull" not in told and "pitch" not in told
+    table = run("tune", portal / "m.npz", "--runs", "2", "--steps", "4", "--epsilon", "1").stdout
+    assert "complete" in table and "hops" in table and "radius" not in table and "shares of labels wrong" in table
+    dry = (
+        "release",
+        portal / "visits.csv",
+        "--state-column",
+        "page",
+        *arguments(portal, "--epsilon", "1"),
+        "--dry-run",
+    )
+    assert "hops, 74.6% of labels wrong" in run(*dry).stdout
+
+
+def test_what_is_stored_is_returned_and_another_ledger_refused(portal, published, tmp_path, run):
+    asked = ("release", portal / "visits.csv", "--state-column", "page", *arguments(portal, "--epsilon", "1"))
+    before = pd.read_parquet(published)
+    run(*asked, "-o", published, "--ledger", portal / "l.db", "--resume", "--quiet")
+    assert pd.read_parquet(published).z.tolist() == before.z.tolist()
+    refused = run(*asked, "-o", published, "--ledger", tmp_path / "n.db", "--resume", code=2).stderr
+    assert "expected the ledger that the releases in r.parquet are in" in refused
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("policy", "radius", "M", "-o", "OUT", "--radius", "1"), "labels, which have no distances"),
+        (("policy", "complete", "M", "-o", "OUT", "--merge-lonely"), ""),
+        (("fit", "ROWS", "-o", "OUT", "--state-column", "page", "--merge-rare", "2"), "none of which is nearer"),
+        (
+            ("fit", "ROWS", "-o", "OUT", "--state-column", "page", "--answers", "LABELS"),
+            "path: got x.csv; expected a file that exists",
+        ),
+    ],
+)
+def test_what_needs_distances_is_refused_in_one_line(portal, tmp_path, run, command, said):
+    words = {"M": portal / "m.npz", "OUT": tmp_path / "out.npz", "ROWS": portal / "others.csv", "LABELS": "x.csv"}
+    result = run(*(words.get(word, word) for word in command), code=2 if said else 0)
+    assert said in result.stderr and (not said or result.stderr.count("\n") == 1)
+
+
+def test_the_component_is_published_only_where_that_is_said(portal, tmp_path, run):
+    kinds = pd.DataFrame({"state": PAGES, "kind": ["x"] * 5 + ["y"] * 4})
+    kinds.to_csv(tmp_path / "kinds.csv", index=False)
+    policy = tmp_path / "kinds.json"
+    run("policy", "categorical", portal / "m.npz", "-o", policy, "--labels", tmp_path / "kinds.csv")
+    public = ("--model", portal / "m.npz", "--policy", policy)
+    asked = ("release", portal / "visits.csv", "--state-column", "page", *public, "--epsilon", "1")
+    scoped = ("--scope", "component")
+    refused = run(*asked, *scoped, "-o", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db", code=2).stderr
+    assert "every release then publishes the category of the label" in refused
+    allowed = (*scoped, "--flat", "allow")
+    run(*asked, *allowed, "-o", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db")
+    statement = json.loads((tmp_path / "r.parquet.privacy.json").read_text())
+    assert statement["scope"]["meaning"].endswith(
+        "every release publishes the component. Between components nothing is promised."
+    )
+    assert "every release publishes it" in " ".join(statement["not_protected"])
+    assert "for certain: that was allowed" in statement["flat"]["meaning"]
+    kind = dict(zip(PAGES, kinds.kind, strict=True))
+    table, truth = pd.read_parquet(tmp_path / "r.parquet"), pd.read_csv(portal / "visits.csv")
+    assert table.z.map(kind).tolist() == truth.page.map(kind).tolist()
+    told = run("audit", *public, *allowed, "--released", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db").stdout
+    assert "nothing is wrong" in told
+
+
+def test_rows_put_together_are_the_table_that_they_came_from(portal):
+    """A batch gives columns, a stream rows of releases: both make the same table."""
+    import dphmm
+    from dphmm.batch import Batch
+    from dphmm.samplers.entropy import ReplayBits
+
+    model, policy = load_model(portal / "m.npz"), dphmm.load_policy(portal / "p.json")
+    batch = Batch(model, policy, model.space, "1", bits=ReplayBits(b"rows"))
+    rows = dphmm.load_trajectories(portal / "visits.csv", state_column="page").trajectories
+    (chunk,) = batch.run(rows)
+    assert released_table(list(chunk), model.space).equals(released_table(chunk, model.space))
+    assert {release.z for _, _, release in chunk} <= set(PAGES)
