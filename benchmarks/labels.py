@@ -1,10 +1,10 @@
-"""How often a label is right, as released, as estimated and with later answers: labels beside numbers for names, a table.
+"""How often labels are right, as released, as estimated, with later answers, beside numbers for the names: a table.
 
     python benchmarks/labels.py [--data FOLDER] [--epsilon 1] [--seed 1]
 
 The model is fitted to one half of the people and the other half is released under the complete policy: as labels, and
 as numbers in the order of the names, where the nearest number counts as the label. Both keep the same promise. The log
-is simulated: 9 activities, each kept for two steps on average. Words are replayed, so nothing here is a private release.
+is simulated: nine activities, each kept for two steps on average. Words are replayed, so nothing is private.
 """
 
 from __future__ import annotations

@@ -1,20 +1,11 @@
-"""Release which kind of page a visitor is reading: states without a map."""
+"""Release which kind of page a visitor is reading: the answers are names, and so is what is released."""
 
 import numpy as np
 
 import dphmm
 
-# Each kind of page has an answer: how much of it is news (0 to 10), and how personal it is (0 to 10).
-pages = {
-    "front page": (8, 0),
-    "politics": (10, 1),
-    "sports": (9, 1),
-    "weather": (6, 0),
-    "health": (3, 7),
-    "dating": (1, 8),
-    "mail": (0, 10),
-}
-space = dphmm.StateSpace(list(pages.values()), names=list(pages))
+pages = ["front page", "politics", "sports", "weather", "health", "dating", "mail"]
+space = dphmm.StateSpace.labels(pages)
 
 # Public statistics of the site: where visitors go next.
 often = np.ones((7, 7)) + 5 * np.eye(7)
@@ -26,8 +17,9 @@ model = dphmm.MarkovModel(np.ones(7) / 7, often / often.sum(axis=1, keepdims=Tru
 kinds = ["news", "news", "news", "news", "personal", "personal", "personal"]
 policy = dphmm.policy.categorical(kinds).union(dphmm.policy.from_edges([(0, 6)], 7))
 
-session = dphmm.ReleaseSession(model, policy, space, epsilon="0.5", constraint=dphmm.DeltaSet(0.01))
+session = dphmm.ReleaseSession(model, policy, space, epsilon=2)
 for page in ["front page", "health", "health", "mail"]:
     release = session.release(page)
-    print(f"step {release.t}: released {release.z}, likeliest page {space.names[release.estimate_state]}")
+    sure = f"{release.confidence:.0%} sure"
+    print(f"step {release.t}: released {release.z}; likeliest now {release.estimate}, {sure}")
 print(f"each release keeps epsilon = {release.epsilon}; two pages without an edge may lose {float(release.cost):g}")

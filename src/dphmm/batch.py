@@ -562,7 +562,8 @@ def release_many(
     Returns
     -------
     A table of the same kind: user, t, step, z_0.., estimate_0.., estimate, and for maps z_lat, z_lon, estimate_lat,
-    estimate_lon, for labels z, estimate and confidence instead, then epsilon, cost, plan. Rows by user and step; one row per user and step.
+    estimate_lon (of labels z, estimate and confidence alone), then epsilon, cost, plan. Rows by user and step; one row
+    per user and step.
 
     Raises
     ------

@@ -57,7 +57,8 @@ def decode(
     Parameters
     ----------
     released : what `release_many` or ``dphmm release`` gave: a pandas, polars or Arrow table with user, step, z_0..
-        (z of labels), epsilon and plan, and t where there are times; rows in any order, steps without a row are predicted through.
+        (z of labels), epsilon and plan, and t where there are times; rows in any order, steps without a row are
+        predicted through.
     model, policy, space, epsilon and the other choices : those of the release; ``epsilon`` is read from the table
         by default.
     initials, step_choices : those of the release, as `release_many` takes them. What was chosen for a row is told by
@@ -68,9 +69,9 @@ def decode(
     Returns
     -------
     A table of the same kind, its rows in the same order: user, t, step, smoothed_0.. (the posterior mean answer,
-    the estimate of least expected squared error; not of labels), smoothed (the likeliest state of the step), probability (of that
-    state), path (the state on the likeliest path, Viterbi), for maps smoothed_lat, smoothed_lon, path_lat, path_lon,
-    and with ``marginals`` a list of N numbers.
+    the estimate of least expected squared error; not of labels), smoothed (the likeliest state of the step),
+    probability (of that state), path (the state on the likeliest path, Viterbi), for maps smoothed_lat, smoothed_lon,
+    path_lat, path_lon, and with ``marginals`` a list of N numbers.
 
     Raises
     ------

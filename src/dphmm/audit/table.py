@@ -113,8 +113,11 @@ class Table:
         """What every two rows (n, n) lose, in floats."""
         if not self._sound:
             return np.where(np.eye(len(self.rows), dtype=np.bool_), 0.0, np.inf)
-        logs = np.array([[math.log(weight) for weight in row] for row in self._laws])
-        return np.array([np.abs(logs - row).max(axis=1) for row in logs])
+        return np.array([np.abs(self._logs - row).max(axis=1) for row in self._logs])
+
+    @cached_property
+    def _logs(self) -> FloatArray:
+        return np.array([[math.log(weight) for weight in row] for row in self._laws])
 
     @cached_property
     def kept(self) -> BoolArray:
@@ -126,10 +129,12 @@ class Table:
         limit = float(epsilon)
         found = np.asarray(self.rough <= limit)
         high, low = _exp_below(epsilon).as_integer_ratio()
-        for a, b in np.argwhere(np.abs(self.rough - limit) <= _WITHIN * (1 + limit)).tolist():
-            found[a, b] = all(
-                max(x, y) * low <= min(x, y) * high for x, y in zip(self._laws[a], self._laws[b], strict=True)
-            )
+        doubtful = _WITHIN * (1 + limit)
+        for a, b in np.argwhere(np.triu(np.abs(self.rough - limit) <= doubtful, 1)).tolist():
+            # Quotients that floats find well below e^ε leave no doubt either.
+            columns = np.flatnonzero(np.abs(self._logs[a] - self._logs[b]) >= limit - 2 * doubtful).tolist()
+            pairs = [(self._laws[a][z], self._laws[b][z]) for z in columns]
+            found[a, b] = found[b, a] = all(max(x, y) * low <= min(x, y) * high for x, y in pairs)
         return found
 
 

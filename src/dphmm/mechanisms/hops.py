@@ -18,7 +18,16 @@ from numpy.typing import ArrayLike
 
 from dphmm.mechanisms.answer_table import AnswerTable, answers_and_edges
 from dphmm.mechanisms.base import Words
-from dphmm.mechanisms.table_law import TableLaw, digits_for, margin_of, require_certified, rounded, truthful
+from dphmm.mechanisms.table_law import (
+    TableLaw,
+    digits_for,
+    margin_of,
+    randomised_response,
+    require_alike,
+    require_certified,
+    rounded,
+    truthful,
+)
 from dphmm.mechanisms.table_program import hops, require_checkable
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
@@ -43,8 +52,8 @@ class Hops(AnswerTable):
     names the truth with probability e^ε / (e^ε + n - 1), as often as any mechanism that keeps ε can where all answers
     are alike likely. What no edge leads to counts as one edge more than the longest way: a release can tell nearly for
     certain in which connected part of the policy a state is. Nothing is impossible. The weights are whole numbers,
-    certified for every edge; they are made from floats and may differ between machines, so their sha256 is part of
-    `describe`.
+    certified for every edge. But for randomised response they are made from floats and may differ between machines, so
+    their sha256 is part of `describe`.
 
     Parameters
     ----------
@@ -111,13 +120,20 @@ def _certified(n: int, edges: IntArray, epsilon: Fraction) -> TableLaw:
         if key in _cache:
             _cache.move_to_end(key)
             return _cache[key]
+    if n > 1 and len(edges) == n * (n - 1) // 2:
+        weights = randomised_response(n, epsilon)
+        require_alike(weights, digits_for(epsilon), epsilon)
+        return _kept(key, TableLaw(np.arange(n, dtype=np.int64)[:, None], weights, digits_for(epsilon)))
     require_checkable(n, len(edges))
     if epsilon > LARGEST_EXPONENT or not len(edges):
         weights = truthful(n, edges, epsilon)
     else:
         weights = rounded(_law(n, edges, float(epsilon) - margin_of(epsilon)), edges, epsilon)
     require_certified(weights, digits_for(epsilon), edges, epsilon)
-    found = TableLaw(np.arange(n, dtype=np.int64)[:, None], weights, digits_for(epsilon))
+    return _kept(key, TableLaw(np.arange(n, dtype=np.int64)[:, None], weights, digits_for(epsilon)))
+
+
+def _kept(key: str, found: TableLaw) -> TableLaw:
     with _lock:
         _cache[key] = found
         while len(_cache) > _MOST_CACHED:

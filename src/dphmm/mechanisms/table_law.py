@@ -116,10 +116,13 @@ class TableLaw:
         losses, limit = self.losses_above - _LOGS_WITHIN, float(epsilon)
         found = np.asarray(losses <= limit)
         ratio, digits = falling_ratio(epsilon)
-        for a, b in np.argwhere(np.abs(losses - limit) <= _LOGS_WITHIN * (1.0 + limit)).tolist():
-            here, there = self.weights[a], self.weights[b]
+        doubtful = _LOGS_WITHIN * (1.0 + limit)
+        for a, b in np.argwhere(np.triu(np.abs(losses - limit) <= doubtful, 1)).tolist():
+            # Where the floats are well below the limit there is no doubt.
+            columns = np.flatnonzero(np.abs(self.logs[a] - self.logs[b]) >= limit - 2.0 * doubtful)
+            here, there = self.weights[a, columns], self.weights[b, columns]
             steep = (here * ratio > there << digits).any() or (there * ratio > here << digits).any()
-            found[a, b] = not steep
+            found[a, b] = found[b, a] = not steep
         np.fill_diagonal(found, True)
         return found
 
@@ -221,6 +224,35 @@ def truthful(n: int, edges: IntArray, epsilon: Fraction) -> NDArray[np.object_]:
     for number, row in enumerate(weights):
         row[number] += (1 << bits) - sum(row)
     return weights
+
+
+def randomised_response(n: int, epsilon: Fraction) -> NDArray[np.object_]:
+    """Whole weights (n, n) that name the truth as often as any can where all answers are joined: two numbers.
+
+    They are the same on every machine. Every other answer weighs w = ⌈2ᵇr / (1 + (n - 1)r)⌉ with r >= e^-ε, and the
+    truth the rest, which is at most w/r.
+    """
+    bits, (ratio, digits) = digits_for(epsilon), falling_ratio(epsilon)
+    other = -(-(ratio << bits) // ((1 << digits) + (n - 1) * ratio))
+    weights = np.full((n, n), other, dtype=object)
+    np.fill_diagonal(weights, (1 << bits) - (n - 1) * other)
+    return weights
+
+
+def require_alike(weights: NDArray[np.object_], bits: int, epsilon: Fraction) -> None:
+    """`require_certified` of a table of two numbers for all pairs of answers, which one pair stands for."""
+    n = len(weights)
+    truth, other = (weights[0, 0], weights[0, 1]) if n > 1 else (weights[0, 0], weights[0, 0])
+    alike = np.full((n, n), other, dtype=object)
+    np.fill_diagonal(alike, truth)
+    if not (weights == alike).all():
+        raise Uncertified("a table of more than two numbers")
+    digits = falling_ratio(epsilon)[1]
+    ratio = exp_bracket(epsilon, digits)[1]
+    if any(type(weight) is not int or weight < 1 for weight in (truth, other)) or truth + (n - 1) * other != 1 << bits:
+        raise Uncertified("a table that is not one of whole numbers with one sum")
+    if truth * ratio > other << digits or other * ratio > truth << digits:
+        raise Uncertified("answers joined by an edge that lose more than epsilon")
 
 
 def require_certified(weights: NDArray[np.object_], bits: int, edges: IntArray, epsilon: Fraction) -> None:

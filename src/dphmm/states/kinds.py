@@ -111,7 +111,8 @@ class Labels(StateSpace):
     def distances(self, answers: ArrayLike, others: ArrayLike) -> FloatArray:
         """1 where answers (..., 1) are different labels, 0 where they are one."""
         # Of an unknown label, NaN, nothing is known.
-        return np.abs(np.sign(np.asarray(answers, np.float64) - np.asarray(others, np.float64))).max(axis=-1)
+        apart = np.abs(np.asarray(answers, np.float64) - np.asarray(others, np.float64)).max(axis=-1)
+        return np.asarray(np.sign(apart))
 
     def _whereabouts(self) -> str:
         return "labels"
