@@ -40,7 +40,7 @@ def good_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     visits = [f"v{user},{PAGES[page]}" for user in range(6) for page in rng.integers(0, 4, 15)]
     place.write("all_visits.csv", "\n".join(["user,state", *visits]) + "\n")
     place.write("visits.csv", "\n".join(["user,state", *visits[:5], *visits[15:20]]) + "\n")
-    place.done("fit all_visits.csv -o pages.npz --state-column state")
+    place.done("fit all_visits.csv -o pages.npz --state-column state --answers ordinal")
     place.done("policy complete pages.npz -o pages.json")
     return place.folder
 

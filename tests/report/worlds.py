@@ -118,7 +118,7 @@ def constant(folder: Path) -> Path:
     names = ("home", "street", "work", "shop")
     visits = [[f"v{user}", name] for user in range(3) for name in ("home", "street", names[user + 1], "street", "home")]
     table(folder / "walks.csv", ["user", "state"], visits)
-    given = ("--state-column", "state", "--initial", "first")
+    given = ("--state-column", "state", "--answers", "ordinal", "--initial", "first")
     run("fit", folder / "walks.csv", "-o", folder / "model.npz", *given)
     run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
     return released(folder, "--start", "at")
@@ -151,7 +151,8 @@ def hostile(folder: Path) -> Path:
     users = (EVIL, TRAP, "$x^2$", "'+alert(4)+'")
     visits = [[user, names[page]] for user in users for page in rng.integers(0, len(names), 15)]
     table(folder / "walks.csv", ["user", "state"], visits)
-    run("fit", folder / "walks.csv", "-o", folder / "model.npz", "--state-column", "state")
+    ordinal = ("--state-column", "state", "--answers", "ordinal")
+    run("fit", folder / "walks.csv", "-o", folder / "model.npz", *ordinal)
     run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
     return released(folder)
 
@@ -172,7 +173,8 @@ def odd(folder: Path) -> Path:
     rng = np.random.default_rng(5)
     visits = [[user, ODD[page]] for user in ODD for page in [*rng.integers(0, len(ODD), 2), ODD.index(user)]]
     table(folder / "walks.csv", ["user", "state"], visits)
-    run("fit", folder / "walks.csv", "-o", folder / "model.npz", "--state-column", "state")
+    ordinal = ("--state-column", "state", "--answers", "ordinal")
+    run("fit", folder / "walks.csv", "-o", folder / "model.npz", *ordinal)
     run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
     return released(folder)
 

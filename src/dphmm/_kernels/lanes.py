@@ -26,6 +26,8 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 LANES = 8
 #: Fewer lanes than these are moved one by one.
 _FEW = 3
+#: The kind of a leg that is left to Python altogether, skips that tell too; of another one without a law it is -1.
+ALONE = -2
 #: Covers the roundings of one step in a bound, for fewer than 2**24 states.
 _SLACK = 1.0 + 2.0**-26
 #: The numbers of a bound: of the row itself, and of the inflow.
@@ -226,7 +228,7 @@ def _told(
     support[:] = laws.supports[leg]
     relative, absolute = bound[_RELATIVE], bound[_ABSOLUTE]
     if skipped > 0:
-        if steps.tells[at] and leg == len(laws.kinds) - 1:
+        if steps.tells[at] and laws.kinds[leg] == ALONE:
             # What is to be told is not a mean.
             return False
         posterior[:] = prior

@@ -59,7 +59,7 @@ class Columns:
 
     def answers(self, name: str, space: StateSpace) -> FloatArray:
         """Answers (n, d) at the rows; of labels the numbers of their states, NaN for a row that was not asked."""
-        if space.has_labels:
+        if space.has_labels and name in self.table.column_names:
             cells = [cell or "" for cell in as_text(self.table.column(name), name).to_pylist()]
             numbers = space.indices_of(cells).astype(np.float64)
             numbers[numbers < 0] = np.nan
@@ -69,7 +69,7 @@ class Columns:
     def published(self, space: StateSpace) -> dict[str, FloatArray]:
         """The released answers (n, d), and the estimates where the table has them."""
         found = {"released": self.answers("z", space)}
-        if ("estimate" if space.has_labels else "estimate_0") in self.table.column_names:
+        if {"estimate_0", "estimate" if space.has_labels else "estimate_0"} & set(self.table.column_names):
             found["estimate"] = self.answers("estimate", space)
         return found
 

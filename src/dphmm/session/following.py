@@ -203,7 +203,7 @@ def _stackable(law: Likelihood) -> bool:
 
 
 def _laws(found: list[Likelihood | None], supports: list[BoolArray]) -> Laws:
-    from dphmm._kernels.lanes import Laws
+    from dphmm._kernels.lanes import ALONE, Laws
 
     known, n = [law for law in found if law is not None], len(supports[0])
     return Laws(
@@ -212,7 +212,7 @@ def _laws(found: list[Likelihood | None], supports: list[BoolArray]) -> Laws:
         inverses=np.concatenate([law.inverses for law in known] or [np.zeros(0)]),
         shifts=np.concatenate([law.shifts for law in known] or [np.zeros(0)]),
         normals=np.vstack([law.normals for law in known] or [np.zeros((0, 1))]),
-        kinds=np.array([*(-1 if law is None else law.kind for law in found), -1], dtype=np.int64),
+        kinds=np.array([*(-1 if law is None else law.kind for law in found), ALONE], dtype=np.int64),
         rates=np.array([*(0.0 if law is None else law.rate for law in found), 0.0]),
         first_tables=_ends([0 if law is None else len(law.table) for law in found]),
         tables=np.concatenate([law.table for law in known] or [np.zeros(0)]),
