@@ -9,7 +9,8 @@ the Markov model, the policy, the mechanism and everything published before.
   `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
-- releases: `ReleaseSession`, `release_many`, `decode`, `event_odds`, `accounting`; over whole sequences:
+- releases: `ReleaseSession`, `release_many`, `decode`, `OtherQuery`, `joint_belief`, `event_odds`, `accounting`; over
+  whole sequences:
   `SequencePromise`, `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
 - audits: `audit`; what a release is worth: `evaluation`
 - fits and answers that a ledger keeps, counted for everybody: `fit_once`, `query(..., ledger=)`
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from dphmm.accounting.promise import SequencePromise as SequencePromise
     from dphmm.accounting.schedule import Schedule as Schedule
     from dphmm.batch import release_many as release_many
+    from dphmm.decoding import OtherQuery as OtherQuery
     from dphmm.decoding import decode as decode
     from dphmm.decoding import event_odds as event_odds
     from dphmm.dependent._question import query as query
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from dphmm.sensitivity.protection import exposed_states as exposed_states
     from dphmm.sensitivity.protection import protectable_graph as protectable_graph
     from dphmm.sensitivity.spread import l1_sensitivity as l1_sensitivity
+    from dphmm.session.joint import joint_belief as joint_belief
     from dphmm.session.releases import Release as Release
     from dphmm.session.session import ReleaseSession as ReleaseSession
     from dphmm.states.grid import Grid as Grid
@@ -95,6 +98,8 @@ _HOMES = {
     "release_many": "dphmm.batch",
     "decode": "dphmm.decoding",
     "event_odds": "dphmm.decoding",
+    "OtherQuery": "dphmm.decoding",
+    "joint_belief": "dphmm.session.joint",
     "query": "dphmm.dependent._question",
     "BudgetExceeded": "dphmm.errors",
     "DegenerateHull": "dphmm.errors",

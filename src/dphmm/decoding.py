@@ -7,6 +7,7 @@ state is there to be used, and nothing is spent.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -27,10 +28,37 @@ from dphmm.storage.columns import Times
 from dphmm.storage.smoothed import ReleasedRows, released_rows, smoothed_table
 from dphmm.types import Exact, FloatArray, IntArray, States
 
-__all__ = ["decode", "epsilon_of", "event_odds", "odds_of_rows", "smooth_rows"]
+__all__ = ["OtherQuery", "decode", "epsilon_of", "event_odds", "odds_of_rows", "smooth_rows"]
 
 #: Most numbers that marginals may be: two gigabytes.
 _MOST_MARGINALS = 2**28
+
+
+@dataclass(frozen=True)
+class OtherQuery:
+    """A finished release of another query about the same subjects, for `decode`.
+
+    released : its table, as for `decode`. space : its answers; those of the first query when None. epsilon : read from
+    the table when None. options : mechanism, scope, flat, thickness, protection, as it was released with. Model,
+    policy, start, beginnings and the choices of single steps are those of the first query: a subject has one each.
+    """
+
+    released: Any
+    space: StateSpace | None = None
+    epsilon: Exact | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(
+        self, first: Setting, initials: Mapping[str, Any] | None, step_choices: StepChoices | None
+    ) -> tuple[ReleasedRows, Subjects]:
+        """Its rows, and what they were released under. Raises InvalidInput as `decode` does."""
+        space = first.space if self.space is None else self.space
+        check_same_states(first.model, first.policy, space)
+        rows = released_rows(self.released, space)
+        epsilon = epsilon_of(rows) if self.epsilon is None else self.epsilon
+        public = (first.model, first.policy, space, epsilon)
+        setting = Setting.of(*public, start=first.options.start, varies=first.varies, **self.options)
+        return rows, Subjects(setting, initials, step_choices)
 
 
 def decode(
@@ -49,6 +77,7 @@ def decode(
     start: str | None = None,
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
+    beside: Sequence[OtherQuery] = (),
     marginals: bool = False,
     progress: bool | Progress = True,
 ) -> Any:
@@ -63,6 +92,7 @@ def decode(
         by default.
     initials, step_choices : those of the release, as `release_many` takes them. What was chosen for a row is told by
         the hash of its plan, so that steps need no numbers.
+    beside : finished releases of other queries about the same subjects, as `OtherQuery`: their answers count too.
     marginals : add the probability of every state to every row.
     progress : show a bar on a terminal, or call (done, total).
 
@@ -94,8 +124,10 @@ def decode(
         start=start,
         varies=names_chosen(checked_steps(step_choices or {})),
     )
+    others = [one.read(setting, initials, step_choices) for one in beside]
+    subjects = Subjects(setting, initials, step_choices)
     with shown(progress, "smooth") as report:
-        smoothed = smooth_rows(rows, Subjects(setting, initials, step_choices), marginals=marginals, progress=report)
+        smoothed = smooth_rows(rows, subjects, beside=others, marginals=marginals, progress=report)
     return to_kind(smoothed_table(rows, smoothed, space), released)
 
 
@@ -103,18 +135,28 @@ def smooth_rows(
     rows: ReleasedRows,
     subjects: Subjects,
     *,
+    beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
     marginals: bool = False,
     progress: Progress | None = None,
 ) -> Smoothed:
-    """The rows smoothed user by user, in their own order. Raises as `decode` does."""
+    """The rows smoothed user by user, in their own order; ``beside``: the rows of their other queries.
+
+    Raises as `decode` does.
+    """
     n, whole, space = len(rows.users), None, subjects.setting.space
     if marginals:
         whole = _room(n, space.n_states)
     mean, probability = np.empty((n, space.dimension)), np.empty(n)
     state, path = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     hindsights, done = Hindsights(subjects), 0
+    others = [(other, dict(other.by_user()), Hindsights(whose)) for other, whose in beside]
     for user, own in rows.by_user():
-        part = hindsights.of(user).smooth(published_of(rows, user, own), marginals=marginals)
+        known = [
+            (each.of(user), published_of(other, user, of_user[user]))
+            for other, of_user, each in others
+            if user in of_user
+        ]
+        part = hindsights.of(user).smooth(published_of(rows, user, own), marginals=marginals, beside=known)
         mean[own], probability[own], state[own], path[own] = part.mean, part.probability, part.state, part.path
         if whole is not None:
             whole[own] = part.marginals

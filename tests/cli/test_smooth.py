@@ -74,6 +74,32 @@ def test_equal_to_the_library(name, town, places, tmp_path, run, one_json):
     assert {path.name for path in tmp_path.iterdir()} == {"smoothed.parquet"}
 
 
+@pytest.mark.replayed_words
+def test_the_answers_of_another_query_count_too(town, tmp_path, run, one_json):
+    """--with reads the other file's own statement: another epsilon and mechanism."""
+    public = ("--model", town / "model.npz", "--policy", town / "radius.json")
+    for query, more in (("first", ("--epsilon", 1)), ("second", ("--epsilon", 2, "--mechanism", "discrete-knorm"))):
+        out = tmp_path / f"{query}.parquet"
+        asked = ("release", town / "walks.csv", *public, "-o", out, "--ledger", tmp_path / "l.db", "--query", query)
+        run(*asked, *more, "--quiet")
+    first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"
+    run("smooth", first, *public, "-o", tmp_path / "alone.parquet")
+    told = one_json(run("smooth", first, "--with", second, *public, "-o", tmp_path / "both.parquet", "--json"))
+    assert told["with"] == ["second.parquet"]
+    model = dphmm.load_model(town / "model.npz")
+    policy = dphmm.load_policy(town / "radius.json", model=model)
+    other = dphmm.OtherQuery(pd.read_parquet(second), options={"mechanism": "discrete-knorm"})
+    own = dphmm.decode(pd.read_parquet(first), model, policy, model.space, beside=[other], progress=False)
+    alone, both = pd.read_parquet(tmp_path / "alone.parquet"), pd.read_parquet(tmp_path / "both.parquet")
+    assert both.equals(own) and both.probability.mean() > alone.probability.mean()
+    said = run("smooth", first, "--with", second, *public, "-o", tmp_path / "again.parquet").stderr
+    assert "with             the answers of second.parquet too" in said
+    refused = run("smooth", first, "--with", tmp_path / "x", *public, "-o", tmp_path / "n.parquet", code=2).stderr
+    assert refused.count("\n") == 1 and "--with" in refused
+    spoiled = run("smooth", first, "--with", second, *public, "-o", second, "--force", code=2).stderr
+    assert spoiled.count("\n") == 1 and pd.read_parquet(second).shape[0]
+
+
 def test_parquet_and_csv_are_the_same(town, places, tmp_path, run):
     run(*smooth_of(town, places["plain"], tmp_path / "a.csv", "-q"))
     # The statement names the CSV file's hash: that this is another file is worth a line.

@@ -31,6 +31,14 @@ MEANING = "computed from published data alone: nothing is spent, and anybody can
 @click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")
 @click.option("--start", metavar="WORD", help="The same: before or at.")
 @step_tables
+@click.option(
+    "--with",
+    "others",
+    multiple=True,
+    metavar="OTHER",
+    help="The released file of another query about the same people, with its privacy statement: its answers count "
+    "too; again and again.",
+)
 @click.option("--marginals", is_flag=True, help="Add the probability of every state to every row (Parquet only).")
 @force
 @messages
@@ -52,7 +60,9 @@ def smooth(**given: Any) -> int:
     console = Console(given["quiet"])
     path = checked_input(given["released"], "RELEASED")
     tables = [given[name] for name in ("choices", "initials") if given[name] is not None]
-    inputs = [path, statement_path(path), given["model"], given["policy"], *tables]
+    paths = [checked_input(other, "--with") for other in given["others"]]
+    beside = [*paths, *map(statement_path, paths)]
+    inputs = [path, statement_path(path), given["model"], given["policy"], *tables, *beside]
     _check_output(given)
     new_output(given["output"], inputs, given["force"])
     model, space = loaded_model(given["model"])
@@ -60,14 +70,28 @@ def smooth(**given: Any) -> int:
     with steady(path) as sha256:
         rows = read_rows(path, space)
     subjects, source = release_subjects(path, sha256, rows, (model, policy, space), given, console)
+    others = [_other(other, (model, policy, space), given, console) for other in paths]
     with console.progress("smooth") as progress:
-        smoothed = smooth_rows(rows, subjects, marginals=given["marginals"], progress=progress)
+        smoothed = smooth_rows(rows, subjects, beside=others, marginals=given["marginals"], progress=progress)
     write_table(given["output"], smoothed_table(rows, smoothed, space), inputs=inputs)
     document = _document(rows, smoothed, subjects.setting.options, source)
+    if paths:
+        document["with"] = [other.name for other in paths]
     if given["as_json"]:
         print_json({**document, "output": given["output"]})
     console.say(_summary(document, given["output"]))
     return 0
+
+
+def _other(path: Any, public: Any, given: Mapping[str, Any], console: Console) -> Any:
+    """The rows of another query, and what its statement says that they were released under."""
+    from dphmm.cli.smooth_options import ASKED, release_subjects
+    from dphmm.storage.inputs import steady
+
+    with steady(path) as sha256:
+        rows = read_rows(path, public[2])
+    own = {**given, **dict.fromkeys((*ASKED, "epsilon"))}
+    return rows, release_subjects(path, sha256, rows, public, own, console)[0]
 
 
 def _check_output(given: Mapping[str, Any]) -> None:
@@ -106,6 +130,7 @@ def _document(rows: ReleasedRows, smoothed: Smoothed, options: Options, source: 
 def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
     return [
         ("smoothed", f"{document['rows']} rows of {document['subjects']} subjects"),
+        *([("with", f"the answers of {', '.join(document['with'])} too")] if "with" in document else []),
         ("plans", f"{document['plans']}, made again from {document['options_from']}, and those of the release"),
         ("likeliest state", f"has probability {document['mean_probability']:.3g} on average"),
         ("privacy", document["meaning"]),

@@ -27,7 +27,7 @@ _DEFAULTS = {
     "thickness": "null",
     "protection": "nearest",
 }
-_ASKED = ("constraint", "mechanism", "scope", "flat", "start")
+ASKED = ("constraint", "mechanism", "scope", "flat", "start")
 
 
 def release_subjects(
@@ -52,7 +52,7 @@ def release_subjects(
     else:
         stated, source = {}, "the command line and the file"
     written = {**_DEFAULTS, "start": public[0].start, **stated}
-    written |= {name: given[name] for name in _ASKED if given[name] is not None}
+    written |= {name: given[name] for name in ASKED if given[name] is not None}
     if given["epsilon"] is not None:
         written["epsilon"] = str(exact_epsilon(stated_epsilon(given["epsilon"])))
     if "epsilon" not in written:

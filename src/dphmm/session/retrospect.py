@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from dphmm.session.setting import Setting
 from dphmm.session.step import Position, likelihood_of
 from dphmm.session.subjects import Subjects
 from dphmm.types import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from dphmm.session.joint import JointSteps
 
 #: Likelihoods of so many states together are kept between the two passes and the path.
 _KEPT = 2**22
@@ -64,6 +68,11 @@ class Smoothed:
     path: IntArray
     marginals: FloatArray | None
 
+    def at(self, steps: IntArray) -> Smoothed:
+        """Some of the steps."""
+        marginals = None if self.marginals is None else self.marginals[steps]
+        return Smoothed(self.mean[steps], self.state[steps], self.probability[steps], self.path[steps], marginals)
+
 
 class Hindsight:
     """Smooths the releases of many subjects that were made under one setting.
@@ -83,15 +92,26 @@ class Hindsight:
         """The chain whose steps were released."""
         return self._model
 
-    def smooth(self, published: Published, *, marginals: bool = False) -> Smoothed:
-        """What the answers of one subject say together.
+    @property
+    def setting(self) -> Setting:
+        """What the answers were released under."""
+        return self._setting
+
+    def smooth(
+        self,
+        published: Published,
+        *,
+        marginals: bool = False,
+        beside: Sequence[tuple[Hindsight, Published]] = (),
+    ) -> Smoothed:
+        """What the answers of one subject say together; ``beside``: those of its other queries.
 
         Raises InvalidInput for steps that do not ascend from 1, for answers that were not drawn under these plans, and
         for those that no possible state gives.
         """
-        steps = self.steps(published)
+        steps: Steps | JointSteps = self.steps(published) if not beside else self._joint(published, beside)
         prior = steps.prior
-        n, space = len(published.t), self._setting.space
+        n, space = len(steps.moves), self._setting.space
         mean, state = np.empty((n, space.dimension)), np.empty(n, dtype=np.int64)
         probability = np.empty(n)
         whole = np.empty((n, self._model.n_states)) if marginals else None
@@ -107,11 +127,32 @@ class Hindsight:
 
         smooth(self._model, prior, steps, take)
         path = likeliest_path(self._model, prior, steps)
-        return Smoothed(mean, state, np.minimum(probability, 1.0), path, whole)
+        found = Smoothed(mean, state, np.minimum(probability, 1.0), path, whole)
+        return found if isinstance(steps, Steps) else found.at(np.searchsorted(steps.t, published.t))
+
+    def planned(self, support: BoolArray, published: Published, n: int, partners: IntArray) -> Plan | None:
+        """The plan of the n-th row beside partners (p, 2) that other queries fixed; None where no plan has its hash."""
+        may: Sequence[StepChoice | None] = (None,)
+        if self._chosen is not None:
+            may = self._chosen.may_have(None if published.epsilon is None else float(published.epsilon[n]))
+        for choice in may:
+            try:
+                plan = self._setting.under(choice).planner.plan(support, support, partners, choice)
+            except DphmmError:
+                # It was another choice's step: this one cannot be planned here.
+                continue
+            if plan.hash == published.plans[n]:
+                return plan
+        return None
+
+    def _joint(self, published: Published, beside: Sequence[tuple[Hindsight, Published]]) -> JointSteps:
+        from dphmm.session.joint import JointSteps
+
+        return JointSteps([(self, published), *beside])
 
     def steps(self, published: Published) -> Steps:
         """The answers of one subject as observations of the chain; raises as `smooth` does."""
-        _check_steps(published)
+        check_steps(published)
         plans = self._shared(published) if self._schedule is not None else self._own(published)
         first = _skipped_to(self._setting.first(), int(published.t[0]), self._model)
         return Steps(first.prior, published, plans)
@@ -122,7 +163,7 @@ class Hindsight:
         hashes = {number: self._schedule.plan(number).hash for number in np.unique(numbers).tolist()}
         for t, came, number in zip(published.t.tolist(), published.plans, numbers.tolist(), strict=True):
             if came not in ("", hashes[number]):
-                raise _another_plan(published.at(t), came, hashes[number])
+                raise another_plan(published.at(t), came, hashes[number])
         return SharedPlans(self._schedule, numbers)
 
     def _own(self, published: Published) -> OwnPlans:
@@ -163,7 +204,7 @@ class Hindsight:
             if plan.hash == published.plans[n]:
                 return plan, choice
             made = made or plan.hash
-        raise _another_plan(published.at(int(published.t[n])), published.plans[n], made or "none")
+        raise another_plan(published.at(int(published.t[n])), published.plans[n], made or "none")
 
 
 class Hindsights:
@@ -274,7 +315,7 @@ def _skipped_to(position: Position, t: int, model: MarkovModel) -> Position:
     return position.skipping(model, t - position.t) if t > position.t else position
 
 
-def _check_steps(published: Published) -> None:
+def check_steps(published: Published) -> None:
     t = published.t
     if not len(t):
         raise InvalidInput("step", "none", "at least one published answer")
@@ -291,7 +332,7 @@ def _check_possible(plan: Plan, z: IntArray, support: BoolArray, step: str) -> N
         raise _impossible(step)
 
 
-def _another_plan(step: str, came: str, expected: str) -> InvalidInput:
+def another_plan(step: str, came: str, expected: str) -> InvalidInput:
     return InvalidInput(
         step,
         f"an answer drawn under plan {came[:12]}",

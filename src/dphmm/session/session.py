@@ -205,7 +205,11 @@ class ReleaseSession:
 
     @property
     def posterior(self) -> Belief | None:
-        """The public belief after the last step; None before the first. Raises as ``prior`` does."""
+        """The public belief after the last step, given the answers of this query; None before the first.
+
+        What the subject's other queries answered is not in it: `dphmm.joint_belief` knows the answers of all of them.
+        Raises as ``prior`` does.
+        """
         return self._subject.posterior if self._position.t > 1 else None
 
     @property
