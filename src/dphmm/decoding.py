@@ -73,7 +73,7 @@ def decode(
     scope: str = "global",
     flat: str = "thicken",
     thickness: Exact | Sequence[Exact] | None = None,
-    protection: str = "nearest",
+    protection: str = "auto",
     start: str | None = None,
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,

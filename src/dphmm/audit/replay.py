@@ -135,6 +135,9 @@ class Replay:
         for answer in history:
             support, t = self._moved(setting, support, t, answer.t), answer.t
             plan = setting.planner.plan(support, support)
+            for choice in setting.may_be(None)[1:] if plan.hash != answer.plan else ():
+                other = setting.planner.plan(support, support, _NO_PARTNERS, choice)
+                plan = other if other.hash == answer.plan else plan
             if not self.findings.require(plan.hash == answer.plan, _ANOTHER_PLAN, f"user {user!r}, step {t}"):
                 return None
             found.append(plan)
@@ -178,7 +181,7 @@ class Replay:
             # What a table says of a step is what the ledger must have; without one it is the record that tells.
             may = may if self.subjects.chosen and number is not None else (told,)
         refused = ""
-        for choice in may:
+        for choice in (one for each in may for one in self.setting.may_be(each)):
             planner = self.setting.under(choice).planner
             for chosen in self._sets(position, recorded):
                 try:

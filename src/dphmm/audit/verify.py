@@ -151,7 +151,7 @@ class _Audit:
         if plan.constant:
             return
         represented = np.unique(constraint.surrogate[has_edge(pairs, len(plan.image)) & constraint.support])
-        alone = constraint.plan.copy()
+        alone = plan.plan_set.copy()
         alone[represented] = False
         alone[plan.given_partners.reshape(-1)] = False
         listed = {int(a): int(b) for a, b in plan.partners}

@@ -25,7 +25,7 @@ _DEFAULTS = {
     "scope": "global",
     "flat": "thicken",
     "thickness": "null",
-    "protection": "nearest",
+    "protection": "auto",
 }
 ASKED = ("constraint", "mechanism", "scope", "flat", "start")
 

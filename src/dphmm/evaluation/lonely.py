@@ -75,7 +75,7 @@ def expected_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
 
 def shown_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
     """The error that commands print: of the noise alone where no state is merged, else `expected_error`."""
-    whole = len(space.merges) or space.has_labels
+    whole = len(space.merges) or space.has_labels or len(plan.merged)
     return expected_error(plan, space, model) if whole else math.sqrt(plan.expected_error)
 
 

@@ -115,6 +115,16 @@ class MarkovModel:
         for array in (self.initial, self._indptr, self._indices, self._data):
             array.setflags(write=False)
 
+    @cached_property
+    def occupancy_weights(self) -> IntArray | None:
+        """How often people are in each state (N,), of all 2**32 times: its initial distribution where that is one.
+
+        None where it is not: a long-run law is no substitute, for a few absorbing states may own all of it.
+        """
+        if self.provenance.get("initial") != "occupancy":
+            return None
+        return np.rint(self.initial * 2.0**32).astype(np.int64)
+
     @classmethod
     def fit(cls, sequences: Any, n_states: int, **options: Any) -> MarkovModel:
         """The maximum-likelihood model of integer sequences; options as in :func:`dphmm.markov.fit`."""

@@ -18,9 +18,11 @@ from dphmm.policy._radius import Radius, radius
 from dphmm.policy._union import Union, union
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
-from dphmm.sensitivity.hull import sensitivity_hull
-from dphmm.sensitivity.protection import exposed_states
-from dphmm.states.merging import nearest_among
+from dphmm.sensitivity.differences import PolicyDifferences
+from dphmm.sensitivity.hull import hull_of, sensitivity_hull
+from dphmm.sensitivity.protection import exposed_among, exposed_states
+from dphmm.states.lattice import Lattice
+from dphmm.states.merging import NO_MERGES, nearest_among
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, IntArray
 
@@ -95,6 +97,70 @@ def merge_lonely(policy: PolicyGraph, space: StateSpace, scope: str = "global") 
     if len(pairs) == 0:
         return Merged(policy, space, pairs)
     return Merged(_beside_partners(policy, space, pairs), space.merged(pairs), pairs)
+
+
+def plan_merges(
+    policy: PolicyGraph, lattice: IntArray, frame: Lattice, constraint: Constraint, isolated: bool, given: IntArray
+) -> IntArray:
+    """The states that a plan may answer as their nearest remaining plan state, with that state (m, 2), ascending.
+
+    They are the exposed states; with ``isolated``, where the hull alone hides nobody, all plan states without an edge.
+    ``policy`` has the partners ``given`` (p, 2) by other queries as edges: a state of those may be answered as its
+    partner alone, where all its edges lead there and the partner keeps its own answer. None where too little would be
+    left: no other state, or a body that answers a partner without noise (docs/proofs/merging.md).
+    """
+    pairs = (
+        _recorded(policy, constraint, given) if len(given) else _nearest(policy, lattice, frame, constraint, isolated)
+    )
+    if not len(pairs):
+        return pairs
+    rest = without(constraint, pairs)
+    if hull_of(PolicyDifferences.of(policy, lattice, rest), frame).rank == 0:
+        return NO_MERGES
+    if isolated:
+        component = policy.components(rest)
+        for number in np.unique(component[pairs[:, 1]]).tolist():
+            members = component == number
+            if len(np.unique(lattice[members], axis=0)) == 1:
+                return NO_MERGES
+    return pairs
+
+
+def without(constraint: Constraint, pairs: IntArray) -> Constraint:
+    """The constraint with some plan states answered as others: (state, the other) (m, 2). Who followed them follows."""
+    plan, answered_as = constraint.plan.copy(), np.arange(constraint.n_states, dtype=np.int64)
+    plan[pairs[:, 0]] = False
+    answered_as[pairs[:, 0]] = pairs[:, 1]
+    surrogate = np.where(constraint.surrogate >= 0, answered_as[constraint.surrogate], -1)
+    return Constraint(support=constraint.support, plan=plan, surrogate=surrogate)
+
+
+def _nearest(
+    policy: PolicyGraph, lattice: IntArray, frame: Lattice, constraint: Constraint, isolated: bool
+) -> IntArray:
+    lonely = policy.isolated(constraint)
+    if len(lonely) and not isolated:
+        hull = hull_of(PolicyDifferences.of(policy, lattice, constraint), frame)
+        lonely = exposed_among(hull, policy, lattice, constraint)
+    remaining = np.setdiff1d(constraint.plan_states, lonely)
+    if not len(lonely) or not len(remaining):
+        return NO_MERGES
+    partners = nearest_among(lattice, frame, lonely, remaining)
+    return np.stack([lonely, partners], axis=1)
+
+
+def _recorded(policy: PolicyGraph, constraint: Constraint, given: IntArray) -> IntArray:
+    found: list[tuple[int, int]] = []
+    moved, kept = set[int](), set[int]()
+    for state, partner in given.tolist():
+        if not (constraint.plan[state] and constraint.plan[partner]) or state in kept or partner in moved:
+            # Of a mutual pair only one may be answered as the other: swapped, they would hide nothing.
+            continue
+        if np.setdiff1d(policy.neighbors(state, constraint), [partner]).size == 0:
+            found.append((state, partner))
+            moved.add(state)
+            kept.add(partner)
+    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
 
 
 def _beside_partners(policy: PolicyGraph, space: StateSpace, pairs: IntArray) -> PolicyGraph:

@@ -84,6 +84,10 @@ def _by_pairs(hull: SensitivityHull, points: IntArray, counts: IntArray, wanted:
 #: Chooses the partner of an exposed state among the other plan states (both are state numbers).
 Partner: TypeAlias = Callable[[int, IntArray], int]
 METHODS = ("nearest", "min-volume", "min-error")
+#: What a release may do with states that nothing hides: join them by one of these, answer them as their nearest state
+#: ("merge"), or whichever of the two errs less ("auto").
+AUTO, MERGE = "auto", "merge"
+PROTECTIONS = (AUTO, MERGE, *METHODS)
 
 
 def degree_of_protection(
@@ -108,7 +112,7 @@ def exposed_states(
     check_sizes(policy, lattice)
     within = as_constraint(constraint, len(lattice))
     hull = hull_of(PolicyDifferences.of(policy, lattice, within), frame)
-    return _exposed(hull, policy, lattice, within)
+    return exposed_among(hull, policy, lattice, within)
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,7 @@ def protect(
     for pair in added:
         task = task.joined(*pair)
     hull = task.hull()
-    waiting = _alone(policy, constraint, added) if isolated else _exposed(hull, policy, lattice, constraint)
+    waiting = _alone(policy, constraint, added) if isolated else exposed_among(hull, policy, lattice, constraint)
     done: set[int] = set()
     for state in waiting.tolist():
         if isolated and recheck and state in done:
@@ -280,8 +284,8 @@ def _covered_plainly(hull: SensitivityHull, image: IntArray, state: int, among: 
     return nearest_other(image, hull.frame, state, covered) if len(covered) else -1
 
 
-def _exposed(hull: SensitivityHull, policy: PolicyGraph, lattice: IntArray, constraint: Constraint) -> IntArray:
-    """Only a state without a neighbour can be exposed: an edge's difference is in the hull by construction."""
+def exposed_among(hull: SensitivityHull, policy: PolicyGraph, lattice: IntArray, constraint: Constraint) -> IntArray:
+    """The exposed plan states (m,). Only a state without a neighbour can be exposed: an edge's difference is in the hull by construction."""
     suspects = policy.isolated(constraint)
     if len(suspects) == 0:
         return suspects

@@ -43,7 +43,7 @@ def answer_under(plan: Plan, states: IntArray, bits: Bits) -> tuple[IntArray, Bo
     """
     known = states >= _FIRST_STATE
     number = np.where(known, states, plan.lowest_state)
-    drifted = ~(known & plan.constraint.plan.take(number))
+    drifted = ~(known & plan.plan_set.take(number))
     # Not out of `plan.image`, the answers of all states: where every step has a plan of its own nothing else needs it.
     image = plan.lattice.take(plan.constraint.surrogate.take(number), axis=0)
     if len(plan.mechanisms) == 1:

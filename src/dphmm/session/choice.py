@@ -21,7 +21,7 @@ from dphmm.accounting.records import shown
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
-from dphmm.sensitivity.protection import METHODS, Partner
+from dphmm.sensitivity.protection import PROTECTIONS, Partner
 from dphmm.session.plan import chosen_of, damaged
 from dphmm.types import Exact, IntArray
 
@@ -40,7 +40,8 @@ class StepChoice:
 
     ``partners`` (p, 2): the state that each of some states hides with where it has no edge. ``protection``: a method,
     or a callable (state, other plan states) -> partner. ``joins`` (m, 2), of a recorded plan: all edges that
-    protection added, in the order in which it did; no partner is chosen again.
+    protection added, in the order in which it did; no partner is chosen again. ``split``, of a recorded plan: "merge"
+    or "join", whichever protection="auto" decided.
     """
 
     epsilon: Fraction | None = None
@@ -48,6 +49,7 @@ class StepChoice:
     partners: IntArray | None = None
     protection: str | Partner | None = None
     joins: IntArray | None = None
+    split: str | None = None
 
     @classmethod
     def checked(
@@ -74,8 +76,8 @@ class StepChoice:
             raise InvalidInput("policy", type(policy).__name__, "a PolicyGraph")
         if policy is not None and policy.n_states != setting.space.n_states:
             raise InvalidInput("policy", f"{policy.n_states} states", f"the {setting.space.n_states} of the space")
-        if protection is not None and not callable(protection) and protection not in METHODS:
-            expected = f"{', '.join(METHODS)}, or a callable (state, others) -> partner"
+        if protection is not None and not callable(protection) and protection not in PROTECTIONS:
+            expected = f"{', '.join(PROTECTIONS)}, or a callable (state, others) -> partner"
             raise InvalidInput("protection", str(protection), expected)
         if policy is not None:
             # Whoever reads this step again needs it.
@@ -98,7 +100,8 @@ class StepChoice:
     def key(self) -> str:
         """Text that two choices of one plan have in common."""
         partners, joins = (None if pairs is None else pairs.tolist() for pairs in (self.partners, self.joins))
-        return f"{self.epsilon} {self.policy and self.policy.digest} {self.protection} {partners} {joins}"
+        split = "" if self.split is None else f" {self.split}"
+        return f"{self.epsilon} {self.policy and self.policy.digest} {self.protection} {partners} {joins}{split}"
 
     @property
     def told(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import AUTO, MECHANISM_CHOICES, Hops, chosen_kind
 from dphmm.policy.constraint import DeltaSet, Support, parse_constraint
-from dphmm.sensitivity.protection import METHODS
+from dphmm.sensitivity.protection import PROTECTIONS
 from dphmm.types import Exact
 
 SCOPES = ("global", "component")
@@ -34,7 +34,7 @@ class Options:
     scope: str = "global"
     flat: str = "thicken"
     thickness: tuple[Fraction, ...] | None = None
-    protection: str = "nearest"
+    protection: str = "auto"
     start: str = "before"
 
     @classmethod
@@ -48,7 +48,7 @@ class Options:
         scope: str = "global",
         flat: str = "thicken",
         thickness: Exact | Sequence[Exact] | None = None,
-        protection: str = "nearest",
+        protection: str = "auto",
         start: str = "before",
         labels: bool = False,
     ) -> Options:
@@ -70,7 +70,7 @@ class Options:
             scope=scope,
             flat=one_of(flat, FLAT, "flat"),
             thickness=_thickness(thickness, dimension),
-            protection=one_of(protection, METHODS, "protection"),
+            protection=one_of(protection, PROTECTIONS, "protection"),
             start=one_of(start, STARTS, "start"),
         )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
@@ -42,7 +42,8 @@ class Plan:
     protection. ``partners`` (p, 2): for every plan state without an edge, the state it hides with in all queries of
     this step; ``given_partners``: those that other queries had fixed before. ``cost``: the largest loss between any two
     plan states (Theorem 6.3), ``math.inf`` when unbounded. ``inputs``: the SHA-256 of all public inputs.
-    ``packed``: the plan set, a bit for each state. ``chosen``: what somebody chose for the step alone, as JSON; "" for
+    ``merged`` (m, 2): plan states that nothing hides, and the plan states that they are answered as instead of being
+    joined to one; ``constraint`` is without them. ``packed``: the plan set with them, a bit for each state. ``chosen``: what somebody chose for the step alone, as JSON; "" for
     nothing.
     """
 
@@ -60,11 +61,21 @@ class Plan:
     inputs: bytes
     packed: bytes
     chosen: str = ""
+    merged: IntArray = field(default_factory=lambda: NO_PARTNERS)
 
     @cached_property
     def image(self) -> IntArray:
         """The lattice answer of every state's surrogate (N, d)."""
         return self.lattice.take(self.constraint.surrogate, axis=0)
+
+    @cached_property
+    def plan_set(self) -> BoolArray:
+        """The plan states (N,), those among them that are answered as others too."""
+        if not len(self.merged):
+            return self.constraint.plan
+        found = self.constraint.plan.copy()
+        found[self.merged[:, 0]] = True
+        return found
 
     @kept
     def lowest_state(self) -> int:
@@ -130,10 +141,11 @@ class Plan:
         """What was chosen: JSON with its names in order. Lists of numbers print as JSON has them."""
         mechanisms = ", ".join([_object(mechanism.describe()) for mechanism in self.mechanisms])
         chosen = f'"chosen": {self.chosen}, ' if self.chosen else ""
+        merged = f'"merged": {self.merged.tolist()}, ' if len(self.merged) else ""
         return (
             f'{{{chosen}"cost": "{"unbounded" if isinstance(self.cost, float) else self.cost}", '
             f'"given_partners": {self.given_partners.tolist()}, "joins": {self.joins.tolist()}, '
-            f'"mechanisms": [{mechanisms}], "partners": {self.partners.tolist()}}}'
+            f'"mechanisms": [{mechanisms}], {merged}"partners": {self.partners.tolist()}}}'
         )
 
     @property
@@ -178,6 +190,11 @@ def fixed_partners(record: PlanRecord) -> IntArray:
 def given_partners(record: PlanRecord) -> IntArray:
     """The partners (p, 2) that had been fixed by other queries when a recorded plan was made."""
     return _pairs(record, "given_partners")
+
+
+def recorded_merges(record: PlanRecord) -> IntArray:
+    """The plan states (m, 2) of a recorded plan that are answered as others, and those."""
+    return _pairs(record, "merged") if '"merged": ' in record.description else NO_PARTNERS
 
 
 def recorded_joins(record: PlanRecord) -> IntArray:

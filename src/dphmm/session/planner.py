@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from dphmm import _kernels
-from dphmm.errors import DegenerateHull
+from dphmm.errors import DegenerateHull, DphmmError
 from dphmm.mechanisms import Constant, LatticeMechanism, answer_mechanism, chosen_kind, mechanism_for
 from dphmm.mechanisms.table_program import hops
 from dphmm.policy import complete, from_edges
@@ -25,7 +25,8 @@ from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.differences import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, check_sizes, hull_of
-from dphmm.sensitivity.protection import Partner, Protection, nearest_covered, protect
+from dphmm.sensitivity.merging import plan_merges, without
+from dphmm.sensitivity.protection import AUTO, MERGE, Partner, Protection, nearest_covered, protect
 from dphmm.sensitivity.thicken import thicken
 from dphmm.session.choice import StepChoice
 from dphmm.session.options import Options
@@ -35,6 +36,10 @@ from dphmm.types import BoolArray, IntArray, Loss
 
 #: What a plan is made of: packed support, packed plan set, partners, and the joins of a record.
 _Key: TypeAlias = tuple[bytes, bytes, bytes, bytes]
+#: What `plan` may be told of a recorded plan.
+JOIN = "join"
+#: Errors that differ by so little are one, and by so little are alike.
+_SAME_ERROR, _NEAR_ERROR = 1e-9, 0.01
 #: The cache is bounded by the states its plans hold together: some 40 bytes for each.
 _MOST_CACHED_STATES = 2**21
 #: A δ-set seldom comes again but for who asks twice, and for subjects who start alike; memory that is free is reused.
@@ -44,14 +49,22 @@ _MOST_CACHED_DELTA_SETS = 64
 class Planner:
     """Makes and keeps the plans of one policy, space and set of options. Threads may share one.
 
-    ``chosen``: "epsilon" and "policy" as its plans record them, where they were chosen for single steps.
+    ``chosen``: "epsilon" and "policy" as its plans record them, where they were chosen for single steps. ``weights``
+    (N,): how often people are in each state, of all 2**32 times, by which protection="auto" weighs errors; None for
+    alike.
     """
 
     def __init__(
-        self, policy: PolicyGraph, space: StateSpace, options: Options, chosen: Mapping[str, str] | None = None
+        self,
+        policy: PolicyGraph,
+        space: StateSpace,
+        options: Options,
+        chosen: Mapping[str, str] | None = None,
+        weights: IntArray | None = None,
     ) -> None:
         check_sizes(policy, space.lattice)
         self._chosen = dict(chosen or {})
+        self.weights = weights
         self.policy = policy
         self.space = space
         self.options = options
@@ -61,6 +74,8 @@ class Planner:
             "policy": policy.digest,
             "options": options.written(),
         }
+        if weights is not None and options.protection == AUTO:
+            shared["weights"] = hashlib.sha256(weights.astype("<i8").tobytes()).hexdigest()
         self._shared = json.dumps(shared, sort_keys=True).encode() + b"\n"
         self._number = _narrowest(space.n_states)
         self._one_body: IntArray = np.zeros(space.n_states, dtype=np.int64)
@@ -86,16 +101,33 @@ class Planner:
         fixed = partners.astype("<i8").tobytes() if len(partners) else b""
         packed = np.packbits(support).tobytes()
         key = packed, packed if plan_set is support else np.packbits(plan_set).tobytes(), fixed, b""
+        split = None if choice is None else choice.split
         if choice is not None and choice.joined:
             joins = choice.joins
             if joins is None:
                 # Partners that somebody chooses are known once the plan has been made.
-                joins = self._make(support, plan_set, partners, key, choice).joins
-                choice = replace(choice, joins=joins)
-            key = *key[:3], _joined(joins)
+                made = self._make(support, plan_set, partners, key, choice)
+                joins, split = made.joins, MERGE if len(made.merged) else JOIN
+                choice = replace(choice, joins=joins, split=split)
+            return self._kept((*key[:3], _joined(joins, split)), support, plan_set, partners, choice, split)
+        found = self._kept(key, support, plan_set, partners, choice, None)
+        if split is not None and (split == MERGE) != bool(len(found.merged)):
+            # Which of two plans errs less is decided in floats: what was decided elsewhere is taken from there.
+            found = self._kept((*key[:3], split.encode()), support, plan_set, partners, choice, split)
+        return found
+
+    def _kept(
+        self,
+        key: _Key,
+        support: BoolArray,
+        plan_set: BoolArray,
+        partners: IntArray,
+        choice: StepChoice | None,
+        split: str | None,
+    ) -> Plan:
         found = self._plans.get(key)
         if found is None:
-            found = self._make(support, plan_set, partners, key, choice)
+            found = self._make(support, plan_set, partners, key, choice, split)
         with self._lock:
             self._plans[key] = found
             self._plans.move_to_end(key)
@@ -104,25 +136,32 @@ class Planner:
         return found
 
     def _make(
-        self, support: BoolArray, plan_set: BoolArray, partners: IntArray, key: _Key, choice: StepChoice | None
+        self,
+        support: BoolArray,
+        plan_set: BoolArray,
+        partners: IntArray,
+        key: _Key,
+        choice: StepChoice | None,
+        split: str | None = None,
     ) -> Plan:
         by_edges = self._hops if self.space.has_labels else None
         constraint = Constraint.surrogated(support, plan_set, self.space, by_edges)
         lattice, chosen = self.space.lattice, self._chosen
         policy = self.policy.union(from_edges(partners, len(lattice))) if len(partners) else self.policy
-        step = _Step(policy, self.space, self.options, constraint, lattice, self._one_body)
+        step = _Step(policy, self.space, self.options, constraint, lattice, self._one_body, partners, self.weights)
         if choice is not None and choice.joined:
             chosen = {**chosen, "joins": "given"}
             step = step._replace(fixed=choice.fixed(policy, constraint, partners), method=choice.protection)
-        bodies = step.bodies()
+        step, bodies = step.protected(split)
         return Plan(
-            constraint=constraint,
+            constraint=step.constraint,
             epsilon=self.options.epsilon,
             lattice=lattice,
             hulls=bodies.hulls,
             mechanisms=bodies.mechanisms,
             body_of=bodies.body_of,
             joins=bodies.joins,
+            merged=step.merged,
             partners=step.partners(bodies) if not bodies.constant else NO_PARTNERS,
             given_partners=partners,
             cost=step.cost(bodies),
@@ -172,8 +211,34 @@ class _Step(NamedTuple):
     constraint: Constraint
     lattice: IntArray
     one_body: IntArray
+    given: IntArray = NO_PARTNERS
+    weights: IntArray | None = None
     fixed: IntArray | None = None
     method: str | Partner | None = None
+    #: States that the plan answers as others (m, 2), and the constraint before that.
+    merged: IntArray = NO_PARTNERS
+    whole: Constraint | None = None
+
+    def protected(self, split: str | None = None) -> tuple[_Step, _Bodies]:
+        """The step with the states that nothing hides joined to partners or answered as them, and its bodies.
+
+        ``split``: "merge" or "join" where that was decided before.
+        """
+        method = self.options.protection if self.method is None else self.method
+        asked = split == MERGE or (split is None and method in (AUTO, MERGE))
+        if not asked or self.space.has_labels or (self.fixed is not None and len(self.fixed)):
+            return self, self.bodies()
+        isolated = self.options.scope == "component" or self.options.made_from == "answers"
+        if not len(self.policy.isolated(self.constraint)) and not len(self.given):
+            return self, self.bodies()
+        where = self.lattice, self.space.frame, self.constraint
+        pairs = plan_merges(self.policy, *where, isolated, self.given)
+        if not len(pairs):
+            return self, self.bodies()
+        merging = self._replace(constraint=without(self.constraint, pairs), merged=pairs, whole=self.constraint)
+        if split == MERGE or method == MERGE:
+            return merging, merging.bodies()
+        return _least_error([(self, _tried(self)), (merging, _tried(merging))])
 
     def bodies(self) -> _Bodies:
         if _kernels.points.all_equal(self.lattice, self.constraint.plan_states):
@@ -244,7 +309,8 @@ class _Step(NamedTuple):
         method = self.options.protection if self.method is None else self.method
         if self.space.has_labels and isinstance(method, str):
             # Names have no distance by which one of them would be nearer than another.
-            method = _lowest
+            method = _heaviest(self.weights if method == AUTO else None)
+        method = "nearest" if method in (AUTO, MERGE) else method
         return protect(self.policy, *where, method=method, isolated=isolated, joins=self.fixed)
 
     def _mechanism(self, hull: SensitivityHull) -> tuple[SensitivityHull, LatticeMechanism]:
@@ -272,10 +338,15 @@ class _Step(NamedTuple):
 
         The partner that protection joined it to, or else the nearest state whose difference the hull already covers.
         """
-        alone = self.policy.isolated(self.constraint)
+        before = self.constraint if self.whole is None else self.whole
+        alone = self.policy.isolated(before)
         if len(alone) == 0:
             return NO_PARTNERS
-        fixed = {int(a): int(b) for b, a in bodies.joins} | {int(a): int(b) for a, b in bodies.joins}
+        fixed = (
+            dict(self.merged.tolist())
+            | {int(a): int(b) for b, a in bodies.joins}
+            | {int(a): int(b) for a, b in bodies.joins}
+        )
         missing = np.array([s for s in alone.tolist() if s not in fixed], dtype=np.int64)
         fixed |= self._implicit_partners(bodies, missing)
         pairs = [(int(s), fixed[int(s)]) for s in alone]
@@ -289,6 +360,26 @@ class _Step(NamedTuple):
             found = nearest_covered(bodies.hulls[number], image, own, np.flatnonzero(self.constraint.support))
             partners |= dict(zip(own.tolist(), found.tolist(), strict=True))
         return partners
+
+    def error(self, bodies: _Bodies) -> float:
+        """The expected squared distance of an answer from the state, over the possible states by weight."""
+        support = self.constraint.support
+        weights = np.ones(len(support)) if self.weights is None else self.weights.astype(np.float64)
+        weights = np.where(support, weights, 0.0)
+        if not weights.any():
+            weights = support.astype(np.float64)
+        shift = self.space.answers[self.constraint.surrogate] - self.space.own_answers
+        noise = np.array([mechanism.expected_error for mechanism in bodies.mechanisms])[bodies.body_of]
+        return float(weights @ (noise + np.square(shift).sum(axis=1)) / weights.sum())
+
+    def least_degree(self, bodies: _Bodies) -> int:
+        """The least degree of protection of a possible state."""
+        image, support = self.lattice.take(self.constraint.surrogate, axis=0), np.flatnonzero(self.constraint.support)
+        found = []
+        for number, mechanism in enumerate(bodies.mechanisms):
+            own = support[bodies.body_of[support] == number]
+            found += [int(mechanism.degrees(image, own, own).min())] if len(own) else []
+        return min(found)
 
     def cost(self, bodies: _Bodies) -> Loss:
         """The largest loss of any two plan states (Theorem 6.3 with the mechanism's own loss)."""
@@ -314,14 +405,49 @@ def _is_of_cliques(policy: PolicyGraph, constraint: Constraint) -> bool:
     return len(sizes) > 1 and len(policy.edges(constraint)) == int((sizes * (sizes - 1) // 2).sum())
 
 
-def _lowest(state: int, others: IntArray) -> int:
-    """The partner of a label that nothing hides: the lowest-numbered other one."""
-    return int(others[0])
+def _heaviest(weights: IntArray | None) -> Partner:
+    """Partners of labels that nothing hides: the likeliest other one, ties and no weights to the lowest number."""
+
+    def partner(state: int, others: IntArray) -> int:
+        return int(others[0] if weights is None else others[np.argmax(weights[others])])
+
+    return partner
 
 
-def _joined(joins: IntArray) -> bytes:
-    """Joins (m, 2) in a key: another one than that of a step for which nobody chose any."""
-    return b"joins" + joins.astype("<i8").tobytes()
+def _tried(step: _Step) -> _Bodies | DphmmError:
+    """The bodies of a step, or why it is refused."""
+    try:
+        return step.bodies()
+    except DphmmError as error:
+        return error
+
+
+def _least_error(candidates: list[tuple[_Step, _Bodies | DphmmError]]) -> tuple[_Step, _Bodies]:
+    """Of two candidates, joins first, the one of least expected error.
+
+    Where both err alike, to 1e-9, it is the first; to 1 %, the one whose least degree of protection is larger.
+    """
+    made = [(step, bodies) for step, bodies in candidates if isinstance(bodies, _Bodies)]
+    if not made:
+        refused = candidates[0][1]
+        assert isinstance(refused, DphmmError)
+        raise refused
+    if len(made) == 1:
+        return made[0]
+    errors = [step.error(bodies) for step, bodies in made]
+    apart, larger = abs(errors[0] - errors[1]), max(errors)
+    if apart <= _SAME_ERROR * larger:
+        return made[0]
+    if apart <= _NEAR_ERROR * larger:
+        degrees = [step.least_degree(bodies) for step, bodies in made]
+        if degrees[0] != degrees[1]:
+            return made[int(np.argmax(degrees))]
+    return made[int(np.argmin(errors))]
+
+
+def _joined(joins: IntArray, split: str | None) -> bytes:
+    """Joins (m, 2) in a key, and whether others are merged: another one than where nobody chose any."""
+    return f"joins {split} ".encode() + joins.astype("<i8").tobytes()
 
 
 def _narrowest(n_states: int) -> np.dtype[Any]:

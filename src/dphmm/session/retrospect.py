@@ -135,7 +135,7 @@ class Hindsight:
         may: Sequence[StepChoice | None] = (None,)
         if self._chosen is not None:
             may = self._chosen.may_have(None if published.epsilon is None else float(published.epsilon[n]))
-        for choice in may:
+        for choice in (one for each in may for one in self._setting.may_be(each)):
             try:
                 plan = self._setting.under(choice).planner.plan(support, support, partners, choice)
             except DphmmError:
@@ -161,10 +161,22 @@ class Hindsight:
         assert self._schedule is not None
         numbers = self._schedule.numbers(published.t)
         hashes = {number: self._schedule.plan(number).hash for number in np.unique(numbers).tolist()}
-        for t, came, number in zip(published.t.tolist(), published.plans, numbers.tolist(), strict=True):
+        for place, (t, came) in enumerate(zip(published.t.tolist(), published.plans, strict=True)):
+            number = int(numbers[place])
             if came not in ("", hashes[number]):
-                raise another_plan(published.at(t), came, hashes[number])
+                numbers[place] = self._otherwise(number, came)
+                if numbers[place] < 0:
+                    raise another_plan(published.at(t), came, hashes[number])
         return SharedPlans(self._schedule, numbers)
+
+    def _otherwise(self, number: int, came: str) -> int:
+        """The number of a plan of the same support that another machine may have made; -1 where it has not this hash."""
+        assert self._schedule is not None
+        for choice in self._setting.may_be(None)[1:]:
+            other = self._schedule.beside(number, NO_PARTNERS, choice)
+            if self._schedule.plan(other).hash == came:
+                return other
+        return -1
 
     def _own(self, published: Published) -> OwnPlans:
         """Follow the belief as the session did: each plan hangs on the answers before it."""
@@ -193,7 +205,7 @@ class Hindsight:
         if self._chosen is not None:
             may = self._chosen.may_have(None if published.epsilon is None else float(published.epsilon[n]))
         made = ""
-        for choice in may:
+        for choice in (one for each in may for one in self._setting.may_be(each)):
             try:
                 plan = self._setting.plan(position, NO_PARTNERS, choice)
             except DphmmError:

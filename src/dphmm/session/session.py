@@ -106,7 +106,7 @@ class ReleaseSession:
         scope: str = "global",
         flat: str = "thicken",
         thickness: Exact | Sequence[Exact] | None = None,
-        protection: str = "nearest",
+        protection: str = "auto",
         start: str | None = None,
         initial: Any = None,
         varies: Sequence[str] = (),

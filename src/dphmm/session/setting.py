@@ -24,8 +24,9 @@ from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.choice import StepChoice, checked_varies, recorded_choice
 from dphmm.session.options import Options
-from dphmm.session.plan import NO_PARTNERS, Plan, given_partners, plan_states, recorded_joins
-from dphmm.session.planner import Planner
+from dphmm.sensitivity.protection import AUTO, MERGE
+from dphmm.session.plan import NO_PARTNERS, Plan, given_partners, plan_states, recorded_joins, recorded_merges
+from dphmm.session.planner import JOIN, Planner
 from dphmm.session.step import Position
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
@@ -44,7 +45,8 @@ class Setting:
     for sessions, which are given one state a step. ``schedule`` says which steps are asked, None for every step.
     ``varies`` names what may be chosen for single steps, and ``policies`` (by digest) are those that steps may have
     instead. ``began`` is set where a subject is known to begin elsewhere than the model says: digests of the model
-    as it was, and of where that is. Everything made from one setting shares its plans.
+    as it was, and of where that is. ``weights`` (N,) are how often people are in each state, for protection="auto"; those
+    of the model when None. Everything made from one setting shares its plans.
     """
 
     model: MarkovModel
@@ -57,6 +59,7 @@ class Setting:
     varies: tuple[str, ...] = ()
     policies: dict[str, PolicyGraph] = field(default_factory=dict)
     began: tuple[str, str] | None = None
+    weights: IntArray | None = None
 
     @classmethod
     def of(
@@ -109,7 +112,11 @@ class Setting:
     @cached_property
     def planner(self) -> Planner:
         """Makes and keeps the plans."""
-        return Planner(self.policy, self.space, self.options)
+        return Planner(self.policy, self.space, self.options, weights=self._weighed)
+
+    @cached_property
+    def _weighed(self) -> IntArray | None:
+        return self.model.occupancy_weights if self.weights is None else self.weights
 
     def with_model(self, model: MarkovModel) -> Setting:
         """The same setting under another model of the same states, such as another start; plans are shared."""
@@ -131,7 +138,8 @@ class Setting:
             initial = number
         model = self.model.beginning(initial, field)
         own = hashlib.sha256(model.initial.astype("<f8").tobytes()).hexdigest()
-        other = replace(self, model=model, began=(self.model.digest if self.began is None else self.began[0], own))
+        before = self.model.digest if self.began is None else self.began[0]
+        other = replace(self, model=model, began=(before, own), weights=self._weighed)
         other.__dict__["planner"] = self.planner
         return other
 
@@ -150,7 +158,7 @@ class Setting:
             if key not in self._variants:
                 made = replace(self, policy=policy, options=replace(self.options, epsilon=epsilon))
                 chosen = replace(choice, partners=None, protection=None, joins=None).told
-                made.__dict__["planner"] = Planner(policy, self.space, made.options, chosen)
+                made.__dict__["planner"] = Planner(policy, self.space, made.options, chosen, self._weighed)
                 self._variants[key] = made
             self._variants.move_to_end(key)
             while len(self._variants) > _MOST_VARIANTS:
@@ -198,7 +206,21 @@ class Setting:
 
     def choice_of(self, record: PlanRecord) -> StepChoice | None:
         """What was chosen for the step of a recorded plan, None for nothing. Raises InvalidInput as `made_again`."""
-        return recorded_choice(record, recorded_joins(record), self.varies, self.policies)
+        choice = recorded_choice(record, recorded_joins(record), self.varies, self.policies)
+        if self.options.protection != AUTO and choice is None:
+            return None
+        split = MERGE if len(recorded_merges(record)) else JOIN
+        return replace(StepChoice() if choice is None else choice, split=split)
+
+    def may_be(self, choice: StepChoice | None) -> list[StepChoice | None]:
+        """What a plan may have been made under where a step had this choice, the likeliest first.
+
+        protection="auto" decides in floats: another machine may have decided otherwise.
+        """
+        if self.options.protection != AUTO and (choice is None or not choice.joined):
+            return [choice]
+        own = StepChoice() if choice is None else choice
+        return [choice, replace(own, split=JOIN), replace(own, split=MERGE)]
 
     def first_plan(self) -> Plan:
         """The plan of step 1, which is everybody's."""
