@@ -45,8 +45,23 @@ class Case:
         return [int(s) for s in np.flatnonzero(self.step.plan.constraint.plan)]
 
     @cached_property
+    def merged(self) -> dict[int, int]:
+        """The plan states that are answered as another one, and that one, as the plan says."""
+        return {int(a): int(b) for a, b in self.step.plan.merged}
+
+    @cached_property
+    def whole(self) -> list[int]:
+        """The plan set before any of it was answered as another state."""
+        return sorted({*self.planned, *self.merged})
+
+    @cached_property
+    def nearest(self) -> list[int]:
+        """Each state's surrogate before that."""
+        return surrogates(self.step.space, np.isin(np.arange(len(self.support)), self.whole))
+
+    @cached_property
     def surrogate(self) -> list[int]:
-        return surrogates(self.step.space, self.step.plan.constraint.plan)
+        return [self.merged.get(s, s) for s in self.nearest]
 
     @cached_property
     def images(self) -> list[Vector]:
@@ -76,6 +91,12 @@ class Case:
         """The contracted edges of the policy and of the partners that other queries have fixed."""
         fixed = {(min(pair), max(pair)) for pair in self.fixed_earlier}
         return contracted(self.edges | fixed, self.support, self.surrogate)
+
+    @cached_property
+    def in_force_before(self) -> Edges:
+        """The same before any plan state was answered as another one."""
+        fixed = {(min(pair), max(pair)) for pair in self.fixed_earlier}
+        return contracted(self.edges | fixed, self.support, self.nearest)
 
     @cached_property
     def required(self) -> list[tuple[str, int, int]]:

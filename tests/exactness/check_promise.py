@@ -26,7 +26,7 @@ def check_promise(case: Case, findings: Findings) -> None:
 def _public_sets(case: Case, findings: Findings) -> None:
     """Support, plan set and surrogates: what they must be, from the model and the definitions."""
     plan, where = case.step.plan, case.where
-    support, plan_set = plan.constraint.support, plan.constraint.plan
+    support, plan_set = plan.constraint.support, np.isin(np.arange(len(case.support)), case.whole)
     findings.require(np.array_equal(support, case.support), where, "the support is not what the history leaves")
     findings.require(
         bool(plan_set.any() and not (plan_set & ~case.support).any()), where, "a plan set outside the support"
@@ -75,11 +75,14 @@ def _everybody_hides(case: Case, findings: Findings) -> None:
 def _partners(case: Case, findings: Findings) -> None:
     """A plan state without an edge has one fixed partner, another possible state; joins are between plan states."""
     plan = case.step.plan
-    joined = {s for edge in case.in_force for s in edge}
+    joined = {s for edge in case.in_force_before for s in edge}
     listed = {int(a): int(b) for a, b in plan.partners}
-    findings.require(
-        set(listed) == set(case.planned) - joined, case.where, "partners for other states than those alone"
-    )
+    findings.require(set(listed) == set(case.whole) - joined, case.where, "partners for other states than those alone")
+    for a, b in case.merged.items():
+        findings.require(b in case.planned and a not in case.planned, case.where, f"state {a} merged into {b}")
+        findings.require(case.worst(a, b) == 0, case.where, f"states {a} and {b} are merged and can be told apart")
+        own = dict(case.fixed_earlier).get(a, listed.get(a))
+        findings.require(own == b, case.where, f"state {a} merged into {b}, and its partner is {own}")
     for a, b in listed.items():
         findings.require(a != b and b in case.possible, case.where, f"state {a} has the partner {b}")
     for a, b in case.plain(plan.joins):

@@ -21,6 +21,7 @@ EXPECTED = (
     *(name for name in release_mechanisms() if name not in JUDGED_ELSEWHERE),
     *("delta-set", "true state outside the plan set", "contracted edge moved by a surrogate"),
     *("joined edge", "min-volume", "min-error", "hidden without a join", "several bodies", "flat body sampled"),
+    *("merged state", "merged in a delta-set", "merged beside another query", "merged in a component"),
     *("thickened", "cost unbounded", "two queries", "partner fixed by another query", "twins", "beyond 2**40"),
 )
 
@@ -46,6 +47,10 @@ def features(case: Case) -> Counter:
         "joined edge": "joined" in kinds,
         options["protection"]: "joined" in kinds,
         "hidden without a join": any(int(a) not in joined for a, _ in plan.partners),
+        "merged state": bool(case.merged),
+        "merged in a delta-set": bool(case.merged) and options["constraint"] != "support",
+        "merged beside another query": bool(case.merged) and bool(case.step.earlier),
+        "merged in a component": bool(case.merged) and options["scope"] == "component",
         "several bodies": len({law.body for law in case.laws}) > 1,
         "flat body sampled": flat and not case.constant,
         "thickened": options["flat"] == "thicken" and not flat,

@@ -156,5 +156,5 @@ def _options(rng, d, joint):
 
 
 def _protection(rng, d):
-    others = [0.6, 0.2, 0.2] if d < 3 else [0.9, 0.05, 0.05]
-    return str(rng.choice(["nearest", "min-volume", "min-error"], p=others))
+    others = [0.25, 0.25, 0.25, 0.125, 0.125] if d < 3 else [0.3, 0.3, 0.3, 0.05, 0.05]
+    return str(rng.choice(["auto", "merge", "nearest", "min-volume", "min-error"], p=others))

@@ -26,7 +26,7 @@ def released(ledger, answers, query, users, edges=EDGES, **choices):
     rows = [(user, t, "0") for user in users for t in range(3)]
     table = pd.DataFrame(rows, columns=["user", "step", "state"])
     space, policy = dphmm.StateSpace(answers), dphmm.policy.from_edges(edges, 5)
-    choices = {"ledger": ledger, "query": query, "mechanism": "discrete-knorm", **choices}
+    choices = {"ledger": ledger, "query": query, "mechanism": "discrete-knorm", "protection": "nearest", **choices}
     dphmm.release_many(table, model, policy, space, 1, **choices)
 
 

@@ -106,7 +106,7 @@ def played(policy, queries, steps=1, seed=0):
     return found
 
 
-KNORM_OF_ONE = {"mechanism": "discrete-knorm"}
+KNORM_OF_ONE = {"mechanism": "discrete-knorm", "protection": "nearest"}
 
 
 class TestTheWorkedInstance:
@@ -228,7 +228,7 @@ def test_partners_are_those_of_a_plain_double_loop():
         space = dphmm.StateSpace(rng.integers(0, 5, (n, d)) * scale * pitch, pitch=pitch.tolist())
         policy = dphmm.policy.from_edges(rng.integers(n, size=(int(rng.integers(0, 4)), 2)), n)
         options = Options.checked(
-            1, dimension=d, mechanism="discrete-knorm", flat=str(rng.choice(["allow", "thicken"]))
+            1, dimension=d, mechanism="discrete-knorm", flat=str(rng.choice(["allow", "thicken"])), protection="nearest"
         )
         support = rng.random(n) < 0.8
         support[rng.integers(n)] = True

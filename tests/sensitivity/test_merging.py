@@ -267,7 +267,7 @@ def test_without_lonely_states_nothing_changes():
     """The default is to join: a plan of a space without merges has the hash that it had."""
     space = StateSpace(np.array([[0, 0], [1, 0], [0, 1], [5, 5]]))
     policy = from_edges([(0, 1), (0, 2)], 4)
-    options = Options.checked("1", dimension=2)
+    options = Options.checked("1", dimension=2, protection="nearest")
     everyone = np.ones(4, dtype=bool)
     plan = Planner(policy, space, options).plan(everyone, everyone)
     assert space.merged({}) is space and space.unmerged is space and space.own_answers is space.answers

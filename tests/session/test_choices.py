@@ -50,7 +50,7 @@ def test_a_step_is_that_of_a_session_made_with_what_was_chosen(constraint, choic
 @pytest.mark.parametrize("constraint", RULES, ids=str)
 def test_a_choice_of_what_the_session_has_is_none(constraint):
     one, other = session(constraint=constraint), session(constraint=constraint)
-    chosen = one.release(2, epsilon=1, policy=POLICY, partners={}, protection="nearest")
+    chosen = one.release(2, epsilon=1, policy=POLICY, partners={}, protection="auto")
     assert chosen.plan_hash == other.release(2).plan_hash
 
 

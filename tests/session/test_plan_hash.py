@@ -29,7 +29,7 @@ from running_example import ANSWERS, EDGES_3B
 def made(plan_states, partners=(), **chosen):
     """A planner and its plan of some states of the running example, which has states without an edge."""
     policy, space = dphmm.policy.from_edges(EDGES_3B, 6), dphmm.StateSpace(ANSWERS)
-    planner = Planner(policy, space, Options.checked("0.5", dimension=2, **chosen))
+    planner = Planner(policy, space, Options.checked("0.5", dimension=2, **{"protection": "nearest", **chosen}))
     planned = np.isin(np.arange(6), list(plan_states))
     return planner, planner.plan(np.ones(6, dtype=np.bool_), planned, np.array(partners, np.int64).reshape(-1, 2))
 

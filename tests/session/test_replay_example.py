@@ -16,7 +16,7 @@ from running_example import ANSWERS, EDGES_3B, TRANSITION
 def replay():
     model = dphmm.MarkovModel(np.eye(6)[0], TRANSITION)
     space = dphmm.StateSpace(ANSWERS, pitch=0.5)
-    options = Options.checked(1, dimension=2, mechanism="discrete-knorm", flat="allow")
+    options = Options.checked(1, dimension=2, mechanism="discrete-knorm", flat="allow", protection="nearest")
     planner = Planner(dphmm.policy.from_edges(EDGES_3B, 6), space, options)
     return model, space, options, planner
 

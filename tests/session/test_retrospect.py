@@ -29,7 +29,8 @@ N = 5
 #: Skips before some steps; the first release of "late" is at step 2.
 GAPS = {"none": (0, 0, 0, 0), "some": (0, 2, 0, 1), "late": (1, 0, 2, 4)}
 CHOICES = {
-    "support": {},
+    "support": {"protection": "nearest"},
+    "merged": {},
     "delta": {"constraint": "delta=0.3"},
     "delta-components": {"constraint": "delta=0.2", "scope": "component"},
     "components": {"scope": "component"},
@@ -106,6 +107,7 @@ def test_the_cases_are_what_they_are_called():
     """δ-sets leave states out, flat bodies exclude some, components have bodies of their own."""
     plans = {name: played(name, GAPS["none"])[0].plan for name in CHOICES}
     assert plans["delta"].constraint.contracted and not plans["support"].constraint.contracted
+    assert len(plans["merged"].merged) and not len(plans["support"].merged)
     assert len(plans["components"].mechanisms) == 2
     assert plans["allow"].narrows_support and not plans["thick"].narrows_support
     assert (played("allow", GAPS["none"])[3][-1] > 0).sum() < N
@@ -145,7 +147,9 @@ def brute(model, start, t, rows):
     return weights / weights.sum(axis=1, keepdims=True), paths
 
 
-@pytest.mark.parametrize(("name", "gaps"), [case for case in CASES if case[0] in ("support", "delta", "allow", "at")])
+@pytest.mark.parametrize(
+    ("name", "gaps"), [case for case in CASES if case[0] in ("support", "merged", "delta", "allow", "at")]
+)
 def test_equal_to_all_paths(name, gaps):
     """The plans' own likelihoods, taken from a second session that replays the first, and every path of the model.
 
@@ -156,7 +160,7 @@ def test_equal_to_all_paths(name, gaps):
     model, policy, space = parts
     again = dphmm.ReleaseSession(
         model, policy, space, options.epsilon, constraint=options.constraint, flat=options.flat, start=options.start,
-        bits=dphmm.ReplayBits(1),
+        protection=options.protection, bits=dphmm.ReplayBits(1),
     )  # fmt: skip
     rng, rows = np.random.default_rng(1), []
     for gap, release in zip(GAPS[gaps], session.releases, strict=False):
