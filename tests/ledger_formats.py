@@ -42,7 +42,9 @@ def begin(ledger: Any) -> None:
 
     for number, (subject, query, second, choices) in enumerate(SESSIONS.values()):
         names = {"subject": subject, "query": query, "ledger": ledger, "bits": dphmm.ReplayBits(number)}
-        _walk(dphmm.ReleaseSession(*_world(second), EPSILON, **names, **choices), BEFORE)
+        # The default when these files were written.
+        given = {"protection": "nearest", **choices}
+        _walk(dphmm.ReleaseSession(*_world(second), EPSILON, **names, **given), BEFORE)
     with ledger.transaction() as transaction:
         transaction.open_session(SessionHeader("eve", "state", {"epsilon": "1"}))
 

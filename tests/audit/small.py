@@ -13,7 +13,9 @@ SPACE = dphmm.StateSpace(ANSWERS)
 
 
 def session(epsilon=1, policy=POLICY, space=SPACE, model=MODEL, seed=1, **options):
-    return dphmm.ReleaseSession(model, policy, space, epsilon, bits=dphmm.ReplayBits(seed), **options)
+    return dphmm.ReleaseSession(
+        model, policy, space, epsilon, bits=dphmm.ReplayBits(seed), **{"protection": "nearest", **options}
+    )
 
 
 def everywhere(n=6):

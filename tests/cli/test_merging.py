@@ -70,7 +70,8 @@ def test_policy_names_the_cost_and_the_remedy(farm, run, one_json, tmp_path):
     again = ("policy", "radius", farm / "model.npz", "--radius", "1.5km", "--json")
     joined = run(*again, "-o", tmp_path / "joined.json")
     told = one_json(joined)["lonely"]
-    assert "1 cell without a neighbour" in joined.stderr and "remedy: dphmm policy ... --merge-lonely" in joined.stderr
+    assert "1 cell without a neighbour" in joined.stderr
+    assert "which dphmm policy ... --merge-lonely does for all steps alike" in joined.stderr
     assert told["states"] == 1 and told["error_joined"] > 4 * told["error_merged"]
     merged = run(*again, "-o", tmp_path / "merged.json", "--merge-lonely")
     assert "1 cell (" in merged.stderr and "nothing within 1.5 km; it is released as its nearest cell" in merged.stderr
@@ -85,8 +86,14 @@ def test_inspect_counts_the_distance_to_the_partner(farm, run, one_json):
     joined = run("inspect", farm / "model.npz", "--policy", farm / "joined.json", "--json")
     told = one_json(joined)
     raised = told["lonely_states"]
-    assert raised["error_joined"] == pytest.approx(told["release"]["expected_error"], rel=1e-12)
-    assert "1 cell without a neighbour" in joined.stderr and "km; remedy: dphmm policy" in joined.stderr
+    # A release takes what errs less; asked for, it joins.
+    assert raised["error_merged"] == pytest.approx(told["release"]["expected_error"], rel=1e-12)
+    assert (told["release"]["joined"], told["release"]["answered_as_nearest"]) == (0, 1)
+    nearest = ("inspect", farm / "model.npz", "--policy", farm / "joined.json", "--json", "--protection", "nearest")
+    wide = one_json(run(*nearest))
+    assert raised["error_joined"] == pytest.approx(wide["release"]["expected_error"], rel=1e-12)
+    assert (wide["release"]["joined"], wide["release"]["answered_as_nearest"]) == (1, 0)
+    assert "1 cell without a neighbour" in joined.stderr and "km if they were joined to a partner" in joined.stderr
     merged = run("inspect", farm / "model.npz", "--policy", farm / "merged.json", "--json")
     facts = one_json(merged)
     assert facts["release"]["joined"] == 0 and facts["first_step"]["exposed_states"] == 0

@@ -116,7 +116,9 @@ def test_exposed_states_say_whether_they_are_joined(tmp_path, run):
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
     run("policy", "edges", tmp_path / "m.npz", "--graph", tmp_path / "edges.csv", "-o", tmp_path / "p.json")
     files = (tmp_path / "m.npz", "--policy", tmp_path / "p.json")
-    found = run("inspect", *files)
+    own = run("inspect", *files)
+    assert "each is answered as its nearest state (--protection merge)" in own.stderr
+    found = run("inspect", *files, "--protection", "nearest")
     assert re.search(r"exposed states, before any is joined +1\n", found.stdout)
     assert "remedy where it lowers the error, as dphmm inspect says: dphmm policy ... --merge-lonely\n" in found.stderr
     told = run("audit", "--model", *files, "--epsilon", 1).stdout

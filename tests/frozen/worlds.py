@@ -78,6 +78,8 @@ def drawn_world(rng: np.random.Generator, most_states: int = 14) -> World:
     ):
         if rng.random() < chance:
             choices[name] = str(rng.choice(values))
+    # What was frozen was drawn when this was the default.
+    choices.setdefault("protection", "nearest")
     return World(model, _drawn_policy(rng, space, model), space, str(rng.choice(_EPSILONS)), choices)
 
 

@@ -64,7 +64,7 @@ def released(
     **options: Any,
 ) -> Any:
     """The statement of a release of two people, one of whom is in no state at the end."""
-    batch = Batch(model, policy, space, Fraction(1, 3), **options)
+    batch = Batch(model, policy, space, Fraction(1, 3), **{"protection": "nearest", **options})
     first = [space.names[0], *["nowhere"] * (steps - 1)] if steps else []
     rows = Trajectories.from_labels(
         [user for user in ("ann", "bob") for _ in range(steps)],

@@ -58,6 +58,7 @@ def audit(as_json: bool, **given: Any) -> int:
     """
     _check_numbers(given)
     given["epsilon"] = _epsilon(given)
+    given["protection"] = _protection(given)
     parts: list[tuple[str, Any]] = []
     if given["samples"] is not None:
         parts.append(("samples", _samples(given)))
@@ -82,6 +83,16 @@ def _epsilon(given: dict[str, Any]) -> Any:
         expected = "the promise of each release, or --released with its privacy statement"
         raise InvalidInput("--epsilon", "nothing", expected)
     return stated_epsilon(read_statement(path).epsilon)
+
+
+def _protection(given: dict[str, Any]) -> Any:
+    """That of the command line, else of the statement beside the released file, else the default."""
+    from dphmm.storage.statement import read_statement, statement_path
+
+    path = given["statement"] or (given["released"] and statement_path(given["released"]))
+    if given["protection"] is not None or not path or not Path(path).exists():
+        return given["protection"]
+    return read_statement(path).mechanism.protection
 
 
 def _check_numbers(given: dict[str, Any]) -> None:
@@ -211,7 +222,7 @@ class _NotMade:
         return {"not_made": self.reason}
 
 
-_CHOICES = ("constraint", "mechanism", "scope", "flat", "start")
+_CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "protection")
 _OF_A_MODEL = ("released", "ledger", "truth", "statement", "draws", "choices", "initials")
 
 

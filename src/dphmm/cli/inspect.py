@@ -60,6 +60,7 @@ _DEFAULTS = {
     "scope": "global",
     "flat": "thicken",
     "start": None,
+    "protection": None,
 }
 
 

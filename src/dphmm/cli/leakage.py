@@ -52,6 +52,7 @@ _NO_LOSS = 1e-12
 @click.option("--scope", metavar="WORD", help="The same: global or component.")
 @click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")
 @click.option("--start", metavar="WORD", help="The same: before or at.")
+@click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error.")
 @step_tables
 @messages
 def leakage(**given: Any) -> int:

@@ -77,8 +77,8 @@ def considered(policy: PolicyGraph, model: MarkovModel, given: Mapping[str, Any]
     options = Options.checked("1", dimension=model.space.dimension, start=model.start)
     cost = lonely_cost(model, policy, model.space, options)
     warning = (
-        f"{alone} of {policy.n_states} states have no neighbour: a release joins each of them that nothing "
-        "else hides to a nearest partner, which widens the hull, and so the noise, for everyone"
+        f"{alone} of {policy.n_states} states have no neighbour: a release answers each of them that nothing else "
+        "hides as its nearest state, or joins it to that, which raises the noise for everyone, whichever errs less"
     )
     if cost is None:
         return Considered(policy, model.space, [], [warning], {})
@@ -170,9 +170,13 @@ def cost_words(cost: LonelyCost, policy: PolicyGraph, space: StateSpace) -> str:
         return f"{who}; with them {refused} to a nearest one, the first release is refused; remedy: {_other(refused)}"
     raised = f"from {length_words(cost.merged, space)} to {length_words(cost.joined, space)}"
     if cost.helps:
-        return f"{who} raise the error {raised}; remedy: {REMEDY}"
+        one = "cell" if space.on_map else "state"
+        return (
+            f"{who} would raise the error {raised} if they were joined to a partner; a release answers them as their "
+            f"nearest {one} instead, which {REMEDY} does for all steps alike"
+        )
     less = f"{length_words(cost.joined, space)} to {length_words(cost.merged, space)}"
-    return f"{who} are joined to a nearest partner; merging them would raise the error from {less}"
+    return f"{who} are joined to a nearest partner; answering them as that would raise the error from {less}"
 
 
 def _other(refused: str) -> str:

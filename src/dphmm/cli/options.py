@@ -74,6 +74,14 @@ def plan_choices(command: F) -> F:
             show_default=True,
             help="One body for all (global), or one per component of the policy (component).",
         ),
+        click.option(
+            "--protection",
+            metavar="WORD",
+            default=None,
+            help="States that nothing hides at a step: join them to a partner (nearest, min-volume, min-error), answer "
+            "them as their nearest state (merge), or whichever errs less (auto).  [default: auto, or as the ledger or "
+            "the privacy statement says]",
+        ),
         click.option("--mechanism", cls=_MechanismOption, metavar="NAME", default="auto", show_default=True),
         click.option(
             "--start",

@@ -59,7 +59,7 @@ _FIELDS = {
     "east": "--bbox east", "epsilon": "--epsilon", "flat": "--flat", "mechanism": "--mechanism",
     "hours": "--hours", "initial": "--initials", "initials": "--initials",
     "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "people": "--people",
-    "query": "--query",
+    "protection": "--protection", "query": "--query",
     "resolution": "--h3", "scope": "--scope",
     "smoothing": "--smoothing", "source": "SRC", "south": "--bbox south", "start": "--start",
     "step_choices": "--choices",

@@ -100,7 +100,11 @@ def _release(plan: Plan, space: StateSpace, options: Options, model: MarkovModel
 
     hulls = {hull.digest: hull for hull in plan.hulls}
     degrees = plan.degrees()[plan.constraint.support]
-    facts: dict[str, Any] = {"bodies": len(plan.hulls), "joined": len(plan.joins)}
+    facts: dict[str, Any] = {
+        "bodies": len(plan.hulls),
+        "joined": len(plan.joins),
+        "answered_as_nearest": len(plan.merged),
+    }
     if len(hulls) == 1 and not space.has_labels:
         facts |= _hull(plan.hulls[0])
     facts["degree_of_protection"] = {

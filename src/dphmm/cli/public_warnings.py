@@ -28,6 +28,12 @@ _FAR_ABOVE = 20
 def plan_warnings(plan: Plan, options: Options) -> list[str]:
     """Sentences about the states that had to be joined, and about a cost far above epsilon."""
     said = []
+    if len(plan.merged):
+        said.append(
+            f"{len(plan.merged)} of {int(plan.plan_set.sum())} planned states are hidden by nothing at the first step: "
+            "each is answered as its nearest state (--protection merge), which raises the noise for nobody and is off "
+            "by the way there for those who are in it"
+        )
     if len(plan.joins):
         table = options.made_from == "answers"
         cost = (

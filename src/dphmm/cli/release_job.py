@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from dphmm.types import Exact
 
 #: Options of the command that are choices of the batch.
-_CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "cap_epsilon", "cap_cost", "query", "answer")
+_CHOICES = (
+    "constraint",
+    "mechanism",
+    "scope",
+    "flat",
+    "start",
+    "protection",
+    "cap_epsilon",
+    "cap_cost",
+    "query",
+    "answer",
+)
 
 
 @dataclass(frozen=True)
@@ -49,13 +60,21 @@ class Job:
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
         from dphmm._checks import stated_epsilon
-        from dphmm.cli.release_total import asked_groups, asked_promise, asked_schedule, asked_tables, check_asked
+        from dphmm.cli.release_total import (
+            asked_groups,
+            asked_promise,
+            asked_schedule,
+            asked_tables,
+            check_asked,
+            kept_protection,
+        )
         from dphmm.storage.learned import learning_event
 
         check_asked(given)
         model, space = loaded_model(given["model"])
         policy, space = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
+        choices |= kept_protection(given)
         choices["estimates"] = not given["no_estimates"]
         choices["promise"] = asked_promise(given)
         choices |= asked_groups(given)

@@ -23,7 +23,6 @@ from dphmm.session.options import Options
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger, SessionHeader
     from dphmm.accounting.promise import SequencePromise
-    from dphmm.accounting.schedule import Schedule
     from dphmm.cli.release_job import Job
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
@@ -168,13 +167,15 @@ def asked_schedule(
         return {"schedule": found.schedule, **_planned_with(found.options, public[2].dimension, given)}, found
     if given["schedule"] == "every":
         return {}, None
+    from dphmm.accounting.schedule import Schedule
     from dphmm.planning import plan
 
-    names = ("constraint", "mechanism", "scope", "flat", "start")
+    names = ("constraint", "mechanism", "scope", "flat", "start", "protection")
     options: dict[str, Any] = {name: choices[name] for name in names if choices.get(name) is not None}
     each = {"epsilon": given["epsilon"]} if given["epsilon"] is not None else {}
     promise = choices["promise"]
-    kept = _kept_schedule(given) if given["resume"] else None
+    text = _kept(given, "schedule")
+    kept = None if text is None else Schedule.read(text)
     if kept is not None and (kept.promise, kept.kind) == (promise, given["schedule"]):
         return {"schedule": kept}, None
     model, policy, space = public
@@ -182,27 +183,31 @@ def asked_schedule(
     return {"schedule": found.schedule}, found
 
 
-def _kept_schedule(given: Mapping[str, Any]) -> Schedule | None:
-    """The schedule of the first history of the query in the ledger, where there is one."""
-    from dphmm.accounting.schedule import Schedule
+def kept_protection(given: Mapping[str, Any]) -> dict[str, str]:
+    """The protection of the histories that a run goes on with, where the command line names none."""
+    kept = None if given["protection"] is not None else _kept(given, "protection")
+    return {} if kept is None else {"protection": kept}
+
+
+def _kept(given: Mapping[str, Any], option: str) -> str | None:
+    """An option of the first history of the query in the ledger that a run goes on with; None without one."""
     from dphmm.storage.ledger import open_ledger
 
     path = given["ledger"]
-    if path is None or not Path(path).is_file() or not Path(path).stat().st_size:
+    if not given["resume"] or path is None or not Path(path).is_file() or not Path(path).stat().st_size:
         return None
     with open_ledger(path, read_only=True) as ledger:
         for subject, query in ledger.sessions():
             header = ledger.header(subject, query) if query == given["query"] else None
             if header is not None:
-                text = header.options.get("schedule")
-                return None if text is None else Schedule.read(text)
+                return header.options.get(option)
     return None
 
 
 def _planned_with(options: Mapping[str, str], dimension: int, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a plan, as the choices of a batch; those of the command line must be the same."""
     context = click.get_current_context()
-    for name in ("constraint", "mechanism", "scope", "flat", "start"):
+    for name in ("constraint", "mechanism", "scope", "flat", "start", "protection"):
         named = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         if named and given[name] != options[name]:
             expected = f"{options[name]}, which the plan was made with; or a plan that is made for {given[name]}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dphmm.storage.statement_types import ReleaseStatement
     from dphmm.types import IntArray
 
-_NOTHING_ELSE = dict.fromkeys(("epsilon", "constraint", "mechanism", "scope", "flat", "start"))
+_NOTHING_ELSE = dict.fromkeys(("epsilon", "constraint", "mechanism", "scope", "flat", "start", "protection"))
 _OPTIONS = {
     "user": "--user",
     "ledger": "--ledger",

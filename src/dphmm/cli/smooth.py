@@ -30,6 +30,7 @@ MEANING = "computed from published data alone: nothing is spent, and anybody can
 @click.option("--scope", metavar="WORD", help="The same: global or component.")
 @click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")
 @click.option("--start", metavar="WORD", help="The same: before or at.")
+@click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error.")
 @step_tables
 @click.option(
     "--with",

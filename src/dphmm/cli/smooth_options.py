@@ -27,7 +27,7 @@ _DEFAULTS = {
     "thickness": "null",
     "protection": "auto",
 }
-ASKED = ("constraint", "mechanism", "scope", "flat", "start")
+ASKED = ("constraint", "mechanism", "scope", "flat", "start", "protection")
 
 
 def release_subjects(

@@ -57,7 +57,9 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     console = Console(quiet=quiet or as_json)
     automatic = given["mechanism"] == "auto" and not space.has_labels
     mechanisms = _MECHANISMS if automatic else (given["mechanism"],)
-    options = {name: given[name] for name in ("constraint", "scope", "flat", "start") if given[name] is not None}
+    options = {
+        name: given[name] for name in ("constraint", "scope", "flat", "start", "protection") if given[name] is not None
+    }
     try:
         trial = Trial(given["runs"], given["steps"], given["seed"])
     except InvalidInput as wrong:

@@ -76,7 +76,7 @@ def headline(
     if given["output"] is not None:
         chosen = f"--policy {shlex.quote(given['output'])} --epsilon {_written(row['epsilon'])} "
         chosen += f"--mechanism {row['mechanism']}"
-        kept = {"constraint": "support", "scope": "global", "flat": "thicken", "start": None}
+        kept = {"constraint": "support", "scope": "global", "flat": "thicken", "start": None, "protection": None}
         extra = [f"--{name} {given[name]}" for name, usual in kept.items() if given[name] != usual]
         lines.append(f"written to {given['output']}; release with {' '.join([chosen, *extra])}")
     return lines

@@ -6,7 +6,7 @@ Everything here is computed from public data: model, policy, space, options.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Moved:
 class LonelyCost:
     """Root mean square errors of the first release, answer units; None where it is refused.
 
-    ``joined``: as today, every lonely state joined to a partner. ``merged``: with the distance to the partners counted.
+    ``joined``: every lonely state joined to a partner. ``merged``: with the distance to the partners counted.
     """
 
     moved: Moved
@@ -109,7 +109,7 @@ def lonely_cost(model: MarkovModel, policy: PolicyGraph, space: StateSpace, opti
         return None
     return LonelyCost(
         moved_states(merging.space, merging.pairs, model),
-        _first_error(model, policy, space, options),
+        _first_error(model, policy, space, replace(options, protection="nearest")),
         _first_error(model, merging.policy, merging.space, options),
         merging,
     )

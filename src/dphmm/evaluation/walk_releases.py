@@ -51,6 +51,7 @@ class Choices:
             constraint=constraint,
             mechanism=mechanism,
             scope=self.scope,
+            protection="nearest",  # Algorithm 1 of the paper
         )
 
 

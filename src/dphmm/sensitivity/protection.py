@@ -285,7 +285,10 @@ def _covered_plainly(hull: SensitivityHull, image: IntArray, state: int, among: 
 
 
 def exposed_among(hull: SensitivityHull, policy: PolicyGraph, lattice: IntArray, constraint: Constraint) -> IntArray:
-    """The exposed plan states (m,). Only a state without a neighbour can be exposed: an edge's difference is in the hull by construction."""
+    """The exposed plan states (m,), ascending.
+
+    Only a state without a neighbour can be exposed: an edge's difference is in the hull by construction.
+    """
     suspects = policy.isolated(constraint)
     if len(suspects) == 0:
         return suspects

@@ -43,8 +43,8 @@ class Plan:
     this step; ``given_partners``: those that other queries had fixed before. ``cost``: the largest loss between any two
     plan states (Theorem 6.3), ``math.inf`` when unbounded. ``inputs``: the SHA-256 of all public inputs.
     ``merged`` (m, 2): plan states that nothing hides, and the plan states that they are answered as instead of being
-    joined to one; ``constraint`` is without them. ``packed``: the plan set with them, a bit for each state. ``chosen``: what somebody chose for the step alone, as JSON; "" for
-    nothing.
+    joined to one; ``constraint`` is without them. ``packed``: the plan set with them, a bit for each state.
+    ``chosen``: what somebody chose for the step alone, as JSON; "" for nothing.
     """
 
     constraint: Constraint

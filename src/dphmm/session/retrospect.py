@@ -170,7 +170,7 @@ class Hindsight:
         return SharedPlans(self._schedule, numbers)
 
     def _otherwise(self, number: int, came: str) -> int:
-        """The number of a plan of the same support that another machine may have made; -1 where it has not this hash."""
+        """The number of a plan of the same support that another machine may have made; -1 where none has the hash."""
         assert self._schedule is not None
         for choice in self._setting.may_be(None)[1:]:
             other = self._schedule.beside(number, NO_PARTNERS, choice)

@@ -22,9 +22,9 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
+from dphmm.sensitivity.protection import AUTO, MERGE
 from dphmm.session.choice import StepChoice, checked_varies, recorded_choice
 from dphmm.session.options import Options
-from dphmm.sensitivity.protection import AUTO, MERGE
 from dphmm.session.plan import NO_PARTNERS, Plan, given_partners, plan_states, recorded_joins, recorded_merges
 from dphmm.session.planner import JOIN, Planner
 from dphmm.session.step import Position
@@ -45,8 +45,8 @@ class Setting:
     for sessions, which are given one state a step. ``schedule`` says which steps are asked, None for every step.
     ``varies`` names what may be chosen for single steps, and ``policies`` (by digest) are those that steps may have
     instead. ``began`` is set where a subject is known to begin elsewhere than the model says: digests of the model
-    as it was, and of where that is. ``weights`` (N,) are how often people are in each state, for protection="auto"; those
-    of the model when None. Everything made from one setting shares its plans.
+    as it was, and of where that is. ``weights`` (N,) are how often people are in each state, for protection="auto";
+    those of the model when None. Everything made from one setting shares its plans.
     """
 
     model: MarkovModel
