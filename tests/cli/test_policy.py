@@ -110,7 +110,7 @@ def test_states_without_a_neighbour_are_warned_of(town, site, tmp_path, run):
     told = run("policy", "radius", town / "model.npz", "-o", tmp_path / "r.json", "--radius", "10m", "--quiet").stderr
     assert told.startswith("warning: ")
     assert "have no neighbour" in told
-    assert "widens the hull" in told
+    assert "answers each of them that nothing else hides as its nearest state, or joins it to that" in told
     assert run("policy", "complete", site / "model.npz", "-o", tmp_path / "c.json", "--quiet").stderr == ""
 
 

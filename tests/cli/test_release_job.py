@@ -11,7 +11,20 @@ from dphmm.errors import InvalidInput
 @pytest.mark.parametrize("choice", [{"constraint": "delta=0.1"}, {"flat": "allow"}])
 def test_a_total_for_plans_that_hang_on_answers_is_refused_from_the_options(town, choice):
     """The search for an epsilon refuses it too, but only after the rows have been read."""
-    asked = ("trajectories", "epsilon", "query", "answer", "constraint", "mechanism", "scope", "flat", "start")
+    asked = (
+        "trajectories",
+        "epsilon",
+        "query",
+        "answer",
+        "constraint",
+        "mechanism",
+        "scope",
+        "flat",
+        "start",
+        "protection",
+        "resume",
+        "ledger",
+    )
     promise = ("path_epsilon", "window", "per", "zone", "choices", "initials")
     given = dict.fromkeys(
         (

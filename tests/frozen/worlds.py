@@ -219,7 +219,7 @@ def queries(seed: int) -> Told:
     """Two queries of one subject over one ledger, taking turns: partners are shared, one account is kept."""
     rng, told = np.random.default_rng([2, seed]), Told()
     world = drawn_world(rng, 9)
-    shared = {name: world.choices[name] for name in ("start",) if name in world.choices}
+    shared = {"protection": "nearest"} | {name: world.choices[name] for name in ("start",) if name in world.choices}
     scopes = [str(value) for value in rng.choice(["global", "component"], 2)]
     kinds = [str(value) for value in rng.choice(["auto", "discrete-knorm", "staircase"], 2)]
     other = dphmm.StateSpace(rng.integers(0, 30, (world.space.n_states, int(rng.integers(1, 3)))))

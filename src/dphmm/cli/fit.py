@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,9 @@ def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         choices["max_speed"] = speed_limit(given, rows.time is not None, rows.lat is not None)
         model, summary = _fitted(rows, space_of(given, rows), (path.name, sha256), choices)
         rate = jump_rate(given)
+        if rate is not None:
+            # A jump leaves no move impossible.
+            summary = replace(summary, unseen=0.0)
         model = model if rate is None else model.with_jump(rate)
         kept = stored_fit(given, path.name, partial(save_model, model), NOT_PRIVATE)
         save_model(model, given["output"])

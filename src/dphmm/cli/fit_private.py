@@ -60,6 +60,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
     check_states(given)
     space, timing, noise = public_space(given, path), times(given), _noise(given, path)
+    console.say([("noise", _noise_words(space, noise, _mask(given, space)))])
     with console.progress("fit") as progress:
         # A sequence of one row has no move; where it matters which row comes first it counts.
         shortest = 1 if given["initial"] == "first" else 2
@@ -188,6 +189,28 @@ def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
         "smoothing": finite_number(smoothing, "--smoothing"),
         "source": path.name,
     }
+
+
+def _noise_words(space: StateSpace, noise: Mapping[str, Any], mask: str | None) -> str:
+    """What the noise will do to the counts, from public numbers alone: said before the data are read."""
+    from dphmm.cli.outcomes import named
+    from dphmm.markov.estimate import lattice_neighbours
+    from dphmm.markov.private import sensitivity
+
+    caps = sensitivity.Caps(noise["max_length"], noise["max_sequences"], noise["neighbours"])
+    try:
+        size = sensitivity.l1(sensitivity.transitions(caps, first=noise["initial"] == "first"), caps)
+    except InvalidInput as error:
+        raise named(error, FIELDS) from None
+    scale = float(size / noise["epsilon"])
+    counts = space.n_states**2 if mask is None else int(lattice_neighbours(space).nnz)
+    remedies = ["a larger --epsilon", "a smaller --max-length", "coarser states"]
+    if mask is None and space.kind == "grid":
+        remedies.insert(2, "--moves neighbours")
+    return (
+        f"of scale {scale:.3g} on each of {counts:,} counts of moves: a move that is counted fewer than about "
+        f"{3 * scale:,.0f} times is lost in it; where rows are few: {', '.join(remedies[:-1])} or {remedies[-1]}"
+    )
 
 
 def _mask(given: Mapping[str, Any], space: StateSpace) -> str | None:

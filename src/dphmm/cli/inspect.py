@@ -94,6 +94,9 @@ def _row(name: str, fact: Any, unit: str) -> Row:
     label = _LABELS.get(name, name.replace("_", " "))
     if name == "expected_error":
         return f"  {label}", f"{_shown(fact)} {unit}"
+    if name == "moves_impossible_for_others":
+        told = "not known" if fact is None else f"{fact:.2%} of people's moves, by a model of all others"
+        return f"  {label}", told
     if name == "share_wrong":
         return f"  {label}", f"{fact:.1%}"
     if name == "expected_errors":

@@ -50,6 +50,7 @@ def model_facts(model: MarkovModel, source: str = "privacy") -> dict[str, Any]:
         "method": str(provenance.get("method", "unknown")),
         "private": provenance.get("private"),
         "fitted_on_people": provenance.get("n_users"),
+        "moves_impossible_for_others": provenance.get("moves_impossible_for_others") if model.jump is None else 0.0,
         "learning": learning,
         "sha256": model.digest,
         "notes": [by_name(note, model.space) for note in model.notes],

@@ -196,11 +196,15 @@ def _kept(given: Mapping[str, Any], option: str) -> str | None:
     path = given["ledger"]
     if not given["resume"] or path is None or not Path(path).is_file() or not Path(path).stat().st_size:
         return None
-    with open_ledger(path, read_only=True) as ledger:
-        for subject, query in ledger.sessions():
-            header = ledger.header(subject, query) if query == given["query"] else None
-            if header is not None:
-                return header.options.get(option)
+    try:
+        with open_ledger(path, read_only=True) as ledger:
+            for subject, query in ledger.sessions():
+                header = ledger.header(subject, query) if query == given["query"] else None
+                if header is not None:
+                    return header.options.get(option)
+    except InvalidInput:
+        # A ledger whose making was interrupted is finished by the run, and another file is refused by it.
+        return None
     return None
 
 

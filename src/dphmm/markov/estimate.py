@@ -247,6 +247,7 @@ def fit(
     n_users: int | None = None,
     source: str | None = None,
     source_sha256: str | None = None,
+    unseen: float | None = None,
 ) -> tuple[MarkovModel, FitReport]:
     """Fit a model to sequences of states, without privacy.
 
@@ -267,6 +268,7 @@ def fit(
     n_users, source, source_sha256 : how many people the sequences are of, and which file they came from.
         Kept in the provenance; who the people are is not, hashed or otherwise: `dphmm.storage.learned.save_people`
         writes that beside a saved model, for its owner alone.
+    unseen : the share of people's moves that a model of all others would call impossible, recorded likewise.
 
     A state that no kept transition leaves, and no smoothing, gets a self-loop and is named in the report.
     Raises InvalidInput naming sequence and position, or the option that is wrong.
@@ -294,6 +296,7 @@ def fit(
         "n_users": None if n_users is None else whole(n_users, "n_users", 1),
         "source": source,
         "source_sha256": source_sha256,
+        **({} if unseen is None else {"moves_impossible_for_others": unseen}),
         "counts": asdict(report) | {"never_left": len(report.never_left)},
     }
     model = MarkovModel(

@@ -6,6 +6,7 @@ release, so both are left out here, and counted. Nothing of this is private.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from dphmm._checks import whole
 from dphmm.errors import InvalidInput
-from dphmm.markov.estimate import FitReport, fit, keep_visited
+from dphmm.markov.estimate import FitReport, fit, keep_visited, smoothing_pairs
 from dphmm.markov.model import MarkovModel, many
 from dphmm.states.merging import nearest_among
 from dphmm.states.trajectory import MICROSECONDS, Counts, Trajectories
@@ -43,6 +44,7 @@ class FitSummary:
     held: int
     report: FitReport
     all_cells: bool = False
+    unseen: float = 0.0
 
     @property
     def share_outside(self) -> float:
@@ -57,6 +59,11 @@ class FitSummary:
         for reason, rows in self.dropped.items():
             share = f", {100 * self.share_outside:.1f} % of those that count" if reason == "outside" else ""
             said.append(f"{many(rows, 'row')} left out: {reason}{share}")
+        if self.unseen > 0:
+            said.append(
+                f"{100 * self.unseen:.2g} % of people's moves are impossible under a model of all others: so often "
+                "somebody new is answered from elsewhere; remedy: more smoothing, a jump, or coarser states"
+            )
         if self.held:
             said.append(f"{many(self.held, 'step')} filled with the state before")
         return (*said, *self.report.lines())
@@ -107,6 +114,7 @@ def fit_trajectories(
     if all_cells:
         visited, numbered = np.arange(space.n_states), sequences.sequences
     own = space.subset(visited)
+    unseen = share_unseen(numbered, sequences.owners, own, smoothing, smoothing_support, min_count)
     model, report = fit(
         numbered,
         len(visited),
@@ -119,6 +127,7 @@ def fit_trajectories(
         n_users=len(np.unique(kept.user)),
         source=None if source is None else source.name,
         source_sha256=None if source is None else source.sha256,
+        unseen=unseen,
     )
     summary = FitSummary(
         rows=len(trajectories),
@@ -129,8 +138,41 @@ def fit_trajectories(
         held=sequences.counts["held"],
         report=report,
         all_cells=all_cells,
+        unseen=unseen,
     )
     return model, summary
+
+
+def share_unseen(
+    sequences: Sequence[IntArray],
+    owners: IntArray,
+    space: StateSpace,
+    smoothing: float = 0.0,
+    smoothing_support: Any = None,
+    min_count: int = 1,
+) -> float:
+    """The share of all moves that would be impossible under a model of everybody but the person who made them.
+
+    ``sequences`` of states, ``owners`` (k,) whose each is; smoothing and ``min_count`` as in `fit`. It tells what drift
+    to expect of people who are not in the model; 0 where there is no move at all.
+
+    Source: leave-one-person-out; of moves made once in all it is Good's estimate (1953).
+    """
+    n = space.n_states
+    moves = [s[:-1].astype(np.int64) * n + s[1:] for s in sequences]
+    if not sum(map(len, moves)):
+        return 0.0
+    keys = np.concatenate(moves)
+    who = np.repeat(np.unique(owners, return_inverse=True)[1], [len(s) for s in moves])
+    pairs, place = np.unique(keys, return_inverse=True)
+    own, count = np.unique(np.stack([place.reshape(-1), who]), axis=1, return_counts=True)
+    others = np.bincount(place.reshape(-1))[own[0]] - count
+    impossible = others < max(1, min_count)
+    if smoothing:
+        smoothed = smoothing_pairs(smoothing_support, n, space).tocsr()
+        known = np.asarray(smoothed[pairs // n, pairs % n]).reshape(-1) != 0
+        impossible &= ~known[own[0]]
+    return round(float(count[impossible].sum() / len(keys)), 6)
 
 
 def state_sequences(
