@@ -114,6 +114,24 @@ def test_a_budget_is_planned_in_shares_of_labels(portal, tmp_path, run):
     assert "answers where the belief is wide enough" in paced
 
 
+def test_a_planned_release_of_labels_is_told_in_labels_and_shown_beside_the_truth(portal, tmp_path, run):
+    """Steps that were not asked have a row and no label; the owner's page knows which rows were released."""
+    own = pd.read_csv(portal / "visits.csv").drop(columns="t").rename(columns={"page": "state"})
+    own.to_csv(tmp_path / "v.csv", index=False)
+    others = pd.read_csv(portal / "others.csv").drop(columns="t").rename(columns={"page": "state"})
+    others.to_csv(tmp_path / "o.csv", index=False)
+    public = ("--model", tmp_path / "n.npz", "--policy", tmp_path / "p.json")
+    run("fit", tmp_path / "o.csv", "-o", tmp_path / "n.npz", "--state-column", "state")
+    run("policy", "complete", tmp_path / "n.npz", "-o", tmp_path / "p.json")
+    budget = ("--path-epsilon", "12", "--steps", "12", "--people", "40")
+    run("plan", tmp_path / "n.npz", "--policy", tmp_path / "p.json", *budget, "-o", tmp_path / "plan.json")
+    asked = ("release", tmp_path / "v.csv", *public, "--plan", tmp_path / "plan.json")
+    told = run(*asked, "-o", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db").stderr
+    assert "which label somebody has: " in told and "the label of who stays: " in told and "somebody is" not in told
+    run("report", tmp_path / "r.parquet", *public, "--truth", tmp_path / "v.csv", "-o", tmp_path / "r.html")
+    assert "wrong" in (tmp_path / "r.html").read_text()
+
+
 def test_inspect_and_tune_count_wrong_labels(portal, run):
     told = run("inspect", portal / "m.npz", "--policy", portal / "p.json", "--epsilon", "1").stdout
     assert "labels wrong as released  74.6%" in told and "hull" not in told and "pitch" not in told

@@ -40,7 +40,8 @@ class ReleasedFile:
     ``times`` (n,) in microseconds since 1970 UTC; None where none or not all have one (``timed``: some have). A row
     that was not ``asked`` has no plan, "", and 0 on the lattice. ``streamed``: the lines of a stream, each step once.
     ``estimate`` (n, d) and ``estimate_name`` are None where z alone was released. Of labels z and estimate are the
-    numbers of states, and ``confidence`` (n,) is how likely the estimate is said to be.
+    numbers of states, and ``confidence`` (n,) is how likely the estimate is said to be. ``unasked``: users and steps of
+    rows without an answer that were left out of this table.
     """
 
     users: list[str]
@@ -56,6 +57,7 @@ class ReleasedFile:
     streamed: bool = False
     timed: bool = False
     confidence: FloatArray | None = None
+    unasked: frozenset[tuple[str, int]] = frozenset()
 
     @classmethod
     def read(cls, released: Any, space: StateSpace, findings: Findings) -> ReleasedFile:
@@ -113,7 +115,9 @@ class ReleasedFile:
 
         told = {field.name: getattr(self, field.name) for field in fields(self)}
         columns = {name: column for name, column in told.items() if isinstance(column, (list, np.ndarray))}
-        return replace(self, **{name: of(column) for name, column in columns.items()})
+        left = np.flatnonzero(~self.asked).tolist()
+        unasked = frozenset((self.users[row], int(self.step[row])) for row in left)
+        return replace(self, unasked=unasked, **{name: of(column) for name, column in columns.items()})
 
     def where(self, row: int) -> str:
         """What a finding calls a row."""

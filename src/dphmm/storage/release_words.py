@@ -85,6 +85,12 @@ class Found:
         error, without = off(self.error, self.unit), off(self.without, self.unit)
         how = "off on average" if self.measured else "off expected"
         place, ends = _stay(self.what), ", ".join(self._ends)
+        if self.unit == LABELS_WRONG:
+            how = "on average" if self.measured else "expected"
+            return [
+                f"which label somebody has: {error} {how} ({without} without the file)",
+                f"the label of who stays: {ends} ({off(self.stays_without, self.unit)} without)",
+            ]
         return [
             f"where somebody is: {error} {how} ({without} without the file)",
             f"{place}: {ends} ({off(self.stays_without, self.unit)} without)",

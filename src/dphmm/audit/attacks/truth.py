@@ -152,7 +152,7 @@ def _check_numbers(file: ReleasedFile, rows: _Rows) -> None:
     first: dict[str, int] = {}
     for user, step in zip(file.users, file.step.tolist(), strict=True):
         first[user] = min(step, first.get(user, step)) if file.streamed else 1
-    told = set(zip(file.users, file.step.tolist(), strict=True))
+    told = {*zip(file.users, file.step.tolist(), strict=True), *file.unasked}
     pairs = zip(rows.users, rows.numbers.tolist(), strict=True)
     more = sum(user in first and n >= first[user] and (user, n) not in told for user, n in pairs)
     if more:
