@@ -67,6 +67,7 @@ _DEFAULTS = {
 _LABELS = {
     "expected_error": "root mean square error",
     "expected_errors": "root mean square error of each",
+    "moves_impossible_for_others": "impossible moves",
     "share_wrong": "labels wrong as released",
     "exposed_states": "exposed states, before any is joined",
 }
