@@ -19,7 +19,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.odds import EventOdds, EventWatch, PathEvent
-from dphmm.session.retrospect import Hindsights, Published, Smoothed
+from dphmm.session.retrospect import Hindsight, Hindsights, Published, Smoothed
 from dphmm.session.setting import Setting, check_same_states
 from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
@@ -149,13 +149,9 @@ def smooth_rows(
     mean, probability = np.empty((n, space.dimension)), np.empty(n)
     state, path = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     hindsights, done = Hindsights(subjects), 0
-    others = [(other, dict(other.by_user()), Hindsights(whose)) for other, whose in beside]
+    others = OtherRows(beside)
     for user, own in rows.by_user():
-        known = [
-            (each.of(user), published_of(other, user, of_user[user]))
-            for other, of_user, each in others
-            if user in of_user
-        ]
+        known = others.of(user)
         part = hindsights.of(user).smooth(published_of(rows, user, own), marginals=marginals, beside=known)
         mean[own], probability[own], state[own], path[own] = part.mean, part.probability, part.state, part.path
         if whole is not None:
@@ -164,6 +160,21 @@ def smooth_rows(
         if progress is not None:
             progress(done, n)
     return Smoothed(mean, state, probability, path, whole)
+
+
+class OtherRows:
+    """The answers of other queries, user by user."""
+
+    def __init__(self, beside: Sequence[tuple[ReleasedRows, Subjects]]) -> None:
+        self._queries = [(rows, dict(rows.by_user()), Hindsights(subjects)) for rows, subjects in beside]
+
+    def of(self, user: str) -> list[tuple[Hindsight, Published]]:
+        """What was published about a user under each of the queries that know it."""
+        return [
+            (hindsights.of(user), published_of(rows, user, own[user]))
+            for rows, own, hindsights in self._queries
+            if user in own
+        ]
 
 
 def event_odds(
@@ -177,6 +188,7 @@ def event_odds(
     epsilon: Exact | None = None,
     *,
     always: bool = False,
+    beside: Sequence[OtherQuery] = (),
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
     **choices: Any,
@@ -191,6 +203,7 @@ def event_odds(
     first, last : step numbers from 1; or times with a zone, such as "2024-05-06T09:00Z": the steps from that of
         ``first`` to the last that begins before ``last``.
     always : at every step of the window, not at some.
+    beside : finished releases of other queries about the same subjects: their answers count too.
 
     Returns
     -------
@@ -222,7 +235,9 @@ def event_odds(
     varies = names_chosen(checked_steps(step_choices or {}))
     own = epsilon_of(rows) if epsilon is None else epsilon
     setting = Setting.of(model, policy, space, own, varies=varies, **choices)
-    return odds_of_rows(rows, Subjects(setting, initials, step_choices), states, first, last, always=always)
+    others = [one.read(setting, initials, step_choices) for one in beside]
+    subjects = Subjects(setting, initials, step_choices)
+    return odds_of_rows(rows, subjects, states, first, last, always=always, beside=others)
 
 
 def odds_of_rows(
@@ -233,10 +248,14 @@ def odds_of_rows(
     last: int | str,
     *,
     always: bool = False,
+    beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
     users: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> list[EventOdds]:
-    """The odds user by user, of ``users`` or of all. Raises as `event_odds` does."""
+    """The odds user by user, of ``users`` or of all; ``beside``: the rows of their other queries.
+
+    Raises as `event_odds` does.
+    """
     parts = rows_of_users(rows, users)
     n_states = subjects.setting.model.n_states
     if isinstance(first, str) != isinstance(last, str):
@@ -247,13 +266,13 @@ def odds_of_rows(
     else:
         event = PathEvent.of(states, n_states, first, int(last), always)
         windows = [(event.first, event.last)] * len(parts)
-    watches, found = dict[Setting, EventWatch](), []
+    watches, found, others = dict[Setting, EventWatch](), [], OtherRows(beside)
     for done, ((user, own), window) in enumerate(zip(parts, windows, strict=True), start=1):
         if window[0] >= 1:
             setting = subjects.of(user)
             if setting not in watches:
                 watches[setting] = EventWatch(setting, event, subjects)
-            found.append(watches[setting].odds(published_of(rows, user, own), window))
+            found.append(watches[setting].odds(published_of(rows, user, own), window, others.of(user)))
         if progress is not None:
             progress(done, len(parts))
     if not found:

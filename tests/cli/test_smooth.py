@@ -94,6 +94,11 @@ def test_the_answers_of_another_query_count_too(town, tmp_path, run, one_json):
     assert both.equals(own) and both.probability.mean() > alone.probability.mean()
     said = run("smooth", first, "--with", second, *public, "-o", tmp_path / "again.parquet").stderr
     assert "with             the answers of second.parquet too" in said
+    window = ("--event", model.space.names[3], "--from", "2", "--to", "4", "--json")
+    odds = [one_json(run("leakage", first, *public, *window, *more)) for more in ((), ("--with", second))]
+    assert odds[1]["with"] == ["second.parquet"] and "with" not in odds[0]
+    answers = [sum(one["answers"] for one in told["subjects"]) for told in odds]
+    assert answers[1] == 2 * answers[0]
     refused = run("smooth", first, "--with", tmp_path / "x", *public, "-o", tmp_path / "n.parquet", code=2).stderr
     assert refused.count("\n") == 1 and "--with" in refused
     spoiled = run("smooth", first, "--with", second, *public, "-o", second, "--force", code=2).stderr

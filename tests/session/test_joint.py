@@ -12,10 +12,14 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
+from dphmm.decoding import published_of
 from dphmm.errors import InvalidInput
 from dphmm.policy import complete, from_edges
 from dphmm.samplers.entropy import ReplayBits
+from dphmm.session.odds import path_loss
+from dphmm.session.retrospect import Hindsight
 from dphmm.session.setting import Setting
+from dphmm.storage.smoothed import released_rows
 
 MATRIX = np.array([[0.6, 0.2, 0.1, 0.1], [0.1, 0.7, 0.2, 0], [0.3, 0, 0.4, 0.3], [0.05, 0.05, 0.3, 0.6]])
 START = np.array([0.4, 0.3, 0.2, 0.1])
@@ -113,6 +117,37 @@ def test_joint_smoothing_is_a_sum_over_all_paths_whichever_file_comes_first(poli
         exact = marginal(found, row.step)
         assert np.array(row.marginals) == pytest.approx(exact, rel=1e-9)
         assert row.smoothed == "abcd"[int(exact.argmax())] and row.path == "abcd"[likeliest[row.step - 1]]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_odds_and_path_losses_count_all_queries(policy):
+    """The odds of an event against sums over all paths; its loss is within the cost of all answers."""
+    ledger, spaces, tables = world(policy)
+    found = weights(likelihoods(ledger, spaces, policy), 4)
+    space = spaces["where"]
+    given = (tables["where"], model(space), POLICIES[policy], space)
+    other = dphmm.OtherQuery(tables["what"], space=spaces["what"])
+    (both,) = dphmm.event_odds(*given, [1, 2], 2, 3, beside=[other])
+    (alone,) = dphmm.event_odds(*given, [1, 2], 2, 3)
+    happened = sum(weight for path, weight in found.items() if {path[1], path[2]} & {1, 2}) / sum(found.values())
+    assert both.posterior.probability == pytest.approx(happened, rel=1e-9)
+    assert (both.answers, alone.answers) == (5, 3) and both.cost > alone.cost
+    assert abs(both.loss) <= both.cost
+    # Of two paths: the largest log-ratio of what was answered is within the bound, and the bound is that of all.
+    settings = {
+        query: Setting.of(model(spaces[query]), POLICIES[policy], spaces[query], epsilon)
+        for query, epsilon in (("where", 1), ("what", 2))
+    }
+    hindsights = {query: Hindsight(setting) for query, setting in settings.items()}
+    rows = {query: released_rows(tables[query], spaces[query]) for query in tables}
+    told = {query: published_of(rows[query], "a", np.arange(len(tables[query]))) for query in tables}
+    seen = likelihoods(ledger, spaces, policy)
+    for one, two in itertools.islice(itertools.combinations(itertools.product(range(4), repeat=4), 2), 0, None, 977):
+        paths = np.array(one), np.array(two)
+        bound = path_loss(hindsights["where"], told["where"], *paths, [(hindsights["what"], told["what"])])
+        ratio = sum(math.log(seen[t][a] / seen[t][b]) for t, (a, b) in enumerate(zip(one, two, strict=True), start=1))
+        assert abs(ratio) <= bound + 1e-9
+        assert bound >= path_loss(hindsights["where"], told["where"], *paths)
 
 
 def test_a_query_alone_is_smoothed_as_ever():

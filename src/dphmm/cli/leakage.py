@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row, aligned, print_json
-from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, messages, step_tables
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, messages, other_queries, step_tables
 from dphmm.cli.outcomes import named, one_line
 from dphmm.errors import InvalidInput
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
     from dphmm.storage.smoothed import ReleasedRows
     from dphmm.types import IntArray
+
+    Beside = Sequence[tuple[ReleasedRows, Subjects]]
 
 EVENT = (
     "odds of the event under the public model alone, and given all published answers of the subject; loss: log of "
@@ -54,6 +56,7 @@ _NO_LOSS = 1e-12
 @click.option("--start", metavar="WORD", help="The same: before or at.")
 @click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error.")
 @step_tables
+@other_queries
 @messages
 def leakage(**given: Any) -> int:
     """How published answers changed the odds of an event, such as "in cell x3y4 between 9 and 10".
@@ -63,7 +66,7 @@ def leakage(**given: Any) -> int:
     --paths, how much the answers can tell two given paths apart, at most. Epsilon and options are read as dphmm smooth
     reads them.
     """
-    from dphmm.cli.smooth import read_rows
+    from dphmm.cli.smooth import other_query, read_rows
     from dphmm.cli.smooth_options import release_subjects
     from dphmm.storage.inputs import checked_input, steady
 
@@ -75,8 +78,12 @@ def leakage(**given: Any) -> int:
     with steady(path) as sha256:
         rows = read_rows(path, space)
     subjects, source = release_subjects(path, sha256, rows, (model, policy, space), given, console)
+    paths = [checked_input(other, "--with") for other in given["others"]]
+    beside = [other_query(other, (model, policy, space), given, console) for other in paths]
     told = _of_event if given["paths"] is None else _of_paths
-    document = {**told(rows, subjects, given, console), "options_from": source}
+    document = {**told(rows, subjects, beside, given, console), "options_from": source}
+    if paths:
+        document["with"] = [other.name for other in paths]
     if given["as_json"]:
         print_json(document)
         return 0
@@ -98,7 +105,9 @@ def _check(given: Mapping[str, Any]) -> None:
         raise InvalidInput("--always", "given", "--event with it")
 
 
-def _of_event(rows: ReleasedRows, subjects: Subjects, given: Mapping[str, Any], console: Console) -> dict[str, Any]:
+def _of_event(
+    rows: ReleasedRows, subjects: Subjects, beside: Beside, given: Mapping[str, Any], console: Console
+) -> dict[str, Any]:
     from dphmm.decoding import odds_of_rows
 
     states, users = _states(given["event"], "--event", subjects.setting.space), _users(given)
@@ -106,7 +115,7 @@ def _of_event(rows: ReleasedRows, subjects: Subjects, given: Mapping[str, Any], 
     try:
         with console.progress("leakage") as progress:
             found = odds_of_rows(
-                rows, subjects, states, *window, always=given["always"], users=users, progress=progress
+                rows, subjects, states, *window, always=given["always"], beside=beside, users=users, progress=progress
             )
     except InvalidInput as error:
         raise named(error, {"first": "--from", "last": "--to", "user": "--user"}) from None
@@ -153,16 +162,18 @@ def _verdict(odds: EventOdds) -> str:
     return "possible"
 
 
-def _of_paths(rows: ReleasedRows, subjects: Subjects, given: Mapping[str, Any], console: Console) -> dict[str, Any]:
-    from dphmm.decoding import published_of, rows_of_users
+def _of_paths(
+    rows: ReleasedRows, subjects: Subjects, beside: Beside, given: Mapping[str, Any], console: Console
+) -> dict[str, Any]:
+    from dphmm.decoding import OtherRows, published_of, rows_of_users
     from dphmm.session.odds import path_loss
     from dphmm.session.retrospect import Hindsights
 
     one, other = (_states(path, "--paths", subjects.setting.space) for path in given["paths"])
-    hindsights, found = Hindsights(subjects), []
+    hindsights, found, others = Hindsights(subjects), [], OtherRows(beside)
     try:
         for user, own in rows_of_users(rows, _users(given)):
-            bound = path_loss(hindsights.of(user), published_of(rows, user, own), one, other)
+            bound = path_loss(hindsights.of(user), published_of(rows, user, own), one, other, others.of(user))
             found.append({"subject": user, "bound": _finite(bound)})
     except InvalidInput as error:
         raise named(error, {"one": "--paths", "other": "--paths", "user": "--user"}) from None

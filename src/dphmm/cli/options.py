@@ -130,6 +130,18 @@ def loaded_policy(path: str, model: MarkovModel) -> tuple[PolicyGraph, StateSpac
         raise InvalidInput("policy", f"{Path(path).name}, made for {what}", expected) from None
 
 
+def other_queries(command: F) -> F:
+    """--with: files of other queries about the same people, whose answers count too."""
+    return click.option(
+        "--with",
+        "others",
+        multiple=True,
+        metavar="OTHER",
+        help="The released file of another query about the same people, with its privacy statement: its answers count "
+        "too; again and again.",
+    )(command)
+
+
 def step_tables(command: F) -> F:
     """--choices and --initials: public tables that a release, and whoever reads it again, is given."""
     for option in (

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row, print_json
-from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, output, step_tables
+from dphmm.cli.options import (
+    CONTEXT,
+    force,
+    loaded_model,
+    loaded_policy,
+    messages,
+    new_output,
+    other_queries,
+    output,
+    step_tables,
+)
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -32,14 +42,7 @@ MEANING = "computed from published data alone: nothing is spent, and anybody can
 @click.option("--start", metavar="WORD", help="The same: before or at.")
 @click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error.")
 @step_tables
-@click.option(
-    "--with",
-    "others",
-    multiple=True,
-    metavar="OTHER",
-    help="The released file of another query about the same people, with its privacy statement: its answers count "
-    "too; again and again.",
-)
+@other_queries
 @click.option("--marginals", is_flag=True, help="Add the probability of every state to every row (Parquet only).")
 @force
 @messages
@@ -71,7 +74,7 @@ def smooth(**given: Any) -> int:
     with steady(path) as sha256:
         rows = read_rows(path, space)
     subjects, source = release_subjects(path, sha256, rows, (model, policy, space), given, console)
-    others = [_other(other, (model, policy, space), given, console) for other in paths]
+    others = [other_query(other, (model, policy, space), given, console) for other in paths]
     with console.progress("smooth") as progress:
         smoothed = smooth_rows(rows, subjects, beside=others, marginals=given["marginals"], progress=progress)
     write_table(given["output"], smoothed_table(rows, smoothed, space), inputs=inputs)
@@ -84,7 +87,7 @@ def smooth(**given: Any) -> int:
     return 0
 
 
-def _other(path: Any, public: Any, given: Mapping[str, Any], console: Console) -> Any:
+def other_query(path: Any, public: Any, given: Mapping[str, Any], console: Console) -> Any:
     """The rows of another query, and what its statement says that they were released under."""
     from dphmm.cli.smooth_options import ASKED, release_subjects
     from dphmm.storage.inputs import steady

@@ -71,6 +71,12 @@ class JointSteps:
                     values[place] += own if logged else np.log(own)
         return Rows(values, np.ones(len(values), dtype=np.bool_), np.arange(len(values)))
 
+    @property
+    def plans(self) -> list[tuple[int, Plan]]:
+        """The plan of every answer, with its step."""
+        found = zip(self.t.tolist(), self._answers, strict=True)
+        return [(t, plan) for t, answers in found for plan, _, _ in answers]
+
     def _drawn(
         self, support: BoolArray, waiting: list[tuple[Hindsight, Published, int]]
     ) -> list[tuple[Plan, Published, int]]:

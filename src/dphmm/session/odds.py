@@ -11,10 +11,10 @@ Proof: docs/proofs/composition.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from dphmm.session.retrospect import Hindsight, Published, Steps
 from dphmm.session.setting import Setting
 from dphmm.session.subjects import Subjects
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States
+
+if TYPE_CHECKING:
+    from dphmm.session.joint import JointSteps
 
 #: Units in the last place by which a log may move and still count as settled.
 _SETTLED = 2.0
@@ -120,44 +123,56 @@ class EventWatch:
         self._hindsight = Hindsight(setting, subjects)
         self._priors: dict[tuple[int, int], Odds] = {}
 
-    def odds(self, published: Published, window: tuple[int, int] | None = None) -> EventOdds:
+    def odds(
+        self,
+        published: Published,
+        window: tuple[int, int] | None = None,
+        beside: Sequence[tuple[Hindsight, Published]] = (),
+    ) -> EventOdds:
         """One subject's odds; ``window`` (first, last) stands for the event's steps where they are the subject's own.
 
-        Raises as `Hindsight.smooth` does, and for a window that ends too long after the last answer.
+        ``beside``: the answers of its other queries. Raises as `Hindsight.smooth` does, and for a window that ends too
+        long after the last answer.
         """
         first, last = window or (self._event.first, self._event.last)
         event = PathEvent(self._event.states, first, last, self._event.always)
         model, start = self._setting.model, self._setting.first().prior
-        steps = self._hindsight.steps(published)
-        check_gap(max(0, last - int(published.t[-1])))
-        posterior = _followed(model, start, event, _answers(published, steps))
+        steps = self._hindsight.observed(published, beside)
+        check_gap(max(0, last - int(steps.t[-1])))
+        plans = steps.plans
+        posterior = _followed(model, start, event, _answers(published, steps, {t for t, _ in plans}))
         if (first, last) not in self._priors:
             self._priors[first, last] = _followed(model, start, event, iter(()))
-        asked = [n for n, plan in enumerate(published.plans) if plan]
-        cost = _sum_of_costs(steps.plan(n).cost for n in asked)
-        return EventOdds(published.subject, self._priors[first, last], posterior, len(asked), cost)
+        cost = _sum_of_costs(plan.cost for _, plan in plans)
+        return EventOdds(published.subject, self._priors[first, last], posterior, len(plans), cost)
 
 
-def path_loss(hindsight: Hindsight, published: Published, one: IntArray, other: IntArray) -> float:
+def path_loss(
+    hindsight: Hindsight,
+    published: Published,
+    one: IntArray,
+    other: IntArray,
+    beside: Sequence[tuple[Hindsight, Published]] = (),
+) -> float:
     """How much one subject's answers lose, at most, of two possible paths: states (T,) from step 1 on, T the last step.
 
     The sum of the losses of the two states under the plan of each step that was asked, rounded up; ``math.inf`` where
-    an answer can tell them apart for certain. Raises InvalidInput for a path that ends before the last answer.
+    an answer can tell them apart for certain. ``beside``: the answers of the subject's other queries. Raises
+    InvalidInput for a path that ends before the last answer.
 
     Source: docs/proofs/paths.md.
     """
-    n = hindsight.model.n_states
+    n, observed = hindsight.model.n_states, hindsight.observed(published, beside)
     for name, path in (("one", one), ("other", other)):
-        if len(path) < published.t[-1]:
-            expected = f"{int(published.t[-1])}, a state for every step up to the last answer"
+        if len(path) < observed.t[-1]:
+            expected = f"{int(observed.t[-1])}, a state for every step up to the last answer"
             raise InvalidInput(name, f"{len(path)} states", expected)
         if path.min() < 0 or path.max() >= n:
             raise InvalidInput(name, "a state that there is not", f"state numbers from 0 to {n - 1}")
-    steps, total = hindsight.steps(published), np.zeros(1)
-    for number, t in enumerate(published.t.tolist()):
-        if published.plans[number]:
-            pair = one[t - 1 : t], other[t - 1 : t]
-            total = np.asarray(sum_above(total, losses_between(steps.plan(number), *pair, n)))
+    total = np.zeros(1)
+    for t, plan in observed.plans:
+        pair = one[t - 1 : t], other[t - 1 : t]
+        total = np.asarray(sum_above(total, losses_between(plan, *pair, n)))
     return float(total[0])
 
 
@@ -232,9 +247,10 @@ def _followed(model: MarkovModel, start: Belief, event: PathEvent, answers: Iter
             t = max(t, min(stops, default=t))
 
 
-def _answers(published: Published, steps: Steps) -> Iterator[_Answer]:
-    for n, t in enumerate(published.t.tolist()):
-        if not published.plans[n]:
+def _answers(published: Published, steps: Steps | JointSteps, asked: set[int]) -> Iterator[_Answer]:
+    """What was answered at each of the steps that were ``asked``."""
+    for n, t in enumerate(steps.t.tolist()):
+        if t not in asked:
             continue
         values, logged, which = steps.rows(n, n + 1)
         row = values[which[0]]

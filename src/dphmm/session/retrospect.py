@@ -109,7 +109,7 @@ class Hindsight:
         Raises InvalidInput for steps that do not ascend from 1, for answers that were not drawn under these plans, and
         for those that no possible state gives.
         """
-        steps: Steps | JointSteps = self.steps(published) if not beside else self._joint(published, beside)
+        steps = self.observed(published, beside)
         prior = steps.prior
         n, space = len(steps.moves), self._setting.space
         mean, state = np.empty((n, space.dimension)), np.empty(n, dtype=np.int64)
@@ -145,10 +145,11 @@ class Hindsight:
                 return plan
         return None
 
-    def _joint(self, published: Published, beside: Sequence[tuple[Hindsight, Published]]) -> JointSteps:
+    def observed(self, published: Published, beside: Sequence[tuple[Hindsight, Published]] = ()) -> Steps | JointSteps:
+        """The answers of one subject as observations, with those of its other queries. Raises as `smooth` does."""
         from dphmm.session.joint import JointSteps
 
-        return JointSteps([(self, published), *beside])
+        return JointSteps([(self, published), *beside]) if beside else self.steps(published)
 
     def steps(self, published: Published) -> Steps:
         """The answers of one subject as observations of the chain; raises as `smooth` does."""
@@ -282,9 +283,16 @@ class Steps:
         """Moves (n,) between each answer and the one before."""
         return self._moves
 
-    def plan(self, number: int) -> Plan:
-        """The plan of a row that was asked, from 0."""
-        return self._plans.at(number)
+    @property
+    def t(self) -> IntArray:
+        """The steps (n,) of the answers."""
+        return self._published.t
+
+    @property
+    def plans(self) -> list[tuple[int, Plan]]:
+        """The plan of every answer, with its step."""
+        steps, asked = self._published.t.tolist(), self._published.plans
+        return [(steps[n], self._plans.at(n)) for n, plan in enumerate(asked) if plan]
 
     def rows(self, first: int, last: int) -> Rows:
         """How likely each state makes the answers first..last."""
