@@ -24,7 +24,7 @@ from browser import MISSING, find_browser, running
 from dphmm.session.retrospect import Hindsight, Published
 from dphmm.session.setting import Setting
 from report.looks import FAINT_TEXTS
-from report.worlds import EVIL, WORLDS, report, wide
+from report.worlds import EVIL, WORLDS, labels, report, wide
 
 pytestmark = pytest.mark.skipif(find_browser() is None, reason=MISSING)
 LOOKS = {
@@ -295,6 +295,27 @@ def test_a_true_state_is_called_by_its_name(name, word, browser, page):
     tab = browser.open(page(name))
     assert re.fullmatch(rf"({word}), at [-0-9., ]+", facts(tab)["truth"])
     assert re.fullmatch(r"[0-9,]+\xa0m east, [0-9,]+\xa0m north", facts(browser.open(page("grid")))["truth"])
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_labels_are_told_by_name_and_are_right_or_wrong(look, browser, tmp_path):
+    folder = labels(tmp_path)
+    more = ("--truth", folder / "walks.csv", "--smoothed", folder / "smoothed.parquet")
+    report(folder, tmp_path / "labels.owner.html", *more, "--policy", folder / "policy.json")
+    tab = browser.open(tmp_path / "labels.owner.html", **LOOKS[look])
+    tab.ask("document.getElementById('step').focus()")
+    rows = pq.read_table(folder / "released.parquet").to_pylist()
+    smoothed = pq.read_table(folder / "smoothed.parquet").to_pylist()
+    for number in range(3):
+        told, row = facts(tab), rows[number]
+        truth = told["truth"]
+        for name, label in (("released", row["z"]), ("Bayes estimate", row["estimate"])):
+            assert told[name] == f"{label}: {'right' if label == truth else 'wrong'}"
+        assert told["with later answers"].startswith(smoothed[number]["smoothed"] + ": ")
+        assert told["likeliest state"] == row["estimate"] and truth in {r["z"] for r in rows}
+        tab.press("ArrowRight", 39)
+    assert tab.ask("document.documentElement.scrollWidth <= innerWidth")
+    quiet(tab, tmp_path / "labels.owner.html")
 
 
 def test_an_injected_script_would_not_run(browser, page, tmp_path):

@@ -157,6 +157,17 @@ def hostile(folder: Path) -> Path:
     return released(folder)
 
 
+def labels(folder: Path) -> Path:
+    """Hostile names again, as labels: what is released is a name."""
+    names = (EVIL, TRAP, "{{7*7}}", "javascript:alert(3)")
+    rng = np.random.default_rng(5)
+    visits = [[f"v{user}", names[page]] for user in range(4) for page in rng.integers(0, len(names), 15)]
+    table(folder / "walks.csv", ["user", "state"], visits)
+    run("fit", folder / "walks.csv", "-o", folder / "model.npz", "--state-column", "state")
+    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
+    return released(folder)
+
+
 #: Names that are something else to JavaScript, HTML, CSS, JSON, templates or TeX; all of them are legal here.
 ODD = (
     "__proto__", "constructor", "toString", "hasOwnProperty", "valueOf", "null", "NaN", "0", "-1", "<!--", "-->", "]]>",

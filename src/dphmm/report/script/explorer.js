@@ -140,15 +140,18 @@ const explorer = {
   },
 
   facts({ subject, row, plan, state, hidden, crowded }) {
+    const labels = space.kind === "labels" && space.drawn;
     const place = (steps) => {
       const values = inUnits(steps);
+      if (labels) return nameOf(Math.round(values[0]));
       const way = (metres, ahead, back) => `${length(Math.abs(metres))} ${metres < 0 ? back : ahead}`;
       if (space.metres) return `${way(values[0], "east", "west")}, ${way(values[1], "north", "south")}`;
       return values.map((v) => round(v, 4)).join(", ");
     };
     const error = (kind) => {
       const off = subject.off && subject.off[kind][row];
-      return typeof off === "number" ? `: ${length(off)} off` : "";
+      if (typeof off !== "number") return "";
+      return labels ? `: ${off ? "wrong" : "right"}` : `: ${length(off)} off`;
     };
     const rows = [["released", `${place(answerAt(subject, "z", row))}${error("z")}`]];
     rows.push(["likeliest state", data.names[subject.called[row]]]);
@@ -177,6 +180,7 @@ const explorer = {
     const steps = answerAt(subject, "truth", row);
     if (!steps) return "a state that the model does not have";
     const outside = subject.outside[row] ? ", in no state of the model" : "";
+    if (subject.truly && space.kind === "labels") return data.names[subject.truly[row]];
     return subject.truly && !space.metres ? `${data.names[subject.truly[row]]}, at ${place(steps)}` : place(steps) + outside;
   },
 
