@@ -12,6 +12,7 @@ the Markov model, the policy, the mechanism and everything published before.
 - releases: `ReleaseSession`, `release_many`, `decode`, `OtherQuery`, `joint_belief`, `event_odds`, `accounting`; over
   whole sequences:
   `SequencePromise`, `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
+- a mechanism made once for a model and a policy: `optimize`, `save_table`, `load_table`
 - audits: `audit`; what a release is worth: `evaluation`
 - fits and answers that a ledger keeps, counted for everybody: `fit_once`, `query(..., ledger=)`
 - queries over records that depend on each other: `query` (of tables), `dependent`
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from dphmm.markov.filtering import Belief as Belief
     from dphmm.markov.hidden.hmm import CategoricalHMM as CategoricalHMM
     from dphmm.markov.model import MarkovModel as MarkovModel
+    from dphmm.optimizing import optimize as optimize
     from dphmm.planning import plan as plan
     from dphmm.policy.constraint import DeltaSet as DeltaSet
     from dphmm.samplers.entropy import ReplayBits as ReplayBits
@@ -76,6 +78,8 @@ if TYPE_CHECKING:
     from dphmm.storage.hidden_models import load_hidden_model as load_hidden_model
     from dphmm.storage.hidden_models import save_hidden_model as save_hidden_model
     from dphmm.storage.ledger import open_ledger as open_ledger
+    from dphmm.storage.made_tables import load_table as load_table
+    from dphmm.storage.made_tables import save_table as save_table
     from dphmm.storage.models import load_model as load_model
     from dphmm.storage.models import save_model as save_model
     from dphmm.storage.policies import load_policy as load_policy
@@ -110,6 +114,9 @@ _HOMES = {
     "Belief": "dphmm.markov.filtering",
     "CategoricalHMM": "dphmm.markov.hidden.hmm",
     "MarkovModel": "dphmm.markov.model",
+    "optimize": "dphmm.optimizing",
+    "load_table": "dphmm.storage.made_tables",
+    "save_table": "dphmm.storage.made_tables",
     "SchedulePlan": "dphmm.schedule_plan",
     "plan": "dphmm.planning",
     "read_plan": "dphmm.schedule_plan",

@@ -4,7 +4,7 @@
 ("auto"); `OptimalAdditive`, the best noise that a linear program finds, where it is asked for
 - `DiscreteLaplace`, exact too: independent noise on every axis, where it is asked for
 - for few answers, exact too: `OptimalTable`, the best law over the answers for each of them, from a linear program;
-`Hops` for labels: what is further away by edges is named less often (randomised response if all are joined)
+`Hops` for labels: what is further away by edges is named less often (randomised response if all are joined); `MadeTable`, made once before and named by its contents
 - continuous floats, for the papers and for simulation: `Laplace`, `KNorm`, `PlanarIsotropic`
 - by name: `MECHANISMS`, `mechanism`, `from_description`
 """
@@ -15,6 +15,7 @@ from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.hops import Hops
 from dphmm.mechanisms.lattice import DiscreteKNorm
+from dphmm.mechanisms.made import MadeTable, make_known
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.registry import (
     AUTO,
@@ -44,6 +45,7 @@ __all__ = [
     "KNorm",
     "Laplace",
     "LatticeMechanism",
+    "MadeTable",
     "Mechanism",
     "NoiseMechanism",
     "OptimalAdditive",
@@ -54,6 +56,7 @@ __all__ = [
     "choose",
     "chosen_kind",
     "from_description",
+    "make_known",
     "mechanism",
     "mechanism_for",
 ]

@@ -22,6 +22,7 @@ from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.expected import law_sums
 from dphmm.mechanisms.hops import Hops
 from dphmm.mechanisms.lattice import DiscreteKNorm, lattice_body
+from dphmm.mechanisms.made import MadeTable, is_reference, known_table
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.staircase import Staircase
 from dphmm.mechanisms.table import OptimalTable
@@ -40,6 +41,7 @@ KINDS: tuple[type[Mechanism], ...] = (
     OptimalAdditive,
     OptimalTable,
     Hops,
+    MadeTable,
     Constant,
     KNorm,
     PlanarIsotropic,
@@ -61,6 +63,8 @@ MECHANISM_CHOICES: tuple[str, ...] = (AUTO, *(name for name, kind in RELEASE_KIN
 
 def chosen_kind(chosen: str) -> type[LatticeMechanism]:
     """The kind that a choice stands for; "auto" adds noise of one kind or another."""
+    if is_reference(chosen):
+        return MadeTable
     return NoiseMechanism if chosen == AUTO else RELEASE_KINDS[chosen]
 
 
@@ -88,6 +92,8 @@ def answer_mechanism(
     name: str, policy: PolicyGraph, space: StateSpace, epsilon: Fraction, constraint: Constraint
 ) -> AnswerMechanism:
     """The mechanism of that name for the answers of the plan states and the policy's edges between them."""
+    if is_reference(name):
+        return known_table(name).for_plan(policy, space, epsilon, constraint)
     kind = RELEASE_KINDS[name]
     assert issubclass(kind, AnswerMechanism)
     return kind.for_policy(policy, space, epsilon, constraint=constraint)

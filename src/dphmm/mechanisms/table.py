@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from typing import ClassVar, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,11 +32,16 @@ from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace
 from dphmm.types import Exact, FloatArray, States
 
+if TYPE_CHECKING:
+    from dphmm.mechanisms.table_columns import Round
+
 #: What a cost may be, by name: |named - true|² or |named - true|, in answer units.
 LOSSES = ("squared", "euclidean")
 _POWERS = {"squared": 2, "euclidean": 1}
 #: Above this ε no program is solved: the truth is named but for a share of about e^-12 for each neighbour.
 LARGEST_PROGRAM = 12
+#: How its weights are found: the whole program, or columns of it until value and bound are near each other.
+METHODS = ("program", "columns")
 _MOST_CACHED = 64
 
 _cache: OrderedDict[bytes, tuple[TableLaw, Optimum | None]] = OrderedDict()
@@ -61,6 +67,11 @@ class OptimalTable(AnswerTable):
     frame : the lattice of the answers; the integers themselves without one.
     prior : public weights (n,) of the answers, all alike without them. Never anything computed from a true state.
     costs : instead of a loss, the costs (n, n) of naming each answer (column) where each (row) is true.
+    method : "program", one linear program; or "columns", parts of it until the mean cost is within ``gap`` of what is
+        proved of all mechanisms. With None the program where it is small enough, and else nothing: a release does not
+        wait for columns (`dphmm.optimize` does).
+    gap : where columns stop, as a ratio.
+    progress : with columns, called with every round (`table_columns.Round`).
 
     Raises
     ------
@@ -81,8 +92,13 @@ class OptimalTable(AnswerTable):
         frame: Lattice | None = None,
         prior: ArrayLike | None = None,
         costs: ArrayLike | None = None,
+        method: str | None = None,
+        gap: float = 1.01,
+        progress: Callable[[Round], None] | None = None,
     ) -> None:
         super().__init__(answers, edges, epsilon, frame)
+        self._method = None if method is None else one_of(method, METHODS, "method")
+        self._gap, self._progress = float(gap), progress
         points, order = self._points, self._order
         n = len(points)
         self._loss = one_of(loss, LOSSES, "loss") if costs is None else "custom"
@@ -129,8 +145,23 @@ class OptimalTable(AnswerTable):
 
     @property
     def mean_cost(self) -> float:
-        """The mean cost of what is named, under the prior."""
+        """The mean cost of what is named, under the prior, from the whole numbers."""
         return self._mean(self._problem.costs)
+
+    @property
+    def prior(self) -> FloatArray:
+        """The weights (n,) of the answers in lexicographic order, which sum to 1."""
+        return self._problem.prior
+
+    @property
+    def certified_ratio(self) -> float | None:
+        """At most so many times the least mean cost of all mechanisms that keep ε on the edges.
+
+        They may put out anything, followed by any choice of an answer of the set. None where nothing is known of them.
+        """
+        if self._optimum is None or self._optimum.bound <= 0:
+            return None
+        return self.mean_cost / self._optimum.bound
 
     def describe(self) -> dict[str, str]:
         prior = "uniform" if self._uniform else "own"
@@ -149,8 +180,7 @@ class OptimalTable(AnswerTable):
             require_checkable(n, len(problem.edges))
             weights = truthful(n, problem.edges, self.epsilon)
         else:
-            require_room(n, len(problem.edges), lambda: len(problem.motions))
-            best = optimum(problem, float(self.epsilon) - margin_of(self.epsilon))
+            best = self._solved(problem)
             weights = rounded(best.law, problem.edges, self.epsilon)
         require_certified(weights, bits, problem.edges, self.epsilon)
         found = TableLaw(problem.points, weights, bits), best
@@ -160,9 +190,20 @@ class OptimalTable(AnswerTable):
                 _cache.popitem(last=False)
         return found
 
+    def _solved(self, problem: Problem) -> Optimum:
+        n, m = len(problem.points), len(problem.edges)
+        if self._method == "columns":
+            from dphmm.mechanisms.table_columns import optimum_by_columns
+
+            require_checkable(n, m)
+            return optimum_by_columns(problem, float(self.epsilon), gap=self._gap, told=self._progress)
+        require_room(n, m, lambda: len(problem.motions))
+        return optimum(problem, float(self.epsilon) - margin_of(self.epsilon), float(self.epsilon))
+
     def _key(self) -> bytes:
         problem = self._problem
-        digest = hashlib.sha256(repr((problem.points.shape, problem.edges.shape, str(self.epsilon))).encode())
+        how = (self._gap,) if self._method == "columns" else ()
+        digest = hashlib.sha256(repr((problem.points.shape, problem.edges.shape, str(self.epsilon), *how)).encode())
         for part in (problem.points, problem.edges, problem.prior, problem.costs):
             digest.update(np.ascontiguousarray(part).data)
         return digest.digest()

@@ -109,10 +109,15 @@ def require_checkable(n: int, edges: int) -> None:
         raise InvalidInput("answers", f"{n} answers and {edges} edges", expected)
 
 
+def has_room(n: int, edges: int, symmetries: Callable[[], int]) -> bool:
+    """Whether the program of n answers and so many edges is small enough, by symmetry if need be."""
+    size = max(Fraction(2 * n * edges, MOST_ROWS), Fraction(n * n, MOST_UNKNOWNS))
+    return size <= 1 or size <= symmetries()
+
+
 def require_room(n: int, edges: int, symmetries: Callable[[], int]) -> None:
     """Raise InvalidInput unless the program of n answers and so many edges is small enough, by symmetry if need be."""
-    size = max(Fraction(2 * n * edges, MOST_ROWS), Fraction(n * n, MOST_UNKNOWNS))
-    if size > 1 and size > symmetries():
+    if not has_room(n, edges, symmetries):
         expected = (
             f"a program of {MOST_ROWS} rows and {MOST_UNKNOWNS} unknowns at most for the optimal table: {_SMALLER}"
         )
@@ -184,7 +189,7 @@ def _signed_permutations(d: int) -> list[IntArray]:
 @dataclass(frozen=True, eq=False)
 class Optimum:
     """``value``: the least mean cost. ``bound``: one that no mechanism is below, from the dual. ``law`` (n, n):
-    P(z | s) of a best mechanism. ``unknowns``: of the program.
+    P(z | s) of a best mechanism. ``unknowns``: of the program, or the columns of the last one.
     """
 
     value: float
@@ -193,8 +198,11 @@ class Optimum:
     unknowns: int
 
 
-def optimum(problem: Problem, epsilon: float) -> Optimum:
-    """The optimum. Raises Uncertified where the solver finds none."""
+def optimum(problem: Problem, epsilon: float, bounded_at: float | None = None) -> Optimum:
+    """The optimum. Raises Uncertified where the solver finds none.
+
+    ``bounded_at``: the ε of the mechanisms that the bound is for, where it is not that of the program.
+    """
     from scipy import sparse
     from scipy.optimize import linprog
 
@@ -211,6 +219,7 @@ def optimum(problem: Problem, epsilon: float) -> Optimum:
     shape = (len(pairs), count)
     here, there = (sparse.csr_matrix((np.ones(len(pairs)), (rows, end)), shape) for end in pairs.T)
     ratios = here - np.exp(epsilon) * there
+    loosest = ratios if bounded_at is None else here - np.exp(bounded_at) * there
     sums = sparse.csr_matrix((np.ones(n * n), (np.repeat(np.arange(n), n), unknown.ravel())), (n, count))
     own = np.unique(unknown.diagonal(), return_index=True)[1]
     tried: list[Optimum] = []
@@ -226,7 +235,7 @@ def optimum(problem: Problem, epsilon: float) -> Optimum:
             options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
         )
         if found.x is not None:
-            bound = _dual_bound(prices / unit, ratios, sums[own], found)
+            bound = _dual_bound(prices / unit, loosest, sums[own], found)
             tried.append(Optimum(unit * float(found.fun), unit * bound, found.x[unknown], count))
             if found.fun - bound <= _GAP * found.fun + _TOLERANCE**2:
                 return tried[-1]

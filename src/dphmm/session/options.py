@@ -11,7 +11,8 @@ from dphmm._checks import exact_epsilon, exact_number, one_of, written_fraction
 from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger, SequencePromise
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms import AUTO, MECHANISM_CHOICES, Hops, chosen_kind
+from dphmm.mechanisms import AUTO, MECHANISM_CHOICES, Hops, MadeTable, chosen_kind, make_known
+from dphmm.mechanisms.made import is_reference, known_table
 from dphmm.policy.constraint import DeltaSet, Support, parse_constraint
 from dphmm.sensitivity.protection import PROTECTIONS
 from dphmm.types import Exact
@@ -44,7 +45,7 @@ class Options:
         *,
         dimension: int,
         constraint: str | DeltaSet | Support = "support",
-        mechanism: str = "auto",
+        mechanism: str | MadeTable = "auto",
         scope: str = "global",
         flat: str = "thicken",
         thickness: Exact | Sequence[Exact] | None = None,
@@ -54,13 +55,16 @@ class Options:
     ) -> Options:
         """Options from what a user passes; ``labels``: whether answers are names. Raises InvalidInput naming the field.
 
-        Of names "auto" is the table by hops: there is no noise to add.
+        Of names "auto" is the table by hops: there is no noise to add. ``mechanism`` may be a made table, or the
+        reference of one that has been read.
         """
-        chosen = one_of(mechanism, MECHANISM_CHOICES, "mechanism")
+        chosen = _mechanism(mechanism)
         one_of(scope, SCOPES, "scope")
         if labels:
             chosen = _for_labels(chosen, scope, flat)
-        elif scope == "component" and chosen_kind(chosen).made_from == "answers":
+        if is_reference(chosen):
+            _check_made(chosen, scope, parse_constraint(constraint))
+        elif not labels and scope == "component" and chosen_kind(chosen).made_from == "answers":
             expected = f"global with mechanism {chosen}: one table keeps the edges of all components"
             raise InvalidInput("scope", scope, expected)
         return cls(
@@ -108,6 +112,24 @@ class Options:
             expected = "those of a ledger or a statement as dphmm wrote it"
             raise InvalidInput("options", "some missing, or not as they are written", expected) from None
         return cls.checked(epsilon, dimension=dimension, thickness=lengths, labels=labels, **told)
+
+
+def _mechanism(given: str | MadeTable) -> str:
+    """The name of a mechanism; of a made table its reference, which says what is in it. Raises InvalidInput."""
+    if isinstance(given, MadeTable):
+        return make_known(given)
+    if isinstance(given, str) and is_reference(given):
+        return known_table(given).reference
+    return one_of(given, MECHANISM_CHOICES, "mechanism")
+
+
+def _check_made(mechanism: str, scope: str, constraint: Support | DeltaSet) -> None:
+    """Raises InvalidInput where a made table cannot serve: it has a row for every state, and one for all components."""
+    table = mechanism[: len(MadeTable.name) + 13]
+    if scope == "component":
+        raise InvalidInput("scope", scope, f"global with {table}: one table keeps the edges of all components")
+    if isinstance(constraint, DeltaSet):
+        raise InvalidInput("constraint", str(constraint), f"support with {table}: it was made for all states")
 
 
 def _for_labels(mechanism: str, scope: str, flat: str) -> str:

@@ -49,32 +49,32 @@ def write_arrays(path: Path, meta: dict[str, Any], arrays: Arrays, format_number
     _replace(path, {f"{name}.npy": _encoded(array) for name, array in whole.items()})
 
 
-def read_arrays(path: Path, latest_format: int, writer: str) -> Arrays:
-    """The arrays of a file that ``writer`` wrote.
+def read_arrays(path: Path, latest_format: int, writer: str, what: str = "model") -> Arrays:
+    """The arrays of a file that ``writer`` wrote; ``what`` it is called.
 
     Raises InvalidInput, in one line naming the file: not a file, none of this kind, cut short or changed (with the hash
     that was expected), or written in a newer format.
     """
     if not path.is_file():
-        raise InvalidInput("model", str(path), "an existing model file")
+        raise InvalidInput(what, str(path), f"an existing {what} file")
     with path.open("rb") as file:
-        return _read(path, file, latest_format, writer)
+        return _read(path, file, latest_format, writer, what)
 
 
-def check_members(path: Path, arrays: Arrays, needed: Sequence[str]) -> None:
+def check_members(path: Path, arrays: Arrays, needed: Sequence[str], what: str = "model") -> None:
     """InvalidInput naming the first array that is not there."""
     missing = [name for name in needed if name not in arrays]
     if missing:
-        raise InvalidInput(str(path), f"an archive without {missing[0]}", "a model file")
+        raise InvalidInput(str(path), f"an archive without {missing[0]}", f"a {what} file")
 
 
-def description(path: Path, arrays: Arrays, keys: Sequence[str]) -> list[Any]:
+def description(path: Path, arrays: Arrays, keys: Sequence[str], what: str = "model") -> list[Any]:
     """The values of the JSON text ``meta`` under these keys."""
     try:
         meta = json.loads(arrays["meta"].tobytes())
         return [meta[key] for key in keys]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise InvalidInput(str(path), "a description that is not JSON of a model", "a model file") from None
+        raise InvalidInput(str(path), f"a description that is not JSON of a {what}", f"a {what} file") from None
 
 
 def compressed_rows(path: Path, arrays: Arrays) -> Any:
@@ -106,18 +106,19 @@ def _replace(path: Path, contents: dict[str, bytes]) -> None:
             archive.writestr(zipfile.ZipInfo(name), content)
 
 
-def _read(path: Path, file: IO[bytes], latest_format: int, writer: str) -> Arrays:
-    expected = _expected(file, writer)
+def _read(path: Path, file: IO[bytes], latest_format: int, writer: str, what: str) -> Arrays:
+    expected = _expected(file, writer, what)
+    unreadable = InvalidInput(str(path), f"a file that cannot be read as a {what}", expected)
     try:
         with zipfile.ZipFile(file) as archive:
             contents = {name: archive.read(name) for name in _names(path, archive)}
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, struct.error):
-        raise InvalidInput(str(path), "a file that cannot be read as a model", expected) from None
+        raise unreadable from None
     except (ValueError, OSError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(str(path), "a file that cannot be read as a model", expected) from None
-    _check_format(path, contents, latest_format)
+        raise unreadable from None
+    _check_format(path, contents, latest_format, what)
     written = contents.pop("sha256", b"")
     found = content_hash(contents)
     if written != f"sha256:{found}\n".encode():
@@ -125,11 +126,11 @@ def _read(path: Path, file: IO[bytes], latest_format: int, writer: str) -> Array
     return {name.removesuffix(".npy"): _decoded(path, name, content) for name, content in contents.items()}
 
 
-def _expected(file: IO[bytes], writer: str) -> str:
+def _expected(file: IO[bytes], writer: str, what: str) -> str:
     match = _HASH.search(file.read(1024))
     file.seek(0)
     if match is None:
-        return f"a model file written by {writer}"
+        return f"a {what} file written by {writer}"
     return f"contents with SHA-256 {match[1][:16].decode()}: it was cut short or changed"
 
 
@@ -148,15 +149,15 @@ def _names(path: Path, archive: zipfile.ZipFile) -> list[str]:
     return names
 
 
-def _check_format(path: Path, contents: dict[str, bytes], latest: int) -> None:
+def _check_format(path: Path, contents: dict[str, bytes], latest: int, what: str) -> None:
     # Before the hash: a newer format may hash its members in another way.
     if "format.npy" not in contents:
-        raise InvalidInput(str(path), "an archive without a format number", "a model file")
+        raise InvalidInput(str(path), "an archive without a format number", f"a {what} file")
     number = _decoded(path, "format.npy", contents["format.npy"])
     if number.shape != () or number.dtype.kind != "i" or number < 1:
-        raise InvalidInput(str(path), "a format number that is none", "a model file")
+        raise InvalidInput(str(path), "a format number that is none", f"a {what} file")
     if number > latest:
-        raise InvalidInput(str(path), f"model format {int(number)}", f"at most {latest}: upgrade dphmm to read it")
+        raise InvalidInput(str(path), f"{what} format {int(number)}", f"at most {latest}: upgrade dphmm to read it")
 
 
 def _encoded(array: NDArray[Any]) -> bytes:
@@ -176,5 +177,5 @@ def _decoded(path: Path, name: str, content: bytes) -> NDArray[Any]:
         raise InvalidInput(str(path), f"{name!r} of an unknown type", "numbers and text only") from None
     shape = tuple(int(length) for length in header[3].split(b",") if length.strip())
     if math.prod(shape) * dtype.itemsize != len(content) - start:
-        raise InvalidInput(str(path), f"{name!r} of another size than it says", "a model file")
+        raise InvalidInput(str(path), f"{name!r} of another size than it says", "a file as dphmm wrote it")
     return np.ndarray(shape, dtype, content, start, order="F" if header[2] == b"True" else "C")
