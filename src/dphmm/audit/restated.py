@@ -24,6 +24,7 @@ from dphmm.accounting.records import shown
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.mechanisms.made import is_reference
 from dphmm.mechanisms.registry import RELEASE_MECHANISMS
 from dphmm.policy._kinds import KINDS
 from dphmm.policy.graph import PolicyGraph
@@ -126,7 +127,9 @@ def _options(statement: ReleaseStatement, name: str, space: StateSpace) -> Optio
         told = stated_options(statement)
         options = Options.read(told, space.dimension, space.has_labels)
         epsilons_of(statement)
-    except (ValueError, ZeroDivisionError, OverflowError):
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
+        if isinstance(error, InvalidInput) and error.field == "mechanism" and is_reference(told["mechanism"]):
+            raise
         raise InvalidInput("statement", f"{name} without the choices of a release", _WRITTEN) from None
     # A page shows them, so none is written in a way of its own.
     for choice, due in options.written().items():

@@ -10,7 +10,7 @@ import click
 
 from dphmm.cli.account_everybody import NOBODY, Everybody, guarantee_document
 from dphmm.cli.console import aligned, print_json
-from dphmm.cli.options import CONTEXT
+from dphmm.cli.options import CONTEXT, made_table
 from dphmm.cli.outcomes import one_line
 from dphmm.errors import InvalidInput
 
@@ -28,6 +28,7 @@ _INSECURE = "releases were drawn from replayable bits: whoever has the seed can 
 @click.option("--model", metavar="M", help="Also what learning this model cost the people it was learned from.")
 @click.option("--temporal", is_flag=True, help="With --model: what all releases together say about each step.")
 @click.option("--policy", metavar="P", help="With --temporal: also about the edges of this policy.")
+@made_table
 @click.option("--delta", metavar="D", help="Where rho terms are converted, once.  [default: that of the ledger]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 def account(
@@ -36,6 +37,7 @@ def account(
     model: str | None,
     temporal: bool,
     policy: str | None,
+    mechanism: str | None,
     delta: str | None,
     as_json: bool,
 ) -> None:
@@ -57,6 +59,8 @@ def account(
         raise InvalidInput("--temporal", "no ledger, or no --model", "LEDGER and --model M, the model of its releases")
     if policy is not None and not temporal:
         raise InvalidInput("--policy", policy, "--temporal with it")
+    if mechanism is not None and policy is None:
+        raise InvalidInput("--mechanism", "a table", "--temporal and --policy with it: totals are in the ledger")
     # A model that cannot be read is refused before anything is printed.
     learned, event = (None, None) if model is None else model_document(model)
     if delta is not None and ledger is None:

@@ -38,6 +38,7 @@ COMMANDS = {
     "inspect": ("dphmm.cli.inspect:inspect", "What a model and a policy protect, and at what error."),
     "tune": ("dphmm.cli.tune:tune", "Which policy and epsilon reach a target, from the model alone."),
     "plan": ("dphmm.cli.plan:plan", "When to ask: what a budget buys, from the model alone."),
+    "optimize": ("dphmm.cli.optimize:optimize", "A mechanism made once for a model and a policy, certified."),
     "release": ("dphmm.cli.release:release", "Release trajectories step by step, privately."),
     "query": ("dphmm.cli.query:query", "Counts, centroids, degrees, classifiers over dependent records."),
     "experiment": ("dphmm.cli.experiment:experiment", "Measure what the papers measured, again."),

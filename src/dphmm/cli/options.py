@@ -46,6 +46,40 @@ def messages(command: F) -> F:
     return as_json(quiet(command))
 
 
+class _Mechanism(click.ParamType):
+    """A mechanism by name, or the file of a made table, which is read: then its reference."""
+
+    name = "mechanism"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value).endswith(TABLE_SUFFIX):
+            return value
+        from dphmm.storage.made_tables import load_table
+
+        try:
+            return load_table(value).reference
+        except InvalidInput as error:
+            from dphmm.cli.outcomes import named
+
+            raise named(error, {"table": "--mechanism"}) from None
+
+
+#: What the file of a made table is called, so that --mechanism tells it from a name.
+TABLE_SUFFIX = ".npz"
+#: The type of every --mechanism.
+MECHANISM = _Mechanism()
+
+
+def made_table(command: F) -> F:
+    """--mechanism: the made table of a release, for commands that take all else from its statement or ledger."""
+    return click.option(
+        "--mechanism",
+        type=MECHANISM,
+        metavar="FILE",
+        help="The made table that it was released with (dphmm optimize), if it was: table.npz.",
+    )(command)
+
+
 class _MechanismOption(click.Option):
     """An option whose help names every mechanism that is registered; they are loaded only where help is shown."""
 
@@ -53,7 +87,7 @@ class _MechanismOption(click.Option):
         from dphmm.mechanisms import MECHANISM_CHOICES
 
         *others, last = MECHANISM_CHOICES
-        self.help = f"{', '.join(others)} or {last}."
+        self.help = f"{', '.join(others)} or {last}; or a table that dphmm optimize made: table.npz."
         return super().get_help_record(ctx)
 
 
@@ -82,7 +116,9 @@ def plan_choices(command: F) -> F:
             "them as their nearest state (merge), or whichever errs less (auto).  [default: auto, or as the ledger or "
             "the privacy statement says]",
         ),
-        click.option("--mechanism", cls=_MechanismOption, metavar="NAME", default="auto", show_default=True),
+        click.option(
+            "--mechanism", cls=_MechanismOption, type=MECHANISM, metavar="NAME", default="auto", show_default=True
+        ),
         click.option(
             "--start",
             metavar="WORD",

@@ -120,7 +120,7 @@ def _release(plan: Plan, space: StateSpace, options: Options, model: MarkovModel
         bias = facts["expected_error"] ** 2 - plan.expected_error
         facts["expected_errors"] = _errors(plan.hulls[0], options, max(0.0, bias))
         if options.made_from == "answers":
-            facts["expected_errors"][options.mechanism] = facts["expected_error"]
+            facts["expected_errors"][plan.mechanism] = facts["expected_error"]
     facts |= {"epsilon": str(plan.epsilon), "cost": None if plan.cost == math.inf else float(plan.cost)}
     facts |= {"constant": plan.constant, "plan": plan.hash}
     return facts

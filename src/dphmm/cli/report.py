@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row, print_json
-from dphmm.cli.options import CONTEXT, force, messages, new_output, output, step_tables
+from dphmm.cli.options import CONTEXT, force, made_table, messages, new_output, output, step_tables
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--user", "users", metavar="U", multiple=True, help="Whom to show step by step; may be repeated.")
 @click.option("--title", metavar="TEXT", help="The heading of the page.")
 @click.option("--figures", metavar="DIR", help="Also write the pictures, as SVG and PNG, to this folder.")
+@made_table
 @step_tables
 @force
 @messages

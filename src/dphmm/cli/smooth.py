@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row, print_json
-from dphmm.cli.options import (
+from dphmm.cli.options import (MECHANISM, 
     CONTEXT,
     force,
     loaded_model,
@@ -36,7 +36,9 @@ MEANING = "computed from published data alone: nothing is spent, and anybody can
 @output("smoothed.parquet")
 @click.option("--epsilon", metavar="E", help="That of the release  [default: as its privacy statement says]")
 @click.option("--constraint", metavar="SET", help="The same: support, or delta=0.01.")
-@click.option("--mechanism", metavar="NAME", help="The same: as it was released with, such as staircase.")
+@click.option(
+    "--mechanism", type=MECHANISM, metavar="NAME", help="The same: as it was released with, such as staircase; its made table."
+)
 @click.option("--scope", metavar="WORD", help="The same: global or component.")
 @click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")
 @click.option("--start", metavar="WORD", help="The same: before or at.")

@@ -20,6 +20,7 @@ from dphmm.accounting.records import in_short, shown
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.mechanisms.made import is_reference
 from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.protection import AUTO, MERGE
@@ -289,6 +290,8 @@ def option_words(name: str, value: str | None) -> str:
             return value or "nothing"
         if name == "initial":
             return "that of the model" if value is None else value[:12]
+        if name == "mechanism" and value is not None and is_reference(value):
+            return f"the made table {value.partition(':')[2][:12]}"
         return in_short(written_fraction(str(value))) if name == "epsilon" else str(value)
     except ValueError:
         return str(value)

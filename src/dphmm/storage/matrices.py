@@ -1,4 +1,4 @@
-"""Matrices of moves as tables: all weights, a column for each state, or one move a row.
+"""Matrices of moves as tables: all weights, a column for each state, or one move a row; and tables of costs.
 
 Weights are what moves are to each other: each row is divided by its sum. What is in such a file is taken to be public.
 """
@@ -94,6 +94,33 @@ def read_moves(path: PathLike, stay: float = 0.0, names: tuple[str, ...] | None 
     return Moves(states, sparse.csr_array((1.0 - stay) * moves + stay * sparse.eye_array(n)) if stay else moves)
 
 
+def read_costs(path: PathLike, names: tuple[str, ...], field: str = "FILE") -> FloatArray:
+    """Costs (N, N) of naming each state (column) where each (row) is true, in the order of ``names``.
+
+    A table of N rows and N columns named by the states, in any order; a column ``state`` names the rows, without it
+    they are in the order of the columns. Raises InvalidInput naming row and column: other states, or costs that are
+    negative, missing or no numbers.
+    """
+    columns = [column for column in column_names(checked_input(path, field)) if column != _ROW_NAMES]
+    missing = [name for name in names if name not in set(columns)]
+    if missing or len(columns) != len(names):
+        came = f"{path}, with columns {listed(columns)}"
+        lacking = f" ({listed(missing)} missing)" if missing else ""
+        raise InvalidInput(field, came, f"a column of costs for each of the {len(names)} states, by name{lacking}")
+    table = read_table(path)
+    if len(table) != len(names):
+        raise InvalidInput(field, f"{path}, with {len(table)} rows", f"a row for each of the {len(names)} states")
+    rows = columns
+    if _ROW_NAMES in table.column_names:
+        rows = [str(name) for name in as_text(table.column(_ROW_NAMES), _ROW_NAMES).to_pylist()]
+    at = {name: row for row, name in enumerate(rows)}
+    unknown = [name for name in names if name not in at]
+    if unknown:
+        raise InvalidInput(field, f"{path}, without a row for {unknown[0]!r}", "a row for each state, by name")
+    costs = np.stack([_weights(table.column(name), name, field, "a cost") for name in names], axis=1)
+    return np.asarray(costs[[at[name] for name in names]])
+
+
 def _checked(names: Any, field: str) -> tuple[str, ...]:
     try:
         return check_names(names, len(names))
@@ -109,13 +136,13 @@ def _check_order(rows: list[str | None], names: tuple[str, ...], field: str) -> 
             raise InvalidInput(field, f"row {row + 1} of {came!r}", f"{name!r}: rows in the order of the columns")
 
 
-def _weights(column: pa.ChunkedArray, name: str, field: str) -> FloatArray:
+def _weights(column: pa.ChunkedArray, name: str, field: str, what: str = "a weight") -> FloatArray:
     values, bad = decimals(column, f"{field} column {name}")
     wrong = bad | (values != 0) & ~((values >= _LEAST) & (values <= 1 / _LEAST))
     if wrong.any():
         row = int(np.argmax(wrong))
         came = "no number" if bad[row] else f"{values[row]:g}"
-        expected = f"a weight: 0, or a number from {_LEAST:g} to {1 / _LEAST:g}"
+        expected = f"{what}: 0, or a number from {_LEAST:g} to {1 / _LEAST:g}"
         raise InvalidInput(f"{field} row {row + 1}, column {name}", came, expected)
     return values
 
