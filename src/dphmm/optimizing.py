@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: What is least in the mean, by name: squared distance, distance, or the share that is named wrongly.
 LOSSES = ("squared", "distance", "label")
 #: Where columns stop, relative to what is proved of all mechanisms.
-GAP = 1.01
+GAP = 1.05
 
 
 def optimize(
@@ -94,7 +94,11 @@ def optimize(
     name, costs = _costs(loss, space)
     prior, mean = _by_answer(plan, by_hops, setting.planner.weights, costs)
     answers, edges = by_hops.law.points, by_hops.edges
-    method = None if len(edges) == 0 or exact > LARGEST_PROGRAM or has_room(len(answers), len(edges), lambda: 1) else "columns"
+    method = (
+        None
+        if len(edges) == 0 or exact > LARGEST_PROGRAM or has_room(len(answers), len(edges), lambda: 1)
+        else "columns"
+    )
     found = OptimalTable(
         answers, edges, exact, frame=space.frame, prior=prior, costs=mean, method=method, gap=gap, progress=progress
     )

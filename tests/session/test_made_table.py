@@ -213,15 +213,15 @@ def test_the_same_table_always_and_no_other_makes_the_same_plan(table):
 def test_a_history_goes_on_with_its_table_alone(table):
     ledger = dphmm.accounting.MemoryLedger()
     first = session(table, ledger=ledger)
-    z = [first.release(s).z_lattice.tolist() for s in (1, 2)]
+    for state in (1, 2):
+        first.release(state)
     again = dphmm.ReleaseSession.resume(ledger, "s", UNIFORM, POLICY, SPACE, bits=dphmm.ReplayBits(2))
     assert np.array_equal(again.posterior.probability, first.posterior.probability)
-    assert [entry.event.z for entry in ledger.entries("s", "state")] or z
     again.release(3)
     other = dphmm.optimize(UNIFORM, POLICY, SPACE, 2, loss="distance")
     for mechanism in (other, "auto", "optimal-table"):
         with pytest.raises(InvalidInput, match=r"mechanism: got .*; expected the mechanism of the history, the made"):
-            session(mechanism, ledger=ledger)
+            session(mechanism, ledger=ledger).release(1)
     header = ledger.header("s", "state")
     assert header.options["mechanism"] == table.reference
 

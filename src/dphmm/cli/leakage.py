@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row, aligned, print_json
-from dphmm.cli.options import MECHANISM, CONTEXT, loaded_model, loaded_policy, messages, other_queries, step_tables
+from dphmm.cli.options import CONTEXT, MECHANISM, loaded_model, loaded_policy, messages, other_queries, step_tables
 from dphmm.cli.outcomes import named, one_line
 from dphmm.errors import InvalidInput
 
@@ -51,7 +51,10 @@ _NO_LOSS = 1e-12
 @click.option("--epsilon", metavar="E", help="That of the release  [default: as its privacy statement says]")
 @click.option("--constraint", metavar="SET", help="The same: support, or delta=0.01.")
 @click.option(
-    "--mechanism", type=MECHANISM, metavar="NAME", help="The same: as it was released with, such as staircase; its made table."
+    "--mechanism",
+    type=MECHANISM,
+    metavar="NAME",
+    help="The same: as it was released with, such as staircase; its made table.",
 )
 @click.option("--scope", metavar="WORD", help="The same: global or component.")
 @click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")

@@ -37,7 +37,7 @@ _LOSSES = ("squared", "distance", "label")
 @click.option(
     "--gap",
     type=float,
-    default=1.01,
+    default=1.05,
     show_default=True,
     help="With many answers: stop where the mean cost is within this ratio of what is proved of all mechanisms.",
 )
@@ -64,7 +64,9 @@ def optimize(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 
     path = Path(given["output"])
     if path.suffix != TABLE_SUFFIX:
-        raise InvalidInput("-o", given["output"], f"a name ending in {TABLE_SUFFIX}, by which --mechanism knows a table")
+        raise InvalidInput(
+            "-o", given["output"], f"a name ending in {TABLE_SUFFIX}, by which --mechanism knows a table"
+        )
     costs = None if given["loss"] in (None, *_LOSSES) else given["loss"]
     new_output(path, [model, given["policy"], *([] if costs is None else [costs])], given["force"])
     chain, space = loaded_model(model)
@@ -151,9 +153,7 @@ def _weighted(model: MarkovModel) -> str:
     return "all states alike" if model.occupancy_weights is None else "the model's occupancy"
 
 
-def _lines(
-    table: MadeTable, model: MarkovModel, space: StateSpace, path: Path, otherwise: float | None
-) -> list[str]:
+def _lines(table: MadeTable, model: MarkovModel, space: StateSpace, path: Path, otherwise: float | None) -> list[str]:
     from dphmm.accounting.records import in_short
 
     making = table.making

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row, print_json
-from dphmm.cli.options import (MECHANISM, 
+from dphmm.cli.options import (
     CONTEXT,
+    MECHANISM,
     force,
     loaded_model,
     loaded_policy,
@@ -37,7 +38,10 @@ MEANING = "computed from published data alone: nothing is spent, and anybody can
 @click.option("--epsilon", metavar="E", help="That of the release  [default: as its privacy statement says]")
 @click.option("--constraint", metavar="SET", help="The same: support, or delta=0.01.")
 @click.option(
-    "--mechanism", type=MECHANISM, metavar="NAME", help="The same: as it was released with, such as staircase; its made table."
+    "--mechanism",
+    type=MECHANISM,
+    metavar="NAME",
+    help="The same: as it was released with, such as staircase; its made table.",
 )
 @click.option("--scope", metavar="WORD", help="The same: global or component.")
 @click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -162,9 +161,7 @@ class MadeTable(AnswerTable):
         return self._of_labels
 
     @classmethod
-    def for_policy(
-        cls, policy: PolicyGraph, space: StateSpace, epsilon: Exact, *, constraint: Constraint
-    ) -> Self:
+    def for_policy(cls, policy: PolicyGraph, space: StateSpace, epsilon: Exact, *, constraint: Constraint) -> Self:
         """Refused: a made table is one of those there are (`known_table`)."""
         raise InvalidInput("mechanism", cls.name, "the table itself, as dphmm.load_table reads it")
 

@@ -116,8 +116,11 @@ class _Search:
         return Optimum(value * self._unit, bound * self._unit, law, len(self._columns))
 
     def _first(self) -> FloatArray:
-        """e^(-ε·edges) away from the answers that cost least where each one is named, a few of them or more."""
-        found = []
+        """e^(-ε·edges) away from the answers that cost least where each one is named, a few of them or more.
+
+        And for each component of the policy the column that says nothing within it: some mixture of those is a table.
+        """
+        found = list((self._ways < self._n).astype(np.float64))
         for y in range(self._n):
             levels = np.sort(self._near[:, y])
             for size in _NEAREST:

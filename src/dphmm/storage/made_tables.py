@@ -85,7 +85,9 @@ def load_table(path: str | os.PathLike[str]) -> MadeTable:
             labels=labels is True,
         )
     except Uncertified as error:
-        raise InvalidInput(str(path), str(error), "a table that keeps its epsilon on its edges: make it again") from None
+        raise InvalidInput(
+            str(path), str(error), "a table that keeps its epsilon on its edges: make it again"
+        ) from None
     except InvalidInput as error:
         raise InvalidInput(str(path), f"a table with {error}", "a table file as dphmm optimize writes it") from None
     except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
