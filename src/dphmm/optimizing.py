@@ -162,7 +162,7 @@ def _by_answer(
     row = table.law.numbers(plan.image)
     n = len(table.law.points)
     own = np.ones(len(row)) if weights is None or not weights.any() else weights.astype(np.float64)
-    prior = np.bincount(row, weights=own, minlength=n)
+    prior = np.asarray(np.bincount(row, weights=own, minlength=n), dtype=np.float64)
     # An answer that nobody is at has the plain mean of its states: it is of no weight.
     share = np.where(prior[row] > 0, own, 1.0)
     planned = np.flatnonzero(plan.constraint.plan)

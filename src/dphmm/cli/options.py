@@ -46,7 +46,7 @@ def messages(command: F) -> F:
     return as_json(quiet(command))
 
 
-class _Mechanism(click.ParamType):
+class _Mechanism(click.ParamType[Any]):
     """A mechanism by name, or the file of a made table, which is read: then its reference."""
 
     name = "mechanism"

@@ -4,7 +4,8 @@
 ("auto"); `OptimalAdditive`, the best noise that a linear program finds, where it is asked for
 - `DiscreteLaplace`, exact too: independent noise on every axis, where it is asked for
 - for few answers, exact too: `OptimalTable`, the best law over the answers for each of them, from a linear program;
-`Hops` for labels: what is further away by edges is named less often (randomised response if all are joined); `MadeTable`, made once before and named by its contents
+`Hops` for labels: what is further away by edges is named less often (randomised response if all are joined);
+`MadeTable`, made once before and named by its contents
 - continuous floats, for the papers and for simulation: `Laplace`, `KNorm`, `PlanarIsotropic`
 - by name: `MECHANISMS`, `mechanism`, `from_description`
 """

@@ -187,7 +187,7 @@ class _Search:
         for state, weight in zip(window.states.tolist(), column.tolist(), strict=True):
             if weight > 0:
                 np.maximum(whole, weight * self._falling(self._ways[state]), out=whole)
-        return whole / whole.max()
+        return np.asarray(whole / whole.max())
 
     def _add(self, found: FloatArray, mixture: _Mixture) -> None:
         """Take new columns, and leave out those that are least of use."""
