@@ -16,8 +16,8 @@ def elsewhere(monkeypatch, name):
         return
     solve = table.optimum
 
-    def nearer_to_nothing(problem, epsilon):
-        found = solve(problem, epsilon)
+    def nearer_to_nothing(problem, epsilon, bounded_at):
+        found = solve(problem, epsilon, bounded_at)
         return replace(found, law=0.9 * found.law + 0.1 / len(found.law))
 
     monkeypatch.setattr(table, "optimum", nearer_to_nothing)

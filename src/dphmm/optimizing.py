@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 from dphmm._checks import exact_epsilon
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.mechanisms.answer_table import AnswerTable
+from dphmm.mechanisms.answer_table import AnswerTable, MadeTable, Making
 from dphmm.mechanisms.hops import Hops
-from dphmm.mechanisms.made import MadeTable, Making
 from dphmm.mechanisms.table import LARGEST_PROGRAM, OptimalTable
 from dphmm.mechanisms.table_program import has_room
 from dphmm.policy.graph import PolicyGraph

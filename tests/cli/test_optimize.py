@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from cli.conftest import write_rows
-from dphmm.mechanisms import made
+from dphmm.mechanisms import answer_table
 from dphmm.storage.arrays import read_arrays, write_arrays
 from dphmm.storage.made_tables import load_table
 from dphmm.storage.models import load_model
@@ -119,7 +119,7 @@ def test_every_reader_of_the_file_takes_the_table(town, published, tmp_path, run
     ids=lambda command: command[0],
 )
 def test_readers_without_the_table_ask_for_it(town, published, tmp_path, run, command, monkeypatch):
-    monkeypatch.setattr(made, "_known", {})
+    monkeypatch.setattr(answer_table, "_known", {})
     monkeypatch.chdir(tmp_path)
     at = [town / part if part in ("r.parquet", "l.db") else part for part in command]
     result = run(*at, *arguments(town), code=2)

@@ -27,6 +27,7 @@ from dphmm.storage.edges import read_edges
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.journal import Journal
 from dphmm.storage.ledger.migrate import migrate_ledger
+from dphmm.storage.matrices import read_costs
 from dphmm.storage.number_files import read_numbers
 from dphmm.storage.statement import load_statement
 from dphmm.storage.tables import read_table
@@ -122,6 +123,14 @@ def _models() -> list[bytes]:
     forged = model_members([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], names=["a", "b"])
     saved = [_made(lambda path, m=m: dphmm.save_model(m, path), ".npz") for m in (on_map, plain, jumping, chain())]
     return [*saved, _made(lambda path: write_members(path, forged), ".npz")]
+
+
+@cache
+def _tables() -> list[bytes]:
+    space, n = dphmm.StateSpace([0, 1, 2]), 3
+    model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n))
+    made = [dphmm.optimize(model, dphmm.policy.complete(n), space, epsilon) for epsilon in (1, 20)]
+    return [_made(lambda path, m=m: dphmm.save_table(m, path), ".npz") for m in made]
 
 
 @cache
@@ -292,6 +301,16 @@ _COLUMNS = "s1:s3"
 READERS: dict[str, Reader] = {
     "model": Reader(
         dphmm.load_model, ".npz", _models, (model_file, model_file, bytes_anywhere), covers=("load_model",)
+    ),
+    "made table": Reader(
+        dphmm.load_table, ".npz", _tables, (model_file, model_file, bytes_anywhere), covers=("load_table",)
+    ),
+    "costs": Reader(
+        lambda path: read_costs(path, ("a", "b")),
+        ".csv",
+        lambda: [b"state,a,b\na,0,1\nb,2.5,0\n", b"b,a\n0,1\n1e3,0\n"],
+        _CSV,
+        covers=("read_costs",),
     ),
     "journal": Reader(
         Journal,

@@ -27,6 +27,8 @@ CONSTRAINTS = ("support", "delta=0.1", "delta=0.35")
 MECHANISMS = ("auto", "discrete-knorm", "staircase", "discrete-laplace")
 #: A table is for scope="global" alone, additive weights for one or two dimensions: every few of those seeds have one.
 TABLES, ADDITIVE = ("optimal-table", "hops"), "optimal-additive"
+#: A table that was made before is for the support, and needs all states to be possible.
+MADE = "made-table"
 PROTECTIONS = ("nearest", "min-volume", "min-error")
 LOSSES = ("squared", "euclidean", "state")
 STEPS = 3
@@ -87,6 +89,11 @@ def instance(seed: int, **fixed: Any) -> Instance:
         choices["mechanism"] = TABLES[seed % 7 == 1]
     if dimension < 3 and seed % 7 == 4:
         choices["mechanism"] = ADDITIVE
+    if choices["scope"] == "global" and choices["constraint"] == "support" and seed % 7 == 5 < seed:
+        model = _everywhere(seed, n)
+        policy = POLICIES[tuple(POLICIES)[seed % len(POLICIES)]](rng, model, space)
+        named = {"protection": choices["protection"]}
+        choices["mechanism"] = dphmm.optimize(model, policy, space, choices["epsilon"], **named)
     choices |= _caps(rng, float(choices["epsilon"]))
     skipped = tuple(int(k) for k in rng.integers(0, 2, STEPS))
     return Instance(seed, model, policy, space, {**choices, **fixed}, skipped)
@@ -115,6 +122,12 @@ def _model(rng: np.random.Generator, n: int) -> dphmm.MarkovModel:
     initial[rng.choice(n, size=(2, n - 1)[int(rng.integers(0, 2))], replace=False)] = 1
     start = str(rng.choice(["before", "at"]))
     return dphmm.MarkovModel(initial / initial.sum(), moves / moves.sum(axis=1, keepdims=True), start=start)
+
+
+def _everywhere(seed: int, n: int) -> dphmm.MarkovModel:
+    """Every state is possible at every step."""
+    moves = np.random.default_rng(seed).random((n, n)) + 0.05
+    return dphmm.MarkovModel(np.full(n, 1 / n), moves / moves.sum(axis=1, keepdims=True))
 
 
 def _union(rng: np.random.Generator, model: dphmm.MarkovModel, space: dphmm.StateSpace) -> PolicyGraph:

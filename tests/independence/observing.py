@@ -28,7 +28,7 @@ from dphmm.session.releases import Release
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
 from dphmm.types import BoolArray, IntArray, WordArray
-from independence.instances import TABLES, Instance
+from independence.instances import MADE, TABLES, Instance
 
 Observation = dict[str, Any]
 Answer = tuple[int, ...]
@@ -87,7 +87,7 @@ def _one_step(session: ReleaseSession, truth: int | str, steps: int, seen: Obser
     seen["estimates"].append((release.estimate.tolist(), release.estimate_state))
     answered_as = surrogate_of(plan, session, truth)
     # A table adds no noise: what it names is the answer itself. The words that it reads are compared all the same.
-    noise = None if plan.mechanism in TABLES else (release.z_lattice - plan.image[answered_as]).tolist()
+    noise = None if plan.mechanism in (*TABLES, MADE) else (release.z_lattice - plan.image[answered_as]).tolist()
     seen["noise"].append(noise)
     seen["laws"].append(int(plan.body_of[answered_as]))
     seen["beliefs"].append(session.prior.log_probability.tolist())

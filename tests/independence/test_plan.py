@@ -22,6 +22,7 @@ from independence.instances import (
     ADDITIVE,
     CONSTRAINTS,
     FLAT,
+    MADE,
     MECHANISMS,
     POLICIES,
     SCOPES,
@@ -35,7 +36,7 @@ from independence.observing import COMPUTED, Observation, differing, observe
 from independence.planted import LEAKS, planted
 from registered import left_out, policy_kinds, release_mechanisms
 
-SEEDS = range(12)
+SEEDS = range(13)
 ALL = [*SEEDS, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(len(SEEDS), 200))]
 
 
@@ -111,7 +112,8 @@ def test_the_seeds_meet_every_choice():
         assert {case.choices[name] for case in cases} == set(values)
     assert {case.policy.describe()["kind"] for case in cases} == set(POLICIES)
     assert sum(len(run["refusals"]) > 0 for run in runs) >= 3
-    assert {case.choices["mechanism"] for case in cases} == {*MECHANISMS, *TABLES, ADDITIVE}
+    used = [getattr(case.choices["mechanism"], "name", case.choices["mechanism"]) for case in cases]
+    assert set(used) == {*MECHANISMS, *TABLES, ADDITIVE, MADE}
     assert sum(case.choices["mechanism"] in TABLES for case in cases) >= 3
     assert sum(plan["constant"] for plan in plans) >= 3
     assert sum(len(plan["hulls"]) > 1 for plan in plans) >= 3
@@ -125,7 +127,7 @@ _MECHANISM = "its name to independence/instances.MECHANISMS, or to the seeds tha
 
 
 def kinds_and_mechanisms_left_out():
-    met = (*MECHANISMS, *TABLES, ADDITIVE, "constant")
+    met = (*MECHANISMS, *TABLES, ADDITIVE, MADE, "constant")
     tried = [name for name in met if name != "auto"]
     return left_out(policy_kinds(), POLICIES, _POLICY) + left_out(release_mechanisms(), tried, _MECHANISM)
 

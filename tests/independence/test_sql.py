@@ -19,7 +19,7 @@ from dphmm.errors import DphmmError
 from dphmm.session import answer
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.ledger import open_ledger
-from independence.instances import TABLES, Instance, instance, truths_at
+from independence.instances import MADE, TABLES, Instance, instance, truths_at
 from independence.ledger_files import rows_of, traced, without_answers
 from independence.observing import (
     COMPUTED,
@@ -110,7 +110,7 @@ def noted(drawn: list):
         first = int(plan.constraint.plan.argmax())
         images = plan.image[[state if state >= 0 else first for state in states]]
         # Components have laws of their own: the component is what their noise may tell. A table adds none.
-        one = len(plan.hulls) == 1 and plan.mechanism not in TABLES
+        one = len(plan.hulls) == 1 and plan.mechanism not in (*TABLES, MADE)
         noise = (np.array(answers) - images).tolist() if one else len(answers)
         drawn.append((plan.hash, noise, answers))
         return answers

@@ -130,8 +130,8 @@ def test_whatever_the_solver_says_what_comes_out_is_certified(lie, epsilon, monk
     """Nonsense ends in a table that keeps ε: a worse one."""
     solve = table.optimum
 
-    def liar(problem, eps):
-        found = solve(problem, eps)
+    def liar(problem, eps, bounded_at):
+        found = solve(problem, eps, bounded_at)
         return replace(found, law=lie(found.law))
 
     monkeypatch.setattr(table, "optimum", liar)
@@ -146,8 +146,8 @@ def test_a_small_error_of_the_solver_costs_little(monkeypatch):
     """A millionth of noise on every probability: the value stays within 1e-4, ε as it is."""
     solve, rng = table.optimum, np.random.default_rng(2)
 
-    def noisy(problem, eps):
-        found = solve(problem, eps)
+    def noisy(problem, eps, bounded_at):
+        found = solve(problem, eps, bounded_at)
         return replace(found, law=found.law + rng.normal(size=found.law.shape) * 1e-6)
 
     monkeypatch.setattr(table, "optimum", noisy)

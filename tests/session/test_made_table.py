@@ -22,7 +22,7 @@ from dphmm.audit.required import Clique, required_pairs
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.mechanisms import MadeTable, OptimalTable
 from dphmm.mechanisms.additive_law import Uncertified
-from dphmm.mechanisms.made import PREFIX, known_table
+from dphmm.mechanisms.answer_table import PREFIX, known_table
 from dphmm.mechanisms.table_law import digits_for
 from dphmm.session.setting import Setting
 from naive_table import exp_below
@@ -220,7 +220,7 @@ def test_a_history_goes_on_with_its_table_alone(table):
     again.release(3)
     other = dphmm.optimize(UNIFORM, POLICY, SPACE, 2, loss="distance")
     for mechanism in (other, "auto", "optimal-table"):
-        with pytest.raises(InvalidInput, match=r"mechanism: got .*; expected the mechanism of the history, the made"):
+        with pytest.raises(InvalidInput, match=r"mechanism: got .*; expected .made-table:"):
             session(mechanism, ledger=ledger).release(1)
     header = ledger.header("s", "state")
     assert header.options["mechanism"] == table.reference

@@ -24,7 +24,7 @@ from dphmm.accounting.records import shown
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.mechanisms.made import is_reference
+from dphmm.mechanisms.answer_table import is_reference
 from dphmm.mechanisms.registry import RELEASE_MECHANISMS
 from dphmm.policy._kinds import KINDS
 from dphmm.policy.graph import PolicyGraph

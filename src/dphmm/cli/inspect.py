@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from dphmm.cli.console import Console, Row, aligned, print_json
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices
 from dphmm.cli.outcomes import one_line
 from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.states.space import StateSpace
 
 
 @click.command("inspect", context_settings=CONTEXT)
@@ -49,7 +52,7 @@ def inspect(
     if as_json:
         print_json(document)
     else:
-        click.echo("\n".join(_text(document)))
+        click.echo("\n".join(_text(document, space)))
     for warning in document.get("warnings", []):
         Console().warn(warning)
 
@@ -73,11 +76,17 @@ _LABELS = {
 }
 
 
-def _text(document: Mapping[str, Any]) -> list[str]:
+def _text(document: Mapping[str, Any], space: StateSpace) -> list[str]:
+    from dphmm.cli.protection_facts import remedy_line
+
     lines: list[str] = []
     for section, facts in document.items():
         if section == "warnings":
             # They go to standard error.
+            continue
+        if section == "remedies":
+            told = [f"  {remedy_line(one, space)}" for one in facts]
+            lines += ["what would help, tried on the first step", *told] if told else []
             continue
         if section == "states":
             lines += ["states", *aligned([_state(state) for state in facts])]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dphmm.markov.model import MarkovModel
-    from dphmm.mechanisms.made import MadeTable
+    from dphmm.mechanisms.answer_table import MadeTable
     from dphmm.mechanisms.table_columns import Round
     from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace

@@ -11,6 +11,7 @@ import numpy as np
 from dphmm.errors import DphmmError, InvalidInput, Refused
 
 if TYPE_CHECKING:
+    from dphmm.evaluation.remedies import Remedy
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.constraint import Constraint
     from dphmm.policy.graph import PolicyGraph
@@ -26,10 +27,11 @@ _MOST_CORNERS = 12
 def protection_facts(
     model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: str, choices: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Sections "policy", "first_step", where the step can be released "release" and "promise", and "warnings"."""
+    """Sections "policy", "first_step", if released "release" and "promise", "remedies", and "warnings"."""
     from dphmm.cli.lonely import lonely_sections
     from dphmm.cli.outcomes import reworded
     from dphmm.cli.public_warnings import plan_warnings, trapped_belief
+    from dphmm.evaluation.remedies import remedies
     from dphmm.policy.constraint import Constraint
     from dphmm.session.setting import Setting
 
@@ -38,7 +40,7 @@ def protection_facts(
     options, position = setting.options, setting.first()
     plan_set = position.plan_set(options)
     within = Constraint.surrogated(position.prior.support, plan_set, space)  # which states are planned, no more
-    document = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
+    document: dict[str, Any] = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
     warnings = _warnings(document["first_step"], options)
     plan: Plan | None = None
     try:
@@ -56,7 +58,27 @@ def protection_facts(
     lonely, costs = lonely_sections(model, policy, space, options, plan)
     document |= lonely
     warnings += costs
+    document["remedies"] = [remedy_facts(one) for one in remedies(model, policy, space, options, plan)]
     return document | {"warnings": warnings}
+
+
+def remedy_facts(remedy: Remedy) -> dict[str, Any]:
+    """A remedy as a section of --json."""
+    return {name: getattr(remedy, name) for name in ("cause", "remedy", "before", "after")}
+
+
+def remedy_line(facts: Mapping[str, Any], space: StateSpace) -> str:
+    """A remedy in a line: the cause, what to do, and the error before and after."""
+
+    def shown(error: float | None) -> str:
+        if error is None:
+            return "refused"
+        return (
+            f"{error:.1%} wrong" if space.has_labels or "--answers labels" in facts["remedy"] else f"{error:.4g}{unit}"
+        )
+
+    unit = " m" if space.on_map else ""
+    return f"{facts['cause']}; {facts['remedy']}: {shown(facts['before'])} -> {shown(facts['after'])}"
 
 
 def _policy(policy: PolicyGraph, space: StateSpace) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import click
 
 from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, plan_choices
-from dphmm.errors import DphmmError, InvalidInput
+from dphmm.errors import DphmmError, InvalidInput, Refused
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +47,7 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     move as the model says. With --mechanism auto (as without) both exact mechanisms are tried.
     """
     from dphmm.cli.outcomes import named
+    from dphmm.cli.protection_facts import remedy_line
     from dphmm.cli.tune_table import document, headline, told
     from dphmm.evaluation.tuning import Trial, sweep
 
@@ -70,18 +71,50 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
             chain, space, policies, epsilons, mechanisms, trial=trial, progress=progress, spaces=spaces, **options
         )
     best = None if targets is None else targets.best(table)
+    help_for = best if targets is None or best is not None else targets.nearest(table)
+    found = (
+        []
+        if help_for is None
+        else _remedies(table.to_dict("records")[help_for], chain, space, policies, spaces, options)
+    )
     _write(table, given)
     if best is not None and given["output"] is not None:
         name = str(table["policy"][best])
         _save_policy(policies[name], given["output"], spaces.get(name, space), chain)
     if as_json:
-        print_json(document(table, targets, best, space, given))
+        print_json(document(table, targets, best, space, given) | {"remedies": found})
     else:
         click.echo("\n".join(told(table, best, space)))
         console.say([("", line) for line in twins])
         console.say([("", line) for line in headline(table, targets, best, space, given)])
+        console.say([("", f"would help: {remedy_line(one, space)}") for one in found])
     if targets is not None and best is None:
         raise DphmmError(_out_of_reach(table, targets, space))
+
+
+def _remedies(
+    row: Mapping[Hashable, Any],
+    model: MarkovModel,
+    space: StateSpace,
+    policies: Mapping[str, PolicyGraph],
+    spaces: Mapping[str, StateSpace],
+    options: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """What would help at the first step of a setting: of the one that is recommended, or nearest to the targets."""
+    from dphmm._checks import stated_epsilon
+    from dphmm.cli.protection_facts import remedy_facts
+    from dphmm.evaluation.remedies import remedies
+    from dphmm.session.setting import Setting
+
+    name = str(row["policy"])
+    own = spaces.get(name, space)
+    kind, epsilon = str(row["mechanism"]), stated_epsilon(str(row["epsilon"]))
+    setting = Setting.of(model, policies[name], own, epsilon, mechanism=kind, **options)
+    try:
+        plan = setting.first_plan()
+    except Refused:
+        plan = None
+    return [remedy_facts(one) for one in remedies(model, policies[name], own, setting.options, plan)]
 
 
 def _targets(error: str | None, dop: int | None, space: StateSpace) -> Targets | None:

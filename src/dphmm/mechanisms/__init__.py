@@ -10,13 +10,13 @@
 - by name: `MECHANISMS`, `mechanism`, `from_description`
 """
 
+from dphmm.mechanisms.answer_table import MadeTable, make_known
 from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism
 from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.hops import Hops
 from dphmm.mechanisms.lattice import DiscreteKNorm
-from dphmm.mechanisms.made import MadeTable, make_known
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.registry import (
     AUTO,

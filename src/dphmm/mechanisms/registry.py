@@ -15,6 +15,7 @@ from typing import Any
 
 from dphmm._checks import exact_epsilon, one_of
 from dphmm.errors import InvalidInput
+from dphmm.mechanisms.answer_table import MadeTable, is_reference, known_table
 from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism, hull_field
 from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
@@ -22,7 +23,6 @@ from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.expected import law_sums
 from dphmm.mechanisms.hops import Hops
 from dphmm.mechanisms.lattice import DiscreteKNorm, lattice_body
-from dphmm.mechanisms.made import MadeTable, is_reference, known_table
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.staircase import Staircase
 from dphmm.mechanisms.table import OptimalTable

@@ -249,8 +249,11 @@ def _dual_bound(prices: FloatArray, ratios: object, sums: object, found: object)
     multipliers = np.maximum(0.0, -np.asarray(found.ineqlin.marginals))  # type: ignore[attr-defined]
     levels = np.asarray(found.eqlin.marginals)  # type: ignore[attr-defined]
     slack = prices + ratios.T @ multipliers - sums.T @ levels  # type: ignore[attr-defined]
-    # Each unknown is at most 1 and those of a state sum to 1, so what is missing is paid once for each of them.
-    return float(levels.sum() + np.minimum(slack, 0.0).sum())
+    # The unknowns of a state sum to 1, as often as each of them is there: what is missing is paid once for the worst.
+    own = sums.tocsr()  # type: ignore[attr-defined]
+    missing = slack[own.indices] / own.data
+    worst = np.minimum.reduceat(np.minimum(missing, 0.0), own.indptr[:-1])
+    return float(levels.sum() + worst.sum())
 
 
 def hops(n: int, edges: IntArray) -> NDArray[np.int64]:

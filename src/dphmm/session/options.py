@@ -12,7 +12,7 @@ from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger, SequencePromise
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import AUTO, MECHANISM_CHOICES, Hops, MadeTable, chosen_kind, make_known
-from dphmm.mechanisms.made import is_reference, known_table
+from dphmm.mechanisms.answer_table import is_reference, known_table
 from dphmm.policy.constraint import DeltaSet, Support, parse_constraint
 from dphmm.sensitivity.protection import PROTECTIONS
 from dphmm.types import Exact

@@ -20,7 +20,7 @@ from dphmm.accounting.records import in_short, shown
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.mechanisms.made import is_reference
+from dphmm.mechanisms.answer_table import is_reference
 from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.protection import AUTO, MERGE

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dphmm._checks import written_fraction
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.additive_law import Uncertified
-from dphmm.mechanisms.made import MadeTable, Making, make_known
+from dphmm.mechanisms.answer_table import MadeTable, Making, make_known
 from dphmm.mechanisms.table_law import digits_for
 from dphmm.states.lattice import Lattice
 from dphmm.storage.arrays import Arrays, check_members, description, read_arrays, write_arrays
