@@ -17,6 +17,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy._files import read_json
 from dphmm.policy.graph import PolicyGraph
+from dphmm.mechanisms.answer_table import is_reference
 from dphmm.session.options import Options
 from dphmm.session.setting import check_same_states
 from dphmm.states.space import StateSpace
@@ -197,6 +198,9 @@ def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGr
         found = _restored(told, digests, space, model.step)
         same = found.document() == told
     except InvalidInput as error:
+        if error.field == "mechanism" and is_reference(str(told["options"]["mechanism"])):
+            # The plan is sound, and the table that it was made with is not at hand.
+            raise
         raise InvalidInput(f"{path} {error.field}", "a value that is none", expected) from None
     except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError):
         raise InvalidInput(str(path), "a member that is not as it is written", expected) from None

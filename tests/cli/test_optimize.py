@@ -194,3 +194,34 @@ def test_costs_of_ones_own_come_from_a_table(tmp_path, run):
         write_rows(tmp_path / "w.csv", wrong[0], wrong[1:])
         result = run(*asked, "--loss", tmp_path / "w.csv", "--force", code=2)
         assert told in result.stderr and "--loss" in result.stderr
+
+
+def test_inspect_and_tune_say_what_would_help(town, run):
+    """With the figures of the settings that they name."""
+    asked = ("inspect", town / "m.npz", "--policy", town / "p.json")
+    found = json.loads(run(*asked, "--json").stdout)["remedies"]
+    (made,) = [one for one in found if one["remedy"].startswith("dphmm optimize")]
+    other = json.loads(run(*asked, "--mechanism", town / "t.npz", "--json").stdout)
+    assert made["after"] == pytest.approx(other["release"]["expected_error"])
+    assert made["before"] == pytest.approx(json.loads(run(*asked, "--json").stdout)["release"]["expected_error"])
+    text = run(*asked).stdout
+    assert "what would help, tried on the first step" in text
+    assert f"--mechanism table.npz: {made['before']:.4g} m -> {made['after']:.4g} m" in text
+    tried = ("tune", town / "m.npz", "--policy", town / "p.json", "--runs", "2", "--steps", "2", "--radius", "1500m")
+    tuned = run(*tried, "--epsilon", "1", "--target-error", "9km", "--json")
+    assert [one["remedy"] for one in json.loads(tuned.stdout)["remedies"]]
+    refused = run(*tried, "--mechanism", town / "t.npz", code=2).stderr
+    assert "--mechanism: got a made table; expected a mechanism by name" in refused
+
+
+def test_a_plan_made_with_a_table_asks_for_it(town, tmp_path, run, monkeypatch):
+    given = arguments(town, "--epsilon", "1", "--mechanism", town / "t.npz")
+    planned = ("--path-epsilon", "3", "--per", "1d", "--people", "5")
+    run("plan", town / "m.npz", *given[2:], *planned, "-o", tmp_path / "plan.json")
+    monkeypatch.setattr(answer_table, "_known", {})
+    asked = ("release", town / "walks.csv", *arguments(town), "--plan", tmp_path / "plan.json")
+    outputs = ("-o", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db")
+    assert "which has not been read" in run(*asked, *outputs, code=2).stderr
+    run(*asked, *outputs, "--mechanism", town / "t.npz")
+    statement = json.loads((tmp_path / "r.parquet.privacy.json").read_text())
+    assert set(statement["mechanism"]["chosen"]) == {"made-table"}

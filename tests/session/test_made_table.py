@@ -255,6 +255,11 @@ def test_it_serves_nothing_that_it_was_not_made_for(table, changed, error, told)
     assert ledger.entries("s", "state") == []
 
 
+def test_epsilon_does_not_vary_with_a_made_table(table):
+    with pytest.raises(InvalidInput, match=r"varies: got epsilon; expected no other epsilon than 2: the table is for"):
+        session(table, varies=("epsilon",))
+
+
 def test_fewer_possible_states_are_served_where_their_edges_are_those_of_the_table(table):
     """And refused where a state is joined to another one than when the table was made."""
     served = refused = 0

@@ -50,7 +50,11 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     from dphmm.cli.protection_facts import remedy_line
     from dphmm.cli.tune_table import document, headline, told
     from dphmm.evaluation.tuning import Trial, sweep
+    from dphmm.mechanisms.answer_table import is_reference
 
+    if is_reference(given["mechanism"]):
+        expected = "a mechanism by name: a made table is for one policy and one epsilon (dphmm inspect --mechanism)"
+        raise InvalidInput("--mechanism", "a made table", expected)
     chain, space = loaded_model(model)
     targets = _targets(given["target_error"], given["target_dop"], space)
     _check_outputs(model, given, targets)

@@ -90,6 +90,10 @@ class Setting:
         start = model.start if start is None else start
         each: Any = epsilon if schedule is None else epsilon_of_schedule(epsilon, schedule)
         options = Options.checked(each, dimension=space.dimension, start=start, labels=space.has_labels, **choices)
+        if is_reference(options.mechanism) and "epsilon" in varies:
+            raise InvalidInput(
+                "varies", "epsilon", f"no other epsilon than {shown(options.epsilon)}: the table is for it"
+            )
         return cls(model, policy, space, options, query, _rule(answer), schedule, checked_varies(varies))
 
     @classmethod
