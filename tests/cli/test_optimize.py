@@ -224,4 +224,4 @@ def test_a_plan_made_with_a_table_asks_for_it(town, tmp_path, run, monkeypatch):
     assert "which has not been read" in run(*asked, *outputs, code=2).stderr
     run(*asked, *outputs, "--mechanism", town / "t.npz")
     statement = json.loads((tmp_path / "r.parquet.privacy.json").read_text())
-    assert set(statement["mechanism"]["chosen"]) == {"made-table"}
+    assert statement["mechanism"]["asked"] == load_table(town / "t.npz").reference
