@@ -90,8 +90,8 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     else:
         click.echo("\n".join(told(table, best, space)))
         console.say([("", line) for line in twins])
-        console.say([("", line) for line in headline(table, targets, best, space, given)])
         console.say([("", f"would help: {remedy_line(one, space)}") for one in found])
+        console.say([("", line) for line in headline(table, targets, best, space, given)])
     if targets is not None and best is None:
         raise DphmmError(_out_of_reach(table, targets, space))
 

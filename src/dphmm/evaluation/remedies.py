@@ -191,9 +191,12 @@ def _fine_cells(case: _Case) -> Iterator[Remedy]:
     if case.error <= _FINE * space.cell or most < 2 or not covered or covered == math.inf:
         return
     for times in sorted({most, max(2, most // 2), 2}, reverse=True):
-        model, away = coarser(case.model, space, times)
-        assert model.space is not None
-        after = case.tried(radius(model.space, covers=covered), model.space, model)
+        try:
+            model, away = coarser(case.model, space, times)
+            assert model.space is not None
+            after = case.tried(radius(model.space, covers=covered), model.space, model)
+        except DphmmError:  # a map of one such cell, or of cells too large for the distance
+            continue
         one = Remedy(
             f"answers err by {case.error / space.cell:.0f} cells: cells of {space.cell:g} m say no more than larger",
             f"fit --grid {times * space.cell:g}m ({model.n_states} states instead of {space.n_states}), then policy "
