@@ -118,6 +118,27 @@ def test_a_made_table_where_answers_are_few():
     assert not [one for one in told(model, policy, block, 1, scope="component") if "optimize" in one.remedy]
 
 
+def test_all_cells_where_visited_ones_stand_alone():
+    rng = np.random.default_rng(4)
+    kept = np.union1d(np.arange(0, 60), rng.choice(np.arange(100, MAP.n_states), 25, replace=False))
+    part = MAP.subset(kept)
+    weights = np.where(kept < 60, 1.0, 0.01)
+    n = part.n_states
+    told_model = {"initial": "occupancy"}
+    model = dphmm.MarkovModel(weights / weights.sum(), np.full((n, n), 1 / n), space=part, provenance=told_model)
+    policy = dphmm.policy.radius(part, 260)
+    one = only(told(model, policy, part, 1, protection="nearest"), "--all-cells")
+    assert one.remedy == f"fit --all-cells: {MAP.n_states} states instead of {n}"
+    everybody = np.full(MAP.n_states, 1e-6 / MAP.n_states)
+    everybody[kept] += model.initial
+    whole = dphmm.MarkovModel(
+        everybody / everybody.sum(), np.eye(MAP.n_states), space=MAP, provenance=told_model, start="at"
+    )
+    again = dphmm.policy.radius(MAP, 260)
+    assert one.after == pytest.approx(error_of(whole, again, MAP, 1, protection="nearest"), rel=1e-5)
+    assert one.before == pytest.approx(error_of(model, policy, part, 1, protection="nearest"))
+
+
 def test_a_coarser_grid_keeps_the_covered_distance_and_is_no_worse():
     """Single cells all over the map, which a fine grid leaves without neighbours: a coarse one has none such."""
     rng = np.random.default_rng(2)

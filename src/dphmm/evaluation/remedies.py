@@ -10,13 +10,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.errors import DphmmError
 from dphmm.evaluation.candidates import usual_radii
-from dphmm.evaluation.lonely import expected_error
+from dphmm.evaluation.lonely import cells_alone, expected_error
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import Hops, NoiseMechanism, make_known
 from dphmm.mechanisms.registry import AUTO
@@ -42,6 +43,8 @@ _DOUBLINGS = 5
 _LEAST_STAY, _MOST_APART = 3.0, 12
 #: Answers up to which a made table is tried here: more of them take longer than this command should.
 _FEW_ANSWERS = 48
+#: Cells of a whole map that are looked at, at most, and the part of people who may be anywhere in it.
+_MOST_CELLS, _EVERYWHERE = 20_000, 1e-6
 #: How far beyond the ends numbers for names are looked at, times as many as there are names.
 _TAIL = 60
 
@@ -181,6 +184,37 @@ def _of_a_guess(case: _Case) -> float:
     return math.sqrt(float(case.weights @ np.square(own - case.weights @ own).sum(axis=1)))
 
 
+def _holes(case: _Case) -> Iterator[Remedy]:
+    """Cells that nobody visited are left out, so visited ones stand alone; with all cells they do not."""
+    space = case.space
+    if not isinstance(space, Grid) or case.policy.kind != "radius" or len(space.merges):
+        return
+    if space.columns * space.rows > _MOST_CELLS or not len(cells_alone(space)):
+        return
+    whole = Grid(space.west, space.south, space.east, space.north, space.cell)
+    n = whole.n_states
+    place = space.lattice[:, 1] * space.columns + space.lattice[:, 0]
+    initial = np.full(n, _EVERYWHERE / n)
+    initial[place] += (1 - _EVERYWHERE) * case.weights
+    # Everybody stays: only where people are has a part in the error of a step, and every cell is possible.
+    model = MarkovModel(
+        initial / initial.sum(), _nobody_moves(n), space=whole, provenance={"initial": "occupancy"}, start="at"
+    )
+    yield Remedy(
+        f"{len(cells_alone(space))} cells have no neighbouring cell, as cells that nobody visited are left out",
+        f"fit --all-cells: {n} states instead of {space.n_states}",
+        case.error,
+        case.tried(radius(whole, case.policy.describe()["r"]), whole, model, start="at"),
+    )
+
+
+def _nobody_moves(n: int) -> Any:
+    """The chain (n, n) in which nobody moves."""
+    from scipy import sparse
+
+    return sparse.csr_array(sparse.eye_array(n))
+
+
 def _fine_cells(case: _Case) -> Iterator[Remedy]:
     """Cells far smaller than what answers err by: larger ones say as much, and fewer of them are lonely."""
     space = case.space
@@ -309,4 +343,4 @@ def _is_number(name: str) -> bool:
     return True
 
 
-_CAUSES = (_joins, _radius, _says_little, _fine_cells, _numbers_for_names, _stays, _made_table)
+_CAUSES = (_joins, _holes, _radius, _says_little, _fine_cells, _numbers_for_names, _stays, _made_table)
