@@ -41,10 +41,13 @@ def plan_warnings(plan: Plan, options: Options) -> list[str]:
         )
         component = " --scope component" if table or options.scope == "component" else ""
         found = "without an edge in" if table else "exposed by"
+        partner = "a nearest partner"
+        remedy = f"remedy where it lowers the error, as dphmm inspect says: dphmm policy ... --merge-lonely{component}"
+        if any(getattr(mechanism, "of_labels", False) for mechanism in plan.mechanisms):
+            partner, remedy = "another label", "remedy: a policy with an edge for each of them"
         said.append(
             f"{len(plan.joins)} of {int(plan.constraint.plan.sum())} planned states are {found} the policy at the "
-            f"first step: each is joined to a nearest partner, {cost}; remedy where it lowers the error, as "
-            f"dphmm inspect says: dphmm policy ... --merge-lonely{component}"
+            f"first step: each is joined to {partner}, {cost}; {remedy}"
         )
     if plan.cost == math.inf:
         from dphmm.storage.promises import cost_unbounded_because

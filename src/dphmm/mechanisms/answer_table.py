@@ -74,6 +74,11 @@ class AnswerTable(AnswerMechanism):
         self._edges: IntArray = np.unique(joined, axis=0).reshape(-1, 2)
 
     @property
+    def of_labels(self) -> bool:
+        """Whether the answers are names."""
+        return self._of_labels
+
+    @property
     def edges(self) -> IntArray:
         """The pairs (m, 2) of points of the law that lose at most ε."""
         return self._edges
@@ -341,11 +346,6 @@ class MadeTable(AnswerTable):
     def making(self) -> Making | None:
         """How it was made; None where that is not known."""
         return self._making
-
-    @property
-    def of_labels(self) -> bool:
-        """Whether the answers are names."""
-        return self._of_labels
 
     @classmethod
     def for_policy(cls, policy: PolicyGraph, space: StateSpace, epsilon: Exact, *, constraint: Constraint) -> Self:
