@@ -1,14 +1,17 @@
 """Brute-force twins of the optimal table: what it loses, pair by pair in fractions, and its linear program dense, with
-an unknown for every pair of answers.
+an unknown for every pair of answers; and what a plan by tables loses between states that it must hide.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import linprog
+
+from dphmm.audit.required import Clique, required_pairs
 
 
 def exp_below(epsilon):
@@ -52,3 +55,21 @@ def least_mean(costs, prior, edges, epsilon):
     found = linprog(mean, ratios, np.zeros(len(ratios)), sums, np.ones(n), method="highs-ds", options=exact)
     prices = np.minimum(found.ineqlin.marginals, 0.0)
     return float((mean - prices @ ratios).reshape(n, n).min(axis=1).sum())
+
+
+def ratio_of_states(plan, a, b):
+    """The largest quotient of the probabilities of any answer from two states, in fractions."""
+    law = plan.mechanisms[0].law
+    points = [tuple(p) for p in law.points.tolist()]
+    rows = [law.weights[points.index(tuple(plan.image[s].tolist()))].tolist() for s in (a, b)]
+    shares = [[Fraction(w, sum(row)) for w in row] for row in rows]
+    return max(max(x / y, y / x) for x, y in zip(*shares, strict=True))
+
+
+def required_of(policy, plan):
+    """Every pair of states that a plan must hide."""
+    for group in required_pairs(policy, plan):
+        if isinstance(group, Clique):
+            yield from itertools.combinations(group.members.tolist(), 2)
+        else:
+            yield from zip(group.a.tolist(), group.b.tolist(), strict=True)

@@ -18,14 +18,13 @@ import pytest
 
 import dphmm
 from dphmm.audit import verify
-from dphmm.audit.required import Clique, required_pairs
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.mechanisms import MadeTable, OptimalTable
 from dphmm.mechanisms.additive_law import Uncertified
 from dphmm.mechanisms.answer_table import PREFIX, known_table
 from dphmm.mechanisms.table_law import digits_for
 from dphmm.session.setting import Setting
-from naive_table import exp_below
+from naive_table import exp_below, ratio_of_states, required_of
 from running_example import ANSWERS, EDGES_3B
 
 N = 6
@@ -51,23 +50,6 @@ def session(table, epsilon=2, policy=POLICY, space=SPACE, model=UNIFORM, **optio
 @pytest.fixture(scope="module")
 def table():
     return dphmm.optimize(UNIFORM, POLICY, SPACE, 2)
-
-
-def ratio(plan, a, b):
-    """The largest quotient of the probabilities of any answer from two states, in fractions."""
-    law = plan.mechanisms[0].law
-    points = [tuple(p) for p in law.points.tolist()]
-    rows = [law.weights[points.index(tuple(plan.image[s].tolist()))].tolist() for s in (a, b)]
-    shares = [[Fraction(w, sum(row)) for w in row] for row in rows]
-    return max(max(x / y, y / x) for x, y in zip(*shares, strict=True))
-
-
-def pairs_of(policy, plan):
-    for group in required_pairs(policy, plan):
-        if isinstance(group, Clique):
-            yield from itertools.combinations(group.members.tolist(), 2)
-        else:
-            yield from zip(group.a.tolist(), group.b.tolist(), strict=True)
 
 
 def worlds():
@@ -101,11 +83,11 @@ def test_every_required_pair_of_random_worlds_keeps_epsilon():
         plan = Setting.of(model, policy, space, epsilon, mechanism=made, protection=protection).first_plan()
         assert plan.mechanisms == (made,)
         most = exp_below(epsilon)
-        for a, b in pairs_of(policy, plan):
-            assert ratio(plan, a, b) <= most
+        for a, b in required_of(policy, plan):
+            assert ratio_of_states(plan, a, b) <= most
             compared += 1
         for state in range(space.n_states):
-            assert any(ratio(plan, state, other) <= most for other in range(space.n_states) if other != state)
+            assert any(ratio_of_states(plan, state, other) <= most for other in range(space.n_states) if other != state)
         assert not verify(plan, policy, space).convicted
         merged += len(plan.merged) > 0
         joined += len(plan.joins) > 0
@@ -274,7 +256,7 @@ def test_fewer_possible_states_are_served_where_their_edges_are_those_of_the_tab
             assert "edges that the plan must keep" in str(why)
             refused += 1
             continue
-        assert all(ratio(plan, a, b) <= exp_below(Fraction(2)) for a, b in pairs_of(POLICY, plan))
+        assert all(ratio_of_states(plan, a, b) <= exp_below(Fraction(2)) for a, b in required_of(POLICY, plan))
         served += 1
     assert served > 5 and refused > 2
 

@@ -21,7 +21,6 @@ import pytest
 import dphmm
 from dphmm.accounting.edge_leakage import losses_between
 from dphmm.audit import sample_plan, sequence_loss, verify
-from dphmm.audit.required import Clique, required_pairs
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.mechanisms import OptimalTable
@@ -29,7 +28,7 @@ from dphmm.session.answer import answer_under
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from dphmm.states.trajectory import Trajectories
-from naive_table import exp_below
+from naive_table import exp_below, ratio_of_states, required_of
 from running_example import ANSWERS, EDGES_3B
 from single_answers import answered
 
@@ -42,23 +41,6 @@ NAME = OptimalTable.name
 def session(epsilon=2, policy=POLICY, space=SPACE, model=UNIFORM, **options):
     options = {"bits": dphmm.ReplayBits(1), "subject": "s", "mechanism": NAME, **options}
     return dphmm.ReleaseSession(model, policy, space, epsilon, **options)
-
-
-def ratio(plan, a, b):
-    """The largest quotient of the probabilities of any answer from two states, in fractions."""
-    law = plan.mechanisms[0].law
-    points = [tuple(p) for p in law.points.tolist()]
-    rows = [law.weights[points.index(tuple(plan.image[s].tolist()))].tolist() for s in (a, b)]
-    shares = [[Fraction(w, sum(row)) for w in row] for row in rows]
-    return max(max(x / y, y / x) for x, y in zip(*shares, strict=True))
-
-
-def pairs_of(policy, plan):
-    for group in required_pairs(policy, plan):
-        if isinstance(group, Clique):
-            yield from itertools.combinations(group.members.tolist(), 2)
-        else:
-            yield from zip(group.a.tolist(), group.b.tolist(), strict=True)
 
 
 def worlds():
@@ -98,13 +80,13 @@ def test_every_required_pair_of_random_plans_keeps_epsilon_and_everybody_has_one
     seen = 0
     for policy, _, plan in planned():
         most = exp_below(plan.epsilon)
-        pairs = list(pairs_of(policy, plan))
-        assert all(ratio(plan, a, b) <= most for a, b in pairs)
+        pairs = list(required_of(policy, plan))
+        assert all(ratio_of_states(plan, a, b) <= most for a, b in pairs)
         support = plan.constraint.support
         hidden = {a for pair in pairs for a in pair}
         assert set(np.flatnonzero(support).tolist()) <= hidden
         for a, b in itertools.combinations(np.flatnonzero(support).tolist(), 2):
-            assert ratio(plan, a, b) <= exp_below(plan.cost)
+            assert ratio_of_states(plan, a, b) <= exp_below(plan.cost)
         seen += len(pairs)
     assert seen > 200
 
@@ -114,7 +96,7 @@ def test_the_audit_acquits_random_plans_and_finds_their_degrees():
         found = verify(plan, policy, space)
         assert found.findings == () and found.loss <= plan.epsilon and found.cost <= plan.cost
         most, support = exp_below(plan.epsilon), np.flatnonzero(plan.constraint.support).tolist()
-        degrees = [sum(ratio(plan, a, b) <= most for b in support) for a in support]
+        degrees = [sum(ratio_of_states(plan, a, b) <= most for b in support) for a in support]
         assert found.degrees[support].tolist() == degrees == plan.degrees()[support].tolist()
         assert min(degrees) >= 2 and plan.narrows_support is False
 
@@ -244,7 +226,7 @@ def test_two_queries_of_a_subject_keep_each_other_s_partners():
     second = session(ledger=ledger, query="east", space=other)
     plan = second.plan
     assert plan.given_partners.tolist() == [[0, 1]]
-    assert ratio(plan, 0, 1) <= exp_below(2)
+    assert ratio_of_states(plan, 0, 1) <= exp_below(2)
     second.release(0)
 
 
@@ -266,9 +248,9 @@ def test_what_accounting_takes_pairs_to_lose_is_not_below_what_they_lose():
         i, j = (a.ravel() for a in np.meshgrid(np.arange(n), np.arange(n), indexing="ij"))
         stated = losses_between(plan, i, j, n)
         for a, b, loss in zip(i.tolist(), j.tolist(), stated.tolist(), strict=True):
-            assert loss == 0 if a == b else ratio(plan, a, b) <= exp_below(Fraction(loss))
-            assert a == b or loss <= math.log(ratio(plan, a, b)) + 1e-8
-        pairs = np.array(list(pairs_of(policy, plan)))
+            assert loss == 0 if a == b else ratio_of_states(plan, a, b) <= exp_below(Fraction(loss))
+            assert a == b or loss <= math.log(ratio_of_states(plan, a, b)) + 1e-8
+        pairs = np.array(list(required_of(policy, plan)))
         assert (losses_between(plan, pairs[:, 0], pairs[:, 1], n) <= float(plan.epsilon)).all()
 
 
