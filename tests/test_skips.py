@@ -60,6 +60,7 @@ def test_ci_runs_the_readme_s_command_after_what_it_needs_is_there():
         'cd "$(dirname "$0")/.."',
         "bash .ci/system-packages",
         "make lint",
+        "bash .ci/accessibility-checker",
         f"export {skips.LISTED}=listed",
         "make test",
     ]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from dphmm.simulated import (
     walks,
 )
 from dphmm.states.space import StateSpace
+from dphmm.storage.release_words import Found
 from dphmm.types import Exact, FloatArray, IntArray
 
 KINDS = ("planned", "paced")
@@ -54,7 +55,9 @@ MOST_STEPS = 4 * 10**6
 SLEEPERS = 300
 #: Nights are from 21:00 to 6:00, local.
 NIGHT = (21, 6)
-_AFTER = (1, 7)
+#: How long people stay in the figures of a plan, and in the longer ones that are asked for: nights or blocks.
+AFTER = (1, 7)
+LONGER = (1, 2, 3, 5, 7, 10, 14, 21, 30)
 _DAY = 86400
 _HOURS = re.compile(r"([0-9]{1,2})-([0-9]{1,2})")
 
@@ -105,6 +108,17 @@ def plan(
     """
     world = World(model, policy, space, promise, schedule, hours, epsilon, people, seed, choices)
     return world.plan(world.promise.exact, progress)
+
+
+class Expected(NamedTuple):
+    """What a reader of a release is expected to find.
+
+    ``by_step`` (L,): the mean error of smoothed estimates at each step of a sequence, block or window, as `Found.error`
+    is over all of them.
+    """
+
+    found: Found
+    by_step: FloatArray
 
 
 class World:
@@ -208,7 +222,7 @@ class World:
             schedule=schedule,
             ladder=ladder,
             without=self.without,
-            stays=self._stays(schedule),
+            stays=self.stays(schedule),
             options=self._at(schedule.exact).options.written(),
             digests={"model": setting.model.digest, "policy": setting.policy.digest, "space": setting.space.digest},
             unit=setting.space.unit,
@@ -321,34 +335,54 @@ class World:
         states = generator.choice(len(self.occupancy), SLEEPERS, p=self.occupancy)
         return states, places(self.setting.space, states, generator)
 
-    @cached_property
-    def _staying(self) -> tuple[str, IntArray, tuple[tuple[int, int], ...]]:
-        """What people stay for; the steps of it, as many as seven of it have; and (after, so many of the steps)."""
+    def _staying(self, after: Sequence[int]) -> tuple[str, IntArray, tuple[tuple[int, int], ...]]:
+        """What people stay for; the steps of it, as many as the longest stay has; and (after, so many of the steps)."""
         step, length = self.setting.model.step, self._length
         if self.promise.steps is not None:
             return "sequence", np.arange(1, length + 1), ((1, length),)
         block = length * step if step is not None else 0
         by_clock = isinstance(self.promise.per, str) and step is not None and step <= _DAY
         if by_clock and step is not None and (block % _DAY == 0 or _DAY % block == 0):
-            week = np.arange(1, 7 * _DAY // step + 1)
-            nights = week[_in_hours(self._seconds(week), *NIGHT)]
-            first = int(np.count_nonzero(nights <= _DAY // step))
-            return "night", nights, ((1, first), (7, len(nights)))
+            day = _DAY // step
+            steps = np.arange(1, after[-1] * day + 1)
+            nights = steps[_in_hours(self._seconds(steps), *NIGHT)]
+            return "night", nights, tuple((one, int(np.count_nonzero(nights <= one * day))) for one in after)
         what = "block" if self.promise.per is not None else "window"
-        return what, np.arange(1, 7 * length + 1), ((1, length), (7, 7 * length))
+        return what, np.arange(1, after[-1] * length + 1), tuple((one, one * length) for one in after)
 
-    def _stays(self, schedule: Schedule) -> Stays:
-        what, staying, ends = self._staying
+    def stays(self, schedule: Schedule, after: Sequence[int] = AFTER) -> Stays:
+        """What is found of people who stay at one place for so many nights or blocks, ``after`` ascending.
+
+        Figures of the same number of nights are the same, however long the list is.
+        """
+        what, staying, ends = self._staying(after)
         weights = self._paced if schedule.kind == "paced" else self._planned
         people = self.people if schedule.kind == "paced" else SLEEPERS
         there = self._stayers[1][: min(people, SLEEPERS)]
         without = float(self.setting.space.distances(self.one_place, there).mean())
         found = []
         setting = self._at(schedule.exact)
-        for after, answers, columns in weights(setting, self.in_steps(schedule), staying, ends):
+        for number, answers, columns in weights(setting, self.in_steps(schedule), staying, ends):
             error, name = self._found(columns, there) if answers else (without, "none")
-            found.append(Stay(after, answers, error, name))
+            found.append(Stay(number, answers, error, name))
         return Stays(what, without, tuple(found))
+
+    def expected(self, schedule: Schedule) -> Expected:
+        """What a reader of a file that is released by a schedule finds, if people move as the model says.
+
+        Raises as the planner does.
+        """
+        errors = self.followed(schedule).errors()
+        stays = self.stays(schedule)
+        found = Found(
+            errors.smoothed,
+            self.without,
+            self.setting.space.unit,
+            stays.what,
+            [(stay.after, stay.error) for stay in stays.found],
+            stays.without,
+        )
+        return Expected(found, errors.by_step.reshape(-1, self._length).mean(axis=0))
 
     def _planned(self, setting: Setting, schedule: Schedule, staying: IntArray, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""

@@ -131,7 +131,7 @@ class SchedulePlan:
     def found(self) -> Found:
         """What a reader of a file that is released by this plan still finds, if people move as the model says."""
         stays = [(stay.after, stay.error) for stay in self.stays.found]
-        return Found(self.expected_error, self.without, self.unit, self.stays.what, stays, self.stays.without)
+        return Found(self.chosen.smoothed, self.without, self.unit, self.stays.what, stays, self.stays.without)
 
     def document(self) -> dict[str, Any]:
         """The plan for JSON, as `save_plan` writes it."""

@@ -172,12 +172,14 @@ class Errors(NamedTuple):
     Of labels the shares of them that are wrong.
 
     ``online``: of the estimate of each step given the answers up to it. ``smoothed``: given all answers; NaN where
-    it was not asked for. ``asked``: steps asked for each person.
+    it was not asked for. ``asked``: steps asked for each person. ``by_step`` (T,): ``smoothed`` at each step, over all
+    people; empty where it was not asked for.
     """
 
     online: float
     smoothed: float
     asked: float
+    by_step: FloatArray
 
 
 @dataclass(eq=False)
@@ -211,8 +213,11 @@ class Followed:
             part = np.arange(first, min(first + each, n))
             asked += self._estimate(part, online, hindsight if smoothed else None)
         distances = self.setting.space.distances
-        after = float(distances(hindsight, self.there).mean()) if smoothed else np.nan
-        return Errors(float(distances(online, self.there).mean()), after, asked / n)
+        before = float(distances(online, self.there).mean())
+        if not smoothed:
+            return Errors(before, np.nan, asked / n, np.empty(0))
+        after = distances(hindsight, self.there)
+        return Errors(before, float(after.mean()), asked / n, np.asarray(after.mean(axis=0)))
 
     def _estimate(self, part: IntArray, online: FloatArray, hindsight: FloatArray | None) -> int:
         kept, seen = [], []
@@ -308,14 +313,16 @@ class Followed:
 def likelihood_columns(plan: Plan, z: IntArray) -> FloatArray:
     """How likely each state makes each of some answers (k, d), in columns (N, k); of each the likeliest state 1."""
     known = likelihood_of(plan)
-    columns = np.empty((len(plan.lattice), len(z)))
-    for number, answer in enumerate(z):
+    # Many people get the same answers.
+    different, which = np.unique(z, axis=0, return_inverse=True)
+    columns = np.empty((len(plan.lattice), len(different)))
+    for number, answer in enumerate(different):
         row = None if known is None else known.at(answer)
         if row is None or row.max() < _RAREST:
             logs = plan.log_likelihood(answer)
             row = np.exp(logs - logs.max())
         columns[:, number] = row
-    return np.asarray(np.maximum(columns / columns.max(axis=0), _RAREST))
+    return np.asarray(np.maximum(columns / columns.max(axis=0), _RAREST)[:, which.ravel()])
 
 
 def support_plan(setting: Setting, t: int) -> Plan:

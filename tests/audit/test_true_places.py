@@ -107,31 +107,22 @@ def plainly(both, kind):
 
 def test_the_page_s_errors_are_those_of_a_plain_computation(world, joined, tmp_path):
     page = tmp_path / "owner.html"
-    more = ("--truth", world / "walks.csv", "--smoothed", world / "smoothed.parquet", "--json")
-    told = json.loads(report(world, page, *more).stdout)
+    told = json.loads(report(world, page, "--truth", world / "walks.csv", "--json").stdout)
     text = page.read_text()
     outside = int((~joined.inside).sum())
     assert outside >= 12 and told["rows_in_no_state"] == outside
-    rows = dict(re.findall(r'<tr><th scope="row">([^<]*)</th><td>([0-9,]+)\N{NO-BREAK SPACE}m</td>', text))
-    data = json.loads(re.search(r'id="release-data">(.*?)</script>', text)[1])
-    for kind, column, layer in (
-        ("as released", "z", "z"),
-        ("Bayes estimate", "estimate", "estimate"),
-        ("with later answers", "later", "smoothed"),
-    ):
-        distances = plainly(joined, column)
-        inside = distances[joined.inside].mean()
-        assert int(rows[kind].replace(",", "")) == pytest.approx(inside, rel=NEAR, abs=0.5)
-        elsewhere = distances[~joined.inside].mean()
-        assert int(rows[f"{kind}, rows in no state"].replace(",", "")) == pytest.approx(elsewhere, rel=FAR, abs=0.5)
-        off = [number for subject in data["subjects"] for number in subject["off"][layer]]
-        assert off == pytest.approx(distances.tolist(), rel=FAR, abs=0.5)
-    marked = [value for subject in data["subjects"] for value, count in subject["outside"] for _ in range(count)]
-    assert marked == (~joined.inside).astype(int).tolist()
-    share = f"{outside} of 36 rows ({100 * outside / 36:.1f} %) are in no state of the model"
-    assert share in text and f"<dd>{100 * outside / 36:.1f} %</dd>" in text
+    distances = plainly(joined, "later")
+    assert told["still_found"]["measured"] is True
+    assert told["still_found"]["error"] == pytest.approx(distances[joined.inside].mean(), rel=NEAR)
+    assert f"{100 * outside / 36:.1f} % of rows lie outside every state; they are in no error." in text
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text)[1])
+    shown = [one for person in data["people"] for one in person["off"]]
+    for one, distance in zip(shown, distances, strict=True):
+        number, unit = one.replace(",", "").split()
+        least = {"m": 5.0, "km": 50.0}[unit]
+        assert float(number) * {"m": 1, "km": 1000}[unit] == pytest.approx(distance, rel=FAR, abs=least + 0.01)
     said = report(world, tmp_path / "again.html", "--truth", world / "walks.csv").stderr
-    assert f"{outside} rows ({100 * outside / 36:.1f} %), in none of the errors but those told apart" in said
+    assert f"{outside} rows ({100 * outside / 36:.1f} %), in none of the errors" in said
 
 
 def test_the_nearest_cell_would_have_given_another_figure(world, joined):

@@ -132,12 +132,11 @@ def test_what_is_measured_is_measured_from_the_true_places(tmp_path: Path, run: 
 
 def test_the_page_shows_the_demo(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     text = (made[0] / "report.html").read_text()
-    assert "Port Markov" in text and "simulated" in text and "Not private" not in text
-    assert "For the data owner alone" not in text
-    data = json.loads(re.search(r'id="release-data">(.*?)</script>', text)[1])
-    assert len(data["subjects"]) == 2 and data["truth"] == "Truth (simulated)"
-    assert data["timeline"]["plans"] and data["water"] and data["subjects"][0]["smoothed"]
-    for heading in ("Step by step", "One subject", "How far off", "Whom a state hides among"):
+    assert "Port Markov" in text and "simulated" in text and "NOT PRIVATE" not in text
+    assert "OWNER ONLY" not in text
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text)[1])
+    assert len(data["people"]) == 2 and data["people"][0]["truth"] and data["people"][0]["levels"]
+    for heading in ("Guaranteed", "What a reader can still find", "Not protected", "Spent", "One day of one person"):
         assert heading in text
 
 
@@ -159,10 +158,10 @@ def test_a_seed_gives_the_same_demo_and_is_marked_everywhere(tmp_path: Path, run
     assert {key: one[key] for key in same} == {key: other[key] for key in same}
     assert (tmp_path / "a" / "released.parquet").read_bytes() == (tmp_path / "b" / "released.parquet").read_bytes()
     assert one["private"] is False and one["rows"] == ROWS
-    assert one["mean_estimate_error_m"] < one["mean_error_m"]
+    assert one["mean_error_m"] == pytest.approx(one["still_found"]["error"], abs=0.05)
     assert "replayable" in first.stderr
     assert "NOT PRIVATE" in load_statement(tmp_path / "a" / "released.parquet").randomness.meaning
-    assert "Not private" in (tmp_path / "a" / "report.html").read_text()
+    assert "NOT PRIVATE" in (tmp_path / "a" / "report.html").read_text()
     ledger = dphmm.open_ledger(tmp_path / "a" / "ledger.db")
     assert not any(entry.secure for key in ledger.sessions() for entry in ledger.entries(*key))
     ledger.close()

@@ -21,7 +21,7 @@ from dphmm.audit.released_file import forms_of
 from dphmm.audit.released_lines import table_of_lines
 from dphmm.cli.answers import labels_by_state, space_of_answers
 from dphmm.errors import DphmmError
-from dphmm.report.companions import smoothed_answers
+from dphmm.report.backdrop import read_backdrop
 from dphmm.storage import learned
 from dphmm.storage.edges import read_edges
 from dphmm.storage.importers import IMPORTERS
@@ -225,7 +225,12 @@ _ANSWERS = (
     b'"estimate_1": 1.0, "estimate": "beta", "epsilon": 0.5, "cost": 1.25, "plan": "cd"}\n'
 )
 _ALONE = b'{"user": "u1", "step": 1, "z_0": -3.0, "z_1": 0.0, "epsilon": 1.0, "cost": null, "plan": "ab"}\n'
-_SMOOTHED = b"user,step,smoothed_0,smoothed_1,smoothed\nu1,1,0.25,1e-3,alpha\nu1,2,1,2,beta\n"
+_BACKDROP = (
+    b'{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"name":"Lake"},"geometry":{"type":'
+    b'"Polygon","coordinates":[[[10.001,50.001],[10.003,50.001],[10.003,50.003],[10.001,50.001]]]}},{"type":"Feature",'
+    b'"properties":{"name":"Harbour"},"geometry":{"type":"Point","coordinates":[10.002,50.002]}},{"type":"Feature",'
+    b'"properties":null,"geometry":{"type":"LineString","coordinates":[[10.0,50.0],[10.004,50.004]]}}]}'
+)
 _PLT = plt(f"{DIGITS},116.1,0,492,39744.1,2008-10-23,02:53:04", f"{DIGITS},116.2,0,492,39744.1,2008-10-23,02:53:09")
 _GOWALLA = (
     f"0\t2010-10-19T23:55:27Z\t{DIGITS}\t-97.795\t22847\n1\t2010-10-18T22:17:43Z\t{DIGITS}\t-97.764\t420\n".encode()
@@ -263,11 +268,11 @@ def _table_seed() -> list[bytes]:
     return [parquet(places), parquet(visits)]
 
 
-def _of_these_rows() -> Any:
-    """As much of a released file as smoothed rows are compared with."""
-    from types import SimpleNamespace
+def town() -> Any:
+    """A small grid."""
+    import dphmm
 
-    return SimpleNamespace(users=["u1", "u1"], step=np.array([2, 1]))
+    return dphmm.Grid.from_bounds(10.0, 50.0, 10.01, 50.01, cell=200.0)
 
 
 def _gowalla(path: Path) -> object:
@@ -404,12 +409,12 @@ READERS: dict[str, Reader] = {
         lambda: [_made(lambda path, a=a: np.save(path, a), ".npy") for a in (np.eye(3), np.arange(5, dtype=np.int16))],
         (bytes_anywhere,),
     ),
-    "smoothed table": Reader(
-        lambda path: smoothed_answers(path, _of_these_rows(), chain().space),
-        ".csv",
-        lambda: [_SMOOTHED],
-        _CSV,
-        covers=("smoothed_answers",),
+    "backdrop": Reader(
+        lambda path: read_backdrop(path, town()),
+        ".geojson",
+        lambda: [_BACKDROP],
+        (bytes_anywhere,),
+        covers=("read_backdrop",),
     ),
     "import csv": Reader(IMPORTERS["csv"], ".csv", lambda: [_ROWS, _VISITS], _CSV, True, covers=("csv",)),
     "geolife file": Reader(

@@ -88,7 +88,7 @@ def test_every_reader_is_in_the_registry():
     opened = {name for name in dphmm.__all__ if name.startswith(("load_", "open_"))}
     graphs = {name for name in dphmm.policy.__all__ if name in ("from_edge_list", "from_node_link", "from_graphml")}
     tables = {"read_table", "labels_by_state", "space_of_answers", "parse_line", "load_statement", "Journal"}
-    tables |= {"smoothed_answers", "read_numbers", "table_of_lines", "load_people", "read_plan", "read_costs"}
+    tables |= {"read_backdrop", "read_numbers", "table_of_lines", "load_people", "read_plan", "read_costs"}
     covered = {name for reader in READERS.values() for name in reader.covers}
     assert covered == opened | graphs | tables | set(IMPORTERS)
 
@@ -120,6 +120,7 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "cli/warm.py",  # the lines of its own small world
         "dependent/_question.py",  # an answer that a ledger kept, by its digest
         "evaluation/running.py",  # settings.json of an experiment's folder, beside its journal
+        "report/backdrop.py",
         "markov/model.py",  # its own provenance
         "audit/restated.py",  # a policy's own description, in the form that JSON gives it
         "policy/_files.py",  # from_edge_list, from_node_link, from_graphml

@@ -1,18 +1,19 @@
 """The page in a real browser: every control works, nothing is asked of any network, and it fits a phone.
 
 Skips where no Chromium is installed. Claims: pages of all kinds of states open without a complaint of the console and
-without a request; keys, buttons and clicks move the step and what is shown is the library's own answer; names are text;
-nothing is wider than a window of 360 pixels; words stand out, light and dark; without scripts the rest is there.
+without a request; nothing is wider than the window and no words are cut, at 1280 and 390 pixels, light and dark; keys,
+buttons and clicks move the step, and what is drawn is the library's own belief; names are text; words stand out; an
+accessibility checker finds nothing; without scripts the first screen is there.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,18 +22,37 @@ import pytest
 
 import dphmm
 from browser import MISSING, find_browser, running
-from dphmm.session.retrospect import Hindsight, Published
-from dphmm.session.setting import Setting
+from dphmm.report.beliefs import Cells, levels, read
+from dphmm.report.palette import ROLES
 from report.looks import FAINT_TEXTS
-from report.worlds import EVIL, WORLDS, labels, report, wide
+from report.worlds import EVIL, TRAP, WORLDS, report, wide
 
 pytestmark = pytest.mark.skipif(find_browser() is None, reason=MISSING)
 LOOKS = {
-    "desktop": {"width": 1200, "height": 900},
-    "desktop, dark": {"width": 1200, "height": 900, "dark": True},
-    "phone": {"width": 360, "height": 740, "phone": True},
-    "phone, dark": {"width": 360, "height": 740, "phone": True, "dark": True},
+    "desktop": {"width": 1280, "height": 800},
+    "desktop, dark": {"width": 1280, "height": 800, "dark": True},
+    "phone": {"width": 390, "height": 800, "phone": True},
+    "phone, dark": {"width": 390, "height": 800, "phone": True, "dark": True},
 }
+AXE = Path(os.environ.get("DPHMM_AXE", Path(sys.prefix) / "axe.min.js"))
+#: Elements that reach beyond the window, and words of pictures that reach beyond these.
+CUT = """
+(() => {
+  const found = [], wide = document.documentElement.clientWidth;
+  for (const e of document.body.querySelectorAll("*")) {
+    if (!e.getClientRects().length || e.closest(".scroll, option, head, script, style")) continue;
+    const box = e.getBoundingClientRect();
+    if (box.right > wide + 1 || box.left < -1) found.push([e.tagName, e.textContent.slice(0, 30)]);
+  }
+  for (const text of document.querySelectorAll("svg text")) {
+    if (!text.getClientRects().length) continue;
+    const box = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
+    const across = box.left < frame.left - 2 || box.right > frame.right + 2;
+    if (across || box.top < frame.top - 2 || box.bottom > frame.bottom + 2) found.push(["text", text.textContent]);
+  }
+  return found;
+})()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +73,8 @@ def page(world):
         path = world(name) / "all.owner.html"
         if not path.exists():
             folder = world(name)
-            more = ("--truth", folder / "walks.csv", "--smoothed", folder / "smoothed.parquet")
-            report(folder, path, *more, "--policy", folder / "policy.json", "--ledger", folder / "ledger.db")
+            more = ("--truth", folder / "walks.csv", "--ledger", folder / "ledger.db")
+            report(folder, path, *more, "--policy", folder / "policy.json")
         return path
 
     return made
@@ -66,31 +86,35 @@ def quiet(tab, path):
     assert [url for url in tab.requests() if not url.startswith("data:")] == [path.resolve().as_uri()]
 
 
-def facts(tab):
-    return dict(
-        tab.ask("[...document.querySelectorAll('#facts dt')].map(t => [t.textContent, t.nextSibling.textContent])")
-    )
+def told(tab):
+    """What the map says of the step."""
+    return tab.ask("document.getElementById('now').textContent")
 
 
-def step(tab):
-    return tab.ask("document.getElementById('when').textContent")
+def number(tab):
+    return tab.ask("Number(document.getElementById('step').value)")
 
 
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("name", WORLDS)
 def test_opens_fits_and_can_be_read(name, look, browser, page):
     tab = browser.open(page(name), **LOOKS[look])
-    assert tab.ask("!document.getElementById('explorer').hidden")
     assert tab.ask("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the window"
+    assert tab.ask(CUT) == []
     assert tab.ask(FAINT_TEXTS) == []
-    tab.press("End", 35)
+    assert tab.ask("document.querySelectorAll('h1').length") == 1
     quiet(tab, page(name))
 
 
-def test_the_measure_of_contrast_can_fail(browser, tmp_path):
-    path = tmp_path / "faint.html"
-    path.write_text("<p style='color:#999'>faint</p><svg><text y='20' fill='#ccc'>words</text></svg><p>plain</p>")
-    assert [text for text, _ in browser.open(path).ask(FAINT_TEXTS)] == ["faint", "words"]
+def test_the_measures_can_fail(browser, tmp_path):
+    path = tmp_path / "bad.html"
+    path.write_text(
+        "<p style='color:#999'>faint</p><svg width=50 height=30><text y='20' fill='#ccc'>very many words</text></svg>"
+        "<div style='width:3000px'>wide</div>"
+    )
+    tab = browser.open(path)
+    assert [text for text, _ in tab.ask(FAINT_TEXTS)] == ["faint", "very many words"]
+    assert {what for what, _ in tab.ask(CUT)} == {"DIV", "text"}
 
 
 def test_the_watch_for_requests_and_errors_can_fail(browser, tmp_path):
@@ -101,221 +125,187 @@ def test_the_watch_for_requests_and_errors_can_fail(browser, tmp_path):
     assert any("oh" in complaint for complaint in tab.complaints())
 
 
-def test_places_are_east_or_west_of_the_corner_never_minus(browser, page):
-    tab = browser.open(page("grid"))
-    tab.ask("document.getElementById('step').focus()")
-    told = []
-    for _ in range(12):
-        told.append(facts(tab)["released"])
-        tab.press("ArrowRight", 39)
-    assert all(re.match(r"[0-9,]+\xa0m (east|west), [0-9,]+\xa0m (north|south)", words) for words in told)
-    assert any("west" in words or "south" in words for words in told), "no answer of this page is beyond the corner"
+def test_the_first_screen_has_all_four_answers_and_the_map(browser, world):
+    """At 1280 x 800 without scrolling, of a planned release."""
+    folder = world("planned")
+    report(folder, folder / "public.html", "--policy", folder / "policy.json", "--force")
+    tab = browser.open(folder / "public.html", **LOOKS["desktop"])
+    bottoms = tab.ask(
+        "[...document.querySelectorAll('.card, #map, #slide')].map((e) => e.getBoundingClientRect().bottom)"
+    )
+    assert len(bottoms) == 6 and max(bottoms) <= 800
+    heads = tab.ask("[...document.querySelectorAll('.card h2')].map((e) => e.textContent)")
+    assert heads == ["Guaranteed", "What a reader can still find", "Not protected", "Spent"]
+    quiet(tab, folder / "public.html")
 
 
 def test_keys_buttons_and_clicks_move_the_step(browser, page):
-    tab = browser.open(page("grid"))
+    tab = browser.open(page("planned"))
     tab.ask("document.getElementById('step').focus()")
-    assert step(tab).startswith("Step 1 (1 of 12), 2024-05-06 08:00")
+    asked = pq.read_table(page("planned").parent / "released.parquet").to_pandas()
+    answers = np.flatnonzero(asked[asked.user == "u1"].plan.notna()).tolist()
+    assert number(tab) in answers and "answer" in told(tab)
     for key, code, found in (
+        ("Home", 36, 0),
+        ("ArrowRight", 39, 1),
         ("ArrowRight", 39, 2),
-        ("ArrowRight", 39, 3),
-        ("ArrowLeft", 37, 2),
-        ("End", 35, 12),
-        ("Home", 36, 1),
+        ("ArrowLeft", 37, 1),
+        ("End", 35, 23),
+        ("PageUp", 33, max(at for at in answers if at < 23)),
+        ("Home", 36, 0),
+        ("PageDown", 34, min(at for at in answers if at > 0)),
     ):
         tab.press(key, code)
-        assert step(tab).startswith(f"Step {found} ({found} of 12)")
-        assert tab.ask("document.getElementById('step').getAttribute('aria-valuetext')") == step(tab)
-    tab.click("#forward")
-    tab.click("#forward")
-    tab.click("#back")
-    assert step(tab).startswith("Step 2 ")
-    before = tab.ask("document.querySelector('#degrees .cursor').getAttribute('d')")
-    tab.click("#degrees", x=0.95)
-    assert step(tab).startswith(("Step 11 ", "Step 12 "))
-    assert tab.ask("document.querySelector('#degrees .cursor').getAttribute('d')") != before
+        assert number(tab) == found, key
+        assert tab.ask("document.getElementById('step').getAttribute('aria-valuetext')") == told(tab)
+        kind = "answer" if found in answers else "between answers: estimate"
+        assert f", {kind}" in told(tab)
+    tab.press("Home", 36)
+    tab.click("#next")
+    assert number(tab) == min(at for at in answers if at > 0)
+    assert "person=u1&day=1&step=" in tab.ask("location.hash")
+    quiet(tab, page("planned"))
+
+
+def test_a_view_can_be_cited(browser, page):
+    path = page("planned")
+    tab = browser.open(path)
+    tab.ask("document.getElementById('person').value = '1'; document.getElementById('person').onchange()")
+    tab.ask("document.getElementById('step').focus()")
+    tab.press("End", 35)
+    tab.ask("document.getElementById('step').onchange()")
+    cited = tab.ask("location.hash")
+    other = browser.open(path)
+    other.ask(f"location.hash = {json.dumps(cited)}")
+    other.send("Page.reload")
+    other.until(lambda: other.ask("(document.getElementById('who') || {}).textContent") == "u2, 6 May")
+    assert told(other) == told(tab)
+
+
+def test_it_plays_and_pauses(browser, page):
+    tab = browser.open(page("planned"))
+    tab.ask("document.getElementById('step').focus()")
+    tab.press("Home", 36)
+    tab.click("#play")
+    assert tab.ask("document.getElementById('play').textContent") == "Pause"
+    tab.until(lambda: number(tab) >= 3)
+    tab.click("#play")
+    paused = told(tab)
+    again = tab.ask("new Promise(done => setTimeout(() => done(document.getElementById('now').textContent), 400))")
+    assert again == paused and tab.ask("document.getElementById('play').textContent") == "Play"
+
+
+def shapes(tab, style):
+    """How many cells a path of the map has."""
+    return tab.ask(
+        f"((e) => e ? e.getAttribute('d').split('M').length - 1 : 0)(document.querySelector('#map .{style}'))"
+    )
+
+
+@pytest.mark.parametrize("name", ["grid", "hexagons", "planned", "delta"])
+def test_what_is_drawn_is_the_library_s_belief(name, browser, page):
+    """At every step of everybody: as many cells of each shade as marginals of `dphmm.decode` give."""
+    folder, tab = page(name).parent, browser.open(page(name))
+    model = dphmm.load_model(folder / "model.npz")
+    policy = dphmm.load_policy(folder / "policy.json", model=model)
+    table = pq.read_table(folder / "released.parquet").to_pandas()
+    options = {"constraint": dphmm.DeltaSet(0.2)} if name == "delta" else {}
+    smoothed = dphmm.decode(table, model, policy, model.space, marginals=True, progress=False, **options)
+    cells = Cells.of_space(model.space)
+    for person, user in enumerate(table.user.drop_duplicates()):
+        rows = np.flatnonzero(smoothed.user == user)
+        found = levels(cells.gathered(np.stack(smoothed.marginals.to_numpy()[rows])))
+        tab.ask(f"document.getElementById('person').value = '{person}'; document.getElementById('person').onchange()")
+        for at in range(0, len(rows), 3):
+            tab.ask(f"(s => {{ s.value = {at}; s.oninput(); }})(document.getElementById('step'))")
+            due = [int((found[at] == level).sum()) for level in (1, 2, 3)]
+            assert [shapes(tab, style) for style in ("b95", "b80", "b50")] == due
+
+
+def test_the_truth_and_the_error_are_those_of_the_file(browser, page):
+    folder, tab = page("grid").parent, browser.open(page("grid"))
+    data = tab.ask("JSON.parse(document.getElementById('data').textContent)")
+    table = pq.read_table(folder / "released.parquet").to_pandas()
+    assert [person["name"] for person in data["people"]] == list(table.user.drop_duplicates())
+    assert all(len(person["off"]) == 12 and all(person["off"]) for person in data["people"])
+    tab.ask("(s => { s.value = 4; s.oninput(); })(document.getElementById('step'))")
+    assert told(tab).endswith(f", answer, {data['people'][0]['off'][4]} off")
+    assert tab.ask("document.querySelectorAll('#map .ring').length") == 1
+
+
+def test_the_set_of_a_place_is_chosen_with_keys_and_clicks(browser, page):
+    """What is drawn as joined is the policy's own neighbours."""
+    folder, tab = page("grid").parent, browser.open(page("grid"))
+    model = dphmm.load_model(folder / "model.npz")
+    policy, cells = dphmm.load_policy(folder / "policy.json", model=model), Cells.of_space(model.space)
+    data = tab.ask("JSON.parse(document.getElementById('data').textContent)")
+    for state in range(model.space.n_states):
+        cell = int(cells.of[state])
+        near = sorted(cell + gap for gap in data["sets"][data["set"][cell]])
+        assert near == sorted(set(cells.of[policy.neighbors(state)].tolist()) - {cell})
+    before = tab.ask("document.querySelector('#set .chosen').getAttribute('d')")
+    tab.ask("document.getElementById('set').focus()")
+    tab.press("ArrowLeft", 37)
+    tab.press("ArrowUp", 38)
+    moved = tab.ask("document.querySelector('#set .chosen').getAttribute('d')")
+    assert moved != before
+    tab.click("#set svg", 0.5, 0.5)
+    assert tab.ask("document.getElementById('set-count').textContent").endswith("of 16 cells")
     quiet(tab, page("grid"))
 
 
-def test_it_plays_pauses_and_ends(browser, page):
+def test_levels_are_read_as_they_were_written(browser, page):
     tab = browser.open(page("grid"))
-    tab.ask("document.getElementById('step').focus()")
-    tab.press(" ", 32)
-    assert tab.ask("document.getElementById('play').textContent") == "Pause"
-    tab.until(lambda: step(tab).startswith("Step 3 "))
-    tab.click("#play")
-    paused = step(tab)
-    assert (
-        tab.ask("new Promise(done => setTimeout(() => done(document.getElementById('when').textContent), 600))")
-        == paused
-    )
-    assert tab.ask("document.getElementById('said').textContent").startswith(paused)
-    tab.click("#play")
-    tab.until(lambda: tab.ask("document.getElementById('play').textContent") == "Play")
-    assert step(tab).startswith("Step 12 ")
-
-
-def test_subjects_layers_and_states_are_chosen(browser, page):
-    tab = browser.open(page("grid"))
-    tab.ask("document.getElementById('subject').value = '2'; document.getElementById('subject').onchange()")
-    table = pq.read_table(page("grid").parent / "released.parquet").to_pandas()
-    assert facts(tab)["likeliest state"] == table[table.user == "u3"].estimate.iloc[0]
-    for layer, mark in (("truth", ".truth.now"), ("released", ".released.now"), ("hull", ".hull"), ("edges", ".edge")):
-        shown = f"!!document.querySelector('#map {mark}')"
-        assert tab.ask(shown)
-        tab.click(f"[data-layer={layer}]")
-        assert not tab.ask(shown), layer
-        tab.click(f"[data-layer={layer}]")
-    tab.click("#map", 0.2, 0.8)
-    assert tab.ask("document.getElementById('around').value") == "picked"
-    assert "around x0y0" in facts(tab)
-    tab.ask("document.getElementById('map').focus()")
-    tab.press("ArrowRight", 39)
-    tab.press("ArrowUp", 38)
-    assert "around x1y1" in facts(tab)
-
-
-def library(folder):
-    """For each subject its rows, and the plans of them, made again; and the space and the policy."""
-    model = dphmm.load_model(folder / "model.npz")
-    space, policy = model.space, dphmm.load_policy(folder / "policy.json", model=model)
-    statement = json.loads((folder / "released.parquet.privacy.json").read_text())
-    choices = {part: statement[part]["name"] for part in ("constraint", "scope", "flat")}
-    setting = Setting.of(model, policy, space, 1, start=statement["mechanism"]["start"], **choices)
-    hindsight, subjects = Hindsight(setting), []
-    table = pq.read_table(folder / "released.parquet").to_pandas()
-    for user in table.user.drop_duplicates():
-        own = table[table.user == user]
-        z = space.frame.to_lattice(own[[f"z_{j}" for j in range(space.dimension)]].to_numpy())
-        steps = hindsight.steps(Published(user, own.step.to_numpy(), z, own.plan.tolist()))
-        subjects.append((own, [steps._plans.at(row) for row in range(len(own))]))
-    return subjects, space, policy
-
-
-def disagreements(tab, folder):
-    """Steps at which the page says otherwise than the library of the likeliest state: (told, expected)."""
-    subjects, space, policy = library(folder)
-    found = []
-    for number, (own, plans) in enumerate(subjects):
-        tab.ask(f"document.getElementById('subject').value = '{number}'; document.getElementById('subject').onchange()")
-        for row, plan in enumerate(plans):
-            state = int(plan.constraint.surrogate[space.index_of(own.estimate.iloc[row])])
-            told = facts(tab)[f"around {space.names[state]}"]
-            numbers = re.fullmatch(
-                r"(\d+) policy neighbours?(?: and (\d+) by protection)?; hidden among (\d+) states?", told
-            )
-            expected = hidden(plan, policy, state)
-            if [int(n or 0) for n in numbers.groups()] != expected:
-                found.append((told, expected))
-            tab.ask("document.getElementById('forward').click()")
-    return found
-
-
-def hidden(plan, policy, state):
-    """How many policy neighbours, how many joined by protection, and among how many states, itself counted."""
-    neighbours = set(policy.neighbors(state, plan.constraint).tolist())
-    joined = {int(b) for a, b in [*plan.joins, *plan.joins[:, ::-1]] if a == state} - neighbours
-    inside = plan.hulls[plan.body_of[state]].contains_lattice(plan.image - plan.image[state])
-    same = np.array([plan.hulls[b].digest for b in plan.body_of]) == plan.hulls[plan.body_of[state]].digest
-    return [len(neighbours), len(joined), int((inside & same & plan.constraint.support).sum())]
-
-
-@pytest.mark.parametrize("name", ["delta", "components", "lonely", "constant", "hexagons", "hostile", "solid"])
-def test_what_hides_a_state_is_what_the_library_says(name, browser, page):
-    """Neighbours in the contracted policy, and the degree of protection, of the likeliest state of every step."""
-    assert disagreements(browser.open(page(name)), page(name).parent) == []
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("if (support[other]) found.add(stands[other])", "if (maskOf(plan.set)[other]) found.add(other)"),
-        ("<= hull.b[i]", "< hull.b[i]"),
-        ("apart < least", "apart <= least"),
-        ("if (possible[other] && inside[stands[other]])", "if (planned[other] && inside[other])"),
-    ],
-)
-def test_the_comparison_can_fail(right, wrong, browser, page, tmp_path):
-    """One thing wrong in the page's script, and some step says otherwise than the library."""
-    text = page("delta").read_text()
-    code = re.findall(r"<script>(.*?)</script>", text, re.S)[0]
-    assert right in code
-    bad = code.replace(right, wrong)
-    sums = [base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (code, bad)]
-    (tmp_path / "bad.html").write_text(text.replace(code, bad).replace(*sums))
-    assert disagreements(browser.open(tmp_path / "bad.html"), page("delta").parent) != []
-
-
-def test_very_many_states(browser, tmp_path):
-    """The hull is drawn, and the degrees are there, without any cell."""
-    wide(tmp_path)
-    told = json.loads(report(tmp_path, tmp_path / "report.html", "--json").stdout)
-    assert told["bytes"] < 200_000 and told["plans"] > 1
-    tab = browser.open(tmp_path / "report.html")
-    tab.ask("document.getElementById('step').focus()")
-    tab.press("End", 35)
-    assert tab.ask("!!document.querySelector('#map .hull') && !document.querySelector('#map .cell')")
-    assert "on average" in facts(tab)["degree of protection"]
-    tab.click("#map")
-    quiet(tab, tmp_path / "report.html")
+    data = tab.ask("JSON.parse(document.getElementById('data').textContent)")
+    text = data["people"][0]["levels"][0]
+    tab.ask("(s => { s.value = 0; s.oninput(); })(document.getElementById('step'))")
+    due = read(text, data["cells"]["n"])
+    assert [shapes(tab, style) for style in ("b95", "b80", "b50")] == [int((due == level).sum()) for level in (1, 2, 3)]
 
 
 def test_names_are_text(browser, page):
-    tab = browser.open(page("hostile"))
-    assert tab.ask("document.querySelector('#subject option').textContent") == EVIL
-    assert tab.ask("document.querySelectorAll('img, iframe, main script').length") == 0
-    for at in range(4):
-        tab.ask(f"document.getElementById('subject').value = '{at}'; document.getElementById('subject').onchange()")
-        tab.press("End", 35)
-    quiet(tab, page("hostile"))
+    for name in ("hostile", "labels"):
+        tab = browser.open(page(name))
+        said = tab.ask("document.body.textContent")
+        assert TRAP[:12] in said and (EVIL[:12] in said or name == "labels")
+        assert tab.ask("[document.querySelectorAll('img, iframe').length, typeof window.bad]") == [0, "undefined"]
+        quiet(tab, page(name))
 
 
-def test_cells_of_h3_have_their_corners(browser, page):
-    """Where the page draws them they are where the library says: a click just inside a corner picks the cell."""
-    h3 = pytest.importorskip("h3")
-    tab = browser.open(page("hexagons"))
-    space = dphmm.load_model(page("hexagons").parent / "model.npz").space
-    tab.ask("for (const box of document.querySelectorAll('[data-layer]')) box.checked && box.click()")
-    paths = tab.ask("[...document.querySelectorAll('#map .cell')].map(cell => cell.getAttribute('d'))")
-    drawn = [np.array(re.findall(r"-?[0-9.]+", part), float).reshape(-1, 2) for d in paths for part in d.split("M")[1:]]
-    assert sorted(map(len, drawn)) == sorted(len(h3.cell_to_boundary(name)) for name in space.names)
-    centres = np.array([ring.mean(axis=0) for ring in drawn])
-    # One scale and one shift take the library's cells to those of the page.
-    order = np.lexsort(np.round(centres * [1, -1], 0).T[::-1])
-    own = np.lexsort(np.round(space.raw_answers / 10, 0).T[::-1])
-    scale = np.ptp(centres[:, 0]) / np.ptp(space.raw_answers[:, 0])
-    shift = centres[order[0]] - space.raw_answers[own[0]] * [scale, -scale]
-    for state, at in zip(own, order, strict=True):
-        corners = space.projection.to_metres(*np.array(h3.cell_to_boundary(space.names[state])).T)
-        assert np.abs(drawn[at] - (corners * [scale, -scale] + shift)).max() < 2
+def test_labels_are_named_in_strips_and_shares(browser, page):
+    tab = browser.open(page("labels"), **LOOKS["desktop"])
+    assert tab.ask("document.querySelectorAll('.strips svg').length") == 2
+    assert tab.ask("document.querySelectorAll('.shares svg').length") == 4
+    assert tab.ask("document.getElementById('step')") is None
 
 
-@pytest.mark.parametrize(("name", "word"), [("pages", "alpha|beta|gamma|delta"), ("solid", "job [0-9]")])
-def test_a_true_state_is_called_by_its_name(name, word, browser, page):
-    tab = browser.open(page(name))
-    assert re.fullmatch(rf"({word}), at [-0-9., ]+", facts(tab)["truth"])
-    assert re.fullmatch(r"[0-9,]+\xa0m east, [0-9,]+\xa0m north", facts(browser.open(page("grid")))["truth"])
+def test_very_many_states(browser, tmp_path):
+    """30,000 cells: they are drawn four by four and more, and the page stays small and quick."""
+    folder = wide(tmp_path)
+    report(folder, folder / "page.html", "--policy", folder / "policy.json")
+    assert (folder / "page.html").stat().st_size <= 3_000_000
+    tab = browser.open(folder / "page.html", **LOOKS["desktop"])
+    data = tab.ask("JSON.parse(document.getElementById('data').textContent)")
+    assert data["cells"]["n"] <= 2500
+    slowest = tab.ask(
+        """(() => { let most = 0; const s = document.getElementById('step');
+        for (let i = 0; i <= Number(s.max); i++) { const t = performance.now(); s.value = i; s.oninput();
+        most = Math.max(most, performance.now() - t); } return most; })()"""
+    )
+    # A page that hangs takes seconds; the bound of one frame is measured in docs/benchmark-results.md.
+    assert slowest < 2000
+    quiet(tab, folder / "page.html")
 
 
-@pytest.mark.parametrize("look", LOOKS)
-def test_labels_are_told_by_name_and_are_right_or_wrong(look, browser, tmp_path):
-    folder = labels(tmp_path)
-    more = ("--truth", folder / "walks.csv", "--smoothed", folder / "smoothed.parquet")
-    report(folder, tmp_path / "labels.owner.html", *more, "--policy", folder / "policy.json")
-    tab = browser.open(tmp_path / "labels.owner.html", **LOOKS[look])
-    tab.ask("document.getElementById('step').focus()")
-    rows = pq.read_table(folder / "released.parquet").to_pylist()
-    smoothed = pq.read_table(folder / "smoothed.parquet").to_pylist()
-    for number in range(3):
-        told, row = facts(tab), rows[number]
-        truth = told["truth"]
-        for name, label in (("released", row["z"]), ("Bayes estimate", row["estimate"])):
-            assert told[name] == f"{label}: {'right' if label == truth else 'wrong'}"
-        assert told["with later answers"].startswith(smoothed[number]["smoothed"] + ": ")
-        assert told["likeliest state"] == row["estimate"] and truth in {r["z"] for r in rows}
-        tab.press("ArrowRight", 39)
-    assert tab.ask("document.documentElement.scrollWidth <= innerWidth")
-    quiet(tab, tmp_path / "labels.owner.html")
+@pytest.mark.parametrize("name", ["grid", "pages", "planned"])
+def test_without_scripts_the_first_screen_is_there(name, browser, page):
+    tab = browser.open(page(name), scripts=False)
+    tab.send("Emulation.setScriptExecutionDisabled", value=False)
+    said = tab.ask("document.body.innerText")
+    for heading in ("Guaranteed", "What a reader can still find", "Not protected", "Spent", "OWNER ONLY"):
+        assert heading in said
+    assert tab.ask("document.querySelectorAll('.look svg path').length") > 3
+    assert tab.ask("[...document.querySelectorAll('input, select')].every((e) => !e.getClientRects().length)")
 
 
 def test_an_injected_script_would_not_run(browser, page, tmp_path):
@@ -327,21 +317,60 @@ def test_an_injected_script_would_not_run(browser, page, tmp_path):
     assert any("Content Security Policy" in complaint for complaint in tab.complaints())
 
 
-@pytest.mark.parametrize("name", ["grid", "pages"])
-def test_without_scripts_the_rest_is_there(name, browser, page):
-    tab = browser.open(page(name), scripts=False)
-    tab.send("Emulation.setScriptExecutionDisabled", value=False)
-    assert tab.ask("document.getElementById('explorer').hidden")
-    said = tab.ask("document.body.innerText")
-    for heading in ("What was promised", "One subject", "How far off", "What it cost", "What is not protected"):
-        assert heading in said
-    assert "For the data owner alone." in said
+def test_the_keyboard_reaches_everything(browser, page):
+    """Tab goes through every control, link and detail that can be seen, and each shows where it is."""
+    tab = browser.open(page("planned"), **LOOKS["desktop"])
+    wanted = tab.ask(
+        """[...document.querySelectorAll('a[href], button, select, input, summary, [tabindex="0"]')]
+        .filter((e) => e.matches('summary') || !e.closest('details:not([open])'))
+        .filter((e) => e.getClientRects().length && !e.closest('head')).length"""
+    )
+    seen = set()
+    tab.ask("document.activeElement.blur()")
+    for _ in range(wanted + 3):
+        tab.press("Tab", 9)
+        seen.add(
+            tab.ask(
+                """((e) => { const s = getComputedStyle(e);
+                return e === document.body ? '' : [[...document.querySelectorAll('*')].indexOf(e), s.outlineStyle]; })
+                (document.activeElement)"""
+            ).__repr__()
+        )
+    seen.discard("''")
+    assert len(seen) >= wanted and not [one for one in seen if "none" in one]
+
+
+@pytest.mark.parametrize("look", ["desktop", "phone, dark"])
+@pytest.mark.parametrize("name", ["planned", "labels", "pages", "grid"])
+def test_an_accessibility_checker_finds_nothing(name, look, browser, page):
+    if not AXE.exists():
+        pytest.skip("no accessibility checker is installed here")
+    assert violations(browser, page(name), LOOKS[look]) == []
+
+
+def test_the_accessibility_checker_can_find(browser, tmp_path):
+    if not AXE.exists():
+        pytest.skip("no accessibility checker is installed here")
+    (tmp_path / "bad.html").write_text("<html><title>x</title><img src='data:,'><input><p style='color:#aaa'>faint</p>")
+    assert {"image-alt", "label", "color-contrast", "html-has-lang"} <= set(
+        violations(browser, tmp_path / "bad.html", LOOKS["desktop"])
+    )
+
+
+def violations(browser, path, look):
+    """The rules of axe-core that a page breaks; its own policy is set aside, for it would stop the checker."""
+    tab = browser.open(path, **look)
+    tab.send("Page.setBypassCSP", enabled=True)
+    tab.send("Page.reload")
+    tab.until(lambda: sum(event["method"] == "Page.loadEventFired" for event in tab.events) >= 2)
+    tab.ask(AXE.read_text() + ";1")
+    return tab.ask("axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations.map((v) => v.id))")
 
 
 def test_every_control_has_a_name(browser, page):
     tab = browser.open(page("grid"))
     tree = tab.send("Accessibility.getFullAXTree")["nodes"]
-    roles = {"button", "slider", "combobox", "checkbox", "image", "img"}
+    roles = {"button", "slider", "combobox", "checkbox", "image", "img", "link"}
     controls = [node for node in tree if node.get("role", {}).get("value") in roles and not node["ignored"]]
     unnamed = [node["role"]["value"] for node in controls if not node.get("name", {}).get("value", "").strip()]
     assert len(controls) >= 15 and unnamed == []
@@ -349,19 +378,26 @@ def test_every_control_has_a_name(browser, page):
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_the_picture(look, browser, page, tmp_path):
-    """A screenshot in which truth, answers, estimate and hull can be seen, each in its own colour."""
+    """A screenshot in which answer, truth and the believed sets can be seen, each in its own colour."""
     Image = pytest.importorskip("PIL.Image")
 
     tab = browser.open(page("grid"), **LOOKS[look])
-    for _ in range(4):
-        tab.ask("document.getElementById('forward').click()")
-    tab.ask("document.getElementById('explorer').scrollIntoView()")
+    tab.ask("(s => { s.value = 2; s.oninput(); })(document.getElementById('step'))")
+    tab.ask("document.getElementById('map').scrollIntoView()")
     shot = tab.screenshot(tmp_path / "page.png")
     if os.environ.get("DPHMM_SCREENSHOTS"):
         shutil.copy(shot, Path(os.environ["DPHMM_SCREENSHOTS"]) / f"{look.replace(', ', '-')}.png")
     seen = np.asarray(Image.open(shot).convert("RGB")).reshape(-1, 3).astype(np.int64)
-    root = "getComputedStyle(document.documentElement).getPropertyValue"
-    for kind in ("released", "estimate", "smoothed", "truth", "neighbor"):
-        colour = tab.ask(f"{root}('--{kind}').trim()")
+    for role in ("published", "ink", "belief-line", "land"):
+        colour = ROLES[role]["dark" in look]
         wanted = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
-        assert (np.abs(seen - wanted).max(axis=1) <= 3).sum() >= 30, kind
+        assert (np.abs(seen - wanted).max(axis=1) <= 3).sum() >= 30, role
+
+
+def test_printed_it_shows_no_controls(browser, page):
+    tab = browser.open(page("planned"), **LOOKS["desktop"])
+    tab.send("Emulation.setEmulatedMedia", media="print")
+    assert tab.ask("[...document.querySelectorAll('button, select, input')].every((e) => !e.getClientRects().length)")
+    assert tab.ask("document.querySelector('.print-banner').getClientRects().length") == 1
+    pages = tab.send("Page.printToPDF", preferCSSPageSize=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(pages["data"]))) <= 2

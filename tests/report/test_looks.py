@@ -1,45 +1,65 @@
-"""The palette, without a browser: lines stand out from the ground, and no two kinds of answers look alike.
+"""The palette, without a browser: words stand out from the paper, and no two marks look alike to the colour-blind.
 
-Light and dark; three kinds of colour blindness. Fails for a colour that is too faint or too near to another one.
+Light and dark; three kinds of colour blindness, and grey. Fails for a colour that is too faint or too near to another.
 """
 
 from __future__ import annotations
 
-import re
-from importlib.resources import files
 from itertools import combinations
 
+import numpy as np
 import pytest
 
-from report.looks import BLIND, apart, contrast
+from dphmm.report.palette import LABELS, ROLES, css
+from report.looks import BLIND, apart, contrast, linear
 
-CSS = files("dphmm.report").joinpath("page.css").read_text(encoding="utf-8")
-KINDS = ("released", "estimate", "smoothed", "truth")
-CELLS = ("self", "neighbor", "covered")
-
-
-def palette(dark):
-    light, other = re.findall(r":root \{(.*?)\}", CSS, re.S)[:2]
-    return dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", other if dark else light))
+#: Roles that words are written in.
+WORDS = ("ink", "soft", "belief-line", "guarantee", "danger")
+GROUNDS = ("paper", "panel")
+#: Marks that lie on one map: an answer, the believed sets and their outline, the truth.
+MARKS = ("published", "belief-line", "ink", "guarantee")
+SHADES = ("land", "belief-95", "belief-80", "belief-50")
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_lines_and_words_stand_out(dark):
-    colours = palette(dark)
-    for kind in (*KINDS, "soft", "ink", "loud"):
-        assert contrast(colours[kind], colours["paper"]) >= 4.5, kind
-        assert contrast(colours[kind], colours["ground"]) >= 4.5, kind
-    assert contrast(colours["self"], colours["neighbor"]) >= 3
+def test_words_stand_out(dark):
+    for word in WORDS:
+        for ground in GROUNDS:
+            assert contrast(ROLES[word][dark], ROLES[ground][dark]) >= 4.5, (word, ground)
+    for word in ("soft", "ink"):
+        assert contrast(ROLES[word][dark], ROLES["paper"][dark]) >= 4.7
+        assert contrast(ROLES[word][dark], ROLES["land"][dark]) >= 4.5
 
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("blindness", [None, *BLIND])
-def test_kinds_are_told_apart(dark, blindness):
-    colours = palette(dark)
-    for one, other in combinations(KINDS, 2):
-        assert apart(colours[one], colours[other], blindness) >= 10, (one, other)
-    for one, other in combinations(CELLS, 2):
-        assert apart(colours[one], colours[other], blindness) >= 20, (one, other)
+def test_marks_are_told_apart(dark, blindness):
+    """From one another and from the land; a cross and a ring also have outlines of paper."""
+    for one, other in combinations(MARKS, 2):
+        assert apart(ROLES[one][dark], ROLES[other][dark], blindness) >= 10, (one, other)
+    for mark in MARKS:
+        assert contrast(ROLES[mark][dark], ROLES["land"][dark]) >= 3, mark
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_shades_of_a_belief_are_a_scale_in_grey_too(dark):
+    """Each step is darker (or lighter) than the one before; the palest has an outline, for it is near the land."""
+    light = [float(linear(ROLES[shade][dark]) @ [0.2126, 0.7152, 0.0722]) for shade in SHADES]
+    steps = np.diff(light) if dark else -np.diff(light)
+    assert (steps > 0).all()
+    assert contrast(ROLES["belief-line"][dark], ROLES["land"][dark]) >= 4.5
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_labels_have_colours_of_their_own(dark):
+    colours = [colour[dark] for colour in LABELS]
+    for one, other in combinations(colours, 2):
+        assert apart(one, other) >= 20
+    assert all(contrast(colour, ROLES["paper"][dark]) >= 3 for colour in colours)
+
+
+def test_a_page_prints_in_light_colours():
+    assert "@media screen and (prefers-color-scheme:dark)" in css() and ROLES["ink"].dark in css()
 
 
 def test_the_measures_can_fail():

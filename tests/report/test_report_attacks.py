@@ -21,7 +21,6 @@ WORDS = (
     "unit_of_privacy",
     "totals.of",
     "totals.epsilon_sum_meaning",
-    "totals.cost_sum_meaning",
     "model.meaning",
     "randomness.meaning",
     "constraint.meaning",
@@ -66,8 +65,8 @@ def test_no_sentence_is_believed(doctored, world, tmp_path):
     said = (tmp_path / "page.html").read_text()
     assert LIE not in said and "sentences that are not those of its choices" in said
     own = json.loads((world("grid") / "released.parquet.privacy.json").read_text())
-    for sentence in (*own["not_protected"], *own["promise"]["meaning"], own["totals"]["cost_sum_meaning"]):
-        assert sentence in said.replace("&#x27;", "'")
+    for sentence in (*own["not_protected"], *own["promise"]["meaning"], own["totals"]["epsilon_sum_meaning"]):
+        assert sentence in said.replace("&#39;", "'")
 
 
 UNKNOWN = {"model.people": "unknown", "model.people_known_by": None}
@@ -86,9 +85,9 @@ def test_what_is_not_known_is_not_called_private(lies, doctored, tmp_path):
     made = report(folder, tmp_path / "page.html", "--json")
     said = (tmp_path / "page.html").read_text()
     assert json.loads(made.stdout)["private"] == "unknown"
-    assert "<strong>Not known to be private:</strong> the model was fitted without privacy, and nobody said" in said
+    assert "<strong>NOT KNOWN TO BE PRIVATE:</strong> the model was fitted without privacy, and nobody said" in said
     assert "It is not known whether what follows holds for this file" in said
-    assert "<strong>Not private:" not in said
+    assert "<strong>NOT PRIVATE:" not in said
 
 
 @pytest.mark.parametrize("known_by", ["owner", "names"])
@@ -97,7 +96,7 @@ def test_a_page_says_how_it_is_known_whom_the_model_is_of(known_by, doctored, tm
     assert json.loads(report(folder, tmp_path / "page.html", "--json").stdout)["private"] is True
     said = (tmp_path / "page.html").read_text()
     assert {"owner": "as the data owner says", "names": "as far as user names tell"}[known_by] in said
-    assert "Not known to be private" not in said
+    assert "NOT KNOWN TO BE PRIVATE" not in said
 
 
 @pytest.mark.parametrize("path", WORDS)
@@ -138,12 +137,11 @@ def test_a_policy_that_is_not_the_hash_s_is_not_shown(doctored, world, tmp_path)
 def test_rows_that_the_ledger_calls_replayable_are_not_called_private(doctored, world, tmp_path, monkeypatch):
     from dphmm.report import assembling
 
-    truly = assembling._stored
+    truly = assembling._require_stored
 
     def replayable(user, rows, file, entries, stated):
-
         return truly(user, rows, file, [entry._replace(secure=False) for entry in entries], stated)
 
-    monkeypatch.setattr(assembling, "_stored", replayable)
+    monkeypatch.setattr(assembling, "_require_stored", replayable)
     line = refused(doctored("grid", {}), tmp_path, "--ledger", world("grid") / "ledger.db")
     assert "replayable bits" in line

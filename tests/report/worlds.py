@@ -50,13 +50,14 @@ def walks(users: list[str], steps: int, seed: int, side: int = 4) -> list[list[A
     return rows
 
 
-def released(folder: Path, *options: object, rows: str = "walks.csv") -> Path:
+def released(folder: Path, *options: object, rows: str = "walks.csv", epsilon: int | None = 1) -> Path:
     """Release a folder's rows under its model and policy, with the same noise every time; the folder."""
     bits = keyed_system_bits(11)
     with patch("dphmm.samplers.entropy._process_bits", lambda: bits):
         run(
-            "release", folder / rows, "--model", folder / "model.npz", "--policy", folder / "policy.json", "--epsilon",
-            1, "-o", folder / "released.parquet", "--ledger", folder / "ledger.db", *options,
+            "release", folder / rows, "--model", folder / "model.npz", "--policy", folder / "policy.json",
+            "-o", folder / "released.parquet", "--ledger", folder / "ledger.db",
+            *(() if epsilon is None else ("--epsilon", epsilon)), *options,
         )  # fmt: skip
     run(
         "smooth", folder / "released.parquet", "--model", folder / "model.npz", "--policy", folder / "policy.json",
@@ -131,6 +132,17 @@ def hexagons(folder: Path) -> Path:
     run("fit", folder / "people.csv", "-o", folder / "model.npz", "--h3", 8, "--step", "5min")
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "2km")
     return released(folder)
+
+
+def planned(folder: Path) -> Path:
+    """Three people who are asked a few times an hour, at steps that a plan chose."""
+    table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
+    table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1", "u2", "u3"], 24, 7))
+    run("fit", folder / "people.csv", "-o", folder / "model.npz", "--grid", "1km", "--bbox", BBOX, "--step", "5min")
+    run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "1.5km")
+    public = (folder / "model.npz", "--policy", folder / "policy.json")
+    run("plan", *public, "--path-epsilon", 4, "--per", "1h", "--people", 20, "-o", folder / "plan.json")
+    return released(folder, "--plan", folder / "plan.json", epsilon=None)
 
 
 def pages(folder: Path, names: tuple[str, ...] = ("alpha", "beta", "gamma", "delta")) -> Path:
@@ -214,6 +226,8 @@ WORLDS: dict[str, Callable[[Path], Path]] = {
     "pages": pages,
     "hostile": hostile,
     "solid": solid,
+    "labels": labels,
+    "planned": planned,
 }
 
 

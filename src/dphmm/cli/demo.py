@@ -81,8 +81,7 @@ def _numbers(results: Results) -> dict[str, Any]:
     return {
         "rows": statement.published.rows,
         "subjects": statement.published.subjects,
-        "mean_error_m": round(float(report.errors(report.z).mean()), 1),
-        "mean_estimate_error_m": round(float(report.errors(report.estimate).mean()), 1),
+        "mean_error_m": None if report.found is None else round(report.found.error, 1),
         "epsilon": statement.epsilon,
         "covered_distance": statement_types.document(statement)["covered_distance"],
         "cost": _costs(results),
@@ -98,8 +97,8 @@ def _numbers(results: Results) -> dict[str, Any]:
 
 def _costs(results: Results) -> list[float]:
     """The least and the largest cost of an answer."""
-    cost = results.report.released.column("cost").to_numpy()
-    return [float(cost.min()), float(cost.max())]
+    cost = [row.release.cost for row in results.rows if row.release.z is not None]
+    return [float(min(cost)), float(max(cost))]
 
 
 def _document(folder: Path, results: Results) -> dict[str, Any]:

@@ -12,28 +12,18 @@ if TYPE_CHECKING:
     from dphmm.batch import Batch
     from dphmm.cli.console import Console
     from dphmm.evaluation.city import City
-    from dphmm.planning import World
     from dphmm.report.content import ReleaseReport
     from dphmm.storage.statement_types import ReleaseStatement
-    from dphmm.types import FloatArray, IntArray
-
-_DAY = 86_400_000_000
+    from dphmm.types import FloatArray
 
 
-def demo_report(
-    folder: Path, city: City, batch: Batch, statement: ReleaseStatement, world: World, console: Console
-) -> tuple[ReleaseReport, float, float]:
-    """The report of the answers, and the mean errors of all rows smoothed, and of the best place without the file.
-
-    The smoothed rows are written too.
-    """
-    from dataclasses import replace
-
+def demo_report(folder: Path, city: City, batch: Batch, statement: ReleaseStatement, console: Console) -> ReleaseReport:
+    """The report of the answers; the smoothed rows are written too."""
     from dphmm.audit.findings import Findings
     from dphmm.audit.released_file import ReleasedFile
     from dphmm.decoding import smooth_rows
-    from dphmm.report import Scenery
-    from dphmm.report.assembling import Made, release_report
+    from dphmm.report.assembling import TrueRows, release_report
+    from dphmm.report.content import Backdrop, Made
     from dphmm.session.subjects import Subjects
     from dphmm.storage.smoothed import released_rows, smoothed_table
     from dphmm.storage.tables import read_table, write_table
@@ -43,30 +33,18 @@ def demo_report(
     with console.progress("smooth") as progress:
         smoothed = smooth_rows(rows, Subjects(setting), progress=progress)
     write_table(folder / "smoothed.parquet", smoothed_table(rows, smoothed, city.grid))
-    whole = ReleasedFile.read(path, city.grid, Findings())
-    there = _truth(city, whole)
-    error, without = (float(city.grid.distances(guess, there).mean()) for guess in (smoothed.mean, world.one_place))
-    file, truth = whole.answered(), there[whole.asked]
+    file = ReleasedFile.read(path, city.grid, Findings())
     made = Made(setting.model, city.grid, statement, Subjects(setting))
     with console.progress("report") as progress:
-        report, _ = release_report(
-            f"{city.name}: a simulated city, released",
+        return release_report(
+            city.name,
+            path.name,
             file,
             made,
             progress=progress,
-            truth=truth,
-            simulated=True,
-            smoothed=smoothed.mean[whole.asked],
-            scenery=Scenery((city.river,), tuple(city.bridges)),
-            notes=[
-                f"{city.name} and its people are simulated: that is why this page may show the truth, and how "
-                "often releases and estimates miss it. A page of real people that does is for the data owner alone.",
-                "The model was made from the map alone: nobody's data is in it.",
-            ],
+            truth=TrueRows(_truth(city, file), np.zeros(len(file), dtype=np.bool_), simulated=True),
+            backdrop=Backdrop((city.river,), tuple(city.bridges)),
         )
-    everywhere = np.ones(city.grid.n_states, dtype=np.bool_)
-    hull = setting.planner.plan(everywhere, everywhere).hulls[0]
-    return replace(report, hull=hull, pictured=_widest_day(file, truth)), error, without
 
 
 def _truth(city: City, file: ReleasedFile) -> FloatArray:
@@ -76,17 +54,3 @@ def _truth(city: City, file: ReleasedFile) -> FloatArray:
     places, moments = city.grid.projection.to_metres(people.lat, people.lon), people.time.tolist()
     at = {(people.users[u], t): row for row, (u, t) in enumerate(zip(people.user.tolist(), moments, strict=True))}
     return np.asarray(places[[at[key] for key in zip(file.users, file.times.tolist(), strict=True)]])
-
-
-def _widest_day(file: ReleasedFile, truth: FloatArray) -> IntArray:
-    """The rows of the person and day whose way encloses the most land: there is most to be seen."""
-    assert file.times is not None
-    days = list(zip(file.users, (file.times // _DAY).tolist(), strict=True))
-    starts = [i for i in range(len(days)) if i == 0 or days[i] != days[i - 1]]
-    parts = np.split(np.arange(len(days)), starts[1:])
-
-    def enclosed(part: IntArray) -> float:
-        x, y = truth[part].T
-        return abs(float(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))))
-
-    return max(parts, key=enclosed)

@@ -76,7 +76,7 @@ def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> 
     world, plan = _planned(folder, city, console)
     batch = _ready(folder, world, plan, bits)
     rows = _released(folder, city, batch, console)
-    results = _written(folder, city, batch, rows, (world, plan), console)
+    results = _written(folder, city, batch, rows, console)
     write_report(folder / "report.html", results.report)
     return results
 
@@ -129,16 +129,12 @@ def _written(
     city: City,
     batch: Batch,
     rows: list[Released],
-    chosen: tuple[World, SchedulePlan],
     console: Console,
 ) -> Results:
     """The privacy statement, on disk, the audit of all that is there, and what the page is made of."""
-    from dataclasses import replace
-
     from dphmm.audit import check_released
     from dphmm.cli.demo_report import demo_report
     from dphmm.storage.ledger import open_ledger
-    from dphmm.storage.release_words import story
     from dphmm.storage.statement import Published, load_statement, privacy_statement, write_statement
 
     released, setting = folder / "released.parquet", batch.setting
@@ -160,9 +156,5 @@ def _written(
         public = (setting.model, setting.policy, setting.space, setting.options.epsilon)
         verdict = check_released(released, *public, ledger=ledger)
     statement = load_statement(released)
-    world, plan = chosen
-    report, error, without = demo_report(folder, city, batch, statement, world, console)
-    # Nights are those of the plan's invented people: there are not seven of these.
-    found = replace(plan.found, error=error, without=without, measured=True)
-    told = story(statement, batch.caps.promise, setting.schedule, found)
-    return Results(batch, rows, statement, report, told, verdict)
+    report = demo_report(folder, city, batch, statement, console)
+    return Results(batch, rows, statement, report, report.story, verdict)

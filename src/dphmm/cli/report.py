@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 @click.option("--policy", metavar="P", help="Its policy  [default: as the privacy statement describes it]")
 @output("report.html")
 @click.option("--ledger", metavar="L", help="The ledger it is stored in: totals over all its files, rows compared.")
-@click.option("--smoothed", metavar="S", help="Its rows smoothed (dphmm smooth), to be shown beside the estimates.")
+@click.option(
+    "--backdrop", metavar="G", help="A public map to lie under the page's: GeoJSON of water, roads and names."
+)
+@click.option("--smoothed", metavar="S", hidden=True, help="No longer needed: the page smooths the rows itself.")
 @click.option("--truth", metavar="T", help="The trajectories, which only you have: the page is then for you alone.")
 @click.option("--user", "users", metavar="U", multiple=True, help="Whom to show step by step; may be repeated.")
 @click.option("--title", metavar="TEXT", help="The heading of the page.")
@@ -34,9 +37,11 @@ if TYPE_CHECKING:
 def report(**given: Any) -> int:
     """Make one HTML page of a released file: to look at, to keep beside it, to give away with it.
 
-    A map with every step of some subjects, what hid them, the guarantee in plain words, what it does not promise, and
-    what was spent. The page loads nothing and opens from disk. The plans of its steps are made again from public data
-    and must be those of the release. With --truth it also shows the errors, and is no longer a release.
+    What was published, what is guaranteed, what a reader can still find, what is not protected and what was spent; a
+    map with what a reader believes of people step by step; how far off they are over the day, expected from public
+    data; what another budget would give. The page loads nothing and opens from disk. The plans of its answers are made
+    again from public data and must be those of the release. With --truth it also shows the measured errors, and is no
+    longer a release.
     """
     from dphmm.cli.report_figures import check_figures, write_figures
     from dphmm.cli.report_inputs import gathered
@@ -45,7 +50,7 @@ def report(**given: Any) -> int:
     console = Console(given["quiet"])
     inputs = [
         given[name]
-        for name in ("released", "model", "policy", "ledger", "smoothed", "truth", "choices", "initials")
+        for name in ("released", "model", "policy", "ledger", "backdrop", "truth", "choices", "initials")
         if given[name]
     ]
     new_output(given["output"], inputs, given["force"])
@@ -53,6 +58,8 @@ def report(**given: Any) -> int:
         raise InvalidInput("-o", given["output"], "a name ending in .html")
     _check_title(given["title"] or "")
     check_figures(given["figures"], replace=given["force"])
+    if given["smoothed"] is not None:
+        console.warn("--smoothed is no longer needed: the page smooths the rows itself")
     with console.progress("report") as progress:
         made = gathered(given, console, progress)
     path = write_report(given["output"], made)
@@ -62,7 +69,7 @@ def report(**given: Any) -> int:
     document = _document(made, path, figures)
     if given["as_json"]:
         print_json(document)
-    console.say(_summary(document))
+    console.say(_summary(made, document))
     return 0
 
 
@@ -80,30 +87,28 @@ def _owner_words(path: Path) -> str:
 
 def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str, Any]:
     return {
+        **made.story.document(),
         "output": str(path),
         "bytes": path.stat().st_size,
-        "rows": len(made.released),
+        "rows": len(made.rows),
         "subjects": made.statement.published.subjects,
-        "subjects_step_by_step": len(made.explored),
-        "rows_step_by_step": sum(len(rows) for rows in made.explored),
-        "plans": None if made.timeline is None else len(made.timeline.plans),
+        "subjects_step_by_step": len(made.persons),
+        "rows_step_by_step": sum(len(person.rows) for person in made.persons),
+        "plans": None if made.made.subjects is None else len(made.plans),
         "owner_only": made.owner_only,
         "private": False if made.owner_only else made.statement.private,
         "figures": [str(figure) for figure in figures],
-    } | ({} if made.truth is None else {"rows_in_no_state": int(made.elsewhere.sum())})
+    } | ({} if made.truth is None else {"rows_in_no_state": int(made.truth.outside.sum())})
 
 
-def _summary(document: Mapping[str, Any]) -> list[Row]:
-    made = document["plans"]
-    plans = "not shown: no policy was given, or tables" if made is None else f"{made}, made again"
-    rows = [
-        ("rows", f"{document['rows']:,} of {document['subjects']:,} subjects"),
-        ("step by step", f"{document['rows_step_by_step']:,} rows of {document['subjects_step_by_step']:,} subjects"),
-        ("plans", plans),
-        ("written", f"{document['output']} ({document['bytes'] / 1e6:.1f} MB)"),
-    ]
+def _summary(made: ReleaseReport, document: Mapping[str, Any]) -> list[Row]:
+    rows: list[Row] = list(made.story.rows())
+    if made.found is None:
+        rows.insert(-2, ("still found", made.prospects.missing))
     elsewhere = document.get("rows_in_no_state")
     if elsewhere is not None:
         share = f"{100 * elsewhere / document['rows']:.1f} %"
-        rows.insert(1, ("in no state", f"{elsewhere:,} rows ({share}), in none of the errors but those told apart"))
+        rows.append(("in no state", f"{elsewhere:,} rows ({share}), in none of the errors"))
+    rows.append(("step by step", f"{document['subjects_step_by_step']:,} of {document['subjects']:,} people"))
+    rows.append(("written", f"{document['output']} ({document['bytes'] / 1e6:.1f} MB)"))
     return rows + ([("figures", str(len(document["figures"])))] if document["figures"] else [])

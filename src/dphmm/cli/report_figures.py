@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".svg", ".png")
 #: Every picture that a report may have.
-_NAMES = ("map", "spent", "error", "degree", "hull", "policy")
+_NAMES = ("map", "people", "error", "nights", "sureness", "budget", "set")
 
 
 def check_figures(folder: str | None, names: Sequence[str] = _NAMES, *, replace: bool) -> None:
@@ -63,34 +63,24 @@ def write_figures(folder: Path, report: ReleaseReport) -> list[Path]:
 
 def _pictures(report: ReleaseReport) -> dict[str, Callable[[Any], Any]]:
     """What can be drawn of this release, by name."""
-    import numpy as np
-
     from dphmm import plot
-    from dphmm.plot._bodies import degree_band
+    from dphmm.report.page import Content
 
-    user, space, smoothed = report.subject, report.space, report.smoothed
-    # Somebody far from all states would stretch the map beyond recognition.
-    truth = None if report.truth is None else np.where(report.inside[:, None], report.truth, np.nan)
-    rows = report.rows
-    few = report.released.take(rows)
-    part: dict[str, Any] = {
-        "user": user,
-        "truth": None if truth is None else truth[rows],
-        "smoothed": None if smoothed is None else smoothed[rows],
-    }
-    found: dict[str, Callable[[Any], Any]] = {
-        "map": lambda ax: plot.release_map(few, space, ax=ax, **part),
-        "spent": lambda ax: plot.spent(report.released, user=user, ax=ax),
-    }
-    if truth is not None and report.inside.any():
-        found["error"] = lambda ax: plot.error_over_time(report.released, truth, space, smoothed=smoothed, ax=ax)
-    if report.timeline is not None:
-        bands = np.array(report.timeline.degree_rows(rows), dtype=np.float64)
-        steps = few.column("step").to_numpy()
-        found["degree"] = lambda ax: degree_band(bands, steps, ax)
-    hull, policy = report.hull, report.policy
-    if hull is not None and hull.hull_vertices is not None and hull.dimension <= 2:
-        found["hull"] = lambda ax: plot.hull(hull, ax=ax)
-    if policy is not None and space.n_states <= 2000 and len(policy.edges()) <= plot._bodies.MOST_EDGES:
-        found["policy"] = lambda ax: plot.policy(policy, space, ax=ax)
+    content, found = Content(report), dict[str, Callable[[Any], Any]]()
+    if not content.answered:
+        return found
+    if content.map is not None:
+        found["map"] = lambda ax: plot.belief(report, ax=ax)
+    if content.strip_figure is not None:
+        found["people"] = lambda ax: plot.strip(report, ax=ax)
+    if content.error_figure is not None:
+        found["error"] = lambda ax: plot.error(report, ax=ax)
+    if content.nights_figure is not None:
+        found["nights"] = lambda ax: plot.nights(report, ax=ax)
+    found["sureness"] = lambda ax: plot.sureness(report, ax=ax)
+    if content.budget_figure is not None:
+        found["budget"] = lambda ax: plot.budget(report, ax=ax)
+    if content.covered is not None and report.made.policy is not None:
+        policy, place = report.made.policy, content.central
+        found["set"] = lambda ax: plot.indistinguishable(policy, report.space, place, ax=ax)
     return found

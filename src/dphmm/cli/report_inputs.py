@@ -16,24 +16,22 @@ if TYPE_CHECKING:
     from dphmm.cli.console import Console
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
-    from dphmm.report.assembling import Made
-    from dphmm.report.content import ReleaseReport
+    from dphmm.report.assembling import TrueRows
+    from dphmm.report.content import Made, ReleaseReport
     from dphmm.session.subjects import Subjects
     from dphmm.states.space import StateSpace
     from dphmm.storage.statement_types import ReleaseStatement
-    from dphmm.types import IntArray
 
 _NOTHING_ELSE = dict.fromkeys(("epsilon", "constraint", "mechanism", "scope", "flat", "start", "protection"))
 _OPTIONS = {
     "user": "--user",
     "ledger": "--ledger",
-    "smoothed": "--smoothed",
+    "backdrop": "--backdrop",
     "truth": "--truth",
     "released": "RELEASED",
 }
 _NO_POLICY = (
-    "The policy was not given, and the privacy statement has only its hash: what hides a state at each step is not "
-    "shown."
+    "The policy was not given, and the privacy statement has only its hash: what a reader believes is not shown."
 )
 
 
@@ -62,43 +60,42 @@ def _report(
     progress: Progress | None,
 ) -> ReleaseReport:
     from contextlib import ExitStack
-    from dataclasses import replace
 
     from dphmm.audit.attacks.truth import answer_of, begins_of
     from dphmm.audit.released import opened
-    from dphmm.cli.report_totals import totals
     from dphmm.report.assembling import release_report
+    from dphmm.report.backdrop import read_backdrop
 
+    backdrop = None if given["backdrop"] is None else read_backdrop(given["backdrop"], public[1])
     made, notes = _made(given, path, sha256, file, public, console)
-    file = file.answered()
-    if given["truth"] is not None:
-        notes.append("This page was made with the true trajectories; leave out --truth for one that can be published.")
-    # A file's name is somebody else's text, which may turn what stands around it about.
-    title = given["title"] or f"What was released: {one_line(path.name)}"
     with ExitStack() as held:
         ledger = None if given["ledger"] is None else held.enter_context(opened(given["ledger"]))
         query = made.statement.query
-        rows = (begins_of(ledger, query, file), answer_of(ledger, query, file, made.statement))
-        parts = _beside(given, file, public, rows)
-        report, plans = release_report(
-            title, file, made, users=given["users"], ledger=ledger, progress=progress, notes=notes, **parts
+        known = (begins_of(ledger, query, file), answer_of(ledger, query, file, made.statement))
+        return release_report(
+            given["title"] or "What was released",
+            # A file's name is somebody else's text, which may turn what stands around it about.
+            one_line(path.name),
+            file,
+            made,
+            users=given["users"],
+            ledger=ledger,
+            truth=None if given["truth"] is None else _truth(given["truth"], file, public, known),
+            backdrop=backdrop,
+            notes=notes,
+            progress=progress,
         )
-        spent = totals(report, ledger, made, plans)
-    return replace(report, totals=spent, pictured=_pictured(report))
 
 
-def _pictured(report: ReleaseReport) -> IntArray:
-    """The first day of the first explored subject; where there are no times, some steps."""
-    rows = report.explored[0][:_PICTURED]
-    if report.time is None:
-        return rows
-    days = report.time[rows] // 86_400
-    first: IntArray = rows[days == days[0]]
-    return first
+def _truth(
+    path: str, file: ReleasedFile, public: tuple[MarkovModel, StateSpace], known: tuple[Mapping[str, str], str | None]
+) -> TrueRows:
+    """The truth of the file's rows; ``known``: what is known of which rows were released."""
+    from dphmm.audit.attacks.truth import truth_of
+    from dphmm.report.assembling import TrueRows
 
-
-#: Steps of a picture at most: those of a day, one a minute.
-_PICTURED = 1440
+    true = truth_of(file, path, *public, *known)
+    return TrueRows(true.answers, true.outside)
 
 
 def _check_model(path: Path, given: str, model: MarkovModel) -> None:
@@ -140,7 +137,7 @@ def _made(
 ) -> tuple[Made, list[str]]:
     """What the release was made with, as its statement says and the files confirm; and notes for the page."""
     from dphmm.audit.restated import restated
-    from dphmm.report.assembling import Made
+    from dphmm.report.content import Made
     from dphmm.storage.statement import load_statement, statement_path
     from dphmm.storage.statement_types import member
 
@@ -214,23 +211,3 @@ def _subjects(
     rows = ReleasedRows(file.users, None, file.step, file.lattice, file.epsilon, file.plans)
     tables = {name: given[name] for name in ("choices", "initials")}
     return release_subjects(path, sha256, rows, public, _NOTHING_ELSE | tables, console)[0]
-
-
-def _beside(
-    given: Mapping[str, Any],
-    file: ReleasedFile,
-    public: tuple[MarkovModel, StateSpace],
-    rows: tuple[Mapping[str, str], str | None],
-) -> dict[str, Any]:
-    """The smoothed rows and the truth, where they were given; ``rows``: what is known of which rows were released."""
-    from dphmm.audit.attacks.truth import truth_of
-    from dphmm.report.companions import smoothed_answers
-
-    model, space = public
-    parts: dict[str, Any] = {}
-    if given["smoothed"] is not None:
-        parts["smoothed"] = smoothed_answers(given["smoothed"], file, space)
-    if given["truth"] is not None:
-        true = truth_of(file, given["truth"], model, space, *rows)
-        parts |= {"truth": true.answers, "true_states": true.states, "outside": true.outside}
-    return parts

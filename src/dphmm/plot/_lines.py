@@ -14,6 +14,8 @@ from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
     from dphmm.schedule_plan import SchedulePlan
@@ -79,10 +81,19 @@ def spent(released: Any, *, user: str | None = None, ax: Axes | None = None) -> 
     return ax
 
 
-def ladder(plan: SchedulePlan, *, ax: Axes | None = None) -> Axes:
-    """The expected errors of what `dphmm.plan` tried, by the number of releases; the chosen schedule is marked."""
-    if not hasattr(plan, "ladder"):
-        raise InvalidInput("plan", type(plan).__name__, "what dphmm.plan found")
+def ladder(plan: SchedulePlan | Sequence[SchedulePlan], *, ax: Axes | None = None) -> Axes:
+    """The expected errors of what `dphmm.plan` tried, by the number of releases; the chosen schedule is marked.
+
+    Of several plans: what each of their totals buys.
+    """
+    from dphmm.schedule_plan import SchedulePlan
+
+    if not isinstance(plan, SchedulePlan):
+        if not isinstance(plan, (list, tuple)) or not plan:
+            raise InvalidInput("plan", type(plan).__name__, "what dphmm.plan found, or a list of such plans")
+        from dphmm.plot._releases import plans_ladder
+
+        return plans_ladder(plan, ax=ax)
     ax = plain(axes(ax))
     releases = [row.releases for row in plan.ladder]
     for name, label in (("online", "estimate"), ("smoothed", "smoothed")):

@@ -1,6 +1,8 @@
 """Reports: one self-contained HTML page about a release."""
 
-from dphmm.report.content import ReleaseReport, Scenery
+from dphmm.report.assembling import read_report
+from dphmm.report.backdrop import read_backdrop
+from dphmm.report.content import Backdrop, ReleaseReport
 from dphmm.report.page import page, write_report
 
-__all__ = ["ReleaseReport", "Scenery", "page", "write_report"]
+__all__ = ["Backdrop", "ReleaseReport", "page", "read_backdrop", "read_report", "write_report"]

@@ -1,158 +1,333 @@
-"""From a released file and what it was made with to a report: which subjects, their plans, their stored history."""
+"""From a released file and what it was made with to a report: beliefs, expected figures, shares, all of public data.
+
+The truth is looked at only where it is given, and then for the errors and marks of a page that says so.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger
+from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.schedule import Schedule
 from dphmm.audit.released_file import ReleasedFile
-from dphmm.audit.replay import Answer
 from dphmm.batch import Progress
-from dphmm.errors import InvalidInput
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.planning import LONGER, World
 from dphmm.policy.graph import PolicyGraph
-from dphmm.report.content import ReleaseReport
-from dphmm.report.timeline import Timeline, Told, remade
-from dphmm.session.options import Options
+from dphmm.population import shares_of_outcomes
+from dphmm.report.beliefs import Cells, levels, spreads
+from dphmm.report.content import Backdrop, Hour, Made, Person, Prospects, ReleaseReport, Rows, Share, Truth
 from dphmm.session.plan import Plan
+from dphmm.session.retrospect import Hindsights, Published, Smoothed
+from dphmm.session.setting import Setting
 from dphmm.session.subjects import Subjects
-from dphmm.states.space import StateSpace
-from dphmm.storage.statement_types import ReleaseStatement
+from dphmm.storage.inputs import PathLike
+from dphmm.storage.statement import load_statement, promise_of_statement, schedule_of_statement, stated_options
+from dphmm.storage.statement_types import epsilons_of, member
+from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
-#: Rows that a page carries step by step, all subjects together: a few megabytes.
-MOST_ROWS = 15_000
-#: A page is drawn around the estimates.
-_WITH_ESTIMATES = (
-    "estimates beside them: the release resumed with estimates writes them and spends nothing; dphmm smooth needs none"
-)
-#: Pages draw whom a state hides among as a hull.
-_TABLES = (
-    "The answers are those of tables, which have no hull: their plans are neither made again nor drawn on this page; "
-    "dphmm audit checks them."
-)
+#: Up to so many rows everybody can be looked at; of more, so many people.
+MOST_ROWS, FEW_PEOPLE = 20_000, 20
+#: Numbers of the runs that beliefs are written in, all people together: about two megabytes.
+MOST_WRITTEN = 2_000_000
+#: Rows of which people by hour are counted.
+MOST_COUNTED = 1_000_000
+#: Multiplications that the figures of one schedule may take, and those of plans of other totals: some ten seconds.
+_MOST_WORK, _MOST_PLANNED = 5 * 10**9, 5 * 10**10
+_HOURS = (3, 8, 14, 20)
+_DAY = 86_400
+_INVENTED = 100
+#: Nights or blocks that are shown of an answer at every step: a place is found at once.
+_AT_EVERY_STEP = (1, 2, 3)
+#: Schedules that the plans of other totals try.
+_TRIED = 28
+#: A smaller total that the nights are shown of, and the totals of the ladder.
+_SMALLER = Fraction(1, 4)
+_SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2))
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
-    """What a release was made with; without a policy no plans can be made again, and none are shown."""
+class TrueRows:
+    """What is known of the truth: places (n, d) of the file's rows, and which rows are in no state."""
 
-    model: MarkovModel
-    space: StateSpace
-    statement: ReleaseStatement
-    subjects: Subjects | None = None
-
-    @property
-    def policy(self) -> PolicyGraph | None:
-        """The policy, where it is known."""
-        return None if self.subjects is None else self.subjects.setting.policy
-
-    @property
-    def options(self) -> Options | None:
-        """The options, where the policy is known."""
-        return None if self.subjects is None else self.subjects.setting.options
+    places: FloatArray
+    outside: BoolArray
+    simulated: bool = False
 
 
 def release_report(
     title: str,
+    name: str,
     file: ReleasedFile,
     made: Made,
     *,
     users: Sequence[str] = (),
     ledger: Ledger | None = None,
+    truth: TrueRows | None = None,
+    prospects: Prospects | None = None,
+    backdrop: Backdrop | None = None,
+    notes: Sequence[str] = (),
     progress: Progress | None = None,
-    **parts: Any,
-) -> tuple[ReleaseReport, list[Plan]]:
-    """The report of a released file, and the plans of its first explored subject: none of tables, or without a policy.
+) -> ReleaseReport:
+    """The report of a released file ``name``.
 
-    ``users``: whom to look at step by step, in this order; by default the first ones, as many as fit. ``ledger``: where
-    the releases were stored; each explored row must be in it. ``parts``: truth, smoothed, notes and whatever else a
-    ReleaseReport has.
+    ``users``: whom to look at step by step, in this order; by default everybody, or every n-th by name where there are
+    many rows. ``ledger``: where the releases were stored; each shown row must be in it. ``prospects``: what was
+    expected beforehand; computed where it is not given. ``truth``: for the data owner, or of simulated people.
 
-    Raises InvalidInput for a file without estimates, an unknown user, more rows than fit on a page, an answer that was
-    drawn under another plan than these public data make, and a ledger that does not hold it.
+    Raises InvalidInput for an unknown user, for an answer that was drawn under another plan than these public data
+    make, and for a ledger that does not hold it.
     """
-    if file.estimate is None:
-        raise InvalidInput("released", "answers z without estimates", _WITH_ESTIMATES)
-    chosen, note = _chosen(file, users)
-    tables = made.options is not None and made.options.made_from == "answers"
-    told = [_told(user, rows, file, ledger, made) for user, rows in chosen]
-    timeline, plans = None, list[Plan]()
-    if made.subjects is not None and not tables:
-        timeline, plans = remade(told, made.subjects, ledger, progress)
-        _require_spent(file, timeline)
+    rows = Rows(
+        file.users,
+        file.step,
+        None if file.times is None else np.asarray(file.times // 1_000_000),
+        file.z,
+        file.asked,
+        file.epsilon,
+    )
+    space = made.space
+    planar = space.dimension == 2 and not space.has_labels
+    cells = Cells.of_space(space) if planar else None
+    chosen, note = _chosen(rows, users)
+    reading = _Reading(file, rows, made, cells, ledger, progress)
+    whole = truth is not None or (len(rows) > MOST_ROWS and cells is not None and len(rows) <= MOST_COUNTED)
+    people = reading.people(chosen, everybody=whole and made.subjects is not None, truth=truth)
+    if made.subjects is not None:
+        _require_spent(file, reading.plans)
     report = ReleaseReport(
         title,
-        released=_table(file),
-        space=made.space,
-        statement=made.statement,
-        policy=made.policy,
-        hull=plans[-1].hulls[0] if plans else None,
-        weights=made.model.initial,
-        explored=[subject.rows for subject in told],
-        timeline=timeline,
-        **parts,
+        name,
+        rows,
+        made,
+        persons=people,
+        plans=list(reading.plans.values()),
+        cells=cells,
+        truth=None if truth is None else _truth(truth, rows, made, reading.errors),
+        prospects=prospects_of(made, progress) if prospects is None else prospects,
+        shares=_shares(rows, file, reading) if space.has_labels else (),
+        hours=reading.hours(),
+        backdrop=backdrop or Backdrop(),
+        notes=[*notes, *([note] if note else [])],
+        elsewhere=None if ledger is None else _elsewhere(ledger, rows, made.statement.query),
     )
-    told_apart = [one for one in (note, _TABLES if tables else "") if one]
-    return replace(report, notes=[*report.notes, *told_apart]), plans
+    return report
 
 
-def _require_spent(file: ReleasedFile, timeline: Timeline) -> None:
-    """Epsilon and cost of every row whose plan was made again, of whatever subject, are the plan's."""
-    due = {plan.hash: plan.spent for plan in timeline.plans}
-    for row, (plan, *told) in enumerate(zip(file.plans, file.epsilon.tolist(), file.cost.tolist(), strict=True)):
-        if tuple(told) != due.get(plan, tuple(told)):
-            came = f"an epsilon or a cost that is not its plan's, of {file.where(row)}"
-            raise InvalidInput("released", came, "the numbers that dphmm release wrote")
+def read_report(
+    released: PathLike,
+    model: MarkovModel,
+    policy: PolicyGraph | None = None,
+    *,
+    title: str = "What was released",
+    users: Sequence[str] = (),
+    truth: Any = None,
+    backdrop: Backdrop | None = None,
+    progress: Progress | None = None,
+) -> ReleaseReport:
+    """The report of a released file with its privacy statement beside it, for notebooks and `write_report`.
+
+    Parameters
+    ----------
+    released : the file that ``dphmm release`` or `release_many` wrote.
+    model, policy : those of the release; without a policy nothing is smoothed.
+    users : whom to look at, in this order.
+    truth : trajectories as they were released, a file or a table: the report is then for the data owner alone.
+
+    Raises
+    ------
+    InvalidInput : for a file that is no release, or of another model or policy; for one whose steps were chosen by a
+        table, or whose people begin elsewhere: ``dphmm report`` takes those tables.
+    """
+    from dphmm.audit.attacks.truth import truth_of
+    from dphmm.audit.findings import Findings
+    from dphmm.audit.restated import restated
+
+    path, space = Path(released), model.space
+    if space is None:
+        raise InvalidInput("model", "one without states", "a model with its space, as load_model reads it")
+    statement = load_statement(path)
+    if statement.varied or statement.beginnings:
+        raise InvalidInput(
+            "released", "a release of choices by step or person", "dphmm report, which takes their tables"
+        )
+    findings = Findings()
+    pairs = member(statement, "space.merged.pairs")
+    space = space.merged(pairs) if pairs else space
+    file = ReleasedFile.read(path, space, findings)
+    if findings.sentences:
+        raise InvalidInput("released", findings.sentences[0], "a file as dphmm release wrote it")
+    statement, _ = restated(statement, path.name, file, model, space, [] if policy is None else [policy])
+    subjects = None
+    if policy is not None:
+        subjects = Subjects(Setting.read(stated_options(statement), model, policy, space))
+    known = None if truth is None else truth_of(file, truth, model, space, None, member(statement, "answer.name"))
+    return release_report(
+        title,
+        path.name,
+        file,
+        Made(model, space, statement, subjects),
+        users=users,
+        truth=None if known is None else TrueRows(known.answers, known.outside),
+        backdrop=backdrop,
+        progress=progress,
+    )
 
 
-def _chosen(file: ReleasedFile, users: Sequence[str]) -> tuple[list[tuple[str, list[int]]], str]:
-    """Users with their rows by step, and what a reader must know of the choice."""
-    by_user = file.by_user()
+def _chosen(rows: Rows, users: Sequence[str]) -> tuple[list[str], str]:
+    """Who can be looked at, and what a reader must know of the choice."""
+    by_user = rows.by_user
     unknown = next((user for user in users if user not in by_user), None)
     if unknown is not None:
         raise InvalidInput("user", repr(unknown), f"a user of the released file, such as {next(iter(by_user))!r}")
-    # Users in the order of the file, not of their first step.
-    wanted = list(dict.fromkeys(users or file.users))
-    fitting, rows = list[tuple[str, list[int]]](), 0
-    for user in wanted:
-        rows += len(by_user[user])
-        if fitting and rows > MOST_ROWS:
-            break
-        fitting.append((user, by_user[user][:MOST_ROWS]))
-    if users and len(fitting) < len(wanted):
-        came = f"{len(wanted)} users with more than {MOST_ROWS:,} rows together"
-        raise InvalidInput("user", came, "fewer on one page")
-    return fitting, _note(fitting, by_user)
+    if users:
+        return list(dict.fromkeys(users)), ""
+    if len(rows) <= MOST_ROWS:
+        return list(by_user), ""
+    names = list(by_user)
+    every = -(-len(names) // FEW_PEOPLE)
+    chosen = names[::every]
+    return chosen, f"{len(chosen)} of {len(names):,} people can be looked at step by step: every {every:,}th by name."
 
 
-def _note(fitting: list[tuple[str, list[int]]], by_user: dict[str, list[int]]) -> str:
-    said = []
-    if len(fitting) < len(by_user):
-        said.append(f"{len(fitting):,} of {len(by_user):,} subjects can be looked at step by step; tables are of all.")
-    if len(fitting[0][1]) < len(by_user[fitting[0][0]]):
-        said.append(f"Of this subject the first {MOST_ROWS:,} steps can be looked at here.")
-    return " ".join(said)
+class _Reading:
+    """Smooths people one after the other, and keeps of each what the page needs."""
+
+    def __init__(
+        self,
+        file: ReleasedFile,
+        rows: Rows,
+        made: Made,
+        cells: Cells | None,
+        ledger: Ledger | None,
+        progress: Progress | None,
+    ) -> None:
+        self._file, self._rows, self._made, self._cells = file, rows, made, cells
+        self._ledger, self._progress = ledger, progress
+        self._hindsights = None if made.subjects is None else Hindsights(made.subjects)
+        self.plans: dict[str, Plan] = {}
+        self.errors = np.full(len(rows), np.nan)
+        self._written = 0
+        self._counted = False
+        self._hours: dict[int, FloatArray] = {}
+        self._days: set[int] = set()
+
+    def people(self, chosen: Sequence[str], *, everybody: bool, truth: TrueRows | None) -> list[Person]:
+        """Those who can be looked at; ``everybody`` else is smoothed as well, for the figures over all people."""
+        by_user, found = self._rows.by_user, []
+        self._counted = everybody and len(self._rows) > MOST_ROWS
+        others = [user for user in by_user if user not in set(chosen)] if everybody else []
+        total = sum(len(by_user[user]) for user in (*chosen, *others))
+        done = 0
+        for number, user in enumerate((*chosen, *others)):
+            rows = by_user[user]
+            if self._hindsights is None:
+                found.append(Person(user, rows))
+                continue
+            wanted = number < len(chosen) and self._written < MOST_WRITTEN
+            if wanted or everybody:
+                person = self._person(user, rows, truth, shown=wanted)
+                found += [] if person is None else [person]
+            done += len(rows)
+            if self._progress is not None:
+                self._progress(done, total)
+        return found
+
+    def _person(self, user: str, rows: IntArray, truth: TrueRows | None, *, shown: bool) -> Person | None:
+        """A person smoothed and counted; what a page shows of them, where they are ``shown``."""
+        smoothed = self._smoothed(user, rows)
+        assert smoothed.marginals is not None
+        space, cells = self._made.space, self._cells
+        best = smoothed.state[:, None].astype(np.float64) if space.has_labels else smoothed.mean
+        if truth is not None:
+            self.errors[rows] = space.distances(best, truth.places[rows])
+        drawn = smoothed.marginals if cells is None else cells.gathered(smoothed.marginals)
+        self._count(rows, drawn)
+        if not shown:
+            return None
+        found = levels(drawn)
+        self._written += int(np.count_nonzero(np.diff(found.astype(np.int8), axis=1))) + found.shape[0]
+        return Person(
+            user,
+            rows,
+            levels=found,
+            mean=smoothed.mean,
+            state=smoothed.state,
+            probability=smoothed.probability,
+            spread=spreads(space, smoothed.marginals, best),
+        )
+
+    def _smoothed(self, user: str, rows: IntArray) -> Smoothed:
+        """What all answers say of a person's rows; each answer's plan is made again and must be its own."""
+        assert self._hindsights is not None
+        file, hindsight = self._file, self._hindsights.of(user)
+        step, z = file.step[rows], file.lattice[rows]
+        plans = [file.plans[row] for row in rows.tolist()]
+        epsilon = file.epsilon[rows]
+        at = np.arange(len(rows))
+        if self._ledger is not None:
+            step, z, plans, epsilon, at = self._with_ledger(user, rows)
+        published = Published(user, step, z, plans, epsilon)
+        for _, plan in hindsight.steps(published).plans:
+            self.plans.setdefault(plan.hash, plan)
+        return hindsight.smooth(published, marginals=True).at(at)
+
+    def _with_ledger(self, user: str, rows: IntArray) -> Any:
+        """The rows of the file and all other answers that the ledger has of the query, by step."""
+        file, statement = self._file, self._made.statement
+        assert self._ledger is not None
+        entries = self._ledger.entries(user, statement.query)
+        _require_stored(user, rows, file, entries, bool(statement.randomness.replayable_rows))
+        own = {int(file.step[row]): row for row in rows.tolist()}
+        stored = {entry.t: entry for entry in entries if entry.z is not None}
+        steps = sorted(own.keys() | stored.keys())
+        z, plans, epsilon = [], [], []
+        for step in steps:
+            row = own.get(step)
+            if row is not None:
+                told: tuple[Any, str, float] = (file.lattice[row], file.plans[row], float(file.epsilon[row]))
+            else:
+                entry = stored[step]
+                told = (np.array(entry.z), str(entry.plan_hash), float(entry.epsilon or 0))
+            z.append(told[0])
+            plans.append(told[1])
+            epsilon.append(told[2])
+        at = np.searchsorted(steps, file.step[rows])
+        return np.array(steps, dtype=np.int64), np.array(z, dtype=np.int64), plans, np.array(epsilon), at
+
+    def _count(self, rows: IntArray, drawn: FloatArray) -> None:
+        """Add a person to the maps by hour."""
+        time = self._rows.time
+        if self._cells is None or time is None or not self._counted:
+            return
+        own = time[rows]
+        self._days.update(np.unique(own // _DAY).tolist())
+        step = self._made.model.step or 3600
+        for hour in _HOURS:
+            at = own % _DAY // step == hour * 3600 // step
+            if at.any():
+                self._hours[hour] = self._hours.get(hour, 0.0) + drawn[at].sum(axis=0)
+
+    def hours(self) -> list[Hour]:
+        """The expected people at some hours, mean over the days."""
+        return [Hour(hour * 3600, found / len(self._days)) for hour, found in sorted(self._hours.items())]
 
 
-def _told(user: str, rows: list[int], file: ReleasedFile, ledger: Ledger | None, made: Made) -> Told:
-    query, replayable = made.statement.query, bool(made.statement.randomness.replayable_rows)
-    numbers = np.array(rows, dtype=np.int64)
-    steps = file.step[numbers]
-    if ledger is None:
-        history = file.answers(rows)
-    else:
-        history = _stored(user, rows, file, ledger.entries(user, query), replayable)
-    return Told(user, numbers, steps, history)
-
-
-def _stored(user: str, rows: list[int], file: ReleasedFile, entries: Sequence[Entry], replayable: bool) -> list[Answer]:
-    """All of a user's releases in a ledger, which must be those of the file where the file has them."""
+def _require_stored(user: str, rows: IntArray, file: ReleasedFile, entries: Sequence[Entry], replayable: bool) -> None:
+    """A user's answers in the file must be those of the ledger."""
     stored = {entry.t: entry for entry in entries if entry.z is not None}
-    for row in rows:
+    for row in rows.tolist():
+        if not file.plans[row]:
+            continue
         entry = stored.get(int(file.step[row]))
         if entry is None or entry.z != tuple(file.lattice[row].tolist()) or entry.plan_hash != file.plans[row]:
             came = f"one that does not hold the release of {file.where(row)}"
@@ -160,20 +335,178 @@ def _stored(user: str, rows: list[int], file: ReleasedFile, entries: Sequence[En
         if not entry.secure and not replayable:
             came = f"replayable bits of {file.where(row)}, of which the privacy statement says nothing"
             raise InvalidInput("ledger", came, "the statement of this release")
-    return [Answer.of(stored[t], file.lattice.shape[1]) for t in sorted(stored)]
 
 
-def _table(file: ReleasedFile) -> Any:
-    """The columns that a report reads."""
-    import pyarrow as pa
+def _require_spent(file: ReleasedFile, plans: dict[str, Plan]) -> None:
+    """Epsilon and cost of every row whose plan was made again, of whatever person, are the plan's."""
+    due = {plan.hash: (float(plan.promised), _float_above(plan.cost)) for plan in plans.values()}
+    for row, (plan, *told) in enumerate(zip(file.plans, file.epsilon.tolist(), file.cost.tolist(), strict=True)):
+        if tuple(told) != due.get(plan, tuple(told)):
+            came = f"an epsilon or a cost that is not its plan's, of {file.where(row)}"
+            raise InvalidInput("released", came, "the numbers that dphmm release wrote")
 
-    columns: dict[str, Any] = {"user": pa.array(file.users, pa.string())}
-    if file.times is not None:
-        columns["t"] = pa.array(file.times, pa.timestamp("us", tz="UTC"))
-    columns["step"] = file.step
-    assert file.estimate is not None
-    for name, answers in (("z", file.z), ("estimate", file.estimate)):
-        columns |= {f"{name}_{j}": answers[:, j] for j in range(answers.shape[1])}
-    columns["estimate"] = pa.array(file.estimate_name, pa.string())
-    columns |= {"epsilon": file.epsilon, "cost": file.cost}
-    return pa.table(columns)
+
+def _float_above(cost: Loss) -> float:
+    """The least float that is not below a cost."""
+    near = float(cost)
+    return near if isinstance(cost, float) or Fraction(near) >= cost else math.nextafter(near, math.inf)
+
+
+def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> dict[str, list[tuple[int, Fraction]]]:
+    """Of each person the answers that a ledger has beside those of the file: of other files, and of other queries."""
+    own = {user: set(rows.step[at[rows.asked[at]]].tolist()) for user, at in rows.by_user.items()}
+    found: dict[str, list[tuple[int, Fraction]]] = {}
+    for user, name in ledger.sessions_of(list(own)):
+        for entry in ledger.entries(user, name):
+            if entry.z is not None and not entry.constant and (name != query or entry.t not in own[user]):
+                found.setdefault(user, []).append((entry.t, entry.epsilon or Fraction(0)))
+    return found
+
+
+def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth:
+    counted = ~np.isnan(errors) & ~truth.outside
+    without = np.nan
+    if counted.any():
+        places = truth.places[counted]
+        without = float(made.space.distances(np.broadcast_to(_one_place(made), places.shape), places).mean())
+    return Truth(truth.places, truth.outside, errors, without, truth.simulated)
+
+
+def _one_place(made: Made) -> FloatArray:
+    """The best single place (1, d) that the model alone tells."""
+    world = world_of(made)
+    return made.space.own_answers[[int(np.argmax(made.model.initial))]] if world is None else world.one_place
+
+
+# -- what was expected beforehand ---------------------------------------------------------------------------------
+
+
+def world_of(made: Made, people: int = _INVENTED) -> World | None:
+    """The invented people of a release; None where its model is too large, or its choices allow none."""
+    if made.subjects is None:
+        return None
+    told = asked_of(made)
+    if told is None:
+        return None
+    promise, schedule = told
+    choices = {
+        name: value for name, value in stated_options(made.statement).items() if name not in ("epsilon", "thickness")
+    }
+    kind = "planned" if schedule.kind == "planned" else "paced"
+    try:
+        return World(
+            made.model, made.subjects.setting.policy, made.space, promise, kind, people=people, choices=choices
+        )
+    except DphmmError:
+        return None
+
+
+def asked_of(made: Made) -> tuple[SequencePromise, Schedule] | None:
+    """The promise and the schedule of a release; of one without a schedule all steps, of a day where there are days."""
+    promise, schedule = promise_of_statement(made.statement), schedule_of_statement(made.statement)
+    if schedule is not None:
+        return schedule.promise, schedule
+    _, epsilon = epsilons_of(made.statement)
+    try:
+        if promise is None:
+            step = made.model.step
+            length = _DAY // step if step is not None and _DAY % step == 0 else 100
+            clock = step is not None and _DAY % step == 0
+            promise = (
+                SequencePromise(epsilon * length, per="1d") if clock else SequencePromise(epsilon * length, per=length)
+            )
+        else:
+            step_promise = promise.in_steps(made.model.step, 0)
+            each = step_promise.steps or step_promise.window or step_promise.per
+            assert isinstance(each, int)
+            length = each
+        most = min(length, int(promise.exact // epsilon))
+        return promise, Schedule(promise, epsilon, range(1, most + 1))
+    except DphmmError:
+        return None
+
+
+def prospects_of(made: Made, progress: Progress | None = None) -> Prospects:
+    """What a reader is expected to find: simulated from the public model alone."""
+    if made.subjects is None:
+        return Prospects(missing="Give the policy (--policy) to see what can be found.")
+    told, world = asked_of(made), world_of(made)
+    if told is None or world is None or made.subjects.setting.varies:
+        return Prospects(missing="What can be found is not computed for these choices.")
+    n, steps = made.model.n_states, world.paths.shape[1]
+    work = steps * _INVENTED * max(made.model.matrix_at(1).nnz, 16 * n)
+    if work > _MOST_WORK:
+        return Prospects(missing=f"What can be found is not computed here for {n:,} states: dphmm plan computes it.")
+    try:
+        planned = schedule_of_statement(made.statement) is not None and work * _TRIED <= _MOST_PLANNED
+        return prospects_in(world, told[1], progress, plans=planned)
+    except DphmmError as error:
+        return Prospects(missing=f"What can be found is not computed: {error}")
+
+
+def prospects_in(
+    world: World, schedule: Schedule, progress: Progress | None = None, *, plans: bool = True
+) -> Prospects:
+    """What was expected of a schedule in a world of invented people; ``plans``: of other totals, too.
+
+    Raises as the planner does.
+    """
+    expected = world.expected(schedule)
+    if not plans:
+        return Prospects(expected, world.stays(schedule, _AT_EVERY_STEP))
+    stays = world.stays(schedule, LONGER)
+    own = schedule.promise.exact
+    ladder = world.plans([total for share in _SHARES if world.allows(total := own * share)], progress)
+    smaller = next((plan for plan in ladder if plan.schedule.promise.exact == own * _SMALLER), None)
+    less = None if smaller is None else (smaller.schedule.promise.exact, world.stays(smaller.schedule, LONGER))
+    return Prospects(expected, stays, less, _unlimited(world, schedule), ladder)
+
+
+def _unlimited(world: World, schedule: Schedule) -> Any:
+    """What is found of who stays where every step has an answer of the same epsilon; None where that is no promise."""
+    length = world.paths.shape[1] // (1 if world.promise.steps is not None else 2)
+    try:
+        every = Schedule(
+            SequencePromise(schedule.exact * length, **_kind(world.promise)), schedule.exact, range(1, length + 1)
+        )
+    except DphmmError:
+        return None
+    return world.stays(every, _AT_EVERY_STEP)
+
+
+def _kind(promise: SequencePromise) -> dict[str, Any]:
+    names = ("steps", "window", "per")
+    return {name: getattr(promise, name) for name in names if getattr(promise, name) is not None} | {
+        "zone": promise.zone
+    }
+
+
+# -- shares of labels ---------------------------------------------------------------------------------------------
+
+
+def _shares(rows: Rows, file: ReleasedFile, reading: _Reading) -> list[Share]:
+    """At each step that is asked, the shares of labels corrected for the noise; of steps with one plan."""
+    found, asked = [], rows.asked
+    moments = rows.step if rows.time is None else rows.time
+    for when in np.unique(moments[asked]).tolist():
+        at = np.flatnonzero(asked & (moments == when))
+        plans = {file.plans[row] for row in at.tolist()}
+        plan = reading.plans.get(next(iter(plans))) if len(plans) == 1 else None
+        if plan is None or len(at) < 2 or len({rows.user[row] for row in at.tolist()}) != len(at):
+            continue
+        try:
+            share, low, high = shares_of_outcomes(outcome_table(plan, rows.z.shape[1]), rows.z[at, 0].astype(np.int64))
+        except InvalidInput:
+            continue
+        found.append(Share(int(when), len(at), share, low, high))
+    return found
+
+
+def outcome_table(plan: Plan, dimension: int) -> FloatArray:
+    """The probability (N, N) of each label from each state under a plan, exactly as the likelihoods have it."""
+    n = len(plan.lattice)
+    columns = []
+    for label in range(n):
+        with np.errstate(divide="ignore"):
+            columns.append(np.exp(plan.log_likelihood(np.array([label] + [0] * (dimension - 1)))))
+    return np.asarray(np.stack(columns, axis=1))

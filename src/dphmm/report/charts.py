@@ -1,160 +1,372 @@
-"""Line charts: error and degree of protection over time, and one-dimensional answers over time."""
+"""Charts, drawn for their width and never scaled: axes from zero, few lines, every line named on itself."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dphmm.report.content import ReleaseReport
+from dphmm.report.content import rounded_down
 from dphmm.report.svg import Drawing
+from dphmm.states.kinds import LABELS_WRONG
 from dphmm.types import FloatArray
 
-_WIDTH, _HEIGHT = 480.0, 250.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 16.0, 50.0, 40.0
-_BINS = 72
+#: The two widths that every chart is drawn for: beside another one, and on a phone.
+WIDTHS = (540.0, 340.0)
+_GRID = 4
+_LETTER = 6.6
 
 
-@dataclass(frozen=True, eq=False)
-class Series:
-    """One line: its name, its style, and its points."""
+@dataclass(frozen=True)
+class Axes:
+    """Where numbers lie in a chart: x from 0 to ``most_x``, y from 0 to ``most_y``."""
 
-    name: str
-    style: str
-    x: FloatArray
-    y: FloatArray
+    left: float
+    right: float
+    top: float
+    bottom: float
+    least_x: float
+    most_x: float
+    most_y: float
 
-
-def error_figure(report: ReleaseReport) -> Drawing | None:
-    """Mean distance to the truth over time, of all subjects; None without the truth."""
-    if report.truth is None or not report.inside.any():
-        return None
-    hours, label = _clock(report)
-    answers = [("released", report.z), ("estimate", report.estimate)]
-    if report.smoothed is not None:
-        answers.append(("smoothed", report.smoothed))
-    inside = report.inside
-    lines = [_binned(kind, kind, hours[inside], report.errors(of, inside)) for kind, of in answers]
-    means = [f"{report.shown(report.mean_error(of))} ({kind})" for kind, of in answers]
-    words = f"Mean error over all subjects: {', '.join(means)}."
-    y_label = "mean error, m" if report.on_map else "mean error"
-    return _chart("error", "Mean error over time", words, lines, label, y_label)
-
-
-def degree_figure(report: ReleaseReport) -> Drawing | None:
-    """Least, mean and largest degree of protection over the pictured subject's steps; None without plans."""
-    if report.timeline is None or not set(report.rows.tolist()) <= report.timeline.plan_of.keys():
-        return None
-    steps = report.released.column("step").to_numpy()[report.rows].astype(np.float64)
-    degrees = np.array(report.timeline.degree_rows(report.rows), dtype=np.float64)
-    lines = [
-        Series(name, style, steps, degrees[:, j])
-        for j, (name, style) in enumerate((("least", "least"), ("mean", "degree"), ("most", "most")))
-    ]
-    low, high = degrees[:, 0].min(), degrees[:, 2].max()
-    words = f"Over {len(steps)} time steps every state is hidden among {low:g} to {high:g} states, itself counted."
-    return _chart("degree", "Degree of protection", words, lines, "time step", "states that hide a state")
-
-
-def trace_figure(report: ReleaseReport) -> Drawing:
-    """One subject's first coordinate over time: where answers are not places in a plane."""
-    hours, label = _clock(report)
-    x, rows = hours[report.rows], report.rows
-    lines = [
-        Series("released", "released", x, report.z[rows, 0]),
-        Series("estimate", "estimate", x, report.estimate[rows, 0]),
-    ]
-    if report.smoothed is not None:
-        lines.append(Series("smoothed", "smoothed", x, report.smoothed[rows, 0]))
-    known = np.zeros(0, dtype=np.bool_) if report.truth is None else report.known[rows]
-    if report.truth is not None and known.any():
-        lines.insert(0, Series("truth", "truth", x[known], report.truth[rows, 0][known]))
-    words = f"The first coordinate of the answers at {len(rows)} time steps: " + ", ".join(s.name for s in lines) + "."
-    return _chart("day", f"One subject, {report.subject}", words, lines, label, "answer")
-
-
-def _clock(report: ReleaseReport) -> tuple[FloatArray, str]:
-    if report.time is None or len(report.time) == 0:
-        return report.released.column("step").to_numpy().astype(np.float64), "time step"
-    midnight = report.time.min() // 86_400 * 86_400
-    return (report.time - midnight) / 3600.0, "hours since the first midnight"
-
-
-def _binned(name: str, style: str, x: FloatArray, y: FloatArray) -> Series:
-    """Means over at most _BINS equal intervals of x."""
-    low, width = float(x.min()), max(float(np.ptp(x)) / _BINS, 1e-9)
-    bins = np.minimum(((x - low) / width).astype(np.int64), _BINS - 1)
-    count = np.bincount(bins, minlength=_BINS)
-    used = count > 0
-    middle = low + (np.arange(_BINS) + 0.5) * width
-    means = np.bincount(bins, weights=y, minlength=_BINS)[used] / count[used]
-    return Series(name, style, np.asarray(middle[used], dtype=np.float64), means)
-
-
-@dataclass(frozen=True, eq=False)
-class _Axes:
-    """Round numbers along both axes, and where values lie between them."""
-
-    x: FloatArray
-    y: FloatArray
-
-    @classmethod
-    def of(cls, lines: list[Series], hours: bool) -> _Axes:
-        x_low, x_high = min(float(s.x.min()) for s in lines), max(float(s.x.max()) for s in lines)
-        y_low, y_high = min(float(s.y.min()) for s in lines), max(float(s.y.max()) for s in lines)
-        return cls(
-            _hours(x_low, x_high) if hours else _ticks(x_low, x_high, 8),
-            _ticks(min(0.0, y_low), y_high, 5),
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
+        across = (np.asarray(x, dtype=np.float64) - self.least_x) / (self.most_x - self.least_x)
+        up = np.asarray(y, dtype=np.float64) / self.most_y
+        return np.stack(
+            [self.left + across * (self.right - self.left), self.bottom - up * (self.bottom - self.top)], axis=-1
         )
 
-    def across(self, x: FloatArray) -> FloatArray:
-        share = (x - self.x[0]) / (self.x[-1] - self.x[0])
-        return np.asarray(_LEFT + share * (_WIDTH - _LEFT - _RIGHT))
 
-    def up(self, y: FloatArray) -> FloatArray:
-        share = (y - self.y[0]) / (self.y[-1] - self.y[0])
-        return np.asarray(_HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM))
-
-    def draw(self, drawing: Drawing, x_label: str, y_label: str) -> None:
-        for value, at in zip(self.y, self.up(self.y), strict=True):
-            drawing.line([[_LEFT, at], [_WIDTH - _RIGHT, at]], "grid")
-            drawing.text(_LEFT - 8, at + 4, f"{value:,g}", "label end")
-        for value, at in zip(self.x, self.across(self.x), strict=True):
-            drawing.text(at, _HEIGHT - _BOTTOM + 18, f"{value:,g}", "label middle")
-        drawing.text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 4, x_label, "label middle")
-        drawing.text(0, 12, y_label)
+def steps_of(most: float) -> tuple[float, float]:
+    """The distance of grid lines, four at most, and the number that an axis ends at."""
+    step = rounded_down(most / 2) if most > 0 else 1.0
+    while most / step > _GRID:
+        step = next(digit * 10.0 ** math.floor(math.log10(step) + power) for power in (0, 1) for digit in (1, 2, 5)
+                    if digit * 10.0 ** math.floor(math.log10(step) + power) > step * 1.001)  # fmt: skip
+    return step, step * max(1, math.ceil(most / step - 1e-9))
 
 
-def _chart(name: str, title: str, words: str, lines: list[Series], x_label: str, y_label: str) -> Drawing:
-    drawing = Drawing(name, _WIDTH, _HEIGHT, title, words)
-    axes = _Axes.of(lines, hours=x_label.startswith("hours"))
-    axes.draw(drawing, x_label, y_label)
-    at = _LEFT
-    for series in lines:
-        drawing.line(np.stack([axes.across(series.x), axes.up(series.y)], axis=1), f"{series.style} line")
-        drawing.line([[at, 32], [at + 22, 32]], f"{series.style} line")
-        drawing.text(at + 28, 36, series.name, f"label name-{series.style}")
-        at += 50 + 7.5 * len(series.name)
+def grid(drawing: Drawing, axes: Axes, step: float, name: Callable[[float, bool], str]) -> None:
+    """Lines across with their numbers; the topmost has the unit."""
+    count = round(axes.most_y / step)
+    for number in range(count + 1):
+        value = step * number
+        y = float(axes([axes.least_x], [value])[0, 1])
+        drawing.line([[axes.left, y], [axes.right, y]], "axis" if number == 0 else "grid")
+        drawing.text(axes.left - 8, y + 4, name(value, number == count), "tick", "end")
+
+
+def metres_name(most: float, unit: str) -> Callable[[float, bool], str]:
+    """Names of numbers on an axis: metres, or kilometres where there are many."""
+    if unit == "m" and most >= 2000:
+        return lambda value, top: f"{value / 1000:g}" + " km" * top
+    if unit == "m":
+        return lambda value, top: f"{value:g}" + " m" * top
+    if unit == LABELS_WRONG:
+        return lambda value, top: f"{100 * value:g}" + " %" * top
+    return lambda value, top: f"{value:g}"
+
+
+def sureness_bars(rows: Sequence[tuple[str, float, str]], width: float, finding: str, *, tall: bool) -> Drawing:
+    """How sure a reader can be at most: (name, share, text) a bar each, on a scale from 50 to 100 %."""
+    height, left = (30.0 if tall else 25.0), 10 + max(len(name) for name, _, _ in rows) * 7.0
+    told = max(len(text) for _, _, text in rows) * 7.6 + 12
+    right = width - told
+    drawing = Drawing(width, height * len(rows) + 26, finding, "chart")
+    bottom = height * len(rows) + 4
+
+    def x(share: float) -> float:
+        return left + (right - left) * max(0.0, share - 0.5) / 0.5
+
+    for share in (0.5, 0.75, 1.0):
+        drawing.line([[x(share), 0], [x(share), bottom]], "grid")
+        drawing.text(x(share), bottom + 16, f"{100 * share:g} %", "tick", "middle")
+    for number, (name, share, text) in enumerate(rows):
+        y = height * number + 5
+        drawing.text(0, y + height / 2, name, "name")
+        drawing.frame(x(0.5), y, max(2.0, x(share) - x(0.5)), height - 9, "bar" if share > 0.5 else "bar strong")
+        drawing.text(x(share) + 6, y + height / 2, text, "value")
     return drawing
 
 
-def _ticks(low: float, high: float, most: int) -> FloatArray:
-    """Round numbers, two at least, from at most ``low`` to at least ``high``."""
-    low, high = _apart(low, high)
-    span = high - low
-    power = 10.0 ** np.floor(np.log10(span / most))
-    step = next(power * m for m in (1.0, 2.0, 3.0, 5.0, 10.0) if span / (power * m) <= most)
-    return np.asarray(np.arange(np.floor(low / step), np.ceil(high / step - 1e-9) + 1) * step)
+@dataclass(frozen=True)
+class Curves:
+    """Errors over the steps of a block: ``expected`` and ``measured`` (L,), a ``band`` (L, 2), NaN where none is."""
+
+    expected: FloatArray | None
+    measured: FloatArray | None
+    band: FloatArray | None
+    without: float
+    asked: Sequence[int]
 
 
-def _hours(low: float, high: float) -> FloatArray:
-    """Parts of a day, or whole days, 2 to 9 of them."""
-    low, high = _apart(low, high)
-    step = next((h for h in (1.0, 3.0, 6.0, 12.0, 24.0) if (high - low) / h <= 8), 24.0 * np.ceil((high - low) / 192))
-    return np.asarray(np.arange(np.floor(low / step), np.ceil(high / step - 1e-9) + 1) * step)
+def error_chart(
+    curves: Curves, width: float, unit: str, ticks: Sequence[tuple[float, str]], without: str, finding: str
+) -> Drawing:
+    """How far off a reader is at each step; steps that are asked are crosses on the axis."""
+    known = [part for part in (curves.expected, curves.measured, curves.band) if part is not None]
+    most = max([curves.without, *(float(np.nanmax(part)) for part in known if np.isfinite(part).any())])
+    step, top = steps_of(most * 1.02)
+    length = max(len(part) for part in known)
+    axes = Axes(48, width - 8, 14, 190, 0, max(1.0, float(length)), top)
+    drawing = Drawing(width, 220, finding, "chart")
+    grid(drawing, axes, step, metres_name(top, unit))
+    x = np.arange(length) + 0.5
+    if curves.band is not None:
+        known_band = ~np.isnan(curves.band).any(axis=1)
+        upper, lower = axes(x, curves.band[:, 1])[known_band], axes(x, curves.band[:, 0])[known_band]
+        if len(upper):
+            drawing.line(np.concatenate([upper, lower[::-1]]), "band", close=True)
+    y = float(axes([0], [curves.without])[0, 1])
+    drawing.line([[axes.left, y], [axes.right, y]], "reference")
+    drawing.text(axes.left + 4, y - 6, without, "soft")
+    for values, style, name in (
+        (curves.expected, "expected", "expected beforehand"),
+        (curves.measured, "measured", "measured"),
+    ):
+        if values is None or not np.isfinite(values).any():
+            continue
+        points = axes(x[: len(values)], values)
+        drawing.line(points, style)
+        place = int(np.nanargmax(values)) if style == "expected" else int(np.nanargmin(values))
+        at, lift = points[place], -8 if style == "expected" else 16
+        anchor = "start" if at[0] < width / 2 else "end"
+        drawing.text(float(at[0]), float(at[1]) + lift, name, f"{style}-name", anchor)
+    for asked in curves.asked:
+        drawing.cross(axes([asked + 0.5], [0])[0], 7, "cross thin")
+    for tick, told in ticks:
+        at_x = float(axes([tick], [0])[0, 0])
+        anchor = "start" if tick <= 0 else "end" if tick >= length else "middle"
+        drawing.text(at_x, axes.bottom + 20, told, "tick", anchor)
+    return drawing
 
 
-def _apart(low: float, high: float) -> tuple[float, float]:
-    """The ends of an axis: where all numbers are one, a unit apart, or a thousandth of it."""
-    size = max(abs(low), abs(high))
-    return (low, high) if high - low > 1e-9 * max(size, 1.0) else (low, low + max(1.0, size / 1000))
+@dataclass(frozen=True)
+class Line:
+    """A line of a chart: (x, y) points, its name, its style ("main", "other" or "faint")."""
+
+    points: Sequence[tuple[float, float]]
+    name: str
+    style: str
+
+
+def nights_chart(
+    lines: Sequence[Line], width: float, unit: str, what: str, inside: float | None, finding: str
+) -> Drawing:
+    """How far off a reader is of who stays, by number of nights on a logarithmic axis."""
+    most = max(y for line in lines for _, y in line.points)
+    step, top = steps_of(most * 1.02)
+    ends = sorted({x for line in lines for x, _ in line.points})
+    axes = Axes(56, width - 10, 14, 190, 0, math.log(ends[-1]) or 1.0, top)
+    drawing = Drawing(width, 220, finding, "chart")
+    grid(drawing, axes, step, metres_name(top, unit))
+    if inside is not None and inside < top:
+        y = float(axes([0], [inside])[0, 1])
+        drawing.frame(axes.left, y, axes.right - axes.left, axes.bottom - y, "inside")
+        drawing.text(axes.left + 4, axes.bottom - 4, f"inside one {inside:,.0f} m cell", "soft")
+    taken: list[tuple[float, float]] = []
+    for line in lines:
+        points = axes([math.log(x) for x, _ in line.points], [y for _, y in line.points])
+        drawing.line(points, f"line-{line.style}")
+        for point in points:
+            drawing.circle(point, 2.4, f"dot-{line.style}")
+        for place in (min(1, len(points) - 1), 0, *range(2, len(points))):
+            x, y = float(points[place][0]) + 6, float(points[place][1]) - 8
+            if all(abs(y - other) > 15 or abs(x - over) > _LETTER * 16 for over, other in taken):
+                break
+        taken.append((x, y))
+        drawing.text(x, max(12.0, y), line.name, f"name-{line.style}")
+    shown, last = [], -math.inf
+    for end in ends:
+        x = float(axes([math.log(end)], [0])[0, 0])
+        if x - last > 34:
+            shown.append(end)
+            last = x
+    for number, end in enumerate(shown):
+        told = f"{end} {what}" + "s" * (end != 1) if number == 0 else str(end)
+        x = float(axes([math.log(end)], [0])[0, 0])
+        drawing.text(x if number else axes.left, axes.bottom + 20, told, "tick", "start" if number == 0 else "middle")
+    return drawing
+
+
+def budget_chart(
+    blocks: Sequence[tuple[str, Sequence[tuple[float, float]]]],
+    cap: float | None,
+    cap_name: str,
+    width: float,
+    finding: str,
+) -> Drawing:
+    """What was spent, rising in steps within each block: (name, (share of the block, sum so far)) for each block."""
+    most = max([cap or 0.0, *(total for _, points in blocks for _, total in points)])
+    step, _ = steps_of(most)
+    top = most * 1.15 or 1.0
+    drawing = Drawing(width, 220, finding, "chart")
+    axes = Axes(44, width - 8, 14, 190, 0, float(max(1, len(blocks))), top)
+    for value in np.arange(0, most + step / 2, step):
+        y = float(axes([0], [value])[0, 1])
+        drawing.line([[axes.left, y], [axes.right, y]], "axis" if value == 0 else "grid")
+        drawing.text(axes.left - 8, y + 4, f"{value:g}", "tick", "end")
+    for number, (name, points) in enumerate(blocks):
+        steps = [(number + 0.0, 0.0)]
+        for share, total in points:
+            steps += [(number + share, steps[-1][1]), (number + share, total)]
+        steps.append((number + 1.0, steps[-1][1]))
+        drawn = axes([x for x, _ in steps], [y for _, y in steps])
+        floor = axes([number, number + 1.0], [0, 0])
+        drawing.line(np.concatenate([drawn, floor[::-1]]), "spent-area", close=True)
+        drawing.line(drawn, "spent")
+        for share, _ in points if len(blocks) <= 7 else ():
+            drawing.cross(axes([number + share], [0])[0], 7, "cross thin")
+        every = math.ceil(len(blocks) * 64 / (width - 52))
+        if name and number % every == 0:
+            middle = float(axes([number + 0.5], [0])[0, 0])
+            drawing.text(middle, axes.bottom + 20, name, "tick", "middle")
+    if cap is not None:
+        y = float(axes([0], [cap])[0, 1])
+        drawing.line([[axes.left, y], [axes.right, y]], "cap")
+        drawing.text(axes.left + 4, y - 6, cap_name, "value")
+    return drawing
+
+
+def draw_range(drawing: Drawing, spread: FloatArray, asked: Sequence[int], width: float) -> None:
+    """The area behind the slider: how wide the belief is at each step, answers as crosses."""
+    n, most = len(spread), float(np.nanmax(spread, initial=0.0)) or 1.0
+    x = (np.arange(n) + 0.5) / n * width
+    y = 52 - 44 * np.nan_to_num(spread) / most
+    points = np.stack([np.concatenate([[0.0], x, [width]]), np.concatenate([y[:1], y, y[-1:]])], axis=1)
+    drawing.line(np.concatenate([points, np.array([[width, 52.0], [0.0, 52.0]])]), "spread", close=True)
+    drawing.line(points, "spread-line")
+    drawing.line(np.array([[0.0, 52.0], [width, 52.0]]), "axis")
+    for place in asked:
+        drawing.cross(np.array([x[place], 52.0]), 8, "cross thin")
+
+
+def band_chart(
+    band: FloatArray,
+    mean: FloatArray,
+    crosses: FloatArray,
+    width: float,
+    ticks: Sequence[tuple[float, str]],
+    finding: str,
+) -> Drawing:
+    """Answers of one number over the steps: what a reader believes as three bands (n, 3, 2), answers (k, 2)."""
+    room = (float(band.max()) - float(band.min()) or 1.0) / 4
+    # An answer may lie far beyond all states: it is drawn at the edge.
+    drawn = np.clip(crosses[:, 1], band.min() - room, band.max() + room)
+    low, high = min(float(band.min()), *drawn, np.inf), max(float(band.max()), *drawn, -np.inf)
+    extent = high - low or 1.0
+    drawing = Drawing(width, 140, finding, "chart")
+    n = len(band)
+
+    def at(x: ArrayLike, y: ArrayLike) -> FloatArray:
+        across, up = np.asarray(x, dtype=np.float64) / n, (np.asarray(y, dtype=np.float64) - low) / extent
+        return np.stack([48 + across * (width - 56), 112 - 100 * up], axis=-1)
+
+    for value in (low, high):
+        y = float(at(np.zeros(1), np.array([value]))[0, 1])
+        drawing.line([[48, y], [width - 8, y]], "grid")
+        drawing.text(40, y + 4, f"{value:.4g}", "tick", "end")
+    x = np.repeat(np.arange(n + 1), 2)[1:-1].astype(np.float64)
+    for number, style in enumerate(("b95", "b80", "b50")):
+        lower, upper = np.repeat(band[:, number, 0], 2), np.repeat(band[:, number, 1], 2)
+        drawing.line(np.concatenate([at(x, upper), at(x, lower)[::-1]]), style, close=True)
+    drawing.line(at(np.arange(n) + 0.5, mean), "measured")
+    for cross_x, value, inside in zip(crosses[:, 0], crosses[:, 1], drawn, strict=True):
+        style = "cross thin" + " beyond" * bool(value != inside)
+        drawing.cross(at(np.array([cross_x + 0.5]), np.array([inside]))[0], 8, style)
+    for place, told in ticks:
+        anchor = "start" if place <= 0 else "end" if place >= n else "middle"
+        drawing.text(float(at(np.array([place]), np.array([low]))[0, 0]), 134, told, "tick", anchor)
+    return drawing
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One person: the likeliest label of each step with its probability, and the answers (step, label)."""
+
+    name: str
+    label: Sequence[int]
+    probability: Sequence[float]
+    answers: Sequence[tuple[int, int]]
+
+
+def strips(
+    people: Sequence[Strip], names: Sequence[str], width: float, ticks: Sequence[tuple[float, str]], finding: str
+) -> Drawing:
+    """A row a person: answers as named squares above, the likeliest label in the strip, fainter where less sure."""
+    left = min(110.0, 12 + max((len(person.name) for person in people), default=0) * 7.2)
+    n = max(len(person.label) for person in people)
+    step = (width - left - 4) / n
+    drawing = Drawing(width, 52 * len(people) + 26, finding, "chart")
+    for number, person in enumerate(people):
+        top = 52 * number + 18
+        drawing.text(0, top + 17, shortened(person.name, left - 8), "name")
+        ends = 0.0
+        for at, label in person.answers:
+            x = left + (at + 0.5) * step
+            drawing.frame(x - 4.5, top - 13, 9, 9, f"label-{colour_of(label)}")
+            if x - 4.5 >= ends:
+                room = (
+                    min([left + (other + 0.5) * step for other, _ in person.answers if other > at] + [width]) - x - 12
+                )
+                told = shortened(names[label], room)
+                if len(told) > 1:
+                    drawing.text(x + 8, top - 5, told, "tiny")
+                    ends = x + 8 + len(told) * 5.8
+        first = 0
+        while first < len(person.label):
+            last = first
+            while last + 1 < len(person.label) and person.label[last + 1] == person.label[first]:
+                last += 1
+            for at in range(first, last + 1):
+                shade = f"label-{colour_of(person.label[at])} sure-{round(10 * person.probability[at])}"
+                drawing.frame(left + at * step, top, step + 0.3, 24, shade)
+            told = shortened(names[person.label[first]], (last + 1 - first) * step - 6)
+            if told:
+                middle = left + (first + last + 1) / 2 * step
+                drawing.text(middle, top + 16, told, "in-strip", "middle")
+            first = last + 1
+    for place, told in ticks:
+        anchor = "start" if place <= 0 else "end" if place >= n else "middle"
+        drawing.text(left + place * step, drawing.height - 4, told, "tick", anchor)
+    return drawing
+
+
+def share_chart(
+    times: Sequence[float], share: FloatArray, low: FloatArray, high: FloatArray, label: int, ends: tuple[str, str],
+    finding: str,
+) -> Drawing:  # fmt: skip
+    """The share of people with one label at each answer, with its interval, from 0 to 100 %."""
+    width, top, bottom = 178.0, 10.0, 110.0
+    drawing = Drawing(width, 134, finding, "chart")
+    for value in (0.5, 0.0):
+        y = bottom - (bottom - top) * value
+        drawing.line([[0, y], [width, y]], "grid" if value else "axis")
+    drawing.text(0, bottom - (bottom - top) * 0.5 - 4, "50 %", "tick")
+    span = (times[-1] - times[0]) or 1.0
+    for at, middle, least, most in zip(times, share, low, high, strict=True):
+        x = 12 + (at - times[0]) / span * (width - 24)
+        low_y, y, high_y = (bottom - (bottom - top) * float(np.clip(value, 0, 1)) for value in (least, middle, most))
+        drawing.frame(x - 4, high_y, 8, low_y - high_y, f"label-{colour_of(label)} sure-4")
+        drawing.circle([x, y], 3.6, f"label-{colour_of(label)}")
+    drawing.text(0, 128, ends[0], "tick")
+    drawing.text(width, 128, ends[1], "tick", "end")
+    return drawing
+
+
+def colour_of(label: int) -> int:
+    """The number of a label's colour: those beyond the last share it."""
+    from dphmm.report.palette import LABELS
+
+    return min(label, len(LABELS) - 1)
+
+
+def shortened(name: str, room: float) -> str:
+    """As much of a name as fits; nothing where not even a letter and a dot do."""
+    letters = int(room / _LETTER)
+    if len(name) <= letters:
+        return name
+    return name[: letters - 1] + "…" if letters >= 2 else ""

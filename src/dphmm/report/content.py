@@ -1,184 +1,396 @@
-"""What a report is about: a released table, what was promised, and, for its owner or of simulations, the truth."""
+"""What a report is about: released rows, what was promised, what a reader of them believes and is expected to find."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from dphmm.accounting.edge_leakage import losses_between
+from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.planning import Expected
 from dphmm.policy.graph import PolicyGraph
-from dphmm.report.timeline import Timeline
-from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.report.beliefs import Cells, Levels
+from dphmm.schedule_plan import SchedulePlan, Stays
+from dphmm.session.plan import Plan
+from dphmm.session.subjects import Subjects
+from dphmm.states.grid import Grid
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
-from dphmm.storage.statement_types import ReleaseStatement
+from dphmm.storage.release_words import Found, Story, story
+from dphmm.storage.statement import promise_of_statement, schedule_of_statement
+from dphmm.storage.statement_types import ReleaseStatement, exact_epsilons
 from dphmm.types import BoolArray, FloatArray, IntArray
 
-#: Rows of one subject that are pictured unless others are chosen.
-_PICTURED = 150
+_DAY = 86_400
+#: Pairs of more states, or of more plans, than these are not compared one by one.
+_MOST_COMPARED, _MOST_PLANS = 500, 5
+#: Metres from where the day began, from which on somebody has left home.
+AWAY = 500.0
+#: How much further apart than the covered distance the places are of which a page says what an answer may tell.
+_FURTHER = 3
 
 
-class Total(NamedTuple):
-    """Something that was spent: of what, how much, and the sentence that says what the number is."""
-
-    name: str
-    value: str
-    meaning: str
+def rounded_down(value: float) -> float:
+    """The largest of 1, 2 and 5 times a power of ten that is not above a positive value."""
+    power = 10.0 ** math.floor(math.log10(value) + 1e-12)
+    return max(digit * power for digit in (1, 2, 5) if digit * power <= value * (1 + 1e-9))
 
 
 @dataclass(frozen=True, eq=False)
-class Scenery:
-    """What lies under a map, in answer units: filled ``water`` (n, 2), ``roads`` as lines (n, 2)."""
+class Made:
+    """What a release was made with; without ``subjects`` (no policy is known) nothing can be smoothed."""
+
+    model: MarkovModel
+    space: StateSpace
+    statement: ReleaseStatement
+    subjects: Subjects | None = None
+
+    @property
+    def policy(self) -> PolicyGraph | None:
+        """The policy, where it is known."""
+        return None if self.subjects is None else self.subjects.setting.policy
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows (n,) of a released file in its order.
+
+    ``z`` (n, d): released answers, of labels the numbers of their states; nothing is meant by those of rows that were
+    not ``asked`` (n,). ``time`` (n,): seconds since 1970 UTC; None without times.
+    """
+
+    user: Sequence[str]
+    step: IntArray
+    time: IntArray | None
+    z: FloatArray
+    asked: BoolArray
+    epsilon: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    @cached_property
+    def by_user(self) -> dict[str, IntArray]:
+        """Each user's row numbers by step, users in order of their names."""
+        found: dict[str, list[int]] = {}
+        for row in np.argsort(self.step, kind="stable").tolist():
+            found.setdefault(self.user[row], []).append(row)
+        return {user: np.array(found[user], dtype=np.int64) for user in sorted(found)}
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """One person as the page shows them: numbers of rows by step, and what a reader believes at each of them (n,).
+
+    ``levels`` (n, cells) as `beliefs.levels` gives them, of drawn cells in the plane and of states elsewhere; ``mean``
+    (n, d): the smoothed estimates; ``state`` and ``probability`` (n,): the likeliest state; ``spread`` (n,): how far
+    off a reader expects the estimate to be. All are None where no policy is known.
+    """
+
+    name: str
+    rows: IntArray
+    levels: Levels | None = None
+    mean: FloatArray | None = None
+    state: IntArray | None = None
+    probability: FloatArray | None = None
+    spread: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The true places of the rows (n, d), for the data owner, or of ``simulated`` people.
+
+    On a map these are places in metres of its projection, elsewhere answers of the true states; NaN where a row has no
+    such answer. ``outside`` (n,): rows in no state, which are in no error. ``errors`` (n,): how far off the smoothed
+    estimates are; NaN where nothing is known. ``without``: the mean distance of the best single place.
+    """
+
+    places: FloatArray
+    outside: BoolArray
+    errors: FloatArray
+    without: float
+    simulated: bool = False
+
+    @property
+    def counted(self) -> BoolArray:
+        """The rows whose errors are the figures of the page."""
+        return np.asarray(~np.isnan(self.errors) & ~self.outside)
+
+    @property
+    def mean(self) -> float | None:
+        """The measured error; None where no row counts."""
+        return float(self.errors[self.counted].mean()) if self.counted.any() else None
+
+
+@dataclass(frozen=True, eq=False)
+class Backdrop:
+    """What lies under a map, in answer units: filled ``water`` (n, 2), ``roads`` as lines (n, 2), names at points."""
 
     water: Sequence[FloatArray] = ()
     roads: Sequence[FloatArray] = ()
+    names: Sequence[tuple[str, float, float]] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Prospects:
+    """What was expected of a release before it was made, from public data alone.
+
+    ``expected``: of this schedule. ``stays``: what is found of who stays, by number of nights or blocks; ``smaller``
+    and ``unlimited`` the same for a smaller total and for an answer at every step. ``ladder``: plans of other totals.
+    ``missing``: in a sentence, why there are none of these.
+    """
+
+    expected: Expected | None = None
+    stays: Stays | None = None
+    smaller: tuple[Fraction, Stays] | None = None
+    unlimited: Stays | None = None
+    ladder: Sequence[SchedulePlan] = ()
+    missing: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """The estimated share of people with each label (K,) among those asked at one time, with 90 % intervals."""
+
+    when: int
+    people: int
+    share: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Hour:
+    """The expected number of people in each drawn cell at an hour of the day, mean over the days."""
+
+    seconds: int
+    people: FloatArray
+
+
+class Leaving(NamedTuple):
+    """How far off a reader is about when somebody left home: with the file, and by one guess for all.
+
+    ``error`` and ``without`` (the file) in seconds; ``guess``: a time of the day, the median of the true ones. Home is
+    where the day begins, and who is `AWAY` metres from there has left.
+    """
+
+    error: float
+    without: float
+    guess: float
+
+
+def _first_away(space: StateSpace, places: FloatArray) -> int | None:
+    """The first of some places (n, 2) that is far from where they begin; None where none is."""
+    known = np.flatnonzero(~np.isnan(places).any(axis=1))
+    if not len(known) or known[0] != 0:
+        return None
+    apart = space.distances(places[known], np.broadcast_to(places[0], places[known].shape))
+    away = known[apart > AWAY]
+    return int(away[0]) if len(away) else None
 
 
 @dataclass(frozen=True, eq=False)
 class ReleaseReport:
     """One released file and everything a page about it needs.
 
-    ``released``: Arrow table with the columns of released.parquet. ``statement``: its privacy statement.
-    ``policy`` and ``hull``: of a typical step, for the picture of who hides among whom. ``weights`` (N,): how
-    much the public model expects each state; shades the map. ``truth`` (n, d): the true answers, row by row, NaN
-    where a row's true state has none; a page with the truth of real people, who are not ``simulated``, is for the
-    data owner alone and says so. On a map the true answers are the true places, in metres of its projection.
-    ``true_states`` (n,) are the numbers of the true states, where they are known, -1 for one that the space does not
-    have; ``outside`` (n,) says which rows are in no state: their errors are told apart. ``smoothed`` (n, d): what all
-    answers together say of each row. ``pictured``: the rows of one subject that are drawn. ``explored``: the rows of
-    each subject, by step, that can be looked at step by step, and ``timeline``: their plans. ``totals``: what was
-    spent, beside the statement's own totals.
-    ``notes``: sentences for the top of the page.
-
-    Raises InvalidInput where the parts do not fit together.
+    ``name``: of the file. ``persons``: those who can be looked at; the first is shown. ``plans``: the different plans
+    of their answers. ``elsewhere``: (step, epsilon) of each answer about a person that a ledger has beside those of the
+    file; None without a ledger.
     """
 
     title: str
-    released: Any
-    space: StateSpace
-    statement: ReleaseStatement
-    policy: PolicyGraph | None = None
-    hull: SensitivityHull | None = None
-    weights: FloatArray | None = None
-    truth: FloatArray | None = None
-    true_states: IntArray | None = None
-    outside: BoolArray | None = None
-    simulated: bool = False
-    smoothed: FloatArray | None = None
-    pictured: IntArray | None = None
-    explored: Sequence[IntArray] = ()
-    timeline: Timeline | None = None
-    totals: Sequence[Total] = ()
-    scenery: Scenery = field(default_factory=Scenery)
+    name: str
+    rows: Rows
+    made: Made
+    persons: Sequence[Person] = ()
+    plans: Sequence[Plan] = ()
+    cells: Cells | None = None
+    truth: Truth | None = None
+    prospects: Prospects = field(default_factory=Prospects)
+    shares: Sequence[Share] = ()
+    hours: Sequence[Hour] = ()
+    backdrop: Backdrop = field(default_factory=Backdrop)
     notes: Sequence[str] = ()
+    elsewhere: Mapping[str, Sequence[tuple[int, Fraction]]] | None = None
 
     def __post_init__(self) -> None:
-        missing = {"user", "step", "z_0", "estimate_0", "epsilon", "cost"} - set(self.released.column_names)
-        if missing:
-            raise InvalidInput("released", f"no column {min(missing)}", "a table as dphmm release writes it")
-        shape = (len(self.released), self.space.dimension)
-        for name, given in (("truth", self.truth), ("smoothed", self.smoothed)):
-            if given is not None and given.shape != shape:
-                raise InvalidInput(name, f"an array of shape {given.shape}", f"shape {shape}")
-        states = self.true_states
-        if states is not None and (self.truth is None or states.shape != shape[:1]):
-            raise InvalidInput("true_states", f"an array of shape {states.shape}", f"shape {shape[:1]}, and the truth")
-        if self.outside is not None and (self.truth is None or self.outside.shape != shape[:1]):
-            came = f"an array of shape {self.outside.shape}"
-            raise InvalidInput("outside", came, f"shape {shape[:1]}, and the truth")
+        if self.truth is not None and self.truth.places.shape != (len(self.rows), self.space.dimension):
+            came = f"an array of shape {self.truth.places.shape}"
+            raise InvalidInput("truth", came, f"shape {(len(self.rows), self.space.dimension)}")
 
-    @cached_property
-    def z(self) -> FloatArray:
-        """Released answers (n, d)."""
-        return self._answers("z")
+    @property
+    def space(self) -> StateSpace:
+        """The states."""
+        return self.made.space
 
-    @cached_property
-    def estimate(self) -> FloatArray:
-        """Bayes estimates (n, d)."""
-        return self._answers("estimate")
-
-    @cached_property
-    def time(self) -> IntArray | None:
-        """Published times (n,), seconds since 1970 UTC; None without times."""
-        if "t" not in self.released.column_names:
-            return None
-        stamps = self.released.column("t").to_numpy().astype("datetime64[s]")
-        return np.asarray(stamps.astype(np.int64))
-
-    @cached_property
-    def rows(self) -> IntArray:
-        """The pictured rows."""
-        if self.pictured is not None:
-            return self.pictured
-        users = self.released.column("user").to_numpy(zero_copy_only=False)
-        first = np.flatnonzero(users == users[0]) if len(users) else np.zeros(0, dtype=np.int64)
-        return first[:_PICTURED].astype(np.int64)
+    @property
+    def statement(self) -> ReleaseStatement:
+        """What was promised."""
+        return self.made.statement
 
     @property
     def owner_only(self) -> bool:
         """Whether the page shows where real people truly were."""
-        return self.truth is not None and not self.simulated
-
-    @cached_property
-    def known(self) -> BoolArray:
-        """The rows (n,) whose true answer is known; needs the truth."""
-        return np.asarray(~np.isnan(self._true()).any(axis=1))
-
-    @cached_property
-    def elsewhere(self) -> BoolArray:
-        """The rows (n,) in no state; needs the truth."""
-        return ~self.known if self.outside is None else self.outside
-
-    @cached_property
-    def inside(self) -> BoolArray:
-        """The rows (n,) in a state, whose errors are the page's figures; needs the truth."""
-        return self.known & ~self.elsewhere
-
-    @cached_property
-    def visited(self) -> FloatArray:
-        """Where the truth (n, d) is drawn on a map of states: rows of one cell at one point. Needs the truth."""
-        if self.true_states is None:
-            return self._true()
-        return np.where(self.inside[:, None], self.space.answers[self.true_states], self._true())
+        return self.truth is not None and not self.truth.simulated
 
     @property
     def on_map(self) -> bool:
         """Whether answers are metres on a map."""
         return isinstance(self.space, MapSpace)
 
-    def shown(self, distance: float) -> str:
-        """A distance between answers, with its unit, on the same line, where there is one; of labels a share."""
-        if self.space.has_labels:
-            return f"{distance:.0%}\N{NO-BREAK SPACE}wrong"
-        return f"{distance:,.0f}\N{NO-BREAK SPACE}m" if self.on_map else f"{distance:,.3g}"
-
     @property
-    def subject(self) -> str:
-        """Whose rows are pictured."""
-        return str(self.released.column("user")[int(self.rows[0])]) if len(self.rows) else ""
+    def planar(self) -> bool:
+        """Whether answers are drawn on a plane."""
+        return self.space.dimension == 2 and not self.space.has_labels
 
-    def errors(self, answers: FloatArray, rows: IntArray | BoolArray | None = None) -> FloatArray:
-        """Distance of answers (n, d) to the truth, of all rows or some: answer units, on a map metres on the ground.
+    @cached_property
+    def promise(self) -> SequencePromise | None:
+        """The promise over paths, where there is one."""
+        return promise_of_statement(self.statement)
 
-        NaN where the truth is unknown. Needs the truth.
+    @cached_property
+    def schedule(self) -> Schedule | None:
+        """When people are asked; None for every step."""
+        return schedule_of_statement(self.statement)
+
+    @cached_property
+    def found(self) -> Found | None:
+        """What a reader finds: measured where the truth is known, else expected; None where neither is."""
+        expected = self.prospects.expected
+        measured = None if self.truth is None else self.truth.mean
+        if expected is None:
+            return None
+        if measured is None or self.truth is None:
+            return expected.found
+        found = expected.found
+        return Found(
+            measured, self.truth.without, found.unit, found.what, found.stays, found.stays_without, measured=True
+        )
+
+    @cached_property
+    def story(self) -> Story:
+        """The five answers, as the terminal and ``--json`` have them."""
+        return story(self.statement, self.promise, self.schedule, self.found)
+
+    @cached_property
+    def leaving(self) -> Leaving | None:
+        """When people left home, on a map with the truth and times; None where nobody did, or nothing is known."""
+        time, truth = self.rows.time, self.truth
+        if time is None or truth is None or not self.on_map:
+            return None
+        local, pairs = time + self.zone, []
+        for person in self.persons:
+            days = local[person.rows] // _DAY
+            for day in np.unique(days).tolist() if person.mean is not None else ():
+                at = np.flatnonzero(days == day)
+                left = _first_away(self.space, truth.places[person.rows[at]])
+                if left is None:
+                    continue
+                assert person.mean is not None
+                seen = _first_away(self.space, person.mean[at])
+                clock = local[person.rows[at]] % _DAY
+                pairs.append((float(clock[left]), np.nan if seen is None else float(clock[seen])))
+        if not pairs:
+            return None
+        truly, seen_at = np.array(pairs).T
+        guess = float(np.median(truly))
+        file = float(np.abs(np.where(np.isnan(seen_at), guess, seen_at) - truly).mean())
+        return Leaving(file, float(np.abs(guess - truly).mean()), guess)
+
+    @cached_property
+    def further(self) -> list[tuple[float, Fraction]]:
+        """Distances beyond the covered one, and what one answer may tell at most of places so far apart (epsilon).
+
+        The most that any two cells lose that have places no further apart, under any plan of the shown answers. Of
+        grids of few cells and few plans; empty for others.
         """
-        chosen = slice(None) if rows is None else rows
-        return self.space.distances(answers[chosen], self._true()[chosen])
+        covered, space = self.statement.covered_distance, self.space.unmerged
+        metres = covered.metres if covered else None
+        if not isinstance(metres, float) or not metres > 0 or not isinstance(space, Grid) or not self.plans:
+            return []
+        n = space.n_states
+        if n > _MOST_COMPARED or len(self.plans) > _MOST_PLANS:
+            return []
+        one, other = (part.astype(np.int64) for part in np.triu_indices(n, 1))
+        gaps = np.abs(space.own_answers[one] - space.own_answers[other])
+        apart = np.hypot(*np.maximum(0.0, np.rint(gaps / space.cell) - 1).T) * space.cell
+        losses = np.max([losses_between(plan, one, other, n) for plan in self.plans], axis=0)
+        found = []
+        for far in (rounded_down(_FURTHER * metres), 2 * rounded_down(_FURTHER * metres)):
+            most = float(losses[apart <= far].max(initial=0.0))
+            if far > metres and math.isfinite(most) and (apart > far).any():
+                found.append((far, Fraction(most)))
+        return found
 
-    def mean_error(self, answers: FloatArray) -> float:
-        """The mean of the errors of rows in a state; NaN where no row is."""
-        errors = self.errors(answers, self.inside)
-        return float(errors.mean()) if len(errors) else float("nan")
+    def _repr_html_(self) -> str:
+        """The five answers as a table, for notebooks."""
+        from html import escape
 
-    def _true(self) -> FloatArray:
-        if self.truth is None:
-            raise InvalidInput("truth", None, "the true answers")
-        return self.truth
+        rows = "".join(
+            f"<tr><th scope=row>{escape(label.strip())}</th><td>{escape(line)}</td></tr>"
+            for label, line in self.story.rows()
+        )
+        return f"<table><caption>{escape(self.title)}: {escape(self.name)}</caption><tbody>{rows}</tbody></table>"
 
-    def _answers(self, name: str) -> FloatArray:
-        axes = range(self.space.dimension)
-        return np.stack([self.released.column(f"{name}_{j}").to_numpy() for j in axes], axis=1).astype(np.float64)
+    @cached_property
+    def zone(self) -> int:
+        """Seconds that the clock of the page is ahead of UTC: that of the promise."""
+        zone = "+00:00" if self.promise is None else self.promise.zone
+        hours, minutes = int(zone[1:3]), int(zone[4:6])
+        return (hours * 60 + minutes) * 60 * (-1 if zone[0] == "-" else 1)
+
+    def block(self, user: str, steps: IntArray) -> IntArray:
+        """The block (n,) of each step of a person: of the promise; without one the day, or everything."""
+        promise, rows = self.promise, self.rows
+        if promise is not None and isinstance(promise.per, int):
+            return np.asarray((steps - 1 + promise.passed) // promise.per)
+        if rows.time is None or (promise is not None and promise.per is None):
+            return np.zeros(len(steps), dtype=np.int64)
+        own, each = rows.by_user[user], self.made.model.step
+        length = _DAY
+        if promise is not None and each is not None:
+            in_steps = promise.in_steps(each, 0).per
+            assert isinstance(in_steps, int)
+            length = in_steps * each
+        if each is None:
+            known = dict(zip(rows.step[own].tolist(), rows.time[own].tolist(), strict=True))
+            time = np.array([known.get(step, rows.time[own[0]]) for step in steps.tolist()], dtype=np.int64)
+        else:
+            time = rows.time[own[0]] + (steps - rows.step[own[0]]) * each
+        return np.asarray((time + self.zone) // length)
+
+    def spending(self, user: str) -> list[tuple[int, int, int, Fraction]]:
+        """The steps of a person in order: (block, step, answers, sum of epsilons); the ledger's where there is one."""
+        rows, own, exact = self.rows, self.rows.by_user[user], exact_epsilons(self.statement)
+        told: dict[int, tuple[int, Fraction]] = {}
+        for step, asked, epsilon in zip(
+            rows.step[own].tolist(), rows.asked[own].tolist(), rows.epsilon[own].tolist(), strict=True
+        ):
+            told[step] = (int(asked), exact.get(epsilon) or Fraction(epsilon))
+        for step, epsilon in (self.elsewhere or {}).get(user, ()):
+            count, total = told.get(step, (0, Fraction(0)))
+            told[step] = (count + 1, total + epsilon)
+        steps = sorted(told)
+        blocks = self.block(user, np.array(steps, dtype=np.int64)).tolist()
+        return [(block, step, *told[step]) for block, step in zip(blocks, steps, strict=True)]
+
+    @cached_property
+    def spent(self) -> list[tuple[str, list[tuple[int, int, Fraction]]]]:
+        """Of each person the blocks in order: (block, answers, sum of epsilons)."""
+        found = []
+        for user in self.rows.by_user:
+            blocks: dict[int, tuple[int, Fraction]] = {}
+            for block, _, answers, epsilon in self.spending(user):
+                count, total = blocks.get(block, (0, Fraction(0)))
+                blocks[block] = (count + answers, total + epsilon)
+            found.append((user, [(block, *blocks[block]) for block in sorted(blocks)]))
+        return found

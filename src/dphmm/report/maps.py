@@ -1,155 +1,209 @@
-"""Maps of one subject: truth (where it is there), releases and estimates."""
+"""Maps: north up, one scale, what was published as crosses, and what a reader believes as three shades of cells."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dphmm.report.content import ReleaseReport
-from dphmm.report.svg import Drawing
-from dphmm.report.view import PANEL, SHADES, View, draw_states, outline, shades, spacing
+from dphmm.report.beliefs import Cells, Levels
+from dphmm.report.content import Person, ReleaseReport, rounded_down
+from dphmm.report.svg import Drawing, number
+from dphmm.states.maps import MapSpace
+from dphmm.storage.promises import length
 from dphmm.types import FloatArray, IntArray
 
-_TOP = 26.0
-_BOTTOM = 30.0
-#: Margin around the cells, as a share of their extent.
-_MARGIN = 0.12
-_MANY = 4000
-#: Steps at one place that make a stay worth its hours, and how many stays get them.
-_LONG_STAY = 6
-_LABELLED_STAYS = 3
+#: Side of a map in picture units.
+SIDE = 500.0
+#: How far inside the edge a mark is drawn that lies beyond it.
+_INSIDE = 12.0
+_CROSS = 14.0
+#: Widest scale bar, as a share of the map.
+_BAR = 0.24
+_LINES = 4
+_HAIR = 0.8
+_LEVELS = ((1, "b95"), (2, "b80"), (3, "b50"))
 
 
-def day_figures(report: ReleaseReport) -> list[Drawing]:
-    """One after the other: the truth (where it is there), what was released, and what estimates make of it."""
-    kinds = ["released", "estimate"] if report.smoothed is None else ["released", "estimate", "smoothed"]
-    if report.truth is not None:
-        kinds.insert(0, "truth")
-    return [_panel(report, kind) for kind in kinds]
+@dataclass(frozen=True)
+class View:
+    """Where answers (..., 2) lie in a square picture of ``side`` units."""
+
+    west: float
+    north: float
+    scale: float
+    side: float = SIDE
+
+    @classmethod
+    def around(cls, low: FloatArray, high: FloatArray, side: float = SIDE) -> View:
+        """The box between two corners, in the middle of the picture."""
+        extent = float((high - low).max()) or 1.0
+        middle = (low + high) / 2
+        return cls(float(middle[0] - extent / 2), float(middle[1] + extent / 2), side / extent, side)
+
+    def __call__(self, points: Any) -> FloatArray:
+        given = np.asarray(points, dtype=np.float64)
+        return np.stack([(given[..., 0] - self.west) * self.scale, (self.north - given[..., 1]) * self.scale], axis=-1)
+
+    def kept(self, points: FloatArray) -> tuple[FloatArray, Any]:
+        """Picture points moved inside the frame, and which were beyond it."""
+        inside = np.clip(points, _INSIDE, self.side - _INSIDE)
+        beyond = np.asarray(((points < 0) | (points > self.side)).any(axis=-1))
+        return np.where(beyond[..., None], inside, points), beyond
 
 
-def _panel(report: ReleaseReport, kind: str) -> Drawing:
-    title = _title(report, kind)
-    drawing = Drawing(f"day-{kind}", PANEL, _TOP + PANEL + _BOTTOM, title, _words(report, kind))
-    view = View.around(outline(report.space), 0.0, _TOP, PANEL, _MARGIN)
-    _ground(drawing, view, report)
-    rows = report.rows
-    path = None if report.truth is None else report.visited[rows][report.known[rows]]
-    if kind != "truth" and path is not None:
-        drawing.line(_kept_inside(view(path), view)[0], "truth faint")
-    if kind == "truth" and path is not None:
-        _stays(drawing, view, report, path, rows[report.known[rows]])
-    elif kind == "released":
-        points, outside = _kept_inside(view(report.z[rows]), view)
-        drawing.crosses(points[~outside], 4.4, "released")
-        drawing.circles(points[outside], 2.2, "released outside")
-    else:
-        points = view((report.estimate if kind == "estimate" else _smoothed(report))[rows])
-        drawing.line(points, kind)
-        drawing.circles(points, 1.8, f"{kind} dot")
-    drawing.frame(view.left, view.top, PANEL, PANEL, "frame")
-    drawing.text(view.left, view.top - 9, title, "heading")
-    if report.on_map:
-        _scale_bar(drawing, view)
+def view_of(report: ReleaseReport, side: float = SIDE) -> View:
+    """All cells."""
+    assert report.cells is not None
+    return View.around(report.cells.low, report.cells.high, side)
+
+
+def ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
+    """Land, water, roads; where there is no backdrop, lines of longitude and latitude with their degrees."""
+    drawing.frame(0, 0, view.side, view.side, "land")
+    backdrop = report.backdrop
+    drawing.polygons([view(water) for water in backdrop.water], "water")
+    for road in backdrop.roads:
+        drawing.line(view(road), "road")
+    if _without_backdrop(report) and isinstance(report.space, MapSpace):
+        for line, _, _ in _graticule(view, report.space):
+            drawing.line(line, "graticule")
+
+
+def _without_backdrop(report: ReleaseReport) -> bool:
+    return not (report.backdrop.water or report.backdrop.roads)
+
+
+def _graticule(view: View, space: MapSpace) -> list[tuple[FloatArray, str, int]]:
+    """Lines of longitude (0) and latitude (1) across a picture, and their degrees."""
+    found: list[tuple[FloatArray, str, int]] = []
+    corners = np.array(
+        [[view.west, view.north - view.side / view.scale], [view.west + view.side / view.scale, view.north]]
+    )
+    (south, north), (west, east) = (np.asarray(axis) for axis in space.to_latlon(corners))
+    for low, high, across, marks in ((west, east, 0, "EW"), (south, north, 1, "NS")):
+        step = rounded_down((high - low) / _LINES)
+        digits = max(0, -math.floor(math.log10(step) + 1e-9))
+        for value in np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step:
+            lat, lon = ((south + north) / 2, value) if across == 0 else (value, (west + east) / 2)
+            at = view(space.projection.to_metres(np.array([lat]), np.array([lon]))[0])
+            ends = [[at[0], 0], [at[0], view.side]] if across == 0 else [[0, at[1]], [view.side, at[1]]]
+            found.append((np.array(ends), f"{abs(value):.{digits}f}° {marks[int(value < 0)]}", across))
+    return found
+
+
+def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None:
+    """Names of places, or degrees, which keep clear of the scale bar; and the scale bar."""
+    bar = rounded_down(view.side / view.scale * _BAR)
+    told = _length(bar) if report.on_map else f"{bar:g}"
+    right, bottom, width = view.side - 22, view.side - 18, bar * view.scale
+    named = [(name, *view(np.array([x, y])).tolist(), "place") for name, x, y in report.backdrop.names]
+    if _without_backdrop(report) and isinstance(report.space, MapSpace):
+        for line, degrees, across in _graticule(view, report.space):
+            x, y = (line[0, 0] + 4, view.side - 6) if across == 0 else (4.0, line[0, 1] - 4)
+            named.append((degrees, float(x), float(y), "degree"))
+    for name, x, y, style in named:
+        beside_bar = x > right - width - 90 and y > bottom - 30
+        if 0 < x < view.side - 60 and 14 < y < view.side - 4 and not beside_bar:
+            drawing.text(x, y, name, style)
+    _scale(drawing, right, bottom, width, told)
+
+
+def _scale(drawing: Drawing, right: float, bottom: float, width: float, told: str) -> None:
+    """A bar of ``width`` picture units that ends at ``right``, with its length above."""
+    drawing.text(right - width / 2, bottom - 7, told, "scale", "middle")
+    drawing.path(f"M{number(right - width)} {number(bottom - 4)}v8m0-4h{number(width)}m0-4v8", "scalebar")
+
+
+def _length(metres: float) -> str:
+    return f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m"
+
+
+def draw_belief(drawing: Drawing, view: View, cells: Cells, levels: Levels) -> None:
+    """Three shades of cells, and an outline around the largest set."""
+    for level, style in _LEVELS:
+        drawing.path(shape(view, cells, np.flatnonzero(levels == level)), style)
+    drawing.segments(((view(a), view(b)) for a, b in cells.outline(np.flatnonzero(levels))), "outline")
+
+
+def shape(view: View, cells: Cells, chosen: IntArray) -> str:
+    """The path of some cells, a hair apart."""
+    parts = []
+    for cell in chosen.tolist():
+        corners = view(cells.corners(cell))
+        middle = corners.mean(axis=0)
+        across = float(np.abs(corners - middle).max()) or 1.0
+        corners = middle + (corners - middle) * max(0.5, 1 - _HAIR / 2 / across)
+        parts.append("M" + "L".join(f"{number(x)} {number(y)}" for x, y in corners) + "Z")
+    return "".join(parts)
+
+
+def draw_marks(drawing: Drawing, view: View, report: ReleaseReport, row: int | None, size: float = _CROSS) -> None:
+    """The published answer of a row as a cross, dashed at the edge where it lies beyond; the truth as a ring."""
+    if row is None:
+        return
+    if report.truth is not None and not np.isnan(report.truth.places[row]).any():
+        at, beyond = view.kept(view(report.truth.places[row]))
+        drawing.circle(at, size / 2, "ring-under")
+        drawing.circle(at, size / 2, "ring" + " beyond" * bool(beyond))
+    if report.rows.asked[row]:
+        at, beyond = view.kept(view(report.rows.z[row][:2]))
+        drawing.cross(at, size, "cross-under")
+        drawing.cross(at, size, "cross" + " beyond" * bool(beyond))
+
+
+def one_step(report: ReleaseReport, person: Person, at: int, side: float, finding: str, *, small: bool) -> Drawing:
+    """The map of one step of a person: ``at`` counts its rows."""
+    assert report.cells is not None
+    view = view_of(report, side)
+    drawing = Drawing(side, side, finding, "map", scales=True)
+    ground(drawing, view, report)
+    if person.levels is not None:
+        draw_belief(drawing, view, report.cells, person.levels[at])
+    draw_marks(drawing, view, report, int(person.rows[at]), 10.0 if small else _CROSS)
+    if not small:
+        names_and_scale(drawing, view, report)
     return drawing
 
 
-def _title(report: ReleaseReport, kind: str) -> str:
-    truth = "Truth (simulated)" if report.simulated else "Truth"
-    return {"truth": truth, "released": "Released", "estimate": "Bayes estimate", "smoothed": "With later answers"}[
-        kind
-    ]
+def around(report: ReleaseReport, state: int, side: float = SIDE) -> View:
+    """A state and those that the policy joins to it, with some cells around them."""
+    cells, policy, space = report.cells, report.made.policy, report.space
+    assert cells is not None and policy is not None
+    near = np.union1d(policy.neighbors(state), [state]).astype(np.int64)
+    points, centre = space.own_answers[near][:, :2], space.own_answers[state][:2]
+    reach = float(np.abs(points - centre).max()) + 3 * cells.side
+    half = min(reach, float((cells.high - cells.low).max()) / 2)
+    low = np.clip(centre - half, cells.low, np.maximum(cells.low, cells.high - 2 * half))
+    return View.around(low, low + 2 * half, side)
 
 
-def _words(report: ReleaseReport, kind: str) -> str:
-    steps = f"{len(report.rows)} time steps of {report.subject}"
-    if kind == "truth":
-        return f"Map of {steps}: the true path with a circle at each stay."
-    said = {
-        "released": "the released answers as crosses",
-        "estimate": "the Bayes estimate as a line with dots",
-        "smoothed": "the estimate from all answers, later ones too, as a line with dots",
-    }[kind]
-    inside = None if report.truth is None else report.inside[report.rows]
-    if inside is None or not inside.any():
-        return f"Map of {steps}: {said}."
-    answers = {"released": report.z, "estimate": report.estimate}.get(kind)
-    errors = report.errors(_smoothed(report) if answers is None else answers, report.rows[inside])
-    return f"Map of {steps}: {said} (mean error {report.shown(float(errors.mean()))}), the true path behind."
+def covered_set(report: ReleaseReport, state: int, finding: str) -> Drawing:
+    """The cells that the policy joins to one, and the distance that is covered as the scale."""
+    cells, policy = report.cells, report.made.policy
+    assert cells is not None and policy is not None
+    near = np.setdiff1d(policy.neighbors(state), [state]).astype(np.int64)
+    view = around(report, state)
+    drawing = Drawing(SIDE, SIDE, finding, "map", scales=True)
+    ground(drawing, view, report)
+    drawing.path(shape(view, cells, np.unique(cells.of[near])), "joined")
+    drawing.path(shape(view, cells, cells.of[[state]]), "chosen")
+    covered = report.statement.covered_distance
+    metres = None if not covered else covered.metres
+    if isinstance(metres, float) and metres > 0:
+        _scale(drawing, SIDE - 24, SIDE - 22, metres * view.scale, length(metres))
+    return drawing
 
 
-def _smoothed(report: ReleaseReport) -> FloatArray:
-    assert report.smoothed is not None
-    return report.smoothed
-
-
-def _ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
-    drawing.frame(view.left, view.top, PANEL, PANEL, "ground")
-    for water in report.scenery.water:
-        drawing.line(view(water), "water", close=True)
-    space = report.space
-    if space.n_states <= _MANY:
-        shade = shades(report.weights, space.n_states)
-        for level in range(SHADES + 1):
-            draw_states(drawing, view, space, np.flatnonzero(shade == level), f"cell shade{level}")
-    for road in report.scenery.roads:
-        drawing.line(view(road), "road")
-
-
-def _kept_inside(points: FloatArray, view: View) -> tuple[FloatArray, Any]:
-    """Points moved to the panel's border where they lie beyond it, and which."""
-    low = np.array([view.left, view.top]) + 4
-    moved = np.clip(points, low, low + PANEL - 8)
-    return moved, np.any(moved != points, axis=1)
-
-
-def _stays(drawing: Drawing, view: View, report: ReleaseReport, truth: FloatArray, rows: IntArray) -> None:
-    """The path, a circle per place as large as the time spent there, and the hours of the longest stays."""
-    drawing.line(_kept_inside(view(truth), view)[0], "truth")
-    places, counts = np.unique(truth, axis=0, return_counts=True)
-    drawing.circles(_kept_inside(view(places), view)[0], 1.6 + 0.75 * np.sqrt(counts), "truth dot")
-    if report.time is None:
-        return
-    clock, left = report.time[rows], np.ones(len(truth), dtype=np.bool_)
-    for _ in range(_LABELLED_STAYS):
-        places, counts = np.unique(truth[left], axis=0, return_counts=True)
-        if len(counts) == 0 or counts.max() < _LONG_STAY:
-            return
-        place = places[np.argmax(counts)]
-        # A place on the border of cells is one place.
-        here = left & np.all(np.abs(truth - place) <= 1.1 * spacing(report.space), axis=1)
-        _say(drawing, view, place, _hours(clock[here]))
-        left &= ~here
-
-
-def _say(drawing: Drawing, view: View, place: FloatArray, words: str) -> None:
-    """Words beside a place, on the side where there is room."""
-    x, y = _kept_inside(view(place)[None], view)[0][0]
-    if x > view.left + PANEL / 2:
-        drawing.text(x - 12, y + 4, words, "label halo end")
-    else:
-        drawing.text(x + 12, y + 4, words, "label halo")
-
-
-def _hours(times: IntArray) -> str:
-    """From when to when somebody was at a place: "0:00–7:40, 18:10–24:00". Short absences do not count."""
-    step = int(np.diff(times).min()) if len(times) > 1 else 0
-    runs = np.split(times, np.flatnonzero(np.diff(times) > 4 * step) + 1)
-    told = [f"{_clock(int(run[0]))}–{_clock(int(run[-1]) + step, ends=True)}" for run in runs if len(run) > 1]
-    return ", ".join(told[:2])
-
-
-def _clock(seconds: int, ends: bool = False) -> str:
-    minutes = seconds % 86_400 // 60
-    return "24:00" if ends and minutes == 0 else f"{minutes // 60}:{minutes % 60:02d}"
-
-
-def _scale_bar(drawing: Drawing, view: View) -> None:
-    wanted = PANEL / view.scale / 4
-    power = 10.0 ** np.floor(np.log10(wanted))
-    length = float(max(power * m for m in (1.0, 2.0, 5.0) if power * m <= wanted))
-    y = view.top + PANEL + 14
-    drawing.line([[view.left, y], [view.left + length * view.scale, y]], "scale")
-    shown = f"{length / 1000:g}\N{NO-BREAK SPACE}km" if length >= 1000 else f"{length:g}\N{NO-BREAK SPACE}m"
-    drawing.text(view.left + length * view.scale + 6, y + 4, shown, "label")
+def by_hour(report: ReleaseReport, people: FloatArray, steps: tuple[float, float, float], finding: str) -> Drawing:
+    """Expected people per cell in three shades; cells with fewer than the least step are not drawn."""
+    assert report.cells is not None
+    view = view_of(report, SIDE / 2)
+    drawing = Drawing(view.side, view.side, finding, "map", scales=True)
+    ground(drawing, view, report)
+    level = sum((people >= step).astype(np.int64) for step in steps)
+    for number_, style in _LEVELS:
+        drawing.path(shape(view, report.cells, np.flatnonzero(level == number_)), style)
+    return drawing

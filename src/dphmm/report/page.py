@@ -4,41 +4,56 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from html import escape
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
-from dphmm.report import sections
-from dphmm.report.content import ReleaseReport
-from dphmm.report.explorer import data_block, explorer, script
+import numpy as np
+
+from dphmm.accounting.records import in_short
+from dphmm.report import charts, maps, words
+from dphmm.report.beliefs import bands, written
+from dphmm.report.content import Person, ReleaseReport, Share, rounded_down
+from dphmm.report.palette import css
+from dphmm.report.svg import Drawing
+from dphmm.states.grid import Grid
+from dphmm.states.kinds import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
+from dphmm.storage.promises import length
+from dphmm.storage.release_words import off
+from dphmm.storage.statement_types import member
+from dphmm.types import FloatArray, IntArray
+
+#: Small maps, people in strips, and blocks of the budget that are drawn.
+_SMALL_MAPS, _STRIPS, _BLOCKS = 12, 8, 14
+_DAY = 86_400
+#: The step that is shown first is the answer nearest to this time of the day.
+_FIRST = 14 * 3600
+_TOO_FEW = 8
 
 
 def page(report: ReleaseReport) -> str:
     """The whole page; the same report gives the same text."""
-    style = files("dphmm.report").joinpath("page.css").read_text(encoding="utf-8")
-    body = "".join(
-        part(report)
-        for part in (
-            sections.head,
-            explorer,
-            sections.pictures,
-            sections.costs,
-            sections.limits,
-            sections.parameters,
-        )
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("dphmm.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    code = script() if len(report.explored) else ""
-    run = f"{data_block(report)}<script>{code}</script>" if code else ""
-    title = f"OWNER ONLY: {report.title}" if report.owner_only else report.title
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, code)}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
-        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{style}</style></head>'
-        f"<body><main>{body}</main>{run}</body></html>\n"
-    )
+    folder = files("dphmm.report").joinpath("templates")
+    style = css() + folder.joinpath("page.css").read_text(encoding="utf-8")
+    content = Content(report)
+    script = folder.joinpath("page.js").read_text(encoding="utf-8")
+    template = environment.get_template("page.html")
+    return template.render(c=content, report=report, style=style, script=script, policy=_policy(style, script)) + "\n"
 
 
 def write_report(path: PathLike, report: ReleaseReport) -> Path:
@@ -58,10 +73,743 @@ def _policy(style: str, code: str) -> str:
     Nothing may be loaded from anywhere, and nothing may run but what is hashed here, whatever a name says; not even
     these scripts may make markup of a text.
     """
-    scripts = f"script-src {_hash(code)}; " if code else ""
     markup = "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-    return f"default-src 'none'; {scripts}style-src {_hash(style)}; img-src data:; {markup}"
+    return f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(style)}; img-src data:; {markup}"
 
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with its heading and caption, drawn for every width, and its numbers as a table."""
+
+    name: str
+    heading: str
+    drawings: Sequence[Drawing]
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    @property
+    def csv(self) -> str:
+        """The numbers as a download."""
+        lines = [",".join(map(_cell, line)) for line in (self.columns, *self.rows)]
+        return data_url("text/csv", "\r\n".join(lines) + "\r\n")
+
+
+def _cell(text: str) -> str:
+    # A spreadsheet would take these for a formula.
+    safe = "'" + text if text[:1] in "=+-@\t" else text
+    return '"' + safe.replace('"', '""') + '"' if any(mark in safe for mark in ',"\r\n') else safe
+
+
+def data_url(kind: str, text: str) -> str:
+    """A text as a link that holds it."""
+    return f"data:{kind};charset=utf-8,{quote(text)}"
+
+
+class Content:
+    """Everything that the template prints, in the order of the page."""
+
+    def __init__(self, report: ReleaseReport) -> None:
+        self.report = report
+
+    # -- the bar and the first screen ------------------------------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """What one may do with the page."""
+        truth = self.report.truth
+        if truth is None:
+            return "public page: no truth"
+        return "simulated people: the truth may be shown" if truth.simulated else "OWNER ONLY"
+
+    @cached_property
+    def headline(self) -> str:
+        """What was published."""
+        return words.headline(self.report)
+
+    @cached_property
+    def lead(self) -> str:
+        """When, and what the other rows are."""
+        return words.lead(self.report)
+
+    @cached_property
+    def guarantee(self) -> words.Guarantee:
+        """The words of the guarantee."""
+        return words.guarantee(self.report)
+
+    @cached_property
+    def sureness(self) -> Drawing:
+        """The bars of the first screen."""
+        rows = self.guarantee.bars
+        return charts.sureness_bars(rows, 276.0, _bars_finding(rows), tall=False)
+
+    @cached_property
+    def found(self) -> tuple[list[tuple[str, str]], str]:
+        """What a reader can still find."""
+        return words.found_lines(self.report)
+
+    @cached_property
+    def spent(self) -> words.Spent:
+        """What was spent."""
+        return words.spent(self.report)
+
+    @cached_property
+    def protected_not(self) -> list[str]:
+        """What is not protected, for the first screen."""
+        return words.not_protected_short(self.report)
+
+    @cached_property
+    def rows_not_protected(self) -> list[tuple[str, str, str]]:
+        """What is not protected, what it means here, what helps."""
+        return words.not_protected(self.report)
+
+    @property
+    def answered(self) -> bool:
+        """Whether anything was asked."""
+        return bool(self.report.rows.asked.any())
+
+    @property
+    def alone(self) -> bool:
+        """Whether the file has one row, so that nothing is over time."""
+        return len(self.report.rows) == 1
+
+    @cached_property
+    def outside(self) -> str:
+        """For the owner: how many rows are in no state."""
+        truth = self.report.truth
+        if truth is None or not len(truth.outside):
+            return ""
+        share = f"{100 * truth.outside.mean():.1f} %"
+        return f"{share} of rows lie outside every state; they are in no error."
+
+    @cached_property
+    def measured(self) -> list[tuple[str, str]]:
+        """For pages with the truth: the mean error, and that of nine in ten."""
+        truth = self.report.truth
+        if truth is None or truth.mean is None or self.report.space.has_labels:
+            return []
+        unit = self.report.space.unit
+        ninth = float(np.quantile(truth.errors[truth.counted], 0.9))
+        return [(off(truth.mean, unit), "measured, mean"), (off(ninth, unit), "9 of 10 below")]
+
+    # -- the map and its slider ------------------------------------------------------------------------------------
+
+    @cached_property
+    def person(self) -> Person | None:
+        """Who is shown first: the first by name, whatever the truth is."""
+        return self.report.persons[0] if self.report.persons else None
+
+    @cached_property
+    def day(self) -> IntArray:
+        """Which of the first person's rows are shown: those of the first day with an answer."""
+        assert self.person is not None
+        return self.days(self.person)[self._first_day][1]
+
+    @cached_property
+    def _first_day(self) -> int:
+        assert self.person is not None
+        days = self.days(self.person)
+        asked = self.report.rows.asked
+        return next((n for n, (_, at) in enumerate(days) if asked[self.person.rows[at]].any()), 0)
+
+    def days(self, person: Person) -> list[tuple[str, IntArray]]:
+        """The days of a person, by name; without times all steps as one."""
+        time = self.report.rows.time
+        at = np.arange(len(person.rows))
+        if time is None:
+            return [("all steps", at)]
+        local = (time[person.rows] + self.report.zone) // _DAY
+        starts = np.flatnonzero(np.diff(local, prepend=local[0] - 1))
+        return [(words.day_name(int(local[part[0]]) * _DAY), part) for part in np.split(at, starts[1:])]
+
+    @cached_property
+    def first_step(self) -> int:
+        """Which of the person's rows is shown: the answer nearest to 14:00, else the first row of the day."""
+        assert self.person is not None
+        rows = self.person.rows[self.day]
+        asked = np.flatnonzero(self.report.rows.asked[rows])
+        if not len(asked):
+            return int(self.day[0])
+        if self.report.rows.time is None:
+            return int(self.day[asked[0]])
+        seconds = (self.report.rows.time[rows[asked]] + self.report.zone) % _DAY
+        return int(self.day[asked[int(np.argmin(np.abs(seconds - _FIRST)))]])
+
+    def moment(self, row: int) -> str:
+        """When a row is: its time of the day, or its step."""
+        if self.report.rows.time is None:
+            return f"step {int(self.report.rows.step[row]):,}"
+        return words.clock(int((self.report.rows.time[row] + self.report.zone) % _DAY))
+
+    @cached_property
+    def map(self) -> Drawing | None:
+        """The map of the first step."""
+        if self.person is None or self.report.cells is None or not len(self.person.rows):
+            return None
+        row = int(self.person.rows[self.first_step])
+        what = "the published answer" if self.report.rows.asked[row] else "no answer"
+        finding = f"Map: {what} about {self.person.name} at {self.moment(row)}, and where a reader believes them to be."
+        return maps.one_step(self.report, self.person, self.first_step, maps.SIDE, finding, small=False)
+
+    @cached_property
+    def slider(self) -> Drawing | None:
+        """The believed spread of the first day, behind the slider."""
+        person = self.person
+        if person is None or person.spread is None or self.alone:
+            return None
+        drawing = Drawing(
+            500, 60, "How wide the belief is at each step of the day; crosses are answers.", "range", scales=True
+        )
+        asked = np.flatnonzero(self.report.rows.asked[person.rows[self.day]]).tolist()
+        charts.draw_range(drawing, person.spread[self.day], asked, 500.0)
+        return drawing
+
+    @cached_property
+    def slider_ends(self) -> list[str]:
+        """Words below the slider, from its first to its last step."""
+        assert self.person is not None
+        rows = self.person.rows[self.day]
+        if self.report.rows.time is not None and len(rows) * (self.report.made.model.step or 0) == _DAY:
+            return ["0:00", "6:00", "12:00", "18:00", "24:00"]
+        return [self.moment(int(rows[0])), self.moment(int(rows[-1]))] if len(rows) > 1 else [self.moment(int(rows[0]))]
+
+    @cached_property
+    def data(self) -> str:
+        """What the script reads, as JSON that can stand inside a script element."""
+        text = json.dumps(self._document(), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+    def _document(self) -> dict[str, Any]:
+        report = self.report
+        if report.cells is None or self.map is None:
+            return {}
+        view, cells = maps.view_of(report), report.cells
+        shape: dict[str, Any] = {"n": len(cells)}
+        if cells.rings:
+            shape["rings"] = [np.round(view(ring), 1).ravel().tolist() for ring in cells.rings]
+        else:
+            corner = view(cells.low)
+            shape |= {"columns": cells.columns, "rows": cells.rows, "x": float(corner[0]), "y": float(corner[1])}
+            shape["side"] = cells.side * view.scale
+        return {
+            "cells": shape,
+            "side": maps.SIDE,
+            "timed": report.rows.time is not None,
+            "zone": report.zone,
+            "unit": report.space.unit,
+            "first": [0, self._first_day, self.first_step - int(self.day[0])],
+            "people": [self._told(person, view) for person in report.persons],
+        } | self._sets(view)
+
+    def _told(self, person: Person, view: maps.View) -> dict[str, Any]:
+        """A person for the script: days, times, answers, levels, spreads; the truth where it may be shown."""
+        report, rows = self.report, person.rows
+        asked = np.flatnonzero(report.rows.asked[rows])
+        moments = report.rows.step[rows] if report.rows.time is None else report.rows.time[rows]
+        told: dict[str, Any] = {
+            "name": person.name,
+            "days": [[name, int(at[0]), len(at)] for name, at in self.days(person)],
+            "t": [int(moments[0]), *_runs(np.diff(moments))],
+            "asked": asked.tolist(),
+            "z": np.round(view(report.rows.z[rows[asked]][:, :2]), 1).ravel().tolist(),
+        }
+        if person.levels is not None and person.spread is not None:
+            told["levels"] = [written(row) for row in person.levels]
+            told["spread"] = [float(f"{value:.3g}") for value in person.spread.tolist()]
+        if report.truth is not None:
+            places = np.round(view(report.truth.places[rows]), 1)
+            told["truth"] = [None if np.isnan(value) else value for value in places.ravel().tolist()]
+            told["off"] = [
+                None if np.isnan(v) else off(v, report.space.unit) for v in report.truth.errors[rows].tolist()
+            ]
+        return told
+
+    def _sets(self, view: maps.View) -> dict[str, Any]:
+        """For each drawn cell those that the policy joins to it, where cells are states and not too many."""
+        policy, cells = self.report.made.policy, self.report.cells
+        if policy is None or cells is None or cells.joined != 1 or self.report.space.n_states > 2500:
+            return {}
+        n = self.report.space.n_states
+        near = [np.setdiff1d(policy.neighbors(state), [state]) for state in range(n)]
+        if sum(map(len, near)) > 60_000:
+            return {}
+        patterns: dict[tuple[int, ...], int] = {}
+        gaps = [tuple((cells.of[part] - cells.of[state]).tolist()) for state, part in enumerate(near)]
+        of = [patterns.setdefault(gap, len(patterns)) for gap in gaps]
+        inside = np.full(len(cells), -1)
+        inside[cells.of] = of
+        other = maps.around(self.report, self.central)
+        corner = other(np.array([view.west, view.north]))
+        return {
+            "sets": [list(gap) for gap in patterns],
+            "set": inside.tolist(),
+            "centre": int(cells.of[self.central]),
+            "zoom": [other.scale / view.scale, float(corner[0]), float(corner[1])],
+        }
+
+    @cached_property
+    def central(self) -> int:
+        """The state in the middle."""
+        space = self.report.space
+        points = space.own_answers[:, :2]
+        apart = np.linalg.norm(points - (points.min(axis=0) + points.max(axis=0)) / 2, axis=1)
+        apart[space.merges[:, 0]] = np.inf
+        return int(np.argmin(apart))
+
+    # -- evidence --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        """The charts, for the downloads."""
+        made = (self.error_figure, self.nights_figure, self.bars_figure, self.budget_figure, *self.line_figures)
+        return [figure for figure in made if figure is not None]
+
+    @cached_property
+    def error_figure(self) -> Figure | None:
+        """How far off a reader is over the day."""
+        report, expected = self.report, self.report.prospects.expected
+        if self.alone or not self.answered or expected is None or report.found is None:
+            return None
+        found = report.found
+        measured, band = self.by_step(len(expected.by_step))
+        asked = self.asked_steps(len(expected.by_step))
+        curves = charts.Curves(expected.by_step, measured, band, found.without, asked)
+        base = off(found.without, found.unit)
+        ticks = self.ticks(len(expected.by_step))
+        now, before = off(found.error, found.unit), off(expected.found.error, found.unit)
+        where = "What somebody's label is" if found.unit == LABELS_WRONG else "Where somebody is"
+        heading = (
+            f"{where}: {now} off on average (expected {before})"
+            if found.measured
+            else f"{where}: expected {before} off"
+        )
+        if found.unit == LABELS_WRONG:
+            heading = heading.replace(" off", "")
+        finding = f"{heading}; {base} without the file."
+        drawings = [
+            charts.error_chart(curves, width, found.unit, ticks, f"without the file {base}", finding)
+            for width in charts.WIDTHS
+        ]
+        caption = "Expected: of people who move as the model says, from public data alone; real trips can be longer. "
+        if measured is not None and report.truth is not None:
+            whose = "simulated" if report.truth.simulated else "real"
+            caption = f"Measured on the {whose} people; on a public page only the dashed line is shown. "
+            caption += "Band: 8 of 10 people. " * (band is not None)
+        rows = [
+            [self._step_name(step, len(expected.by_step)), f"{value:.4g}"]
+            + ([] if measured is None else [_number(measured[step])])
+            for step, value in enumerate(expected.by_step.tolist())
+        ]
+        columns = ["time", "expected"] + ([] if measured is None else ["measured"])
+        return Figure("error", heading, drawings, caption + "Sharpest at each answer (×).", columns, rows)
+
+    def by_step(self, steps: int) -> tuple[FloatArray | None, FloatArray | None]:
+        """The measured error at each step of a block (L,), and between which 8 of 10 lie (L, 2)."""
+        report, truth = self.report, self.report.truth
+        if truth is None or not truth.counted.any():
+            return None, None
+        place = self._place_in_block(steps)
+        mean, band = np.full(steps, np.nan), np.full((steps, 2), np.nan)
+        counted = truth.counted
+        for step in np.unique(place[counted]).tolist():
+            errors = truth.errors[counted & (place == step)]
+            mean[step], band[step] = errors.mean(), np.quantile(errors, (0.1, 0.9))
+        return mean, None if report.space.has_labels else band
+
+    def _place_in_block(self, steps: int) -> IntArray:
+        """The step (n,) of each row within its block, from 0."""
+        rows, model, promise = self.report.rows, self.report.made.model, self.report.promise
+        if rows.time is not None and model.step is not None and (promise is None or isinstance(promise.per, str)):
+            return np.asarray((rows.time + self.report.zone) // model.step % steps)
+        return np.asarray((rows.step - 1) % steps)
+
+    def asked_steps(self, steps: int) -> list[int]:
+        schedule = self.report.schedule
+        if schedule is not None and schedule.kind == "planned":
+            return [step - 1 for step in schedule.at] if len(schedule.at) <= steps // 2 else []
+        return []
+
+    @property
+    def _by_day(self) -> bool:
+        """Whether a block is a day of the clock."""
+        promise, model = self.report.promise, self.report.made.model
+        if model.step is None or _DAY % model.step:
+            return False
+        return promise is None or promise.per == "1d"
+
+    def ticks(self, steps: int) -> list[tuple[float, str]]:
+        if self._by_day:
+            return [(steps * part / 4, f"{6 * part}:00" if part else "0:00") for part in range(5)]
+        return [(0.0, "step 1"), (float(steps), f"step {steps:,}")]
+
+    def _step_name(self, step: int, steps: int) -> str:
+        return words.clock(step * _DAY // steps) if self._by_day else str(step + 1)
+
+    @cached_property
+    def nights_figure(self) -> Figure | None:
+        """What is found of who stays, by number of nights."""
+        report, prospects = self.report, self.report.prospects
+        stays, found = prospects.stays, report.found
+        if stays is None or found is None or len(stays.found) < 2 or found.unit == LABELS_WRONG or not self.answered:
+            return None
+        own = "this file" if report.promise is None else f"{in_short(report.promise.exact)} {self._per} (this file)"
+        told = [(own, "main", stays)]
+        if prospects.smaller is not None:
+            told.append((f"{in_short(prospects.smaller[0])} {self._per}", "other", prospects.smaller[1]))
+        if prospects.unlimited is not None:
+            told.append(("no budget", "faint", prospects.unlimited))
+        lines = [
+            charts.Line([(stay.after, stay.error) for stay in each.found], name, style) for name, style, each in told
+        ]
+        space = report.space.unmerged
+        inside = space.cell if isinstance(space, Grid) else None
+        ends = words.stays_words(found)
+        heading = f"Where somebody {'sleeps' if stays.what == 'night' else 'is who stays'}: {ends}"
+        finding = f"{own}: {ends}; {off(stays.without, found.unit)} without the file."
+        drawings = [
+            charts.nights_chart(lines, width, found.unit, stays.what, inside, finding) for width in charts.WIDTHS
+        ]
+        caption = (
+            "Invented people who stay at one place, drawn as the model has people; computed from public data alone. "
+            f"Without the file: {off(stays.without, found.unit)} off."
+        )
+        if report.promise is not None and report.promise.per is not None:
+            caption += " A budget for each block hides no place for ever."
+        numbers = {name: {stay.after: stay.error for stay in each.found} for name, _, each in told}
+        rows = [
+            [str(after), *(_number(numbers[name].get(after, np.nan)) for name in numbers)]
+            for after in sorted({after for each in numbers.values() for after in each})
+        ]
+        return Figure("nights", heading, drawings, caption, [stays.what + "s", *numbers], rows)
+
+    @property
+    def _per(self) -> str:
+        promise = self.report.promise
+        per = "" if promise is None else str(promise.per)
+        return {"1d": "a day", "7d": "a week", "1h": "an hour"}.get(
+            per, "in all" if promise and not promise.per else f"per {per}"
+        )
+
+    @cached_property
+    def bars_figure(self) -> Figure:
+        """How sure a reader can be at most, by the number of answers that differ."""
+        rows = self.guarantee.long_bars
+        drawings = [charts.sureness_bars(rows, width, _bars_finding(rows), tall=True) for width in charts.WIDTHS]
+        numbers = [[name, *text.split("  × ")] for name, _, text in rows]
+        return Figure("sureness", "How sure at most", drawings, "", ["answers", "sure at most", "factor"], numbers)
+
+    @cached_property
+    def budget_figure(self) -> Figure | None:
+        """What was spent over time, against the cap."""
+        report = self.report
+        if not self.answered or self.alone:
+            return None
+        blocks, users = self.blocks(), report.spent
+        cap = None if report.promise is None else float(report.promise.exact)
+        alike = len({tuple((count, total) for _, count, total in told) for _, told in users}) == 1
+        most = max((total for _, points in blocks for _, total in points), default=0.0)
+        whose = ("every person" if len(users) > 1 else "one person") if alike else "who spent most"
+        heading = f"Spent {self._per if report.promise is not None else 'a day' if self._by_day else 'in all'}, {whose}"
+        limit = "no cap" if cap is None else f"cap: {in_short(report.promise.exact)} {self._per}"  # type: ignore[union-attr]
+        finding = f"{heading}: at most {most:g}; {limit}."
+        drawings = [charts.budget_chart(blocks, cap, limit, width, finding) for width in charts.WIDTHS]
+        caption = (
+            "The cap is kept by the ledger: an answer that would pass it is refused."
+            if cap is not None
+            else "Nothing limits the sum."
+        )
+        caption += (
+            " Of this file alone: the ledger counts all files together."
+            if report.elsewhere is None
+            else " Of all files and queries that the ledger has."
+        )
+        if report.promise is not None and report.promise.per == "1d":
+            caption += (
+                f" The budget renews at 0:00 {'UTC' if report.promise.zone == '+00:00' else report.promise.zone}."
+            )
+        if len(blocks) == _BLOCKS:
+            caption += f" The first {_BLOCKS} blocks are drawn."
+        rows = [
+            [name or str(number + 1), f"{points[-1][1] if points else 0:g}"]
+            for number, (name, points) in enumerate(blocks)
+        ]
+        return Figure("budget", heading, drawings, caption, ["block", "spent"], rows)
+
+    def blocks(self) -> list[tuple[str, list[tuple[float, float]]]]:
+        """Of the person who spent most, the first by name of several: the blocks, their answers in order."""
+        report = self.report
+        totals = [(sum(float(total) for _, _, total in told), user) for user, told in report.spent]
+        user = max(totals, key=lambda pair: pair[0])[1]
+        spending = report.spending(user)
+        found = []
+        for block in sorted({block for block, *_ in spending})[:_BLOCKS]:
+            part = [(step, answers, epsilon) for other, step, answers, epsilon in spending if other == block]
+            points, total = [], 0.0
+            for place, (_, answers, epsilon) in enumerate(part):
+                if answers:
+                    total += float(epsilon)
+                    points.append(((place + 0.5) / len(part), total))
+            timed = report.rows.time is not None and self._by_day
+            found.append((words.day_name(block * _DAY) if timed else "", points))
+        return found
+
+    @cached_property
+    def groups(self) -> list[tuple[str, str, str, str, str]]:
+        """People who spent alike, and what they have left."""
+        promise = self.report.promise
+        cap = "none" if promise is None else f"{in_short(promise.exact)} {self._per}, kept"
+        return [(*group, cap) for group in words.spending_groups(self.report)]
+
+    @cached_property
+    def ladder(self) -> list[tuple[str, str, str, str, str, bool]]:
+        """What other totals would give: total, answers, expected error, after the first and the last stay, chosen."""
+        promise, rows = self.report.promise, []
+        for plan in self.report.prospects.ladder:
+            schedule, found = plan.schedule, [stay for stay in plan.stays.found if stay.estimate != "none"]
+            ends = [off(stay.error, plan.unit) for stay in found]
+            total, error = in_short(schedule.promise.exact), off(plan.found.error, plan.unit)
+            own = promise is not None and schedule.promise.exact == promise.exact
+            expected = self.report.prospects.expected
+            if own and self.report.schedule is not None and expected is not None:
+                # The file's own schedule, which need not be the one that would be chosen now.
+                schedule, error = self.report.schedule, off(expected.found.error, plan.unit)
+                ends = [off(error, plan.unit) for _, error in expected.found.stays]
+            told = "" if schedule.kind == "planned" else "at most "
+            answers = f"{told}{schedule.releases} × {in_short(schedule.exact)}"
+            rows.append((total, answers, error, ends[0] if ends else "not asked", ends[-1] if ends[1:] else "", own))
+        return rows
+
+    @cached_property
+    def ladder_heads(self) -> tuple[str, str, str]:
+        """The headings of the ladder: for what, and the two stays."""
+        stays = self.report.prospects.stays
+        what = "night" if stays is None else stays.what
+        return self._per, f"1 {what}", f"7 {what}s"
+
+    @cached_property
+    def small_maps(self) -> list[tuple[Drawing, str, str]]:
+        """A map for each answer of the first day: the map, when, how far off or how wide."""
+        report, person = self.report, self.person
+        if person is None or report.cells is None or person.levels is None or self.alone or not self.answered:
+            return []
+        asked = [int(at) for at in self.day if report.rows.asked[person.rows[at]]]
+        every = -(-len(asked) // _SMALL_MAPS)
+        found = []
+        for at in asked[:: every or 1]:
+            row = int(person.rows[at])
+            told = ""
+            if report.truth is not None and not np.isnan(report.truth.errors[row]):
+                told = f"{off(float(report.truth.errors[row]), report.space.unit)} off"
+            elif person.spread is not None:
+                told = f"{off(float(person.spread[at]), report.space.unit)} expected"
+            finding = f"Map at {self.moment(row)}: the published answer and what a reader believes after all answers."
+            found.append((maps.one_step(report, person, at, 300.0, finding, small=True), self.moment(row), told))
+        return found
+
+    @cached_property
+    def covered(self) -> tuple[Drawing, str, int] | None:
+        """The cells that are joined to one: the map, its words, how many."""
+        report = self.report
+        if report.made.policy is None or report.cells is None or report.cells.joined != 1:
+            return None
+        told = report.statement.covered_distance
+        metres = told.metres if told else None
+        apart = f", {length(metres)} covered" if isinstance(metres, float) and metres > 0 else ""
+        near = len(np.union1d(report.made.policy.neighbors(self.central), [self.central]))
+        finding = f"Map: {near} cells of {report.space.n_states:,} are joined to one{apart}."
+        return maps.covered_set(report, self.central, finding), words.set_words(report, near), near
+
+    @cached_property
+    def strip_figure(self) -> Figure | None:
+        """Labels: what a reader believes of some people, step by step."""
+        report = self.report
+        people = [person for person in report.persons if person.state is not None]
+        if not report.space.has_labels or not people:
+            return None
+        chosen = people[:: -(-len(people) // _STRIPS)]
+        told = []
+        for person in chosen:
+            assert person.state is not None and person.probability is not None
+            asked = np.flatnonzero(report.rows.asked[person.rows])
+            answers = report.rows.z[person.rows[asked], 0].astype(np.int64)
+            told.append(
+                charts.Strip(
+                    person.name,
+                    person.state.tolist(),
+                    person.probability.tolist(),
+                    list(zip(asked.tolist(), answers.tolist(), strict=True)),
+                )
+            )
+        names = list(report.space.names)
+        finding = f"What a reader believes of {words.plural(len(chosen), 'person', 'people')}, step by step."
+        ticks = self._row_ticks(chosen[0])
+        drawings = [charts.strips(told, names, width, ticks, finding) for width in charts.WIDTHS]
+        rows = [
+            [one.name, str(step + 1), names[label], f"{chance:.3f}"]
+            for one in told
+            for step, (label, chance) in enumerate(zip(one.label, one.probability, strict=True))
+        ]
+        caption = "Name: the likeliest label. Fainter: less sure. Squares on top: the published answers."
+        heads = ["person", "row", "likeliest", "probability"]
+        return Figure("people", "What a reader believes, step by step", drawings, caption, heads, rows)
+
+    def _row_ticks(self, person: Person) -> list[tuple[float, str]]:
+        n = len(person.rows)
+        if n < 2:
+            return []
+        time = self.report.rows.time
+        if time is None:
+            return [(0.0, f"step {int(self.report.rows.step[person.rows[0]])}"),
+                    (float(n), f"step {int(self.report.rows.step[person.rows[-1]])}")]  # fmt: skip
+        ends = [int(time[person.rows[at]]) + self.report.zone for at in (0, -1)]
+        same = ends[0] // _DAY == ends[1] // _DAY
+        return [
+            (place, words.clock(end) if same else words.day_name(end))
+            for place, end in zip((0.0, float(n)), ends, strict=True)
+        ]
+
+    @cached_property
+    def share_charts(self) -> list[tuple[str, Drawing]]:
+        """Labels: the share of people with each, at each answer."""
+        shares, names = self.report.shares, self.report.space.names
+        if len(shares) < 1:
+            return []
+        times = [float(share.when) for share in shares]
+        timed = self.report.rows.time is not None
+        ends = [words.day_name(int(t) + self.report.zone) if timed else f"step {int(t)}" for t in (times[0], times[-1])]
+        if timed and times[-1] - times[0] > 360 * _DAY:
+            ends = [str(1970 + int(t // (365.2425 * _DAY))) for t in (times[0], times[-1])]
+        pair = (ends[0], ends[1] if len(times) > 1 else "")
+        found = []
+        for label, name in enumerate(names[:12]):
+            middle, low, high = (np.array(part)[:, label] for part in zip(*map(_parts, shares), strict=True))
+            last = f"{100 * float(np.clip(middle[-1], 0, 1)):.0f} %"
+            finding = f"Share of people with {name}, corrected for the noise: {last} at the last answer."
+            found.append((name, charts.share_chart(times, middle, low, high, label, pair, finding)))
+        return found
+
+    @cached_property
+    def line_figures(self) -> list[Figure]:
+        """Answers of one number, or of more than two: a chart a person."""
+        report = self.report
+        if report.space.has_labels or report.planar:
+            return [] if self.strip_figure is None else [self.strip_figure]
+        people = [person for person in report.persons if person.levels is not None]
+        found = []
+        for person in people[:: -(-len(people) // _STRIPS) or 1] if people else []:
+            assert person.levels is not None and person.mean is not None
+            asked = np.flatnonzero(report.rows.asked[person.rows])
+            crosses = np.stack([asked, report.rows.z[person.rows[asked], 0]], axis=1).astype(np.float64)
+            band = bands(report.space.own_answers[:, 0], person.levels)
+            finding = f"{person.name}: the published answers and what a reader believes, over the steps."
+            drawings = [
+                charts.band_chart(band, person.mean[:, 0], crosses, width, self._row_ticks(person), finding)
+                for width in charts.WIDTHS
+            ]
+            rows = [[str(at + 1), f"{mean:.4g}"] for at, mean in enumerate(person.mean[:, 0].tolist())]
+            found.append(Figure("person", person.name, drawings, "", ["row", "estimate"], rows))
+        return found
+
+    @cached_property
+    def hour_maps(self) -> tuple[list[tuple[Drawing, str]], str]:
+        """Where people are, by hour, and what the shades mean."""
+        hours = self.report.hours
+        if not hours:
+            return [], ""
+        most = max(float(hour.people.max()) for hour in hours)
+        least = max(float(_TOO_FEW) if most > 3 * _TOO_FEW else 1.0, rounded_down(max(most / 8, 1e-9)))
+        steps = (least, 3 * least, 7.5 * least)
+        told = []
+        for hour in hours:
+            name = words.clock(hour.seconds + self.report.zone)
+            finding = f"Expected number of people per cell at {name}, from all answers."
+            told.append((maps.by_hour(self.report, hour.people, steps, finding), name))
+        few, some, many = (f"{step:g}" for step in steps)
+        key = f"people per cell: {many} and more, {some} to {many}, {few} to {some}; fewer are not drawn"
+        return told, key
+
+    # -- files and details -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def parameters(self) -> list[tuple[str, str]]:
+        """Every public choice."""
+        s = self.report.statement
+        chosen = ", ".join(f"{name} ({count:,} rows)" for name, count in s.mechanism.chosen.items())
+        policy = ", ".join(
+            f"{key} {value}"
+            for key, value in (s.policy.parameters or {}).items()
+            if key != "n_states" and _brief(value)
+        )
+        return [
+            ("software", f"{s.software.name} {s.software.version} (algorithm {s.software.algorithm_version})"),
+            ("epsilon of an answer", s.epsilon),
+            ("policy", f"{s.policy.kind}: {policy}"),
+            ("constraint", f"{s.constraint.name}. {s.constraint.meaning}"),
+            ("mechanism", f"{s.mechanism.asked}: {chosen}"),
+            ("scope", f"{s.scope.name}. {s.scope.meaning}"),
+            ("flat bodies", f"{s.flat.name}. {s.flat.meaning}"),
+            ("states", f"{s.space.states:,} ({s.space.kind}, {s.space.dimension} dimensions)"),
+            ("model", s.model.meaning),
+            ("randomness", s.randomness.meaning),
+        ]
+
+    @cached_property
+    def hashes(self) -> list[tuple[str, str]]:
+        """What names the things that were used."""
+        s = self.report.statement
+        rows = [
+            ("states", s.space.sha256),
+            ("model", s.model.sha256),
+            ("policy", s.policy.sha256),
+            (f"plans, {s.plans.count:,}", s.plans.sha256),
+        ]
+        sha = member(s, "file.sha256")
+        return rows + ([("file", str(sha))] if sha else [])
+
+    @cached_property
+    def promises(self) -> list[str]:
+        """The statement's own sentences about the guarantee."""
+        s = self.report.statement
+        parts = (s.sequence, s.schedule, s.varied, s.beginnings)
+        told = [sentence for part in parts if part for sentence in part.meaning]
+        meaning = member(s, "covered_distance.meaning")
+        return [*s.promise.meaning, *([meaning] if meaning else []), *told, s.promise.assumes]
+
+    @cached_property
+    def block_words(self) -> list[str]:
+        """The guarantee over a day in sentences."""
+        return words.block_words(self.report)
+
+    @property
+    def version(self) -> str:
+        """Of the software that wrote the statement."""
+        return self.report.statement.software.version
+
+
+def _parts(share: Share) -> tuple[FloatArray, FloatArray, FloatArray]:
+    return share.share, share.low, share.high
+
+
+def _bars_finding(rows: Sequence[tuple[str, float, str]]) -> str:
+    return "; ".join(f"{name}: at most {text.replace('  ×', ', factor')}" for name, _, text in rows[1:] or rows) + "."
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.4g}"
+
+
+def _runs(gaps: IntArray) -> list[list[int]]:
+    """(gap, how often) of every run of equal gaps."""
+    if not len(gaps):
+        return []
+    starts = np.flatnonzero(np.diff(gaps, prepend=gaps[0] - 1))
+    counts = np.diff(starts, append=len(gaps))
+    return [[int(gaps[start]), int(count)] for start, count in zip(starts.tolist(), counts.tolist(), strict=True)]
+
+
+def _brief(value: object) -> bool:
+    return isinstance(value, (str, int, float, bool)) and len(str(value)) <= 40

@@ -1,22 +1,26 @@
-"""Drawings as inline SVG: text stays text, nothing is loaded, every picture says in words what it shows."""
+"""Drawings as inline SVG: text stays text, nothing is loaded, and every picture says its finding in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from dphmm.types import FloatArray
 
 
 class Drawing:
-    """An SVG picture, ``width`` x ``height`` units, y down; ``title`` and ``words`` say what it shows."""
+    """An SVG picture, ``width`` x ``height`` units, y down; ``finding`` says in a sentence what it shows.
 
-    def __init__(self, name: str, width: float, height: float, title: str, words: str) -> None:
-        self.name, self.width, self.height = name, width, height
-        self._head = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-words">{escape(words)}</desc>'
+    ``scales``: whether the picture may be drawn larger or smaller; charts with words are not.
+    """
+
+    def __init__(self, width: float, height: float, finding: str, style: str = "", *, scales: bool = False) -> None:
+        self.width, self.height, self.finding, self.style = width, height, finding, style
+        self._scales = scales
         self._parts: list[str] = []
 
     def path(self, commands: str, style: str) -> None:
@@ -25,61 +29,72 @@ class Drawing:
             self._parts.append(f'<path class="{style}" d="{commands}"/>')
 
     def line(self, points: ArrayLike, style: str, *, close: bool = False) -> None:
-        """A line through points (n, 2); a single one is drawn as a point."""
-        corners = [f"{number(x)} {number(y)}" for x, y in np.asarray(points, dtype=np.float64)]
-        if len(corners) == 1:
-            self.path(f"M{corners[0]}h0", f"{style} point")
-        elif corners:
-            self.path(f"M{'L'.join(corners)}{'Z' if close else ''}", style)
+        """A line through points (n, 2); it has a gap where a point is NaN, and a single point is drawn as one."""
+        given = np.asarray(points, dtype=np.float64).reshape(-1, 2)
+        gaps = np.flatnonzero(np.isnan(given).any(axis=1))
+        commands = []
+        for part in np.split(given, gaps):
+            known = part[~np.isnan(part).any(axis=1)]
+            if len(known) == 1:
+                commands.append(f"M{_pair(known[0])}h0")
+            elif len(known):
+                commands.append("M" + "L".join(map(_pair, known)) + "Z" * close)
+        self.path("".join(commands), style)
 
-    def squares(self, corners: ArrayLike, side: float, style: str) -> None:
-        """Squares by their upper left corners (n, 2), as one path."""
-        one = f"h{number(side)}v{number(side)}h{number(-side)}z"
-        self.path("".join(f"M{number(x)} {number(y)}{one}" for x, y in np.asarray(corners)), style)
+    def segments(self, pairs: Iterable[tuple[FloatArray, FloatArray]], style: str) -> None:
+        """Straight lines between pairs of points, as one path."""
+        self.path("".join(f"M{_pair(a)}L{_pair(b)}" for a, b in pairs), style)
 
     def polygons(self, outlines: Sequence[FloatArray], style: str) -> None:
         """Polygons by their corners (k, 2), as one path."""
-        self.path("".join(f"M{_joined(outline)}z" for outline in outlines), style)
+        self.path("".join("M" + "L".join(map(_pair, outline)) + "Z" for outline in outlines), style)
 
-    def circles(self, centres: ArrayLike, radii: ArrayLike, style: str) -> None:
-        """Circles at (n, 2), radii (n,) or one for all."""
-        points = np.asarray(centres, dtype=np.float64).reshape(-1, 2)
-        for (x, y), r in zip(points, np.broadcast_to(radii, len(points)), strict=True):
-            self._parts.append(f'<circle class="{style}" cx="{number(x)}" cy="{number(y)}" r="{number(r)}"/>')
+    def circle(self, centre: ArrayLike, radius: float, style: str) -> None:
+        """A circle at (2,)."""
+        x, y = np.asarray(centre, dtype=np.float64)
+        self._parts.append(f'<circle class="{style}" cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"/>')
 
-    def crosses(self, centres: ArrayLike, size: float, style: str) -> None:
-        """Small diagonal crosses at (n, 2), as one path."""
-        s = number(size)
-        marks = []
-        for x, y in np.asarray(centres, dtype=np.float64).reshape(-1, 2):
-            left, top = number(x - size / 2), number(y - size / 2)
-            marks.append(f"M{left} {top}l{s} {s}m0 -{s}l-{s} {s}")
-        self.path("".join(marks), style)
+    def cross(self, centre: ArrayLike, size: float, style: str) -> None:
+        """A diagonal cross at (2,)."""
+        self.path(cross(centre, size), style)
 
-    def text(self, x: float, y: float, words: str, style: str = "label") -> None:
-        """Text at a point; its alignment is the style's."""
-        self._parts.append(f'<text class="{style}" x="{number(x)}" y="{number(y)}">{escape(words)}</text>')
+    def text(self, x: float, y: float, words: str, style: str = "", anchor: str = "start") -> None:
+        """Text at a point: its ``anchor`` "start", "middle" or "end"."""
+        at = f'x="{number(x)}" y="{number(y)}"' + (f' text-anchor="{anchor}"' if anchor != "start" else "")
+        self._parts.append(f"<text{f' class={chr(34)}{style}{chr(34)}' if style else ''} {at}>{escape(words)}</text>")
 
     def frame(self, x: float, y: float, width: float, height: float, style: str) -> None:
         """A rectangle."""
-        place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
+        place = f'x="{number(x)}" y="{number(y)}" width="{number(max(0.0, width))}" height="{number(max(0.0, height))}"'
         self._parts.append(f'<rect class="{style}" {place}/>')
+
+    def raw(self, markup: str) -> None:
+        """Ready SVG, of this package's own making."""
+        self._parts.append(markup)
+
+    def __html__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         width, height = number(self.width), number(self.height)
-        size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-        names = f'role="img" aria-labelledby="{self.name}-title {self.name}-words"'
-        return f"<svg {size} {names}>{self._head}{''.join(self._parts)}</svg>"
+        size = f'viewBox="0 0 {width} {height}"' + ("" if self._scales else f' width="{width}" height="{height}"')
+        style = f' class="{self.style}"' if self.style else ""
+        return Markup(f'<svg{style} {size} role="img" aria-label="{escape(self.finding)}">{"".join(self._parts)}</svg>')
 
 
-def _joined(points: FloatArray) -> str:
-    """A path through points (k, 2): the first, and how far each next is from the one before, as it was written."""
-    tenths = np.rint(np.asarray(points, dtype=np.float64) * 10).astype(np.int64)
-    first, steps = tenths[0], np.diff(tenths, axis=0)
-    lengths = " ".join(number(length / 10) for length in steps.ravel().tolist())
-    return f"{number(first[0] / 10)} {number(first[1] / 10)}l{lengths}".replace(" -", "-")
+def cross(centre: ArrayLike, size: float) -> str:
+    """The path of a diagonal cross."""
+    x, y = np.asarray(centre, dtype=np.float64)
+    s = number(size)
+    left, top = number(x - size / 2), number(y - size / 2)
+    return f"M{left} {top}l{s} {s}m0-{s}l-{s} {s}"
 
 
 def number(value: float) -> str:
     """A coordinate with one decimal at most."""
-    return f"{value:.1f}".removesuffix(".0")
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def _pair(point: FloatArray) -> str:
+    return f"{number(float(point[0]))} {number(float(point[1]))}"

@@ -99,6 +99,16 @@ class H3(MapSpace):
         return tuple(self.projection.to_metres(*ring.T) - at for ring, at in zip(self._rings, kept, strict=True))
 
     @cached_property
+    def outlines(self) -> tuple[FloatArray, ...] | None:
+        """The corners (k, 2) of every cell where it lies, in metres of the map; None where `corners` is.
+
+        Cells that touch have the same corners, whatever their answers were moved to.
+        """
+        if self._rings is None:
+            return None
+        return tuple(np.asarray(self.projection.to_metres(*ring.T)) for ring in self._rings)
+
+    @cached_property
     def polygons(self) -> Polygons | None:
         """The cells as polygons of the sphere; None where `corners` is."""
         return None if self._rings is None else Polygons(self._rings)

@@ -1,0 +1,345 @@
+"""The charts of a report for notebooks: the same roles, colours, words and figures as on the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.accounting.records import in_short
+from dphmm.errors import InvalidInput
+from dphmm.plot._axes import axes
+from dphmm.policy.graph import PolicyGraph
+from dphmm.report.beliefs import Cells
+from dphmm.report.content import ReleaseReport
+from dphmm.report.page import Content
+from dphmm.report.palette import LABELS, ROLES
+from dphmm.schedule_plan import SchedulePlan
+from dphmm.states.kinds import LABELS_WRONG
+from dphmm.states.space import StateSpace
+from dphmm.storage.release_words import off, sureness
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DARK = 0.5
+_SMALL_MAPS = 12
+
+
+def colour(role: str, ax: Axes) -> str:
+    """The colour of a role, on the paper that the axes have."""
+    return ROLES[role].dark if _is_dark(ax) else ROLES[role].light
+
+
+def _is_dark(ax: Axes) -> bool:
+    from matplotlib.colors import to_rgb
+
+    return sum(to_rgb(ax.get_facecolor())) / 3 < _DARK
+
+
+def _of(report: Any, *, planar: bool = False) -> ReleaseReport:
+    if not isinstance(report, ReleaseReport):
+        raise InvalidInput("release", type(report).__name__, "a report, such as dphmm.report.read_report gives")
+    if planar and report.cells is None:
+        raise InvalidInput(
+            "release", f"states of kind {report.space.kind}", "answers in the plane; plot.strip for labels"
+        )
+    return report
+
+
+def belief(
+    release: ReleaseReport, step: int | None = None, *, person: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """A map of one step: the published answer, and what a reader believes (50, 80, 95 %).
+
+    ``step`` counts the rows of a ``person`` from 0; by default the step and the person that the page shows first. The
+    truth is drawn where the report has it. Raises InvalidInput for answers that are not in the plane.
+    """
+    report = _of(release, planar=True)
+    content = Content(report)
+    chosen = next((one for one in report.persons if person in (None, one.name)), None)
+    if chosen is None:
+        raise InvalidInput("person", person, f"one of the {len(report.persons)} people of the report")
+    at = step if step is not None else content.first_step if chosen is content.person else 0
+    if not 0 <= at < len(chosen.rows):
+        raise InvalidInput("step", at, f"0 to {len(chosen.rows) - 1}")
+    ax = axes(ax)
+    row = int(chosen.rows[at])
+    _map(ax, report, None if chosen.levels is None else chosen.levels[at], row)
+    kind = "answer" if report.rows.asked[row] else "estimate"
+    ax.set_title(f"{_plain(chosen.name)}, {content.moment(row)}: {kind}")
+    return ax
+
+
+def _map(ax: Axes, report: ReleaseReport, levels: Any, row: int | None) -> None:
+    cells = report.cells
+    assert cells is not None
+    _ground(ax, report, cells)
+    if levels is not None:
+        for level, share in ((1, "95"), (2, "80"), (3, "50")):
+            _fill(ax, cells, np.flatnonzero(levels == level), colour(f"belief-{share}", ax))
+        from matplotlib.collections import LineCollection
+
+        lines = [np.stack(pair) for pair in cells.outline(np.flatnonzero(levels))]
+        ax.add_collection(LineCollection(lines, colors=colour("belief-line", ax), linewidths=1.2, zorder=3))
+    if row is not None and report.truth is not None and not np.isnan(report.truth.places[row]).any():
+        x, y = report.truth.places[row][:2]
+        ax.plot(x, y, "o", color=colour("ink", ax), fillstyle="none", markersize=9, markeredgewidth=2, zorder=5)
+    if row is not None and report.rows.asked[row]:
+        x, y = np.clip(report.rows.z[row][:2], cells.low, cells.high)
+        ax.plot(x, y, "x", color=colour("paper", ax), markersize=12, markeredgewidth=6, zorder=6)
+        ax.plot(x, y, "x", color=colour("published", ax), markersize=10, markeredgewidth=3, zorder=7)
+
+
+def _ground(ax: Axes, report: ReleaseReport, cells: Cells) -> None:
+    ax.set_facecolor(colour("land", ax))
+    for water in report.backdrop.water:
+        ax.fill(*np.asarray(water).T, color=colour("water", ax), linewidth=0, zorder=0)
+    for road in report.backdrop.roads:
+        ax.plot(*np.asarray(road).T, color=colour("road", ax), linewidth=2, zorder=0)
+    ax.set(xlim=(cells.low[0], cells.high[0]), ylim=(cells.low[1], cells.high[1]), aspect="equal")
+    if report.on_map:
+        ax.set(xlabel="metres east", ylabel="metres north")
+
+
+def _fill(ax: Axes, cells: Cells, chosen: Any, shade: str) -> None:
+    from matplotlib.collections import PolyCollection
+
+    rings = [cells.corners(cell) for cell in chosen.tolist()]
+    ax.add_collection(PolyCollection(rings, facecolors=shade, edgecolors=colour("land", ax), linewidths=0.6, zorder=2))
+
+
+def day(release: ReleaseReport) -> Any:
+    """A small map for each answer of the first day of the first person; a matplotlib Figure's axes as an array."""
+    report = _of(release, planar=True)
+    content = Content(report)
+    person = content.person
+    if person is None:
+        raise InvalidInput("release", "a report without people", "one with a row")
+    asked = [int(at) for at in content.day if report.rows.asked[person.rows[at]]][:_SMALL_MAPS]
+    from matplotlib import pyplot
+
+    across = max(1, min(6, len(asked)))
+    down = max(1, -(-len(asked) // across))
+    drawn = pyplot.subplots(down, across, figsize=(2.2 * across, 2.5 * down), squeeze=False, layout="constrained")[1]
+    for place in drawn.flat[len(asked) :]:
+        place.set_axis_off()
+    for place, at in zip(drawn.flat, asked, strict=False):
+        _map(place, report, None if person.levels is None else person.levels[at], int(person.rows[at]))
+        place.set(xticks=[], yticks=[], xlabel="", ylabel="")
+        place.set_title(content.moment(int(person.rows[at])), fontsize="medium")
+    return drawn
+
+
+def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
+    """How far off a reader is over the day: expected from public data, and measured where the report has the truth."""
+    report = _of(release)
+    expected, found = report.prospects.expected, report.found
+    content = Content(report)
+    if expected is None or found is None or content.error_figure is None:
+        raise InvalidInput("release", report.prospects.missing or "a report of one row", "one whose figures are known")
+    ax = _plain_axes(ax)
+    line, steps = colour("belief-line", ax), np.arange(len(expected.by_step))
+    measured, band = content.by_step(len(steps))
+    if band is not None:
+        ax.fill_between(steps, *band.T, color=colour("belief-95", ax), linewidth=0)
+    ax.plot(steps, expected.by_step, color=line, linestyle=(0, (6, 4)), linewidth=1.5)
+    _name(ax, steps, expected.by_step, "expected beforehand", line, int(np.argmax(expected.by_step)))
+    if measured is not None:
+        ax.plot(steps, measured, color=line, linewidth=2.2)
+        _name(ax, steps, measured, "measured", line, int(np.nanargmin(measured)))
+    ax.axhline(found.without, color=colour("reference", ax), linestyle=(0, (2, 4)))
+    base = f"without the file {off(found.without, found.unit)}"
+    ax.annotate(base, (0, found.without), va="bottom", color=colour("soft", ax))
+    asked = content.asked_steps(len(steps))
+    ax.plot(asked, [0] * len(asked), "x", color=colour("published", ax), clip_on=False)
+    ticks = content.ticks(len(steps))
+    ax.set_xticks([place for place, _ in ticks], [name for _, name in ticks])
+    ax.set(title=content.error_figure.heading, ylabel=_unit(found.unit))
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axes:
+    """How far off a reader is of who stays at one place, by number of nights or blocks."""
+    if isinstance(plan, ReleaseReport):
+        stays, unit = plan.prospects.stays, plan.space.unit
+    else:
+        stays, unit = _plan(plan).stays, plan.unit
+    if stays is None:
+        raise InvalidInput("plan", "a report whose figures are not known", "a plan, or a report with a policy")
+    ax = _plain_axes(ax)
+    x, y = [stay.after for stay in stays.found], [stay.error for stay in stays.found]
+    ax.plot(x, y, color=colour("belief-line", ax), marker="o", markersize=4, linewidth=2.2)
+    ax.axhline(stays.without, color=colour("reference", ax), linestyle=(0, (2, 4)))
+    ax.annotate(
+        f"without the file {off(stays.without, unit)}", (x[0], stays.without), va="bottom", color=colour("soft", ax)
+    )
+    ax.set_xscale("log")
+    ax.set_xticks(x, [str(after) for after in x])
+    ax.set_xticks([], minor=True)
+    told = [(after, value) for after, value in zip(x, y, strict=True) if after in (x[0], 7)]
+    ends = ", ".join(f"{off(value, unit)} after {after} {stays.what}{'s' * (after != 1)}" for after, value in told)
+    where = "Where somebody sleeps" if stays.what == "night" else "Where somebody is who stays"
+    ax.set(title=f"{where}: {ends}", xlabel=f"{stays.what}s", ylabel=_unit(unit))
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def sureness_bars(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axes:
+    """How sure a reader can be at most who was torn 50 : 50, by the number of answers that differ."""
+    if isinstance(plan, ReleaseReport):
+        rows = list(Content(plan).guarantee.long_bars)
+        told = rows[1][2].split("  ")[0]
+    else:
+        schedule = _plan(plan).schedule
+        one, most = schedule.exact, schedule.releases
+        counts = [*range(min(4, most + 1)), *([most] if most > 3 else [])]
+        rows = [
+            (f"{count} answer{'s' * (count != 1)}", 1 / (1 + math.exp(-float(one * count))),
+             sureness(one * count) if count else "50 %")
+            for count in counts
+        ]  # fmt: skip
+        told = sureness(one)
+    ax = axes(ax)
+    names, shares = [name for name, _, _ in rows], [100 * share for _, share, _ in rows]
+    ax.barh(names, [max(0.4, share - 50) for share in shares], left=50, color=colour("guarantee", ax), alpha=0.45)
+    for number, (_, _, text) in enumerate(rows):
+        ax.annotate(text, (max(50.4, shares[number]), number), xytext=(4, 0), textcoords="offset points", va="center")
+    ax.invert_yaxis()
+    ax.set(xlim=(50, 118), xticks=(50, 75, 100), title=f"At most {told} sure after one answer")
+    ax.set_xlabel("sure at most, %")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    return ax
+
+
+def budget(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
+    """What was spent, rising in steps within each block, against the cap; of who spent most."""
+    report = _of(release)
+    content = Content(report)
+    if content.budget_figure is None:
+        raise InvalidInput("release", "a report of one row, or without an answer", "one with something spent over time")
+    ax = _plain_axes(ax)
+    teal = colour("guarantee", ax)
+    for number, (_, points) in enumerate(content.blocks()):
+        x = [number, *(number + share for share, _ in points), number + 1]
+        y = [0.0, *(total for _, total in points), points[-1][1] if points else 0.0]
+        ax.step(x, y, where="post", color=teal, linewidth=2)
+        ax.fill_between(x, y, step="post", color=teal, alpha=0.15, linewidth=0)
+    names = [name or str(number + 1) for number, (name, _) in enumerate(content.blocks())]
+    ax.set_xticks([number + 0.5 for number in range(len(names))], names)
+    title = content.budget_figure.heading
+    if report.promise is not None:
+        cap = float(report.promise.exact)
+        ax.axhline(cap, color=colour("ink", ax), linewidth=2)
+        ax.annotate(f"cap: {in_short(report.promise.exact)}", (0, cap), va="bottom", fontweight="bold")
+        ax.set_ylim(0, cap * 1.15)
+    ax.set_title(title)
+    return ax
+
+
+def indistinguishable(policy: PolicyGraph, space: StateSpace, place: int | str, *, ax: Axes | None = None) -> Axes:
+    """The cells that a policy joins to one ``place``, a state's number or name."""
+    state = space.index_of(place) if isinstance(place, str) else place
+    if not 0 <= state < space.n_states:
+        raise InvalidInput("place", place, f"one of the {space.n_states} states")
+    if space.dimension != 2 or space.has_labels:
+        raise InvalidInput("space", f"states of kind {space.kind}", "answers in the plane")
+    cells = Cells.of_space(space)
+    near = np.setdiff1d(policy.neighbors(state), [state])
+    ax = axes(ax)
+    _fill(ax, cells, np.unique(cells.of), colour("panel", ax))
+    for chosen, alpha in ((cells.of[near], 0.45), (cells.of[[state]], 1.0)):
+        from matplotlib.collections import PolyCollection
+
+        rings = [cells.corners(cell) for cell in chosen.tolist()]
+        ax.add_collection(PolyCollection(rings, facecolors=colour("guarantee", ax), alpha=alpha, zorder=3))
+    ax.set(xlim=(cells.low[0], cells.high[0]), ylim=(cells.low[1], cells.high[1]), aspect="equal")
+    ax.set_title(
+        f"{len(near) + 1} of {space.n_states:,} cells are joined to {_plain(space.names[state])}, itself counted"
+    )
+    return ax
+
+
+def strip(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
+    """Labels: the likeliest one of each step, fainter where less sure; published answers as squares above."""
+    report = _of(release)
+    figure = Content(report).strip_figure
+    people = [person for person in report.persons if person.state is not None]
+    if not report.space.has_labels or figure is None:
+        raise InvalidInput("release", f"states of kind {report.space.kind}", "states that are labels")
+    chosen = people[:: -(-len(people) // 8)]
+    ax = axes(ax)
+    dark = _is_dark(ax)
+    for number, person in enumerate(chosen):
+        assert person.state is not None and person.probability is not None
+        for at, (label, chance) in enumerate(zip(person.state.tolist(), person.probability.tolist(), strict=True)):
+            shade = LABELS[min(label, len(LABELS) - 1)][dark]
+            ax.barh(number, 1, left=at, height=0.45, color=shade, alpha=max(0.06, min(0.95, chance)), linewidth=0)
+        asked = np.flatnonzero(report.rows.asked[person.rows])
+        for at in asked.tolist():
+            label = int(report.rows.z[person.rows[at], 0])
+            ax.plot(at + 0.5, number - 0.35, "s", color=LABELS[min(label, len(LABELS) - 1)][dark], markersize=5)
+    for label, name in enumerate(report.space.names[: len(LABELS)]):
+        ax.plot([], [], "s", color=LABELS[label][dark], label=_plain(name))
+    ax.set_yticks(range(len(chosen)), [_plain(person.name) for person in chosen])
+    ax.invert_yaxis()
+    ax.set(title=figure.heading, xlabel="row")
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return ax
+
+
+def _plan(plan: Any) -> SchedulePlan:
+    if not isinstance(plan, SchedulePlan):
+        raise InvalidInput("plan", type(plan).__name__, "what dphmm.plan found, or a report")
+    return plan
+
+
+def plans_ladder(plans: Sequence[SchedulePlan], *, ax: Axes | None = None) -> Axes:
+    """What several totals buy: the expected error, and that of who stays after the first and the last of the nights."""
+    found = [_plan(plan) for plan in plans]
+    ax = _plain_axes(ax)
+    totals = [float(plan.schedule.promise.exact) for plan in found]
+    stays = found[0].stays
+    lines: list[tuple[str, list[float], Any]] = [("where somebody is", [plan.expected_error for plan in found], "-")]
+    for at, style in ((0, (0, (6, 4))), (-1, (0, (2, 4)))):
+        one = stays.found[at]
+        name = f"who stays, {one.after} {stays.what}{'s' * (one.after != 1)}"
+        lines.append((name, [plan.stays.found[at].error for plan in found], style))
+    for name, values, style in lines:
+        ax.plot(totals, values, color=colour("belief-line", ax), linestyle=style, marker="o", markersize=4)
+        ax.annotate(
+            name, (totals[0], values[0]), xytext=(6, 4), textcoords="offset points", color=colour("belief-line", ax)
+        )
+    ax.set_xscale("log")
+    ax.set_xticks(totals, [in_short(plan.schedule.promise.exact) for plan in found])
+    ax.set_xticks([], minor=True)
+    ax.set(title="What another budget would give", xlabel="budget", ylabel=f"off, {_unit(found[0].unit)}")
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def _unit(unit: str) -> str:
+    return {"m": "metres", LABELS_WRONG: "labels wrong"}.get(unit, unit)
+
+
+def _name(ax: Axes, x: Any, y: Any, words: str, shade: str, at: int) -> None:
+    """The name of a line, on itself."""
+    ax.annotate(words, (float(x[at]), float(y[at])), xytext=(0, 5), textcoords="offset points", color=shade)
+
+
+def _plain_axes(ax: Axes | None) -> Axes:
+    ax = axes(ax)
+    ax.grid(axis="y", color=colour("rule", ax), linewidth=0.8)
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    return ax
+
+
+def _plain(text: str) -> str:
+    """A name that matplotlib does not take for a formula."""
+    return text.replace("\\", "\\\\").replace("$", r"\$")

@@ -1,0 +1,109 @@
+"""A public map to lie under a page's own: water, roads and names from a GeoJSON file, embedded and simplified."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.report.content import Backdrop
+from dphmm.states.maps import MapSpace
+from dphmm.states.space import FORBIDDEN, LONGEST_NAME
+from dphmm.storage.inputs import PathLike, checked_input
+from dphmm.types import FloatArray
+
+#: Largest file that is read, and what may be left of it on a page.
+_LARGEST, _EMBEDDED = 64_000_000, 300_000
+#: Shapes are simplified to this share of the box of all cells.
+_GRAIN = 1e-3
+#: Characters that a corner takes on a page.
+_CORNER = 12
+_EXPECTED = "GeoJSON: a FeatureCollection of polygons (water), lines (roads) and points with a name, in degrees"
+
+
+def read_backdrop(path: PathLike, space: Any) -> Backdrop:
+    """The water, roads and names of a GeoJSON file within the box of a map's states.
+
+    Polygons are water, lines are roads, points with a property ``name`` are places. Coordinates are longitude and
+    latitude. Raises InvalidInput for a file that is none, is too large, or has nothing within the box; for states that
+    are on no map; and where shapely is not installed.
+    """
+    if not isinstance(space, MapSpace):
+        raise InvalidInput("backdrop", f"states of kind {space.kind}", "states on a map: a grid or H3")
+    try:
+        import shapely
+    except ImportError:
+        raise InvalidInput("backdrop", "a Python without shapely", "pip install 'dphmm[geo]'") from None
+    points = space.own_answers
+    margin = float(np.ptp(points, axis=0).max()) * 0.2 + 1.0
+    low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
+    water: list[FloatArray] = []
+    roads: list[FloatArray] = []
+    names: list[tuple[str, float, float]] = []
+    for feature in _features(path):
+        shape, name = _shape(feature, space, shapely)
+        if shape is None:
+            continue
+        if shape.geom_type in ("Point", "MultiPoint"):
+            at = np.array(shape.geoms[0].coords[0] if hasattr(shape, "geoms") else shape.coords[0])
+            if name and ((at >= low) & (at <= high)).all():
+                names.append((name, float(at[0]), float(at[1])))
+            continue
+        if not shape.is_valid:
+            shape = shapely.make_valid(shape)
+        kept = shapely.clip_by_rect(shape, *low, *high).simplify(float((high - low).max()) * _GRAIN)
+        for part in getattr(kept, "geoms", [kept]):
+            if part.is_empty:
+                continue
+            if part.geom_type == "Polygon":
+                water.append(np.array(part.exterior.coords)[:, :2])
+            elif part.geom_type in ("LineString", "LinearRing"):
+                roads.append(np.array(part.coords)[:, :2])
+    if not (water or roads or names):
+        raise InvalidInput("backdrop", "nothing within the box of the states", _EXPECTED)
+    corners = sum(map(len, (*water, *roads)))
+    if corners * _CORNER > _EMBEDDED:
+        came = f"{corners:,} corners after it was simplified"
+        raise InvalidInput("backdrop", came, f"at most {_EMBEDDED // _CORNER:,}: fewer or larger shapes")
+    return Backdrop(water, roads, names)
+
+
+def _features(path: PathLike) -> list[Any]:
+    file = checked_input(path, "backdrop")
+    if file.stat().st_size > _LARGEST:
+        raise InvalidInput("backdrop", f"{file.stat().st_size:,} bytes", f"at most {_LARGEST:,}")
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise InvalidInput("backdrop", "a file that is no JSON", _EXPECTED) from None
+    found = told.get("features") if isinstance(told, dict) else None
+    if not isinstance(found, list):
+        raise InvalidInput("backdrop", "a file without features", _EXPECTED)
+    return found
+
+
+def _shape(feature: Any, space: MapSpace, shapely: Any) -> tuple[Any, str]:
+    """The geometry of a feature in metres of the map, and its name; None for a feature without one."""
+    if not isinstance(feature, dict) or not isinstance(feature.get("geometry"), dict):
+        return None, ""
+    try:
+        shape = shapely.geometry.shape(feature["geometry"])
+        corners = shapely.get_coordinates(shape)
+    except Exception:
+        # Whatever is wrong with the numbers, shapely has an error of its own for it.
+        raise InvalidInput("backdrop", "a geometry that cannot be read", _EXPECTED) from None
+    if not np.isfinite(corners).all() or (np.abs(corners) > [360, 90]).any():
+        raise InvalidInput("backdrop", "coordinates that are no degrees", _EXPECTED)
+    if not len(corners):
+        return None, ""
+    shape = shapely.force_2d(shape)
+
+    def metres(given: FloatArray) -> FloatArray:
+        return np.asarray(space.projection.to_metres(given[:, 1], given[:, 0]))
+
+    named = feature.get("properties")
+    name = str(named.get("name") or "") if isinstance(named, dict) else ""
+    return shapely.transform(shape, metres), re.sub(FORBIDDEN, "", name)[:LONGEST_NAME]

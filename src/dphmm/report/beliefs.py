@@ -1,0 +1,182 @@
+"""What a reader believes at each step, as the smallest sets of cells that hold half, 80 % and 95 % of the belief."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphmm.states.grid import Grid
+from dphmm.states.hexes import H3
+from dphmm.states.space import StateSpace
+from dphmm.types import FloatArray, IntArray
+
+#: Shares of the belief, the innermost set last: a cell of level 3 lies in the smallest set that holds half of it.
+SHARES = (0.95, 0.80, 0.50)
+#: More cells than these are drawn four as one, until they fit.
+MOST_CELLS = 2500
+#: A share is reached although the sum of floats is a little below it.
+_ROUNDING = 1e-9
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+#: What a run of cells of each level begins with; its length follows in base 36, none for one cell.
+_MARKS = ".-+="
+_RUN = re.compile(r"([.\-+=])([0-9a-z]*)")
+
+Levels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a planar space as they are drawn, in answer units.
+
+    ``of`` (N,): the number of each state's cell. A grid's cells are numbered row by row from the south-west corner
+    ``low``, ``columns`` x ``rows`` of them with sides of ``side``; others are numbered as their states, and ``rings``
+    are their corners. ``joined``: how many states a side of a drawn cell has; 1 unless there are too many to see.
+    """
+
+    of: IntArray
+    side: float
+    low: FloatArray
+    columns: int = 0
+    rows: int = 0
+    joined: int = 1
+    rings: tuple[FloatArray, ...] = ()
+
+    @classmethod
+    def of_space(cls, space: StateSpace) -> Cells:
+        """The cells of a grid or of H3 as they are; of other answers in the plane squares around them."""
+        own, points = space.unmerged, space.own_answers[:, :2]
+        if isinstance(own, Grid):
+            return cls._of_grid(own)
+        side = _spacing(points)
+        if isinstance(own, H3) and own.outlines is not None:
+            rings = own.outlines
+        else:
+            square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * side / 2
+            rings = tuple(point + square for point in points)
+        low = np.min([ring.min(axis=0) for ring in rings], axis=0)
+        return cls(np.arange(len(points)), side, low, rings=rings)
+
+    @classmethod
+    def _of_grid(cls, grid: Grid) -> Cells:
+        points, joined = grid.own_answers, 1
+        low = points.min(axis=0) - grid.cell / 2
+        at = np.rint((points - low) / grid.cell - 0.5).astype(np.int64)
+        while np.prod(at.max(axis=0) // joined + 1) > MOST_CELLS:
+            joined *= 2
+        column, row = (at // joined).T
+        columns, rows = int(column.max()) + 1, int(row.max()) + 1
+        return cls(row * columns + column, grid.cell * joined, low, columns, rows, joined)
+
+    def __len__(self) -> int:
+        return self.columns * self.rows or len(self.rings)
+
+    @cached_property
+    def high(self) -> FloatArray:
+        """The north-east corner of all cells."""
+        if self.rings:
+            return np.asarray(np.max([ring.max(axis=0) for ring in self.rings], axis=0))
+        return np.asarray(self.low + self.side * np.array([self.columns, self.rows]))
+
+    def gathered(self, marginals: FloatArray) -> FloatArray:
+        """Probabilities of states (n, N) as those of drawn cells (n, cells)."""
+        found = np.zeros((len(marginals), len(self)))
+        np.add.at(found.T, self.of, marginals.T)
+        return found
+
+    def corners(self, cell: int) -> FloatArray:
+        """The corners (k, 2) of a cell."""
+        if self.rings:
+            return self.rings[cell]
+        row, column = divmod(cell, self.columns)
+        square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
+        return np.asarray(self.low + self.side * (np.array([column, row]) + square))
+
+    def outline(self, cells: IntArray) -> list[tuple[FloatArray, FloatArray]]:
+        """The sides that just one of some cells has, as pairs of points."""
+        sides: dict[Any, tuple[FloatArray, FloatArray]] = {}
+        grain = self.side * 1e-3
+        for cell in cells.tolist():
+            corners = self.corners(cell)
+            for a, b in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+                key = frozenset([tuple(np.rint(a / grain).tolist()), tuple(np.rint(b / grain).tolist())])
+                if key in sides:
+                    del sides[key]
+                else:
+                    sides[key] = (a, b)
+        return list(sides.values())
+
+
+def levels(marginals: FloatArray) -> Levels:
+    """How far inside each cell lies (n, cells): in the smallest sets of 95, 80 and 50 %: 1, 2, 3; in none: 0.
+
+    Ties go to the lowest number.
+    """
+    order = np.argsort(-marginals, axis=1, kind="stable")
+    ranked = np.take_along_axis(marginals, order, axis=1)
+    before = np.cumsum(ranked, axis=1) - ranked
+    inside = sum((before < share - _ROUNDING).astype(np.uint8) for share in SHARES)
+    found = np.empty(marginals.shape, dtype=np.uint8)
+    np.put_along_axis(found, order, np.where(ranked > 0, inside, 0).astype(np.uint8), axis=1)
+    return found
+
+
+def written(row: Levels) -> str:
+    """The levels of cells as runs, those of the last cells of level 0 left out: "..-3=" is 0 0 1 1 1 3."""
+    inside = np.flatnonzero(row)
+    if not len(inside):
+        return ""
+    told = row[: int(inside[-1]) + 1]
+    starts = np.flatnonzero(np.diff(told.astype(np.int64), prepend=-1))
+    lengths = np.diff(starts, append=len(told)).tolist()
+    marks = [_MARKS[level] for level in told[starts].tolist()]
+    return "".join(mark + ("" if length == 1 else _base36(length)) for mark, length in zip(marks, lengths, strict=True))
+
+
+def read(text: str, n: int) -> Levels:
+    """The levels of n cells that `written` wrote."""
+    runs = [np.full(int(length, 36) if length else 1, _MARKS.index(mark)) for mark, length in _RUN.findall(text)]
+    found = np.concatenate([np.zeros(0, dtype=np.int64), *runs]).astype(np.uint8)
+    return np.pad(found, (0, n - len(found)))
+
+
+def spreads(space: StateSpace, marginals: FloatArray, means: FloatArray) -> FloatArray:
+    """How far off (n,) a reader expects the smoothed estimates (n, d) to be: the mean distance under the belief."""
+    answers, found = space.own_answers, np.empty(len(means))
+    for row, (weights, mean) in enumerate(zip(marginals, means, strict=True)):
+        likely = np.flatnonzero(weights > 0)
+        apart = space.distances(answers[likely], np.broadcast_to(mean, (len(likely), len(mean))))
+        found[row] = float(weights[likely] @ apart)
+    return found
+
+
+def bands(answers: FloatArray, found: Levels) -> FloatArray:
+    """The least and the largest answer (n, 3, 2) of the states (N,) in the sets of 95, 80 and 50 % of each step."""
+    rows = []
+    for row in found:
+        inside = [answers[row >= level] for level in (1, 2, 3)]
+        rows.append([[part.min(), part.max()] for part in inside])
+    return np.array(rows).reshape(-1, len(SHARES), 2)
+
+
+def _spacing(points: FloatArray) -> float:
+    """How far apart neighbouring answers typically are, and a little less."""
+    from scipy.spatial import cKDTree
+
+    distinct = np.unique(points, axis=0)
+    if len(distinct) < 2:
+        return 1.0
+    return 0.8 * float(np.median(cKDTree(distinct).query(distinct, k=2)[0][:, 1]))
+
+
+def _base36(number: int) -> str:
+    digits: Sequence[str] = _DIGITS
+    text = digits[number % 36]
+    while number := number // 36:
+        text = digits[number % 36] + text
+    return text

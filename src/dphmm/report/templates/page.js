@@ -1,0 +1,303 @@
+'use strict';
+(() => {
+  const at = (id) => document.getElementById(id);
+  const told = JSON.parse(at('data').textContent);
+  const svg = 'http://www.w3.org/2000/svg';
+  const still = matchMedia('(prefers-reduced-motion: reduce)');
+
+  // -- downloads -------------------------------------------------------------------------------------------------
+  const style = document.querySelector('style').textContent;
+  function save(name, url) {
+    const link = document.createElement('a');
+    link.download = name;
+    link.href = url;
+    link.click();
+  }
+  function copies() {
+    const shown = [...document.querySelectorAll('svg')].filter((one) => one.getClientRects().length);
+    return shown.map((one, number) => {
+      const copy = one.cloneNode(true), box = one.viewBox.baseVal, inside = document.createElementNS(svg, 'style');
+      copy.setAttribute('xmlns', svg);
+      copy.setAttribute('width', box.width);
+      copy.setAttribute('height', box.height);
+      inside.textContent = style;
+      copy.prepend(inside);
+      return {name: `figure-${number + 1}`, text: new XMLSerializer().serializeToString(copy), box};
+    });
+  }
+  const dataUrl = (text) => 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(text);
+  at('save-svg').hidden = at('save-png').hidden = false;
+  at('save-svg').onclick = () => copies().forEach((one) => save(one.name + '.svg', dataUrl(one.text)));
+  at('save-png').onclick = () => copies().forEach((one) => {
+    const image = new Image();
+    image.onload = () => {
+      const canvas = document.createElement('canvas');
+      canvas.width = 2 * one.box.width;
+      canvas.height = 2 * one.box.height;
+      canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+      save(one.name + '.png', canvas.toDataURL('image/png'));
+    };
+    image.src = dataUrl(one.text);
+  });
+
+  if (!told.cells) return;
+
+  // -- cells -----------------------------------------------------------------------------------------------------
+  const cells = told.cells, marks = '.-+=';
+  function corners(cell) {
+    if (cells.rings) {
+      const flat = cells.rings[cell], found = [];
+      for (let i = 0; i < flat.length; i += 2) found.push([flat[i], flat[i + 1]]);
+      return found;
+    }
+    const column = cell % cells.columns, row = Math.floor(cell / cells.columns);
+    const x = cells.x + column * cells.side, y = cells.y - row * cells.side, s = cells.side;
+    return [[x, y], [x + s, y], [x + s, y - s], [x, y - s]];
+  }
+  const short = (value) => String(Math.round(value * 10) / 10);
+  function shape(chosen, hair = 0.4) {
+    return chosen.map((cell) => {
+      const ring = corners(cell);
+      const middle = [0, 1].map((axis) => ring.reduce((sum, p) => sum + p[axis], 0) / ring.length);
+      const across = Math.max(...ring.map((p) => Math.max(Math.abs(p[0] - middle[0]), Math.abs(p[1] - middle[1])))) || 1;
+      const shrink = Math.max(0.5, 1 - hair / across);
+      return 'M' + ring.map((p) => p.map((v, axis) => short(middle[axis] + (v - middle[axis]) * shrink)).join(' ')).join('L') + 'Z';
+    }).join('');
+  }
+  function outline(chosen) {
+    const sides = new Map(), grain = (cells.side || told.side / 100) * 1e-2;
+    const key = (p) => Math.round(p[0] / grain) + ',' + Math.round(p[1] / grain);
+    for (const cell of chosen) {
+      const ring = corners(cell);
+      ring.forEach((a, i) => {
+        const b = ring[(i + 1) % ring.length], name = [key(a), key(b)].sort().join(' ');
+        if (sides.has(name)) sides.delete(name); else sides.set(name, [a, b]);
+      });
+    }
+    return [...sides.values()].map((side) => 'M' + side.map((p) => p.map(short).join(' ')).join('L')).join('');
+  }
+  function levels(text) {
+    const found = [[], [], [], []];
+    let cell = 0;
+    for (const [, mark, length] of text.matchAll(/([.\-+=])([0-9a-z]*)/g)) {
+      const level = marks.indexOf(mark), n = length ? parseInt(length, 36) : 1;
+      if (level) for (let i = 0; i < n; i++) found[level].push(cell + i);
+      cell += n;
+    }
+    return found;
+  }
+
+  // -- the set of one place --------------------------------------------------------------------------------------
+  const picture = document.querySelector('#map svg');
+  function part(parent, name, style, attributes) {
+    const made = document.createElementNS(svg, name);
+    made.setAttribute('class', style);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    parent.append(made);
+    return made;
+  }
+
+  // -- people, days, steps ---------------------------------------------------------------------------------------
+  const people = told.people, slider = at('step');
+  let [person, day, step] = told.first;
+  let playing = 0;
+  const moments = people.map(() => null);
+  function moment(row) {
+    if (!moments[person]) {
+      const [first, ...gaps] = people[person].t, all = [first];
+      for (const [gap, times] of gaps) for (let i = 0; i < times; i++) all.push(all[all.length - 1] + gap);
+      moments[person] = all;
+    }
+    const value = moments[person][row];
+    if (!told.timed) return 'step ' + value.toLocaleString('en');
+    const seconds = ((value + told.zone) % 86400 + 86400) % 86400;
+    return Math.floor(seconds / 3600) + ':' + String(Math.floor(seconds / 60) % 60).padStart(2, '0');
+  }
+  const days = () => people[person].days;
+  const row = () => days()[day][1] + step;
+
+  function cross(x, y, size) {
+    const s = short(size);
+    return `M${short(x - size / 2)} ${short(y - size / 2)}l${s} ${s}m0-${s}l-${s} ${s}`;
+  }
+  function inside(x, y) {
+    const beyond = x < 0 || y < 0 || x > told.side || y > told.side, edge = (v) => Math.min(told.side - 12, Math.max(12, v));
+    return beyond ? [edge(x), edge(y), true] : [x, y, false];
+  }
+  function draw() {
+    const one = people[person], now = row();
+    picture.querySelectorAll('.b95,.b80,.b50,.outline,.cross,.cross-under,.ring,.ring-under').forEach((old) => old.remove());
+    const names = picture.querySelector('.degree,.place,.scale');
+    const group = document.createElementNS(svg, 'g');
+    picture.querySelectorAll('g').forEach((old) => old.remove());
+    if (names) picture.insertBefore(group, names); else picture.append(group);
+    if (one.levels) {
+      const found = levels(one.levels[now]);
+      [['b95', 1], ['b80', 2], ['b50', 3]].forEach(([style, level]) => part(group, 'path', style, {d: shape(found[level])}));
+      part(group, 'path', 'outline', {d: outline([...found[1], ...found[2], ...found[3]])});
+    }
+    if (one.truth && one.truth[2 * now] !== null) {
+      const [x, y, beyond] = inside(one.truth[2 * now], one.truth[2 * now + 1]);
+      part(group, 'circle', 'ring-under', {cx: x, cy: y, r: 7});
+      part(group, 'circle', 'ring' + (beyond ? ' beyond' : ''), {cx: x, cy: y, r: 7});
+    }
+    const answer = one.asked.indexOf(now);
+    if (answer >= 0) {
+      const [x, y, beyond] = inside(one.z[2 * answer], one.z[2 * answer + 1]);
+      part(group, 'path', 'cross-under', {d: cross(x, y, 14)});
+      part(group, 'path', 'cross' + (beyond ? ' beyond' : ''), {d: cross(x, y, 14)});
+    }
+    const far = one.off && one.off[now] !== null ? ', ' + one.off[now] + ' off' : '';
+    const words = moment(now) + (answer >= 0 ? ', answer' : ', between answers: estimate') + far;
+    at('now').textContent = words;
+    at('who').textContent = one.name + (told.timed ? ', ' + days()[day][0] : '');
+    picture.setAttribute('aria-label', `Map: ${one.name}, ${words}`);
+    if (slider) {
+      slider.max = days()[day][2] - 1;
+      slider.value = step;
+      slider.setAttribute('aria-valuetext', words);
+    }
+  }
+  function drawRange() {
+    const one = people[person], picture = document.querySelector('#slide svg');
+    if (!picture || !one.spread) return;
+    const [, first, n] = days()[day], spread = one.spread.slice(first, first + n), most = Math.max(...spread) || 1;
+    const width = 500, x = (i) => short((i + 0.5) / n * width), y = (v) => short(52 - 44 * v / most);
+    const line = `M0 ${y(spread[0])}` + spread.map((v, i) => `L${x(i)} ${y(v)}`).join('') + `L${width} ${y(spread[n - 1])}`;
+    picture.querySelectorAll('*').forEach((old) => old.remove());
+    part(picture, 'path', 'spread', {d: line + `L${width} 52L0 52Z`});
+    part(picture, 'path', 'spread-line', {d: line});
+    part(picture, 'path', 'axis', {d: `M0 52L${width} 52`});
+    for (const now of one.asked) {
+      if (now >= first && now < first + n) part(picture, 'path', 'cross thin', {d: cross((now - first + 0.5) / n * width, 52, 8)});
+    }
+    const ends = document.querySelector('.ends');
+    if (ends && ends.children.length === 2) {
+      ends.children[0].textContent = moment(first);
+      ends.children[1].textContent = moment(first + n - 1);
+    }
+  }
+  function fill(select, names, chosen) {
+    select.replaceChildren(...names.map(([value, name]) => {
+      const option = document.createElement('option');
+      option.value = value;
+      option.textContent = name;
+      return option;
+    }));
+    select.value = chosen;
+  }
+  function keep() {
+    const state = `#person=${encodeURIComponent(people[person].name)}&day=${day + 1}&step=${step + 1}`;
+    history.replaceState(null, '', state);
+  }
+  function go(to) {
+    step = Math.min(days()[day][2] - 1, Math.max(0, to));
+    draw();
+  }
+  function goDay(to) {
+    day = Math.min(days().length - 1, Math.max(0, to));
+    at('when').value = day;
+    drawRange();
+    go(step);
+  }
+  function goPerson(to) {
+    person = to;
+    at('person').value = person;
+    fill(at('when'), days().map(([name], number) => [number, name]), 0);
+    goDay(day);
+  }
+  function nextAnswer(way) {
+    const asked = people[person].asked, now = row();
+    const sought = way > 0 ? asked.find((one) => one > now) : [...asked].reverse().find((one) => one < now);
+    if (sought === undefined) return;
+    const number = days().findIndex(([, first, n]) => sought >= first && sought < first + n);
+    step = sought - days()[number][1];
+    if (number !== day) goDay(number); else draw();
+  }
+  function stop() {
+    clearInterval(playing);
+    playing = 0;
+    at('play').textContent = 'Play';
+  }
+  if (slider) {
+    document.querySelector('.controls').hidden = slider.hidden = false;
+    fill(at('person'), people.map((one, number) => [number, one.name]), person);
+    slider.oninput = () => { go(Number(slider.value)); };
+    slider.onchange = keep;
+    slider.onkeydown = (event) => {
+      const way = {PageDown: 1, PageUp: -1}[event.key];
+      if (!way) return;
+      event.preventDefault();
+      nextAnswer(way);
+      keep();
+    };
+    at('person').onchange = () => { goPerson(Number(at('person').value)); keep(); };
+    at('when').onchange = () => { goDay(Number(at('when').value)); keep(); };
+    at('next').onclick = () => { nextAnswer(1); keep(); };
+    at('play').onclick = () => {
+      if (playing) return stop();
+      at('play').textContent = 'Pause';
+      const each = still.matches ? () => nextAnswer(1) : () => go(step + 1);
+      playing = setInterval(() => {
+        if (step >= days()[day][2] - 1) return stop();
+        const before = row();
+        each();
+        if (row() === before) stop();
+      }, still.matches ? 1500 : 120);
+    };
+    const search = at('search');
+    if (search) search.oninput = () => {
+      const found = people.map((one, number) => [number, one.name]).filter(([, name]) => name.includes(search.value));
+      fill(at('person'), found, person);
+      if (found.length === 1) goPerson(found[0][0]);
+    };
+    const wanted = new URLSearchParams(location.hash.slice(1)), named = people.findIndex((one) => one.name === wanted.get('person'));
+    if (named >= 0) {
+      day = Number(wanted.get('day') || 1) - 1;
+      step = Number(wanted.get('step') || 1) - 1;
+      goPerson(named);
+    } else {
+      fill(at('when'), days().map(([name], number) => [number, name]), day);
+      draw();
+    }
+  }
+
+  // -- whose set is drawn ----------------------------------------------------------------------------------------
+  const set = document.querySelector('#set svg');
+  if (set && told.sets) {
+    let chosen = told.centre;
+    const own = [set.querySelector('.joined'), set.querySelector('.chosen')];
+    const [zoom, left, top] = told.zoom, around = at('set');
+    const moved = (path) => path.replace(/(-?[\d.]+) (-?[\d.]+)/g, (_, x, y) => `${short(Number(x) * zoom + left)} ${short(Number(y) * zoom + top)}`);
+    const pick = (cell) => {
+      if (!(told.set[cell] >= 0)) return;
+      chosen = cell;
+      const near = told.sets[told.set[cell]].map((gap) => cell + gap);
+      own[0].setAttribute('d', moved(shape([...near, cell])));
+      own[1].setAttribute('d', moved(shape([cell])));
+      at('set-count').textContent = `${near.length + 1} of ${cells.n.toLocaleString('en')} cells`;
+    };
+    const where = (cell) => corners(cell).reduce((sum, p) => [sum[0] + p[0], sum[1] + p[1]], [0, 0]).map((v) => v / corners(cell).length);
+    const nearest = (x, y) => {
+      let best = chosen, least = Infinity;
+      for (let cell = 0; cell < cells.n; cell++) {
+        if (!(told.set[cell] >= 0)) continue;
+        const [cx, cy] = where(cell), apart = (cx - x) ** 2 + (cy - y) ** 2;
+        if (apart < least) [best, least] = [cell, apart];
+      }
+      return best;
+    };
+    around.setAttribute('tabindex', '0');
+    set.onclick = (event) => {
+      const box = set.getBoundingClientRect(), scale = set.viewBox.baseVal.width / box.width;
+      pick(nearest(((event.clientX - box.left) * scale - left) / zoom, ((event.clientY - box.top) * scale - top) / zoom));
+    };
+    around.onkeydown = (event) => {
+      const way = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]}[event.key];
+      if (!way) return;
+      event.preventDefault();
+      const [x, y] = where(chosen), side = cells.side || Math.max(...corners(chosen).map((p) => p[0])) - Math.min(...corners(chosen).map((p) => p[0]));
+      pick(nearest(x + way[0] * side, y + way[1] * side));
+    };
+  }
+})();

@@ -1,0 +1,498 @@
+"""The sentences of a page. Figures are those of the terminal and of ``--json``: from the statement and `release_words`.
+
+The subject is a reader of the file, who finds, is sure, or is off. A guarantee is rounded upwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dphmm.accounting.records import in_short
+from dphmm.report.content import ReleaseReport
+from dphmm.states.kinds import LABELS_WRONG
+from dphmm.storage.promises import length, places_words
+from dphmm.storage.release_words import Found, off, sureness
+from dphmm.storage.statement_types import document, epsilons_of
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+_BLOCKS = {"1d": "a day", "7d": "a week", "1h": "an hour"}
+_HUGE = 10**9
+
+
+def counted(number: int) -> str:
+    """A number as a word up to twelve."""
+    return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else f"{number:,}"
+
+
+def plural(number: int, one: str, more: str | None = None) -> str:
+    """ "1 answer", "6 answers"."""
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def factor_words(epsilon: Fraction) -> str:
+    """exp(epsilon) rounded up: two digits below 100, then whole; a power of ten where there are many digits."""
+    value = math.exp(min(700.0, float(epsilon))) * (1 + 1e-12)
+    if epsilon == 0:
+        return "1"
+    if value < 10:
+        return f"{math.ceil(value * 10) / 10:.1f}"
+    if value < _HUGE:
+        return f"{math.ceil(value):,}"
+    return f"10^{math.ceil(float(epsilon) / math.log(10))}"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many answers there are: of whom, in which blocks, of how much epsilon."""
+
+    answers: int
+    rows: int
+    people: int
+    most: int
+    alike: bool
+    block: str
+
+
+def counts_of(report: ReleaseReport) -> Counts:
+    """What the file has."""
+    rows, promise, schedule = report.rows, report.promise, report.schedule
+    most = max((count for _, blocks in report.spent for _, count, _ in blocks), default=0)
+    alike = all(count == most for _, blocks in report.spent for _, count, _ in blocks)
+    block = ""
+    if promise is not None and promise.per is not None:
+        block = _BLOCKS.get(str(promise.per), f"each {promise.per}" + " steps" * isinstance(promise.per, int))
+    elif promise is None and schedule is None and rows.time is not None:
+        block = "a day"
+    return Counts(int(rows.asked.sum()), len(rows), len(rows.by_user), most, alike, block)
+
+
+def noun(report: ReleaseReport) -> str:
+    """What an answer is called."""
+    return "label" if report.space.has_labels else "position" if report.on_map else "answer"
+
+
+def headline(report: ReleaseReport) -> str:
+    """What was published, as a count per person and day."""
+    counts, what = counts_of(report), noun(report)
+    if counts.answers == 0:
+        return "No answer has been published."
+    whom = f"for each of {plural(counts.people, 'person', 'people')}" if counts.people > 1 else "of one person"
+    if counts.rows == 1:
+        return f"One noisy {what} of one person"
+    step = report.made.model.step
+    if report.schedule is None and report.promise is None and step is not None:
+        return f"A noisy {what} every {span(step)} {whom}"
+    number = counted(counts.most)
+    first = f"{number if counts.alike else f'up to {number}'} noisy {what}{'s' * (counts.most != 1)}"
+    block = f" {counts.block}" if counts.block.startswith(("a ", "an ")) else f" in {counts.block}" * bool(counts.block)
+    return f"{first[0].upper()}{first[1:]}{block} {whom}"
+
+
+def span(seconds: int) -> str:
+    """A length of time: "10 minutes", "1 hour"."""
+    for unit, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds % unit == 0:
+            number = seconds // unit
+            return name if number == 1 else f"{number} {name}s"
+    return f"{seconds} seconds"
+
+
+def lead(report: ReleaseReport) -> str:
+    """When, how many, and what the other rows are."""
+    counts = counts_of(report)
+    if counts.answers == 0:
+        return _nothing_asked(report, counts)
+    dates = days_words(report)
+    kind = "every" if report.schedule is None else report.schedule.kind
+    times = {
+        "every": "at every step",
+        "planned": f"at fixed public {'times' if report.rows.time is not None else 'steps'}",
+        "paced": "at times chosen from what was already published",
+    }[kind]
+    if counts.rows == 1:
+        return f"{f'{dates}. ' if dates else ''}Nothing else about this person is in the file: there is no path."
+    told = f"{dates}, {times}" if dates else times[0].upper() + times[1:]
+    others = counts.rows - counts.answers
+    rest = (
+        f" The file's other {others:,} rows are estimates that anyone can compute from these answers; they cost no "
+        "privacy."
+        if others
+        else ""
+    )
+    return f"{told}: {plural(counts.answers, 'answer')}.{rest}"
+
+
+def _nothing_asked(report: ReleaseReport, counts: Counts) -> str:
+    schedule, promise = report.schedule, report.promise
+    whose = plural(counts.people, "person", "people")
+    told = f"The file has {plural(counts.rows, 'row')} of {whose}, none with an answer. "
+    if schedule is None or promise is None:
+        return told + "Nothing is spent."
+    block = _BLOCKS.get(str(promise.per), "in each block") if promise.per is not None else "in all"
+    most = "up to " * (schedule.kind == "paced")
+    return (
+        f"{told}The plan asks {most}{counted(schedule.releases)} times {block}, first at step {schedule.at[0]}. "
+        f"Nothing is spent: 0 of {in_short(promise.exact)}."
+    )
+
+
+def days_words(report: ReleaseReport) -> str:
+    """The days of the file: "4 to 6 March 2030"; nothing without times."""
+    if report.rows.time is None or not len(report.rows):
+        return ""
+    first, last = (_date(int(moment) + report.zone) for moment in (report.rows.time.min(), report.rows.time.max()))
+    (year, month, day), (other_year, other_month, other_day) = first, last
+    if len(report.rows) == 1:
+        return f"{day} {month} {year}, {clock(int(report.rows.time[0]) + report.zone)}"
+    end = f"{other_day} {other_month} {other_year}"
+    if first == last:
+        return end
+    if (year, month) == (other_year, other_month):
+        return f"{day} to {end}"
+    return f"{day} {month} to {end}" if year == other_year else f"{day} {month} {year} to {end}"
+
+
+def _date(seconds: int) -> tuple[int, str, int]:
+    """Year, month and day of a time since 1970, however far away."""
+    moment = np.datetime64(seconds, "s")
+    months = int(moment.astype("datetime64[M]").astype(np.int64))
+    day = int(
+        (moment.astype("datetime64[D]") - moment.astype("datetime64[M]").astype("datetime64[D]")).astype(np.int64)
+    )
+    return 1970 + months // 12, _MONTHS[months % 12], day + 1
+
+
+def day_name(seconds: int) -> str:
+    """ "4 March"."""
+    _, month, day = _date(seconds)
+    return f"{day} {month}"
+
+
+def clock(seconds: int) -> str:
+    """ "14:00"."""
+    return f"{seconds // 3600 % 24}:{seconds // 60 % 60:02d}"
+
+
+# -- guaranteed ---------------------------------------------------------------------------------------------------
+
+
+def which(report: ReleaseReport) -> str:
+    """Of which two a reader may be torn: "two places up to 680 m apart"."""
+    covered = report.statement.covered_distance
+    if not covered:
+        what = "labels" if report.space.has_labels else "states"
+        return f"two {what} that the policy joins" if not _complete(report) else (
+            f"any two of the {plural(report.space.n_states, what[:-1])}"
+        )  # fmt: skip
+    facts = document(covered)
+    words = places_words(facts).removeprefix("any two ").replace(" in cells of the model", "")
+    return "two " + words.split(" (")[0]
+
+
+def _complete(report: ReleaseReport) -> bool:
+    return report.statement.policy.kind == "complete"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The words of the guarantee: the largest figure, a sentence, and the bars of (answers, share, text)."""
+
+    big: str
+    words: str
+    bars: Sequence[tuple[str, float, str]]
+    long_bars: Sequence[tuple[str, float, str]]
+    note: str
+
+
+def guarantee(report: ReleaseReport) -> Guarantee:
+    """What one answer, and all of a block, can tell at most."""
+    statement, counts = report.statement, counts_of(report)
+    (_, one), promise = epsilons_of(statement), report.promise
+    sure = sureness(one)
+    most = (report.schedule.releases if report.schedule is not None else None) if promise is not None else None
+    if promise is not None and most is None:
+        most = max(1, int(promise.exact // epsilons_of(statement)[0]))
+        most = min(most, counts.most) if promise.per is None or counts.most else most
+    short = [("before", 0.5, "50 %"), ("one answer", _share(one), sure)]
+    long = [("0 answers", 0.5, "50 %  × 1")]
+    for number in range(1, 4 if most is None else min(4, most)):
+        total = one * number
+        long.append((plural(number, "answer"), _share(total), f"{sureness(total)}  × {factor_words(total)}"))
+    note = ""
+    if promise is not None and most is not None and (most > 1 or promise.exact > one):
+        every = sureness(promise.exact)
+        name = f"{counted(most)} answers" if promise.exact == most * one and most > 1 else "all answers"
+        short.append((name, _share(promise.exact), every))
+        long.append((f"all {most}", _share(promise.exact), f"{every}  × {factor_words(promise.exact)}"))
+        if float(promise.exact) > 5:
+            block = "a whole day" if promise.per == "1d" else "all of them"
+            note = (
+                f"{name[0].upper()}{name[1:]} together allow near certainty: for {block}, judge by what can be found."
+            )
+    elif promise is None:
+        note = f"No limit {'for a day' if counts.block == 'a day' else 'for all answers'}: " + (
+            f"{plural(counts.most, 'answer')}, each allows {sure}."
+        )
+    big = f"at most {sure} sure" if sure[0].isdigit() else f"{sure} sure"
+    words = f"Whoever is torn 50 : 50 between {which(report)} is {big} after one answer, whatever else they know."
+    if statement.private is False:
+        big, words = "nothing", f"NOT PRIVATE: {'; '.join(statement.not_private_because)}."
+        note = f"But for that: at most {sure} sure after one answer."
+    elif statement.private == "unknown":
+        note = f"It is not known whether this holds: {'; '.join(statement.unknown_because or ())}. {note}"
+    return Guarantee(big, words, short, long, note)
+
+
+def _share(epsilon: Fraction) -> float:
+    return 1 / (1 + math.exp(-min(700.0, float(epsilon))))
+
+
+def block_words(report: ReleaseReport) -> list[str]:
+    """The guarantee over a day, or all answers, in sentences."""
+    promise, counts = report.promise, counts_of(report)
+    pair = which(report)
+    if promise is None:
+        return [
+            f"Take {pair}: each answer changes the odds between them by at most the factor of one answer below, given "
+            "all answers before it. Nothing bounds what all answers tell together."
+        ]
+    over = "a day" if promise.per == "1d" else "their time in one block" if promise.per else "the whole time"
+    told = [
+        f"Take any two ways somebody could have spent {over} that are, at every moment, equal or {pair}. Whatever this "
+        "file says, the odds between the two change by at most a factor that depends on how many of the answers fall "
+        "where the two ways differ."
+    ]
+    if report.schedule is not None and counts.most:
+        told.append("A detour between two answers, back in time for the next: factor 1, nothing is published about it.")
+    if promise.per is not None:
+        told.append(f"Over m {'days' if promise.per == '1d' else 'blocks'}: the totals add.")
+    return told
+
+
+def set_words(report: ReleaseReport, joined: int) -> str:
+    """What the picture of the joined cells says."""
+    (_, one) = epsilons_of(report.statement)
+    told = f"From each of these {joined} cells every answer is at most {factor_words(one)} times more or less likely "
+    told += "than from the one in the middle."
+    covered = report.statement.covered_distance
+    if covered and isinstance(covered.metres, float) and covered.metres > 0:
+        told += (
+            f" For places: every pair up to {length(covered.metres)} apart is covered. Further away the factor grows"
+        )
+        more = [f"two places {_far(far)} apart up to {factor_words(loss)}" for far, loss in report.further]
+        told += (": " + ", ".join(more) if more else "") + "."
+    return told
+
+
+def _far(metres: float) -> str:
+    return f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m"
+
+
+# -- still found, not protected, spent -----------------------------------------------------------------------------
+
+
+def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
+    """What a reader can still find: (figure, words), and where the figures are from."""
+    found = report.found
+    if found is None:
+        return [], report.prospects.missing
+    unit = found.unit
+    if unit == LABELS_WRONG:
+        lines = [
+            (_right(found.error), f"of steps are {'' if found.measured else 'expected to be '}guessed right "
+             f"({_right(found.without)} without the file)")
+        ]  # fmt: skip
+    else:
+        how = "on average" if found.measured else "expected"
+        base = off(found.without, unit)
+        told = f"off {how}, about where somebody is at a given moment ({base} without the file)"
+        lines = [(off(found.error, unit), told)]
+    stays = [(after, error) for after, error in found.stays]
+    for number, (after, error) in enumerate(stays):
+        name = plural(after, found.what) if after == 1 or found.what != "night" else f"{counted(after)} nights"
+        what = "where somebody sleeps" if found.what == "night" else "where somebody is who stays"
+        told = f"off about {what}, after {name.replace('1 ', 'one ')}" if number == 0 else f"off after {name}"
+        figure = _right(error) if unit == LABELS_WRONG else off(error, unit)
+        if unit == LABELS_WRONG:
+            told = f"of people who keep one label are guessed right after {name.replace('1 ', 'one ')}"
+        ends = number == len(stays) - 1
+        base = _right(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
+        lines.append((figure, told + (f" ({base} without)" if ends else "")))
+    return [*lines, *_leaving(report)], _where_from(report, found)
+
+
+def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
+    """Whether the file tells when somebody left home, beside a guess that is the same for everybody."""
+    told = report.leaving
+    if told is None:
+        return []
+    guess = f"a guess of {clock(round(told.guess / 600) * 600)}"
+    error, without = f"{told.error / 3600:.1f} h", f"{told.without / 3600:.1f} h"
+    if told.error >= told.without:
+        return [("nothing", f"about when somebody left home: {guess} is {without} off, with the file {error}")]
+    return [(error, f"off about when somebody left home ({without} by {guess})")]
+
+
+def _right(wrong: float) -> str:
+    return f"{100 * (1 - wrong):.0f} %"
+
+
+def _where_from(report: ReleaseReport, found: Found) -> str:
+    if found.measured and report.truth is not None:
+        whom = "simulated" if report.truth.simulated else "real"
+        first = "The first" if report.leaving is None else "First and last"
+        rest = "the others" if report.leaving is None else "where somebody sleeps"
+        return f"{first} measured on the {whom} people; {rest} computed from public data alone."
+    return "Computed from public data alone, of people who move as the model says; real trips can be longer."
+
+
+def stays_words(found: Found) -> str:
+    """ "found to 400 m in one night, 140 m in seven"."""
+    if found.unit == LABELS_WRONG:
+        return ""
+    parts = [
+        f"{off(error, found.unit)} in {counted(after)} {found.what}{'s' * (after != 1)}" for after, error in found.stays
+    ]
+    return ", ".join(parts)
+
+
+def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
+    """What is not protected, what that means here, and what helps."""
+    found, rows = report.found, []
+    place = "Places one returns to" if report.on_map else "What lasts"
+    if report.found is not None and found is not None and stays_words(found):
+        what = "Home is" if found.what == "night" else "Who stays at one place is"
+        rows.append(
+            (place, f"{what} found to {stays_words(found)}.", "fewer days, a smaller budget, no answers at night")
+        )
+    else:
+        rows.append((place, "It shows again in every answer, and answers add up.", "fewer answers, a smaller budget"))
+    more = report.further
+    if report.on_map:
+        told = (
+            f"For places {_far(more[0][0])} apart one answer may move the odds {factor_words(more[0][1])} times."
+            if more
+            else "The further apart two places are, the more one answer may tell of them."
+        )
+        rows.append(("The part of town", told, "a larger radius"))
+    elif not _complete(report):
+        rows.append(
+            ("States that the policy does not join", "One answer may tell them apart.", "a policy of more edges")
+        )
+    if report.statement.constraint.name.startswith("delta"):
+        told = "A state outside the set is hidden as its nearest state in it, and not among its own neighbours."
+        rows.append(("Rows outside the delta-set", told, "a smaller delta, or the support"))
+    times = (
+        "Names, days and times of answers are public."
+        if report.rows.time is not None
+        else "Names and steps are public."
+    )
+    rows.append(("Being in the file", times, "publish pseudonyms; the same times for all"))
+    promise = report.promise
+    if promise is not None:
+        total = in_short(2 * promise.exact)
+        block = f" {_BLOCKS[str(promise.per)]}" if str(promise.per) in _BLOCKS else ""
+        rows.append(
+            ("People who travel together", f"Two people on one path: their budgets add, {total}{block}.",
+             "one budget for a household")
+        )  # fmt: skip
+    return rows
+
+
+def not_protected_short(report: ReleaseReport) -> list[str]:
+    """The same for the first screen."""
+    more = report.further
+    first = "A place somebody returns to: the budget starts anew each day, and days add up." if (
+        report.promise is not None and report.promise.per == "1d"
+    ) else "A place somebody returns to: it shows again in every answer."  # fmt: skip
+    if not report.on_map:
+        first = "A state that lasts shows again in every answer."
+    lines = [first]
+    if report.on_map:
+        lines.append(
+            f"Which part of town: for places {_far(more[0][0])} apart one answer may move the odds "
+            f"{factor_words(more[0][1])} times."
+            if more
+            else "Which part of town: the further apart two places are, the more an answer tells."
+        )
+    if report.statement.constraint.name.startswith("delta"):
+        lines.append("Rows outside the delta-set: they are hidden as the nearest state in it.")
+    lines.append("Who is in the file" + (", and on which days." if report.rows.time is not None else "."))
+    return lines
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The words of what was spent."""
+
+    big: str
+    words: str
+    note: str
+
+
+def spent(report: ReleaseReport) -> Spent:
+    """What was spent of what there is, for whom."""
+    counts, promise, told = counts_of(report), report.promise, report.spent
+    largest = max((total for _, blocks in told for _, _, total in blocks), default=Fraction(0))
+    in_all = max((sum((total for _, _, total in blocks), Fraction(0)) for _, blocks in told), default=Fraction(0))
+    least, most = epsilons_of(report.statement)
+    each = f"ε {in_short(least)}" if least == most else f"at most ε {in_short(most)}"
+    days = max((len(blocks) for _, blocks in told), default=0)
+    if promise is None:
+        big = f"{plural(counts.most, 'answer')}{' a day' if counts.block == 'a day' else ''}, no cap"
+        words = f"Each answer at {each}. Nothing limits their sum, {in_short(in_all)} for who has most answers."
+    else:
+        block = f" {counts.block}" if counts.block.startswith("a") else f" in {counts.block}" * bool(counts.block)
+        big = f"{in_short(largest)} of {in_short(promise.exact)}{block}"
+        who = f"Every person{', every day' if promise.per == '1d' else ''}" if counts.alike else "Nobody spent more"
+        words = f"{who}: {'' if counts.alike else 'at most '}{plural(counts.most, 'answer')} at {each}."
+        if days > 1:
+            words += f" Over {counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(in_all)}."
+    if report.elsewhere:
+        words += " All files and queries of the ledger are counted."
+    return Spent(big, words, model_words(report))
+
+
+def model_words(report: ReleaseReport) -> str:
+    """Whose data the model is made from."""
+    model, learning = report.statement.model, report.statement.learning
+    if learning is not None:
+        return f"The model was learned with differential privacy, at ε {learning.epsilon}."
+    if report.made.model.provenance.get("method") == "geometry":
+        return "No fit on anybody's data: the model is made from the map alone."
+    return {
+        "others": "The model comes from other people's data and does not protect them.",
+        "same": "The model was fitted on these people's own data.",
+    }.get(model.people, "Nobody has said whose data the model is made from.")
+
+
+def spending_groups(report: ReleaseReport) -> list[tuple[str, str, str, str]]:
+    """People who spent alike, at most six lines: (who, answers a block, largest block, all)."""
+    groups: Counter[tuple[int, Fraction, Fraction]] = Counter()
+    for _, blocks in report.spent:
+        most = max(count for _, count, _ in blocks)
+        largest = max(total for _, _, total in blocks)
+        groups[most, largest, sum((total for _, _, total in blocks), Fraction(0))] += 1
+    n, rows = sum(groups.values()), []
+    ordered = sorted(groups.items(), key=lambda item: (-item[1], -item[0][2]))
+    for (most, largest, total), people in ordered[:6]:
+        who = f"all {n:,}, alike" if people == n and n > 1 else f"{people:,} alike" if people > 1 else "1 person"
+        rows.append((who, str(most), in_short(largest), in_short(total)))
+    if len(ordered) > 6:
+        rest = ordered[6:]
+        told = [max(key[at] for key, _ in rest) for at in range(3)]
+        rows.append(
+            (f"{sum(count for _, count in rest):,} others, at most", str(told[0]), in_short(Fraction(told[1])),
+             in_short(Fraction(told[2])))
+        )  # fmt: skip
+    return rows

@@ -1,0 +1,151 @@
+"""Charts of a report in notebooks: the figures, titles and colours of the page.
+
+Fails for a chart whose numbers or title are others than the page's, for a dark axes with light colours, for a name that
+matplotlib takes for a formula, and for a chart of something that the report does not have.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.errors import InvalidInput
+from dphmm.report import page, read_report
+from dphmm.report.page import Content
+from dphmm.report.palette import ROLES
+from report.worlds import WORLDS
+
+pytest.importorskip("matplotlib")
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+#: Commands and files draw here: each test replays words of its own.
+pytestmark = pytest.mark.replayed_words
+CHARTS = ("belief", "error", "nights", "sureness", "budget")
+
+
+@pytest.fixture
+def ax():
+    return Figure().add_subplot()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """made("planned"): the report of a world, with the truth where it is asked for."""
+    folders, found = {}, {}
+
+    def of(name, truth=False):
+        if name not in folders:
+            folders[name] = WORLDS[name](tmp_path_factory.mktemp(name))
+        folder = folders[name]
+        if (name, truth) not in found:
+            model = dphmm.load_model(folder / "model.npz")
+            policy = dphmm.load_policy(folder / "policy.json", model=model)
+            options = {"truth": folder / "walks.csv"} if truth else {}
+            found[name, truth] = read_report(folder / "released.parquet", model, policy, **options)
+        return found[name, truth]
+
+    return of
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_titles_are_findings_of_the_page(chart, made, ax):
+    report = made("planned")
+    assert getattr(dphmm.plot, chart)(report, ax=ax) is ax
+    title = ax.get_title()
+    said = page(report)
+    content = Content(report)
+    due = {
+        "error": content.error_figure.heading,
+        "budget": content.budget_figure.heading,
+        "sureness": f"At most {content.guarantee.bars[1][2]} sure after one answer",
+    }
+    assert title == due.get(chart, title)
+    for number in (word for word in title.split() if word.replace(",", "").isdigit() and chart == "nights"):
+        assert number in said
+
+
+def test_errors_are_those_of_the_page(made, ax):
+    report = made("planned", truth=True)
+    dphmm.plot.error(report, ax=ax)
+    expected, measured, *_ = (line.get_ydata() for line in ax.get_lines())
+    assert np.array_equal(expected, report.prospects.expected.by_step)
+    assert np.nanmean(measured) == pytest.approx(report.truth.mean) and "off on average" in ax.get_title()
+
+
+def test_a_plan_has_the_same_nights_and_sureness_as_its_report(made, ax):
+    report = made("planned")
+    world_plan = report.prospects.ladder[0]
+    dphmm.plot.nights(world_plan, ax=ax)
+    assert ax.get_lines()[0].get_ydata().tolist() == [stay.error for stay in world_plan.stays.found]
+    other = Figure().add_subplot()
+    dphmm.plot.sureness(world_plan, ax=other)
+    assert other.get_title().startswith("At most ") and "%" in other.get_title()
+
+
+def test_several_plans_are_one_ladder(made, ax):
+    plans = made("planned").prospects.ladder
+    dphmm.plot.ladder(list(plans), ax=ax)
+    lines = ax.get_lines()
+    assert lines[0].get_xdata().tolist() == [float(plan.schedule.promise.exact) for plan in plans]
+    assert lines[0].get_ydata().tolist() == [plan.expected_error for plan in plans]
+
+
+def test_dark_axes_have_the_dark_colours(made, ax):
+    ax.set_facecolor("#10141a")
+    dphmm.plot.budget(made("planned"), ax=ax)
+    assert to_hex(ax.get_lines()[0].get_color()) == ROLES["guarantee"].dark
+    light = Figure().add_subplot()
+    dphmm.plot.budget(made("planned"), ax=light)
+    assert to_hex(light.get_lines()[0].get_color()) == ROLES["guarantee"].light
+
+
+def test_a_day_has_a_map_for_each_answer(made):
+    from matplotlib import pyplot
+
+    report = made("planned")
+    try:
+        drawn = dphmm.plot.day(report)
+        asked = int(report.rows.asked[report.persons[0].rows].sum())
+        assert sum(bool(one.get_title()) for one in drawn.flat) == asked
+    finally:
+        pyplot.close("all")
+
+
+def test_what_is_joined_is_the_policy_s(made, ax):
+    report = made("grid")
+    policy, space = report.made.policy, report.space
+    dphmm.plot.indistinguishable(policy, space, "x1y1", ax=ax)
+    near = len(np.union1d(policy.neighbors(space.index_of("x1y1")), [space.index_of("x1y1")]))
+    assert ax.get_title() == f"{near} of 16 cells are joined to x1y1, itself counted"
+    with pytest.raises(InvalidInput, match="place"):
+        dphmm.plot.indistinguishable(policy, space, "nowhere", ax=ax)
+
+
+def test_strips_are_for_labels_and_maps_for_the_plane(made, ax):
+    assert isinstance(dphmm.plot.strip(made("labels"), ax=ax), Axes)
+    for chart, name in (("strip", "grid"), ("belief", "labels"), ("belief", "pages")):
+        with pytest.raises(InvalidInput, match="release"):
+            getattr(dphmm.plot, chart)(made(name), ax=Figure().add_subplot())
+
+
+def test_a_step_and_a_person_are_chosen(made, ax):
+    report = made("grid")
+    dphmm.plot.belief(report, 3, person="u2", ax=ax)
+    assert ax.get_title() == "u2, 8:15: answer"
+    for wrong in ({"person": "nobody"}, {"step": 99}):
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+            dphmm.plot.belief(report, ax=Figure().add_subplot(), **wrong)
+
+
+@pytest.mark.parametrize("chart", [*CHARTS, "strip", "day", "ladder"])
+def test_what_is_no_report_is_refused(chart):
+    with pytest.raises(InvalidInput, match=r"release|plan"):
+        getattr(dphmm.plot, chart)({"a": 1})
+
+
+def test_names_are_no_formulas(made, ax):
+    dphmm.plot.strip(made("labels"), ax=ax)
+    ax.figure.draw_without_rendering()

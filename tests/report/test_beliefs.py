@@ -1,0 +1,98 @@
+"""What a reader believes, as sets of cells: against sets found by brute force, and an encoding that comes back.
+
+Fails for a set that holds too little, or more cells than it needs; for a run that is read as another one; for a side
+of the outline that two cells share.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.report.beliefs import MOST_CELLS, SHARES, Cells, bands, levels, read, spreads, written
+
+GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sets_are_the_smallest_that_hold_their_share(seed):
+    weights = np.random.default_rng(seed).dirichlet(np.full(7, 0.5))
+    found = levels(weights[None])[0]
+    for level, share in enumerate(SHARES, start=1):
+        inside = np.flatnonzero(found >= level)
+        assert weights[inside].sum() >= share - 1e-8
+        for smaller in combinations(range(7), len(inside) - 1):
+            assert weights[list(smaller)].sum() < share
+
+
+def test_a_certain_belief_is_one_cell_and_an_even_one_goes_by_number():
+    assert levels(np.eye(4)[[2]]).tolist() == [[0, 0, 3, 0]]
+    assert levels(np.full((1, 4), 0.25)).tolist() == [[3, 3, 2, 2]]
+
+
+def test_levels_are_written_and_read():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        row = np.repeat(rng.integers(0, 4, 30), rng.integers(1, 80, 30)).astype(np.uint8)
+        text = written(row)
+        assert read(text, len(row)).tolist() == row.tolist()
+        assert set(text) <= set(".-+=0123456789abcdefghijklmnopqrstuvwxyz")
+    assert (
+        written(np.zeros(9, dtype=np.uint8)) == "" and written(np.array([0, 0, 1, 1, 1, 3], dtype=np.uint8)) == ".2-3="
+    )
+
+
+def test_cells_of_a_grid_are_its_own_and_are_joined_where_there_are_too_many():
+    cells = Cells.of_space(GRID)
+    assert len(cells) == GRID.n_states and cells.joined == 1
+    for state in range(GRID.n_states):
+        assert cells.corners(cells.of[state]).mean(axis=0) == pytest.approx(GRID.answers[state])
+    fine = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=30.0)
+    joined = Cells.of_space(fine)
+    assert fine.n_states > MOST_CELLS >= len(joined) and joined.joined == 2 and joined.side == 60.0
+    weights = np.random.default_rng(1).dirichlet(np.ones(fine.n_states), 2)
+    whole = joined.gathered(weights)
+    assert whole.sum(axis=1) == pytest.approx([1, 1])
+    by_hand = np.zeros(len(joined))
+    for state, weight in enumerate(weights[0]):
+        by_hand[joined.of[state]] += weight
+    assert whole[0] == pytest.approx(by_hand)
+    # Four small cells lie in the large one that has their numbers.
+    for state in (0, fine.n_states // 2, fine.n_states - 1):
+        corners = joined.corners(joined.of[state])
+        assert (corners.min(axis=0) < fine.answers[state]).all() and (fine.answers[state] < corners.max(axis=0)).all()
+
+
+def test_the_outline_has_the_sides_of_one_cell_alone():
+    cells = Cells.of_space(GRID)
+    across = cells.columns
+    square = np.array([0, 1, across, across + 1])
+    sides = cells.outline(square)
+    assert len(sides) == 8 and sum(float(np.linalg.norm(a - b)) for a, b in sides) == pytest.approx(8 * 300)
+    assert len(cells.outline(np.array([0, across + 1]))) == 8
+    assert cells.outline(np.array([], dtype=np.int64)) == []
+
+
+def test_hexagons_share_sides_too():
+    space = dphmm.H3.covering(*np.meshgrid(np.linspace(50, 50.03, 8), np.linspace(10, 10.05, 8)), resolution=8)
+    cells = Cells.of_space(space)
+    whole = cells.outline(np.arange(len(cells)))
+    alone = sum(len(cells.outline(np.array([cell]))) for cell in range(len(cells)))
+    assert len(cells) > 6 and len(whole) < alone - 2 * len(cells)
+
+
+def test_the_spread_is_the_expected_distance():
+    weights = np.random.default_rng(2).dirichlet(np.ones(GRID.n_states), 3)
+    means = weights @ GRID.answers
+    for row, found in enumerate(spreads(GRID, weights, means)):
+        apart = [float(GRID.distances(answer, means[row])) for answer in GRID.answers]
+        assert found == pytest.approx(float(weights[row] @ apart))
+
+
+def test_bands_reach_from_the_least_to_the_largest_answer_of_a_set():
+    answers = np.array([5.0, 1.0, 3.0, 9.0])
+    found = bands(answers, np.array([[1, 3, 2, 0], [3, 3, 3, 3]], dtype=np.uint8))
+    assert found.tolist() == [[[1, 5], [1, 3], [1, 1]], [[1, 9], [1, 9], [1, 9]]]
