@@ -50,7 +50,7 @@ MODULES += ("_kernels/cells", "_kernels/columns", "_kernels/points", "batch")
 MODULES += ("_kernels/hmm_records", "_kernels/lanes", "_kernels/runs", "_kernels/polygon", "_kernels/masses")
 MODULES += ("cli/release_total", "cli/fit_private", "states/gaps", "storage/promises")
 MODULES += ("storage/trajectories", "storage/tables", "storage/columns", "storage/importers/imported")
-MODULES += ("audit/black_box", "audit/intervals", "audit/verify", "audit/released")
+MODULES += ("audit/black_box", "audit/intervals", "audit/verify", "audit/released", "population")
 #: Modules of those packages on which no statement of a page rests, and why.
 CARRY_NOTHING = {
     "policy/_files": "reads descriptions and edges; what comes out is checked as a policy",
