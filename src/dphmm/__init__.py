@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dphmm import mechanisms as mechanisms
     from dphmm import plot as plot
     from dphmm import policy as policy
+    from dphmm import report as report
     from dphmm.accounting.promise import SequencePromise as SequencePromise
     from dphmm.accounting.schedule import Schedule as Schedule
     from dphmm.batch import release_many as release_many
@@ -98,6 +99,7 @@ _HOMES = {
     "audit": "dphmm.audit",
     "mechanisms": "dphmm.mechanisms",
     "plot": "dphmm.plot",
+    "report": "dphmm.report",
     "policy": "dphmm.policy",
     "release_many": "dphmm.batch",
     "decode": "dphmm.decoding",

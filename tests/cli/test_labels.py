@@ -86,7 +86,7 @@ def test_every_command_reads_it(portal, published, tmp_path, run):
     truth = ("--truth", tmp_path / "truth.csv")
     run("report", published, *arguments(portal), *truth, "-o", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
-    assert "guessed right" in page and "share with each label" in page
+    assert "guessed wrong" in page and "share with each label" in page
 
 
 def test_a_stream_answers_with_labels_too(portal, tmp_path, run):
@@ -127,7 +127,7 @@ def test_a_planned_release_of_labels_is_told_in_labels_and_shown_beside_the_trut
     told = run(*asked, "-o", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db").stderr
     assert "which label somebody has: " in told and "the label of who stays: " in told and "somebody is" not in told
     run("report", tmp_path / "r.parquet", *public, "--truth", tmp_path / "v.csv", "-o", tmp_path / "r.html")
-    assert "guessed right" in (tmp_path / "r.html").read_text()
+    assert "guessed wrong" in (tmp_path / "r.html").read_text()
 
 
 def test_inspect_and_tune_count_wrong_labels(portal, run):

@@ -140,13 +140,13 @@ def test_figures(made, town, of, tmp_path, run, one_json):
     for name in ("a", "b"):
         told = one_json(run(*of(made, tmp_path / f"{name}.owner.html", *more, "--figures", tmp_path / name)))
         assert sorted(told["figures"]) == sorted(map(str, (tmp_path / name).iterdir()))
-    names = {"map.owner", "error.owner", "nights", "sureness", "budget", "set"}
+    names = {"map.owner", "error.owner", "sureness", "budget", "set"}
     assert {path.name for path in (tmp_path / "a").iterdir()} == {n + s for n in names for s in (".svg", ".png")}
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
         assert (path.stat().st_mode & 0o077 == 0) is (".owner." in path.name)
     run(*of(made, tmp_path / "c.html", "--figures", tmp_path / "c"))
-    assert {path.stem for path in (tmp_path / "c").iterdir()} == {"map", "error", "nights", "sureness", "budget", "set"}
+    assert {path.stem for path in (tmp_path / "c").iterdir()} == {"map", "error", "sureness", "budget", "set"}
     again = of(made, tmp_path / "d.html", "--figures", tmp_path / "c")
     assert "map.svg, which exists; expected another folder, or --force" in run(*again, code=2).stderr
     assert not (tmp_path / "d.html").exists()

@@ -229,7 +229,7 @@ def test_the_truth_and_the_error_are_those_of_the_file(browser, page):
     assert [person["name"] for person in data["people"]] == list(table.user.drop_duplicates())
     assert all(len(person["off"]) == 12 and all(person["off"]) for person in data["people"])
     tab.ask("(s => { s.value = 4; s.oninput(); })(document.getElementById('step'))")
-    assert told(tab).endswith(f", answer, {data['people'][0]['off'][4]} off")
+    assert told(tab).endswith(f", answer; a reader is {data['people'][0]['off'][4]} off")
     assert tab.ask("document.querySelectorAll('#map .ring').length") == 1
 
 

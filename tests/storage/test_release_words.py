@@ -118,7 +118,7 @@ def test_a_planned_day_has_both_bounds_and_what_is_found(grid) -> None:
     assert all(len(line) <= 64 for _, line in rows)
     assert not any(re.match(r"(k?m|%)\b", line) for _, line in rows)
     said = " ".join(line for _, line in rows)
-    assert "6 noisy positions of 1 people, at fixed public times, at most 6 a day" in said
+    assert "6 noisy positions of 1 person, at fixed public times, at most 6 a day" in said
     assert "88.1 % sure after one answer (50 % before)" in said
     assert "equal or joined so at every step: at most 99.9994 % after all 6 of a day" in said
     assert "two states of one step can lose more" in said
@@ -157,7 +157,7 @@ def test_without_a_promise_nothing_limits_a_day(grid) -> None:
     told = story(released(grid))
     places, limit = told.guaranteed["words"]
     assert "at most 73.2 % sure after one answer" in places and "680" not in places
-    assert limit == "no limit for a day: 24 answers about one person, each allows 73.2 %"
+    assert limit == "no limit for a day: 24 answers about one person in all, each allows 73.2 %"
     assert told.guaranteed["all_answers"] is None and told.spent["words"] == [
         "epsilon sum 24 for who has most answers, no cap"
     ]

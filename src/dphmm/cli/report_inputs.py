@@ -157,6 +157,7 @@ def _made(
     if other:
         said = "sentences that are not those of its choices" if len(other) > 1 else f"other words for {other[0]}"
         notes.append(f"{name} has {said}: this page says what the choices promise, in the words of this dphmm.")
+        console.warn(f"{name} has {said}: dphmm audit says which")
     if member(statement, "file.sha256") != sha256:
         notes.append(f"{one_line(path.name)} was changed since its privacy statement was written.")
         console.warn(f"{path.name} was changed since {name} was written")

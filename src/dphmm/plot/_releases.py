@@ -16,6 +16,7 @@ from dphmm.report.beliefs import Cells
 from dphmm.report.content import ReleaseReport
 from dphmm.report.page import Content
 from dphmm.report.palette import LABELS, ROLES
+from dphmm.report.words import ODDS
 from dphmm.schedule_plan import SchedulePlan
 from dphmm.states.kinds import LABELS_WRONG
 from dphmm.states.space import StateSpace
@@ -192,7 +193,7 @@ def sureness_bars(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None)
     """How sure a reader can be at most who was torn 50 : 50, by the number of answers that differ."""
     if isinstance(plan, ReleaseReport):
         rows = list(Content(plan).guarantee.long_bars)
-        told = rows[1][2].split("  ")[0]
+        told = rows[1][2].split(ODDS)[0]
     else:
         schedule = _plan(plan).schedule
         one, most = schedule.exact, schedule.releases

@@ -41,13 +41,13 @@ MOST_ROWS, FEW_PEOPLE = 20_000, 20
 MOST_WRITTEN = 2_000_000
 #: Rows of which people by hour are counted.
 MOST_COUNTED = 1_000_000
-#: Multiplications that the figures of one schedule may take, and those of plans of other totals: some ten seconds.
-_MOST_WORK, _MOST_PLANNED = 5 * 10**9, 5 * 10**10
+#: Multiplications that the figures of one schedule may take, some seconds, and plans of other totals, half a minute.
+_MOST_WORK, _MOST_PLANNED = 5 * 10**9, 2 * 10**11
 _HOURS = (3, 8, 14, 20)
 _DAY = 86_400
 _INVENTED = 100
-#: Nights or blocks that are shown of an answer at every step: a place is found at once.
-_AT_EVERY_STEP = (1, 2, 3)
+#: Nights or blocks that are shown of an answer at every step, where a place is found at once, and where no plans are.
+_AT_EVERY_STEP, _WITHOUT_PLANS = (1, 2, 3), (1, 2, 3, 5, 7)
 #: Schedules that the plans of other totals try.
 _TRIED = 28
 #: A smaller total that the nights are shown of, and the totals of the ladder.
@@ -453,7 +453,7 @@ def prospects_in(
     """
     expected = world.expected(schedule)
     if not plans:
-        return Prospects(expected, world.stays(schedule, _AT_EVERY_STEP))
+        return Prospects(expected, world.stays(schedule, _WITHOUT_PLANS))
     stays = world.stays(schedule, LONGER)
     own = schedule.promise.exact
     ladder = world.plans([total for share in _SHARES if world.allows(total := own * share)], progress)

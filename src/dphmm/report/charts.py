@@ -174,7 +174,9 @@ def nights_chart(
         for point in points:
             drawing.circle(point, 2.4, f"dot-{line.style}")
         for place in (min(1, len(points) - 1), 0, *range(2, len(points))):
-            x, y = float(points[place][0]) + 6, float(points[place][1]) - 8
+            # A name that begins at its point must end inside the chart.
+            x = max(axes.left, min(float(points[place][0]) + 6, width - len(line.name) * _LETTER))
+            y = float(points[place][1]) - 8
             if all(abs(y - other) > 15 or abs(x - over) > _LETTER * 16 for over, other in taken):
                 break
         taken.append((x, y))

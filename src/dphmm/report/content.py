@@ -198,7 +198,7 @@ def _first_away(space: StateSpace, places: FloatArray) -> int | None:
     return int(away[0]) if len(away) else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReleaseReport:
     """One released file and everything a page about it needs.
 
@@ -263,18 +263,46 @@ class ReleaseReport:
         return schedule_of_statement(self.statement)
 
     @cached_property
+    def whole(self) -> bool:
+        """Whether somebody has as many answers in a block as the plan gives, or without one a row at every step.
+
+        What is expected beforehand is of whole blocks: of a file with less it says nothing.
+        """
+        expected, schedule = self.prospects.expected, self.schedule
+        if expected is None:
+            return False
+        if schedule is not None and schedule.kind == "planned":
+            return any(count >= schedule.releases for _, blocks in self.spent for _, count, _ in blocks)
+        steps = len(expected.by_step)
+        own = (self.block(user, self.rows.step[at]) for user, at in self.rows.by_user.items())
+        return any(int(np.unique(blocks, return_counts=True)[1].max()) >= steps for blocks in own)
+
+    @cached_property
     def found(self) -> Found | None:
-        """What a reader finds: measured where the truth is known, else expected; None where neither is."""
+        """What a reader finds: measured where the truth is known, else expected; None where neither is.
+
+        Of whole blocks expected beforehand; of less what a reader expects of the rows that are shown, and nothing of
+        who stays.
+        """
         expected = self.prospects.expected
         measured = None if self.truth is None else self.truth.mean
-        if expected is None:
+        if expected is None or not self.rows.asked.any():
             return None
-        if measured is None or self.truth is None:
-            return expected.found
         found = expected.found
-        return Found(
-            measured, self.truth.without, found.unit, found.what, found.stays, found.stays_without, measured=True
-        )
+        stays = found.stays if self.whole else ()
+        without = found.without if measured is None or self.truth is None else self.truth.without
+        error = measured
+        if error is None:
+            error = found.error if self.whole else self._believed
+        if error is None:
+            return None
+        return Found(error, without, found.unit, found.what, stays, found.stays_without, measured=measured is not None)
+
+    @property
+    def _believed(self) -> float | None:
+        """How far off a reader expects to be, over the rows that are shown."""
+        spreads = [person.spread for person in self.persons if person.spread is not None]
+        return float(np.concatenate(spreads).mean()) if spreads else None
 
     @cached_property
     def story(self) -> Story:
@@ -330,6 +358,9 @@ class ReleaseReport:
             if far > metres and math.isfinite(most) and (apart > far).any():
                 found.append((far, Fraction(most)))
         return found
+
+    def __repr__(self) -> str:
+        return f"ReleaseReport({self.name}: {len(self.rows)} rows of {len(self.rows.by_user)} people)"
 
     def _repr_html_(self) -> str:
         """The five answers as a table, for notebooks."""

@@ -24,6 +24,7 @@ _CROSS = 14.0
 _BAR = 0.24
 _LINES = 4
 _HAIR = 0.8
+_LETTER = 7.0
 _LEVELS = ((1, "b95"), (2, "b80"), (3, "b50"))
 
 
@@ -105,9 +106,15 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
             x, y = (line[0, 0] + 4, view.side - 6) if across == 0 else (4.0, line[0, 1] - 4)
             named.append((degrees, float(x), float(y), "degree"))
     for name, x, y, style in named:
-        beside_bar = x > right - width - 90 and y > bottom - 30
-        if 0 < x < view.side - 60 and 14 < y < view.side - 4 and not beside_bar:
-            drawing.text(x, y, name, style)
+        if style == "place" and 0 < x < view.side and 0 < y < view.side:
+            drawing.circle([x, y], 2.5, "place-dot")
+        # A name ends at its place where it would be cut otherwise.
+        before = style == "place" and x + 6 + len(name) * _LETTER > view.side
+        at, low = (x - 6 if before else x + 6 if style == "place" else x), y + 4 * (style == "place")
+        first, last = (at - len(name) * _LETTER, at) if before else (at, at + len(name) * _LETTER)
+        beside_bar = last > right - width - 30 and low > bottom - 30
+        if first > 0 and last < view.side and 14 < low < view.side - 4 and not beside_bar:
+            drawing.text(at, low, name, style, "end" if before else "start")
     _scale(drawing, right, bottom, width, told)
 
 

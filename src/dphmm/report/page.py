@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -25,7 +25,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.kinds import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.storage.promises import length
-from dphmm.storage.release_words import off
+from dphmm.storage.release_words import off, stay_words
 from dphmm.storage.statement_types import member
 from dphmm.types import FloatArray, IntArray
 
@@ -166,6 +166,14 @@ class Content:
     def rows_not_protected(self) -> list[tuple[str, str, str]]:
         """What is not protected, what it means here, what helps."""
         return words.not_protected(self.report)
+
+    @property
+    def once_asked(self) -> str:
+        """What is expected once somebody is asked."""
+        expected = self.report.prospects.expected
+        if expected is None:
+            return ""
+        return f"Expected, once it is asked: {expected.found.lines[0]}."
 
     @property
     def answered(self) -> bool:
@@ -374,19 +382,18 @@ class Content:
         report, expected = self.report, self.report.prospects.expected
         if self.alone or not self.answered or expected is None or report.found is None:
             return None
-        found = report.found
-        measured, band = self.by_step(len(expected.by_step))
-        asked = self.asked_steps(len(expected.by_step))
-        curves = charts.Curves(expected.by_step, measured, band, found.without, asked)
+        found, steps = report.found, len(expected.by_step)
+        measured, band = self.by_step(steps)
+        asked = self.asked_steps(steps)
+        beforehand = expected.by_step if report.whole else self._believed_by_step(steps)
+        curves = charts.Curves(beforehand, measured, band, found.without, asked)
         base = off(found.without, found.unit)
-        ticks = self.ticks(len(expected.by_step))
+        ticks = self.ticks(steps)
         now, before = off(found.error, found.unit), off(expected.found.error, found.unit)
         where = "What somebody's label is" if found.unit == LABELS_WRONG else "Where somebody is"
-        heading = (
-            f"{where}: {now} off on average (expected {before})"
-            if found.measured
-            else f"{where}: expected {before} off"
-        )
+        heading = f"{where}: expected {now} off"
+        if found.measured:
+            heading = f"{where}: {now} off on average" + f" (expected {before})" * report.whole
         if found.unit == LABELS_WRONG:
             heading = heading.replace(" off", "")
         finding = f"{heading}; {base} without the file."
@@ -394,18 +401,28 @@ class Content:
             charts.error_chart(curves, width, found.unit, ticks, f"without the file {base}", finding)
             for width in charts.WIDTHS
         ]
-        caption = "Expected: of people who move as the model says, from public data alone; real trips can be longer. "
+        caption = "Expected: of people who move as the model says, from public data alone. "
+        if not report.whole:
+            caption = "Expected: by a reader who believes the model, of the rows of this file. "
         if measured is not None and report.truth is not None:
             whose = "simulated" if report.truth.simulated else "real"
             caption = f"Measured on the {whose} people; on a public page only the dashed line is shown. "
             caption += "Band: 8 of 10 people. " * (band is not None)
         rows = [
-            [self._step_name(step, len(expected.by_step)), f"{value:.4g}"]
-            + ([] if measured is None else [_number(measured[step])])
-            for step, value in enumerate(expected.by_step.tolist())
+            [self._step_name(step, steps), _number(value)] + ([] if measured is None else [_number(measured[step])])
+            for step, value in enumerate(beforehand.tolist())
         ]
         columns = ["time", "expected"] + ([] if measured is None else ["measured"])
-        return Figure("error", heading, drawings, caption + "Sharpest at each answer (×).", columns, rows)
+        return Figure("error", heading, drawings, caption + "Sharpest at each answer (×)." * bool(asked), columns, rows)
+
+    def _believed_by_step(self, steps: int) -> FloatArray:
+        """How far off a reader expects to be at each step of a block (L,), over the people shown; NaN without rows."""
+        place, sums, rows = self._place_in_block(steps), np.zeros(steps), np.zeros(steps)
+        for person in self.report.persons:
+            if person.spread is not None:
+                np.add.at(sums, place[person.rows], person.spread)
+                np.add.at(rows, place[person.rows], 1.0)
+        return np.asarray(np.divide(sums, rows, out=np.full(steps, np.nan), where=rows > 0))
 
     def by_step(self, steps: int) -> tuple[FloatArray | None, FloatArray | None]:
         """The measured error at each step of a block (L,), and between which 8 of 10 lie (L, 2)."""
@@ -454,7 +471,7 @@ class Content:
         """What is found of who stays, by number of nights."""
         report, prospects = self.report, self.report.prospects
         stays, found = prospects.stays, report.found
-        if stays is None or found is None or len(stays.found) < 2 or found.unit == LABELS_WRONG or not self.answered:
+        if stays is None or found is None or len(stays.found) < 2 or found.unit == LABELS_WRONG or not report.whole:
             return None
         own = "this file" if report.promise is None else f"{in_short(report.promise.exact)} {self._per} (this file)"
         told = [(own, "main", stays)]
@@ -468,7 +485,8 @@ class Content:
         space = report.space.unmerged
         inside = space.cell if isinstance(space, Grid) else None
         ends = words.stays_words(found)
-        heading = f"Where somebody {'sleeps' if stays.what == 'night' else 'is who stays'}: {ends}"
+        who = stay_words(stays.what, found.unit)
+        heading = f"{who[0].upper()}{who[1:]}: {ends}"
         finding = f"{own}: {ends}; {off(stays.without, found.unit)} without the file."
         drawings = [
             charts.nights_chart(lines, width, found.unit, stays.what, inside, finding) for width in charts.WIDTHS
@@ -499,8 +517,15 @@ class Content:
         """How sure a reader can be at most, by the number of answers that differ."""
         rows = self.guarantee.long_bars
         drawings = [charts.sureness_bars(rows, width, _bars_finding(rows), tall=True) for width in charts.WIDTHS]
-        numbers = [[name, *text.split("  × ")] for name, _, text in rows]
-        return Figure("sureness", "How sure at most", drawings, "", ["answers", "sure at most", "factor"], numbers)
+        numbers = [[name, *text.split(words.ODDS)] for name, _, text in rows]
+        return Figure(
+            "sureness",
+            "How sure at most, and by how much the odds change",
+            drawings,
+            "",
+            ["answers", "sure at most", "factor"],
+            numbers,
+        )
 
     @cached_property
     def budget_figure(self) -> Figure | None:
@@ -590,6 +615,21 @@ class Content:
         what = "night" if stays is None else stays.what
         return self._per, f"1 {what}", f"7 {what}s"
 
+    @property
+    def answers_of_day(self) -> int:
+        """How many answers the day that is shown has."""
+        return 0 if self.person is None else int(self.report.rows.asked[self.person.rows[self.day]].sum())
+
+    @property
+    def beyond(self) -> bool:
+        """Whether an answer of the small maps lies beyond them."""
+        person = self.person
+        if person is None or self.report.cells is None:
+            return False
+        asked = [row for row in person.rows[self.day].tolist() if self.report.rows.asked[row]]
+        view = maps.view_of(self.report)
+        return bool(view.kept(view(self.report.rows.z[asked, :2]))[1].any())
+
     @cached_property
     def small_maps(self) -> list[tuple[Drawing, str, str]]:
         """A map for each answer of the first day: the map, when, how far off or how wide."""
@@ -603,9 +643,9 @@ class Content:
             row = int(person.rows[at])
             told = ""
             if report.truth is not None and not np.isnan(report.truth.errors[row]):
-                told = f"{off(float(report.truth.errors[row]), report.space.unit)} off"
+                told = f"a reader is {off(float(report.truth.errors[row]), report.space.unit)} off"
             elif person.spread is not None:
-                told = f"{off(float(person.spread[at]), report.space.unit)} expected"
+                told = f"a reader is about {off(float(person.spread[at]), report.space.unit)} off"
             finding = f"Map at {self.moment(row)}: the published answer and what a reader believes after all answers."
             found.append((maps.one_step(report, person, at, 300.0, finding, small=True), self.moment(row), told))
         return found
@@ -654,6 +694,7 @@ class Content:
             for step, (label, chance) in enumerate(zip(one.label, one.probability, strict=True))
         ]
         caption = "Name: the likeliest label. Fainter: less sure. Squares on top: the published answers."
+        caption += _some_of(len(chosen), len(people))
         heads = ["person", "row", "likeliest", "probability"]
         return Figure("people", "What a reader believes, step by step", drawings, caption, heads, rows)
 
@@ -712,7 +753,8 @@ class Content:
             ]
             rows = [[str(at + 1), f"{mean:.4g}"] for at, mean in enumerate(person.mean[:, 0].tolist())]
             found.append(Figure("person", person.name, drawings, "", ["row", "estimate"], rows))
-        return found
+        told = _some_of(len(found), len(people))
+        return [replace(found[0], caption=told.strip()), *found[1:]] if found else found
 
     @cached_property
     def hour_maps(self) -> tuple[list[tuple[Drawing, str]], str]:
@@ -795,7 +837,12 @@ def _parts(share: Share) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _bars_finding(rows: Sequence[tuple[str, float, str]]) -> str:
-    return "; ".join(f"{name}: at most {text.replace('  ×', ', factor')}" for name, _, text in rows[1:] or rows) + "."
+    return "; ".join(f"{name}: at most {text}" for name, _, text in rows[1:] or rows) + "."
+
+
+def _some_of(drawn: int, people: int) -> str:
+    """Of whom a chart is, where it is not of all."""
+    return f" {drawn} of {people} people, by name." if drawn < people else ""
 
 
 def _number(value: float) -> str:

@@ -17,7 +17,7 @@ from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
 from dphmm.states.kinds import LABELS_WRONG
 from dphmm.storage.promises import length, places_words
-from dphmm.storage.release_words import Found, off, sureness
+from dphmm.storage.release_words import Found, off, stay_words, sureness
 from dphmm.storage.statement_types import document, epsilons_of
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -27,6 +27,8 @@ _MONTHS = (
 )  # fmt: skip
 _BLOCKS = {"1d": "a day", "7d": "a week", "1h": "an hour"}
 _HUGE = 10**9
+#: Between how sure somebody is and the factor of the odds.
+ODDS = ", odds × "
 
 
 def counted(number: int) -> str:
@@ -224,16 +226,16 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         most = max(1, int(promise.exact // epsilons_of(statement)[0]))
         most = min(most, counts.most) if promise.per is None or counts.most else most
     short = [("before", 0.5, "50 %"), ("one answer", _share(one), sure)]
-    long = [("0 answers", 0.5, "50 %  × 1")]
-    for number in range(1, 4 if most is None else min(4, most)):
+    long = [("0 answers", 0.5, _odds("50 %", Fraction(0)))]
+    for number in range(1, 1 + min(3, counts.most) if most is None else min(4, most)):
         total = one * number
-        long.append((plural(number, "answer"), _share(total), f"{sureness(total)}  × {factor_words(total)}"))
+        long.append((plural(number, "answer"), _share(total), _odds(sureness(total), total)))
     note = ""
     if promise is not None and most is not None and (most > 1 or promise.exact > one):
         every = sureness(promise.exact)
         name = f"{counted(most)} answers" if promise.exact == most * one and most > 1 else "all answers"
         short.append((name, _share(promise.exact), every))
-        long.append((f"all {most}", _share(promise.exact), f"{every}  × {factor_words(promise.exact)}"))
+        long.append((f"all {most}", _share(promise.exact), _odds(every, promise.exact)))
         if float(promise.exact) > 5:
             block = "a whole day" if promise.per == "1d" else "all of them"
             note = (
@@ -241,7 +243,7 @@ def guarantee(report: ReleaseReport) -> Guarantee:
             )
     elif promise is None:
         note = f"No limit {'for a day' if counts.block == 'a day' else 'for all answers'}: " + (
-            f"{plural(counts.most, 'answer')}, each allows {sure}."
+            f"{plural(counts.most, 'answer')}{' a day' * (counts.block == 'a day')}, each allows {sure}."
         )
     big = f"at most {sure} sure" if sure[0].isdigit() else f"{sure} sure"
     words = f"Whoever is torn 50 : 50 between {which(report)} is {big} after one answer, whatever else they know."
@@ -251,6 +253,10 @@ def guarantee(report: ReleaseReport) -> Guarantee:
     elif statement.private == "unknown":
         note = f"It is not known whether this holds: {'; '.join(statement.unknown_because or ())}. {note}"
     return Guarantee(big, words, short, long, note)
+
+
+def _odds(sure: str, epsilon: Fraction) -> str:
+    return f"{sure}{ODDS}{factor_words(epsilon)}"
 
 
 def _share(epsilon: Fraction) -> float:
@@ -273,7 +279,9 @@ def block_words(report: ReleaseReport) -> list[str]:
         "where the two ways differ."
     ]
     if report.schedule is not None and counts.most:
-        told.append("A detour between two answers, back in time for the next: factor 1, nothing is published about it.")
+        what = "A detour" if report.on_map else "What happens"
+        back = ", back in time for the next" if report.on_map else " and is over before the next"
+        told.append(f"{what} between two answers{back}: factor 1, nothing is published about it.")
     if promise.per is not None:
         told.append(f"Over m {'days' if promise.per == '1d' else 'blocks'}: the totals add.")
     return told
@@ -308,10 +316,9 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         return [], report.prospects.missing
     unit = found.unit
     if unit == LABELS_WRONG:
-        lines = [
-            (_right(found.error), f"of steps are {'' if found.measured else 'expected to be '}guessed right "
-             f"({_right(found.without)} without the file)")
-        ]  # fmt: skip
+        how = "are" if found.measured else "are expected to be"
+        told = f"of steps {how} guessed wrong ({_wrong(found.without)} without the file)"
+        lines = [(_wrong(found.error), told)]
     else:
         how = "on average" if found.measured else "expected"
         base = off(found.without, unit)
@@ -320,13 +327,16 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
     stays = [(after, error) for after, error in found.stays]
     for number, (after, error) in enumerate(stays):
         name = plural(after, found.what) if after == 1 or found.what != "night" else f"{counted(after)} nights"
-        what = "where somebody sleeps" if found.what == "night" else "where somebody is who stays"
-        told = f"off about {what}, after {name.replace('1 ', 'one ')}" if number == 0 else f"off after {name}"
-        figure = _right(error) if unit == LABELS_WRONG else off(error, unit)
+        told = (
+            f"off about {stay_words(found.what, unit)}, after {name.replace('1 ', 'one ')}"
+            if number == 0
+            else f"off after {name}"
+        )
+        figure = _wrong(error) if unit == LABELS_WRONG else off(error, unit)
         if unit == LABELS_WRONG:
-            told = f"of people who keep one label are guessed right after {name.replace('1 ', 'one ')}"
+            told = f"of people who keep one label are guessed wrong after {name.replace('1 ', 'one ')}"
         ends = number == len(stays) - 1
-        base = _right(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
+        base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
     return [*lines, *_leaving(report)], _where_from(report, found)
 
@@ -343,8 +353,8 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
     return [(error, f"off about when somebody left home ({without} by {guess})")]
 
 
-def _right(wrong: float) -> str:
-    return f"{100 * (1 - wrong):.0f} %"
+def _wrong(share: float) -> str:
+    return off(share, LABELS_WRONG).removesuffix(" wrong")
 
 
 def _where_from(report: ReleaseReport, found: Found) -> str:
@@ -352,8 +362,15 @@ def _where_from(report: ReleaseReport, found: Found) -> str:
         whom = "simulated" if report.truth.simulated else "real"
         first = "The first" if report.leaving is None else "First and last"
         rest = "the others" if report.leaving is None else "where somebody sleeps"
+        if not found.stays:
+            return f"Measured on the {whom} people."
         return f"{first} measured on the {whom} people; {rest} computed from public data alone."
-    return "Computed from public data alone, of people who move as the model says; real trips can be longer."
+    if not report.whole:
+        return (
+            "What a reader who believes the model expects of the rows of this file, which is less than a whole block."
+        )
+    longer = "real trips can be longer" if report.on_map else "real people can differ"
+    return f"Computed from public data alone, of people who move as the model says; {longer}."
 
 
 def stays_words(found: Found) -> str:
@@ -371,7 +388,8 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
     found, rows = report.found, []
     place = "Places one returns to" if report.on_map else "What lasts"
     if report.found is not None and found is not None and stays_words(found):
-        what = "Home is" if found.what == "night" else "Who stays at one place is"
+        home = found.what == "night" and report.on_map
+        what = "Home is" if home else f"Who stays {'at one place' if report.on_map else 'the same'} is"
         rows.append(
             (place, f"{what} found to {stays_words(found)}.", "fewer days, a smaller budget, no answers at night")
         )
@@ -402,10 +420,8 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
     if promise is not None:
         total = in_short(2 * promise.exact)
         block = f" {_BLOCKS[str(promise.per)]}" if str(promise.per) in _BLOCKS else ""
-        rows.append(
-            ("People who travel together", f"Two people on one path: their budgets add, {total}{block}.",
-             "one budget for a household")
-        )  # fmt: skip
+        who = "People who travel together" if report.on_map else "People with one path"
+        rows.append((who, f"Two people on one path: their budgets add, {total}{block}.", "one budget for a household"))
     return rows
 
 

@@ -54,7 +54,7 @@ def off(value: float, unit: str) -> str:
     Of labels the share that is wrong.
     """
     if unit == LABELS_WRONG:
-        return f"{value:.0%} wrong"
+        return f"{100 * value:.0f} % wrong"
     if unit != "m":
         # Less is rounding of sums.
         return f"{value:.3g}" if value > _NO_ERROR else "0"
@@ -83,18 +83,14 @@ class Found:
     def lines(self) -> list[str]:
         """The figures in words."""
         error, without = off(self.error, self.unit), off(self.without, self.unit)
-        how = "off on average" if self.measured else "off expected"
-        place, ends = _stay(self.what), ", ".join(self._ends)
-        if self.unit == LABELS_WRONG:
-            how = "on average" if self.measured else "expected"
-            return [
-                f"which label somebody has: {error} {how} ({without} without the file)",
-                f"the label of who stays: {ends} ({off(self.stays_without, self.unit)} without)",
-            ]
-        return [
-            f"where somebody is: {error} {how} ({without} without the file)",
-            f"{place}: {ends} ({off(self.stays_without, self.unit)} without)",
-        ]
+        labels = self.unit == LABELS_WRONG
+        how = "off " * (not labels) + ("on average" if self.measured else "expected")
+        what = "which label somebody has" if labels else "where somebody is"
+        lines = [f"{what}: {error} {how} ({without} without the file)"]
+        if self.stays:
+            ends = ", ".join(self._ends)
+            lines.append(f"{stay_words(self.what, self.unit)}: {ends} ({off(self.stays_without, self.unit)} without)")
+        return lines
 
     @property
     def _ends(self) -> list[str]:
@@ -121,8 +117,11 @@ class Found:
         }
 
 
-def _stay(what: str) -> str:
-    return "where somebody sleeps" if what == "night" else "where somebody is who stays"
+def stay_words(what: str, unit: str) -> str:
+    """What is found of who stays for so many of ``what``: a place to sleep is one of a map."""
+    if unit == LABELS_WRONG:
+        return "the label of who stays"
+    return "where somebody sleeps" if what == "night" and unit == "m" else "where somebody is who stays"
 
 
 @dataclass(frozen=True)
@@ -206,7 +205,9 @@ def _published(
         "paced": "at times chosen from what was already published",
     }[kind]
     each = f", at most {most:,} {_in(block)} for each person" if most is not None else ""
-    words = [f"{asked:,} {what} of {counts.subjects:,} people, {times}{each}; {counts.rows:,} rows"]
+    people = "1 person" if counts.subjects == 1 else f"{counts.subjects:,} people"
+    answers, rows = (f"{asked:,} {what[:-1] if asked == 1 else what}", f"{counts.rows:,} row{'s' * (counts.rows != 1)}")
+    words = [f"{answers} of {people}, {times}{each}; {rows}"]
     return {
         "answers": asked,
         "rows": counts.rows,
@@ -279,7 +280,7 @@ def _no_limit(statement: ReleaseStatement, epsilon: Fraction, one: str) -> str:
     # Public constants have an answer and no epsilon, and steps may have one of their own; a sum may be rounded up.
     count, one_epsilon = Fraction(statement.totals.epsilon_sum) / epsilon, len(set(epsilons_of(statement))) == 1
     answers = (
-        f"{int(count):,} answer{'s' * (count != 1)} about one person, "
+        f"{int(count):,} answer{'s' * (count != 1)} about one person in all, "
         if count.denominator == 1 and one_epsilon
         else ""
     )

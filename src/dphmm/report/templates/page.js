@@ -147,7 +147,7 @@
       part(group, 'path', 'cross-under', {d: cross(x, y, 14)});
       part(group, 'path', 'cross' + (beyond ? ' beyond' : ''), {d: cross(x, y, 14)});
     }
-    const far = one.off && one.off[now] !== null ? ', ' + one.off[now] + ' off' : '';
+    const far = one.off && one.off[now] !== null ? '; a reader is ' + one.off[now] + ' off' : '';
     const words = moment(now) + (answer >= 0 ? ', answer' : ', between answers: estimate') + far;
     at('now').textContent = words;
     at('who').textContent = one.name + (told.timed ? ', ' + days()[day][0] : '');
