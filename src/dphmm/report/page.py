@@ -17,7 +17,7 @@ import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.report import charts, maps, words
-from dphmm.report.beliefs import bands, written
+from dphmm.report.beliefs import Levels, bands, written
 from dphmm.report.content import Person, ReleaseReport, Share, rounded_down
 from dphmm.report.palette import css
 from dphmm.report.svg import Drawing
@@ -35,6 +35,10 @@ _DAY = 86_400
 #: The step that is shown first is the answer nearest to this time of the day.
 _FIRST = 14 * 3600
 _TOO_FEW = 8
+#: Height of the first screen beside its four answers, and what a chart there has around it: heading, caption, numbers.
+_ROOM, _AROUND = 640.0, 94.0
+#: People whose numbers are on the first screen; lowest and highest chart of one; the same for a strip of labels.
+_ON_FIRST, _LOW, _HIGH, _STRIP, _STRIP_HIGH = 3, 140.0, 300.0, 52.0, 84.0
 
 
 def page(report: ReleaseReport) -> str:
@@ -145,7 +149,9 @@ class Content:
     def sureness(self) -> Drawing:
         """The bars of the first screen."""
         rows = self.guarantee.bars
-        return charts.sureness_bars(rows, 276.0, _bars_finding(rows), tall=False)
+        # Charts of labels and of one number take more of the screen than a map, and leave less to the answers.
+        width = 236.0 if self.beside_answers else 276.0
+        return charts.sureness_bars(rows, width, _bars_finding(rows), tall=False)
 
     @cached_property
     def found(self) -> tuple[list[tuple[str, str]], str]:
@@ -687,7 +693,8 @@ class Content:
         names = list(report.space.names)
         finding = f"What a reader believes of {words.plural(len(chosen), 'person', 'people')}, step by step."
         ticks = self._row_ticks(chosen[0])
-        drawings = [charts.strips(told, names, width, ticks, finding) for width in charts.WIDTHS]
+        pitch = min(_STRIP_HIGH, max(_STRIP, (_ROOM - _AROUND) / len(told)))
+        drawings = [charts.strips(told, names, width, pitch, ticks, finding) for width in charts.FIRST_WIDTHS]
         rows = [
             [one.name, str(step + 1), names[label], f"{chance:.3f}"]
             for one in told
@@ -740,21 +747,59 @@ class Content:
         if report.space.has_labels or report.planar:
             return [] if self.strip_figure is None else [self.strip_figure]
         people = [person for person in report.persons if person.levels is not None]
+        if not people:
+            return []
+        chosen = people[:: -(-len(people) // _STRIPS)]
+        believed = [bands(report.space.own_answers[:, 0], _levels(person)) for person in chosen]
+        answers = [self._answers(person) for person in chosen]
+        scale = charts.Scale.of(believed, [crosses[:, 1] for crosses in answers])
+        first = min(len(chosen), _ON_FIRST)
+        tall = min(_HIGH, max(_LOW, _ROOM / first - _AROUND))
         found = []
-        for person in people[:: -(-len(people) // _STRIPS) or 1] if people else []:
-            assert person.levels is not None and person.mean is not None
-            asked = np.flatnonzero(report.rows.asked[person.rows])
-            crosses = np.stack([asked, report.rows.z[person.rows[asked], 0]], axis=1).astype(np.float64)
-            band = bands(report.space.own_answers[:, 0], person.levels)
+        for number, (person, band, crosses) in enumerate(zip(chosen, believed, answers, strict=True)):
+            assert person.mean is not None
+            mean, ticks = person.mean[:, 0], self._row_ticks(person)
             finding = f"{person.name}: the published answers and what a reader believes, over the steps."
+            widths, height = (charts.FIRST_WIDTHS, tall) if number < first else (charts.WIDTHS, _LOW)
             drawings = [
-                charts.band_chart(band, person.mean[:, 0], crosses, width, self._row_ticks(person), finding)
-                for width in charts.WIDTHS
+                charts.band_chart(band, mean, crosses, scale, width, height, ticks, finding) for width in widths
             ]
-            rows = [[str(at + 1), f"{mean:.4g}"] for at, mean in enumerate(person.mean[:, 0].tolist())]
+            rows = [[str(at + 1), f"{value:.4g}"] for at, value in enumerate(mean.tolist())]
             found.append(Figure("person", person.name, drawings, "", ["row", "estimate"], rows))
         told = _some_of(len(found), len(people))
-        return [replace(found[0], caption=told.strip()), *found[1:]] if found else found
+        return [replace(found[0], caption=told.strip()), *found[1:]]
+
+    def _answers(self, person: Person) -> FloatArray:
+        """The answers of a person (k, 2): which of their rows, and the first number."""
+        at = np.flatnonzero(self.report.rows.asked[person.rows])
+        return np.stack([at, self.report.rows.z[person.rows[at], 0]], axis=1).astype(np.float64)
+
+    @cached_property
+    def beside_answers(self) -> list[Figure]:
+        """What stands on the first screen where there is no map: people, and the error where they leave room."""
+        if self.map is not None or not self.line_figures:
+            return []
+        first = self.line_figures[: 1 if self.report.space.has_labels else _ON_FIRST]
+        taken = sum(figure.drawings[0].height + _AROUND for figure in first)
+        error = self.error_figure
+        if error is None or taken + error.drawings[0].height + _AROUND > _ROOM + _AROUND:
+            return first
+        return [*first, error]
+
+    @cached_property
+    def error_below(self) -> Figure | None:
+        """The error over the day, where the first screen does not have it."""
+        return None if self.error_figure in self.beside_answers else self.error_figure
+
+    @property
+    def other_people(self) -> list[Figure]:
+        """Charts of people that the first screen does not have."""
+        return [figure for figure in self.line_figures if figure not in self.beside_answers]
+
+    @property
+    def to_find(self) -> bool:
+        """Whether there is more about what can be found than the first screen has."""
+        return not self.alone and bool(self.error_below or self.nights_figure or self.measured)
 
     @cached_property
     def hour_maps(self) -> tuple[list[tuple[Drawing, str]], str]:
@@ -830,6 +875,11 @@ class Content:
     def version(self) -> str:
         """Of the software that wrote the statement."""
         return self.report.statement.software.version
+
+
+def _levels(person: Person) -> Levels:
+    assert person.levels is not None
+    return person.levels
 
 
 def _parts(share: Share) -> tuple[FloatArray, FloatArray, FloatArray]:
