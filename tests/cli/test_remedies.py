@@ -190,6 +190,20 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch,
     assert capsys.readouterr().err == ""
 
 
+def test_commands_name_their_stages(town, released, tmp_path, run, monkeypatch):
+    named = []
+    monkeypatch.setattr(console_module.Lines, "stage", lambda work, name: named.append(f"{work.label}: {name}"))
+    files = ("--model", town / "model.npz", "--policy", town / "radius.json")
+    run("report", released / "released.csv", *files, "-o", tmp_path / "r.html")
+    stages = ["smoothing the answers", "finding what is expected", "drawing the page"]
+    assert named == [f"report: {stage}" for stage in stages]
+    named.clear()
+    run("audit", *files, "--released", released / "released.csv", "--truth", town / "walks.csv")
+    assert named == [
+        f"audit: {name}" for name in ("plans of the steps", "rows of the released file", "attacks with the truth")
+    ]
+
+
 @pytest.mark.parametrize("places", ["50.005,10.005", "50.030,10.050"])
 def test_work_that_takes_long_is_told_ahead_from_steps_alone(town, tmp_path, run, monkeypatch, release_of, places):
     monkeypatch.setattr("dphmm.cli.release_batch._LONG", 250)
