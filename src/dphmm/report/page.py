@@ -542,11 +542,9 @@ class Content:
         blocks, users = self.blocks(), report.spent
         cap = None if report.promise is None else float(report.promise.exact)
         alike = len({tuple((count, total) for _, count, total in told) for _, told in users}) == 1
-        most = max((total for _, points in blocks for _, total in points), default=0.0)
-        whose = ("every person" if len(users) > 1 else "one person") if alike else "who spent most"
-        heading = f"Spent {self._per if report.promise is not None else 'a day' if self._by_day else 'in all'}, {whose}"
+        heading = self._spent_heading(alike)
         limit = "no cap" if cap is None else f"cap: {in_short(report.promise.exact)} {self._per}"  # type: ignore[union-attr]
-        finding = f"{heading}: at most {most:g}; {limit}."
+        finding = f"{heading}; {limit}."
         drawings = [charts.budget_chart(blocks, cap, limit, width, finding) for width in charts.WIDTHS]
         caption = (
             "The cap is kept by the ledger: an answer that would pass it is refused."
@@ -569,6 +567,20 @@ class Content:
             for number, (name, points) in enumerate(blocks)
         ]
         return Figure("budget", heading, drawings, caption, ["block", "spent"], rows)
+
+    def _spent_heading(self, alike: bool) -> str:
+        """What was spent of what there is in a block, by whom."""
+        report = self.report
+        totals = [total for _, told in report.spent for _, _, total in told]
+        spent = in_short(max(totals))
+        if report.promise is not None:
+            spent += f" of {in_short(report.promise.exact)} {self._per}"
+        else:
+            spent += " a day" if self._by_day else " in all"
+        if not alike:
+            return f"Nobody spent more than {spent}"
+        who = "Every person" if len(report.spent) > 1 else "One person"
+        return f"{who} spent {'' if len(set(totals)) == 1 else 'at most '}{spent}"
 
     def blocks(self) -> list[tuple[str, list[tuple[float, float]]]]:
         """Of the person who spent most, the first by name of several: the blocks, their answers in order."""
@@ -647,14 +659,24 @@ class Content:
         found = []
         for at in asked[:: every or 1]:
             row = int(person.rows[at])
-            told = ""
-            if report.truth is not None and not np.isnan(report.truth.errors[row]):
-                told = f"a reader is {off(float(report.truth.errors[row]), report.space.unit)} off"
-            elif person.spread is not None:
-                told = f"a reader is about {off(float(person.spread[at]), report.space.unit)} off"
             finding = f"Map at {self.moment(row)}: the published answer and what a reader believes after all answers."
-            found.append((maps.one_step(report, person, at, 300.0, finding, small=True), self.moment(row), told))
+            found.append(
+                (
+                    maps.one_step(report, person, at, 300.0, finding, small=True),
+                    self.moment(row),
+                    self.how_far(person, at),
+                )
+            )
         return found
+
+    def how_far(self, person: Person, at: int) -> str:
+        """How far off a reader is at a row of a person: measured where the truth may be shown, else as they expect."""
+        report, row = self.report, int(person.rows[at])
+        if report.truth is not None and not np.isnan(report.truth.errors[row]):
+            return f"a reader is {off(float(report.truth.errors[row]), report.space.unit)} off"
+        if person.spread is not None:
+            return f"a reader is about {off(float(person.spread[at]), report.space.unit)} off"
+        return ""
 
     @cached_property
     def covered(self) -> tuple[Drawing, str, int] | None:
@@ -703,7 +725,9 @@ class Content:
         caption = "Name: the likeliest label. Fainter: less sure. Squares on top: the published answers."
         caption += _some_of(len(chosen), len(people))
         heads = ["person", "row", "likeliest", "probability"]
-        return Figure("people", "What a reader believes, step by step", drawings, caption, heads, rows)
+        sure = float(np.mean(np.concatenate([one.probability for one in told])))
+        heading = f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average"
+        return Figure("people", heading, drawings, caption, heads, rows)
 
     def _row_ticks(self, person: Person) -> list[tuple[float, str]]:
         n = len(person.rows)
