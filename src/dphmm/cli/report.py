@@ -103,9 +103,7 @@ def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str,
 
 
 def _summary(made: ReleaseReport, document: Mapping[str, Any]) -> list[Row]:
-    rows: list[Row] = list(made.story.rows())
-    if made.found is None:
-        rows.insert(-2, ("still found", made.prospects.missing))
+    rows: list[Row] = list(made.story.rows(made.prospects.missing))
     elsewhere = document.get("rows_in_no_state")
     if elsewhere is not None:
         share = f"{100 * elsewhere / document['rows']:.1f} %"
