@@ -634,6 +634,11 @@ class Content:
         return self._per, f"1 {what}", f"7 {what}s"
 
     @property
+    def ladder_has_seven(self) -> bool:
+        """Whether anything is known of more than one stay: a sequence that ends has no second."""
+        return any(row[4] for row in self.ladder)
+
+    @property
     def answers_of_day(self) -> int:
         """How many answers the day that is shown has."""
         return 0 if self.person is None else int(self.report.rows.asked[self.person.rows[self.day]].sum())
