@@ -64,4 +64,5 @@ def _one_line(value: object, most: int) -> str:
         # Python does not print integers of thousands of digits.
         text = f"{type(value).__name__} of too many digits to print"
     text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 3] + "..."
+    # The end of a path is the name of its file.
+    return text if len(text) <= most else f"{text[: most - 3 - most // 2]}...{text[-(most // 2) :]}"

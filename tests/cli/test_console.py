@@ -11,7 +11,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from dphmm.cli.console import Console, aligned, compilation_told
+from dphmm.cli.console import Console, Lines, aligned, compilation_told
 
 
 class Terminal(io.StringIO):
@@ -62,6 +62,45 @@ def test_short_work_says_nothing_to_a_pipe(monkeypatch):
     with Console().progress("release") as report:
         report(1, 2)
     assert pipe.getvalue() == ""
+
+
+def test_a_line_of_progress_names_the_stage_and_never_says_that_all_is_done():
+    work, said = Lines("report"), []
+    said.append(work.line(10))
+    work(1, 4)
+    said.append(work.line(20))
+    work(4, 4)
+    said.append(work.line(30))
+    work.stage("smoothing the answers")
+    said.append(work.line(40))
+    work(999, 1000)
+    said.append(work.line(50))
+    work(1000, 1000)
+    said.append(work.line(60))
+    work.stage("drawing the page")
+    said.append(work.line(70))
+    assert said == [
+        "report: 0 % after 10 s",
+        "report: 25 % after 20 s",
+        "report: the last steps after 30 s",
+        "report: smoothing the answers after 40 s",
+        "report: smoothing the answers, 99 % after 50 s",
+        "report: smoothing the answers after 60 s",
+        "report: drawing the page after 70 s",
+    ]
+
+
+def test_a_bar_names_the_stage_and_loses_its_end(monkeypatch):
+    at_terminal(monkeypatch)
+    with Console().progress("report [b]") as work:
+        bars = work._bars
+        work(1, 2)
+        assert (bars.tasks[0].completed, bars.tasks[0].total) == (1, 2)
+        for _ in range(2):
+            work(2, 2)
+            assert [task.total for task in bars.tasks] == [None]
+        work.stage("drawing the page")
+        assert [(task.description, task.total) for task in bars.tasks] == [("report [b]: drawing the page", None)]
 
 
 def test_labels_are_one_column():

@@ -459,7 +459,9 @@ def test_a_record_of_an_older_format_names_the_file_and_the_remedy(learned, tmp_
     )
     for command in commands:
         said = run(*command, code=2).stderr
-        assert said.startswith(f"error: {private_hidden if private_hidden in command else model}: got a record of its")
+        option = "--model " if "--model" in command else ""
+        file = private_hidden if private_hidden in command else model
+        assert said.startswith(f"error: {option}{file}: got a record of its")
         assert "fit the model again" in said and said.count("\n") == 1
 
 

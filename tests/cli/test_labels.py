@@ -163,7 +163,7 @@ def test_what_is_stored_is_returned_and_another_ledger_refused(portal, published
         (("fit", "ROWS", "-o", "OUT", "--state-column", "page", "--merge-rare", "2"), "none of which is nearer"),
         (
             ("fit", "ROWS", "-o", "OUT", "--state-column", "page", "--answers", "LABELS"),
-            "path: got x.csv; expected a file that exists",
+            "--answers: got x.csv; expected a file that exists",
         ),
     ],
 )

@@ -74,6 +74,7 @@ def test_errors_name_what_was_typed(tmp_path, monkeypatch, run, words, begins):
 def test_broken_json_is_placed(town, tmp_path, run, text, where):
     (tmp_path / "p.json").write_text(text)
     told = run("inspect", town / "model.npz", "--policy", tmp_path / "p.json", code=2).stderr
+    assert told.startswith("error: --policy /")
     assert f"p.json: got text that is not valid JSON at {where}; expected a JSON document" in told
 
 
@@ -83,6 +84,62 @@ def released(town, tmp_path_factory, run, release_of):
     folder = tmp_path_factory.mktemp("released")
     run(*release_of(town, folder))
     return folder
+
+
+POLICY, MODEL = "a policy, as dphmm policy writes it", "a model, as dphmm fit or dphmm model writes it"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"policy": "model.npz"}, f"--policy: got model.npz, an archive such as a model; expected {POLICY}"),
+        ({"policy": "actp.json"}, f"--policy: got actp.json; expected an existing file: {POLICY}"),
+        ({"policy": "broken.json"}, "--policy broken.json: got text that is not valid JSON at line 1 column 7; "
+         f"expected a JSON document: {POLICY}"),
+        ({"model": "nope.npz"}, f"--model: got nope.npz; expected an existing model file: {MODEL}"),
+        ({"model": "broken.json"}, "--model broken.json: got a file that cannot be read as a model; "
+         "expected a model file written by dphmm fit"),
+        ({"truth": "nope.csv"}, "--truth: got nope.csv; expected a file that exists (No such file or directory): "
+         "the trajectories, as they were released"),
+        ({"model": "twice.json", "policy": "twice.json"}, "--model or --policy twice.json: got a file that cannot be "
+         "read as a model; expected a model file written by dphmm fit"),
+    ],
+)  # fmt: skip
+def test_an_error_of_a_file_names_the_option_the_value_and_what_to_do(
+    town, released, tmp_path, monkeypatch, run, given, told
+):
+    monkeypatch.chdir(tmp_path)
+    for path in (town / "model.npz", town / "radius.json", released / "released.csv"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "released.csv.privacy.json").write_bytes((released / "released.csv.privacy.json").read_bytes())
+    (tmp_path / "broken.json").write_text('{"a": ')
+    (tmp_path / "twice.json").write_text("{}")
+    words = {"model": "model.npz", "policy": "radius.json"} | given
+    options = [word for name, value in words.items() for word in (f"--{name}", value)]
+    for command in (("report", "released.csv", "-o", "r.html"), ("audit", "--released", "released.csv")):
+        assert run(*command, *options, code=2).stderr == f"error: {told}\n"
+
+
+def test_a_file_without_its_statement_is_told_how_to_get_it_back(town, released, tmp_path, run):
+    (tmp_path / "bare.csv").write_bytes((released / "released.csv").read_bytes())
+    told = run("report", tmp_path / "bare.csv", "--model", town / "model.npz", "-o", tmp_path / "r.html", code=2).stderr
+    assert told == (
+        "error: RELEASED: got bare.csv without its privacy statement bare.csv.privacy.json beside it; expected both: "
+        "put the statement back beside the file, or write both again with dphmm release --resume\n"
+    )
+
+
+def test_a_long_path_keeps_the_name_of_its_file(town, tmp_path, run):
+    missing = tmp_path / ("x" * 100) / "actp.json"
+    told = run("inspect", town / "model.npz", "--policy", missing, code=2).stderr
+    assert re.fullmatch(r"error: --policy: got /.*\.\.\..*/actp\.json; expected an existing file: .*\n", told)
+
+
+def test_an_argument_and_a_command_of_a_group_are_named_too(town, tmp_path, run):
+    told = run("inspect", tmp_path / "n.npz", code=2).stderr
+    assert told.startswith("error: MODEL: got ") and "n.npz; expected an existing model file" in told
+    told = run("policy", "radius", tmp_path / "n.npz", "--radius", "1km", "-o", tmp_path / "p.json", code=2).stderr
+    assert told.startswith("error: MODEL: got ") and told.endswith(f": {MODEL}\n")
 
 
 def test_report_of_another_model_blames_the_model(town, released, tmp_path, run):
@@ -188,6 +245,20 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch,
     capsys.readouterr()
     sleep(0.05)
     assert capsys.readouterr().err == ""
+
+
+def test_commands_name_their_stages(town, released, tmp_path, run, monkeypatch):
+    named = []
+    monkeypatch.setattr(console_module.Lines, "stage", lambda work, name: named.append(f"{work.label}: {name}"))
+    files = ("--model", town / "model.npz", "--policy", town / "radius.json")
+    run("report", released / "released.csv", *files, "-o", tmp_path / "r.html")
+    stages = ["smoothing the answers", "finding what is expected", "drawing the page"]
+    assert named == [f"report: {stage}" for stage in stages]
+    named.clear()
+    run("audit", *files, "--released", released / "released.csv", "--truth", town / "walks.csv")
+    assert named == [
+        f"audit: {name}" for name in ("plans of the steps", "rows of the released file", "attacks with the truth")
+    ]
 
 
 @pytest.mark.parametrize("places", ["50.005,10.005", "50.030,10.050"])

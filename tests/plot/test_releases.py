@@ -6,6 +6,8 @@ matplotlib takes for a formula, and for a chart of something that the report doe
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from dphmm.errors import InvalidInput
 from dphmm.report import page, read_report
 from dphmm.report.page import Content
 from dphmm.report.palette import ROLES
+from dphmm.storage.release_words import off
 from report.worlds import WORLDS
 
 pytest.importorskip("matplotlib")
@@ -54,17 +57,53 @@ def made(tmp_path_factory):
 def test_titles_are_findings_of_the_page(chart, made, ax):
     report = made("planned")
     assert getattr(dphmm.plot, chart)(report, ax=ax) is ax
-    title = ax.get_title()
+    title = " ".join(ax.get_title().split())
     said = page(report)
     content = Content(report)
     due = {
         "error": content.error_figure.heading,
         "budget": content.budget_figure.heading,
+        "belief": f"u1, {content.moment(content.person.rows[content.first_step])}, answer: "
+        + content.how_far(content.person, content.first_step),
         "sureness": f"At most {content.guarantee.bars[1][2]} sure after one answer",
     }
     assert title == due.get(chart, title)
+    assert re.search("[0-9]", title) and ("spent 4 of 4" in title) is (chart == "budget")
     for number in (word for word in title.split() if word.replace(",", "").isdigit() and chart == "nights"):
         assert number in said
+
+
+def test_of_labels_and_of_several_budgets_too(made, ax):
+    report = made("labels")
+    dphmm.plot.strip(report, ax=ax)
+    title = " ".join(ax.get_title().split())
+    sure = np.mean(np.concatenate([person.probability for person in report.persons]))
+    assert title == f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average"
+    assert title == Content(report).strip_figure.heading
+    plans = list(made("planned").prospects.ladder)
+    for given, first, last in ((plans, plans[0], plans[-1]), (plans[::-1], plans[0], plans[-1])):
+        other = Figure().add_subplot()
+        dphmm.plot.ladder(given, ax=other)
+        ends = [off(plan.expected_error, "m") for plan in (first, last)]
+        totals = [f"{float(plan.schedule.promise.exact):g}" for plan in (first, last)]
+        assert " ".join(other.get_title().split()) == (
+            f"A budget of {' to '.join(totals)}: {' to '.join(ends)} off expected"
+        )
+
+
+@pytest.mark.parametrize("chart", [*CHARTS, "ladder", "strip"])
+def test_no_title_is_cut_at_the_default_size(chart, made):
+    from matplotlib import pyplot
+
+    report = made("labels" if chart == "strip" else "planned")
+    drawn = getattr(dphmm.plot, chart)(list(report.prospects.ladder) if chart == "ladder" else report)
+    try:
+        figure = drawn.get_figure()
+        figure.canvas.draw()
+        box, frame = drawn.title.get_window_extent(), figure.bbox
+        assert box.x0 >= frame.x0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
+    finally:
+        pyplot.close("all")
 
 
 def test_errors_are_those_of_the_page(made, ax):
@@ -119,7 +158,7 @@ def test_what_is_joined_is_the_policy_s(made, ax):
     policy, space = report.made.policy, report.space
     dphmm.plot.indistinguishable(policy, space, "x1y1", ax=ax)
     near = len(np.union1d(policy.neighbors(space.index_of("x1y1")), [space.index_of("x1y1")]))
-    assert ax.get_title() == f"{near} of 16 cells are joined to x1y1, itself counted"
+    assert " ".join(ax.get_title().split()) == f"{near} of 16 cells are joined to x1y1, itself counted"
     with pytest.raises(InvalidInput, match="place"):
         dphmm.plot.indistinguishable(policy, space, "nowhere", ax=ax)
 
@@ -134,7 +173,7 @@ def test_strips_are_for_labels_and_maps_for_the_plane(made, ax):
 def test_a_step_and_a_person_are_chosen(made, ax):
     report = made("grid")
     dphmm.plot.belief(report, 3, person="u2", ax=ax)
-    assert ax.get_title() == "u2, 8:15: answer"
+    assert re.fullmatch(r"u2, 8:15, answer: a reader is about [0-9,]+ m off", " ".join(ax.get_title().split()))
     for wrong in ({"person": "nobody"}, {"step": 99}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             dphmm.plot.belief(report, ax=Figure().add_subplot(), **wrong)

@@ -35,7 +35,7 @@ LOOKS = {
     "phone, dark": {"width": 390, "height": 800, "phone": True, "dark": True},
 }
 AXE = Path(os.environ.get("DPHMM_AXE", Path(sys.prefix) / "axe.min.js"))
-#: Elements that reach beyond the window, and words of pictures that reach beyond these.
+#: Elements that reach beyond the window, pictures wider than their place, words of pictures that reach beyond these.
 CUT = """
 (() => {
   const found = [], wide = document.documentElement.clientWidth;
@@ -43,6 +43,11 @@ CUT = """
     if (!e.getClientRects().length || e.closest(".scroll, option, head, script, style")) continue;
     const box = e.getBoundingClientRect();
     if (box.right > wide + 1 || box.left < -1) found.push([e.tagName, e.textContent.slice(0, 30)]);
+  }
+  for (const one of document.querySelectorAll("svg")) {
+    if (!one.getClientRects().length) continue;
+    if (one.getBoundingClientRect().right > one.parentElement.getBoundingClientRect().right + 1)
+      found.push(["svg", one.textContent.slice(0, 30)]);
   }
   for (const text of document.querySelectorAll("svg text")) {
     if (!text.getClientRects().length) continue;
@@ -110,11 +115,11 @@ def test_the_measures_can_fail(browser, tmp_path):
     path = tmp_path / "bad.html"
     path.write_text(
         "<p style='color:#999'>faint</p><svg width=50 height=30><text y='20' fill='#ccc'>very many words</text></svg>"
-        "<div style='width:3000px'>wide</div>"
+        "<div style='width:3000px'>wide</div><div style='width:20px'><svg width=60 height=9></svg></div>"
     )
     tab = browser.open(path)
     assert [text for text, _ in tab.ask(FAINT_TEXTS)] == ["faint", "very many words"]
-    assert {what for what, _ in tab.ask(CUT)} == {"DIV", "text"}
+    assert {what for what, _ in tab.ask(CUT)} == {"DIV", "svg", "text"}
 
 
 def test_the_watch_for_requests_and_errors_can_fail(browser, tmp_path):
@@ -137,6 +142,32 @@ def test_the_first_screen_has_all_four_answers_and_the_map(browser, world):
     heads = tab.ask("[...document.querySelectorAll('.card h2')].map((e) => e.textContent)")
     assert heads == ["Guaranteed", "What a reader can still find", "Not protected", "Spent"]
     quiet(tab, folder / "public.html")
+
+
+@pytest.mark.parametrize("name", ["labels", "pages", "solid", "hostile"])
+def test_without_a_map_the_first_screen_is_used_all_the_same(name, browser, page):
+    """Charts of people stand beside the answers, and end no more than a quarter of a screen above them, nor below."""
+    tab = browser.open(page(name), **LOOKS["desktop"])
+    told, look, right = tab.ask(
+        "[...['.told', '.look .on-wide svg'].map((one) => Math.max(...[...document.querySelectorAll(one)].map((e) => "
+        "e.getBoundingClientRect().bottom))), Math.max(...[...document.querySelectorAll('.look svg')].map((e) => "
+        "e.getBoundingClientRect().right))]"
+    )
+    assert told - 200 <= look <= told + 100
+    assert right >= 1150
+
+
+def test_degrees_can_be_read_over_cells(browser, page):
+    """They are drawn after the cells, as a step is shown, and paper lies around their letters."""
+    tab = browser.open(page("grid"), **LOOKS["desktop"])
+    tab.press("Home", 36)
+    over, width, colour = tab.ask(
+        "(() => { const cells = document.querySelector('#map .b95'), degree = document.querySelector('#map .degree');"
+        "const style = getComputedStyle(degree), behind = getComputedStyle(document.body).backgroundColor;"
+        "return [(cells.compareDocumentPosition(degree) & 4) > 0, parseFloat(style.strokeWidth), "
+        "style.stroke === behind && style.paintOrder.startsWith('stroke')]; })()"
+    )
+    assert over and width >= 5 and colour
 
 
 def test_keys_buttons_and_clicks_move_the_step(browser, page):

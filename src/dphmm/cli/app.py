@@ -22,6 +22,7 @@ from dphmm.cli.outcomes import (
     OutputClosed,
     answered_like_an_interrupt,
     asked_to_stop,
+    of_its_option,
     on_the_command_line,
     one_line,
     stopped_code,
@@ -51,6 +52,8 @@ COMMANDS = {
     "warm": ("dphmm.cli.warm:warm", "Compile ahead, so that no command has to wait for it."),
 }
 
+#: Where a context keeps what was typed.
+_TYPED = "dphmm.typed"
 _WRITES_NOTHING = ("inspect", "leakage", "audit", "account")
 _KEEPS_A_LEDGER = ("release", "demo")
 #: Errors with a line of their own, whether or not somebody asked to stop.
@@ -80,7 +83,9 @@ class App(click.Group):
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Read the command line, which may print its help. Interrupted here, too, click would have its own answer."""
         try:
-            return super().make_context(*args, **extra)
+            made = super().make_context(*args, **extra)
+            made.meta[_TYPED] = list(args[1] if len(args) > 1 else extra["args"])
+            return made
         except KeyboardInterrupt as stop:
             raise Interrupted("interrupted: nothing was begun", stop) from None
         except BrokenPipeError:
@@ -98,8 +103,29 @@ class App(click.Group):
             # A library may turn an interrupt inside it into an error of its own.
             stopped_by = asked_to_stop()
             if stopped_by is None or (isinstance(error, _ANSWERED) and not _hides_another(error)):
+                if isinstance(error, InvalidInput) and (told := of_its_option(error, self._typed(ctx))) is not error:
+                    raise told from None
                 raise
             raise Interrupted(_what_stays(ctx.invoked_subcommand), stopped_by) from None
+
+    def _typed(self, ctx: click.Context) -> dict[str, list[str]]:
+        """Of each value of the command line the options and arguments that it was given for."""
+        found: dict[str, list[str]] = {}
+        command: click.Command | None = self
+        words = ctx.meta.get(_TYPED, [])
+        with suppress(click.ClickException):
+            while isinstance(command, click.Group):
+                name, command, words = command.resolve_command(ctx, words)
+            if command is None:
+                return found
+            read = command.make_context(name, words, parent=ctx, resilient_parsing=True)
+            for param in command.params:
+                value = read.params.get(param.name or "")
+                said = param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
+                for one in value if isinstance(value, (list, tuple)) else (value,):
+                    if isinstance(one, str):
+                        found.setdefault(one, []).append(said)
+        return found
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run the command line and exit; a command returns its exit code, or None for 0."""

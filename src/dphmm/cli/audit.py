@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dphmm._checks import stated_epsilon
-from dphmm.cli.console import print_json
+from dphmm.cli.console import Console, Work, print_json, stage_of
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices, step_tables, tables_given
 from dphmm.cli.outcomes import FAILED, one_line
 from dphmm.errors import InvalidInput
@@ -63,7 +63,8 @@ def audit(as_json: bool, **given: Any) -> int:
     if given["samples"] is not None:
         parts.append(("samples", _samples(given)))
     if given["model"] is not None or given["policy"] is not None:
-        parts += _public(given)
+        with Console().progress("audit") as progress:
+            parts += _public(given, progress)
     else:
         _need_nothing_more(given)
     if not parts:
@@ -113,7 +114,7 @@ def _samples(given: dict[str, Any]) -> Any:
     return black_box([tuple(given["samples"])], given["epsilon"], names=["samples"], alpha=given["alpha"])
 
 
-def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
+def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any]]:
     """The parts that need a model and a policy."""
     from contextlib import ExitStack
 
@@ -131,12 +132,14 @@ def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
     policy, space = loaded_policy(given["policy"], model)
     choices = {name: given[name] for name in _CHOICES if given[name] is not None}
     public = (model, policy, space, given["epsilon"])
+    stage_of(progress, "plans of the steps")
     verified = verify_steps(*public, given["steps"], **choices)
     parts: list[tuple[str, Any]] = [(f"step {t}", verdict) for t, _, verdict in verified]
     if given["steps"] > 1:
         setting = Setting.of(*public, **choices)
         parts.append(("steps", _Steps(given["steps"], len(parts), setting.has_public_plans)))
     if given["draws"] is not None:
+        stage_of(progress, "draws of the sampler")
         plan = verified[0][1]
         sampled = sample_plan(plan, policy, space, draws=given["draws"], alpha=given["alpha"])
         parts.append(("sampler", sampled))
@@ -145,9 +148,11 @@ def _public(given: dict[str, Any]) -> list[tuple[str, Any]]:
             ledger = None if given["ledger"] is None else held.enter_context(opened(given["ledger"]))
             tables = tables_given(given, model, space)
             _check_tables(given, tables)
+            stage_of(progress, "rows of the released file")
             found = _released(given, public, ledger, choices | tables)
             parts.append(("released", found))
             if given["truth"] is not None:
+                stage_of(progress, "attacks with the truth")
                 parts.append(("attacks", _attacks(given, public, ledger, choices | tables, found.convicted)))
     return parts
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -18,6 +18,35 @@ from dphmm.cli.outcomes import one_line
 SECONDS_BETWEEN_LINES = 10.0
 #: (label, text); a row with an empty label is a sentence of its own.
 Row = tuple[str, str]
+
+
+class Work(Protocol):
+    """How far a piece of work is: called with (done, total); ``stage`` names what runs, which begins at nothing."""
+
+    def __call__(self, done: int, total: int) -> None: ...
+
+    def stage(self, name: str) -> None: ...
+
+
+@dataclass
+class Lines:
+    """The line of a piece of work where standard error is no terminal. All done is no share: work goes on."""
+
+    label: str
+    name: str = ""
+    share: int | None = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        self.share = 100 * done // total if done < total else None if total else 0
+
+    def stage(self, name: str) -> None:
+        self.name, self.share = name, None
+
+    def line(self, seconds: float) -> str:
+        """What is said after so many seconds."""
+        far = "" if self.share is None else f"{self.share} %"
+        doing = self.name or ("" if far else "the last steps")
+        return f"{self.label}: {', '.join(filter(None, (doing, far)))} after {seconds:.0f} s"
 
 
 @dataclass(frozen=True)
@@ -53,8 +82,10 @@ class Console:
         click.echo(one_line(text), err=True)
 
     @contextmanager
-    def progress(self, label: str) -> Iterator[Callable[[int, int], None] | None]:
+    def progress(self, label: str) -> Iterator[Work | None]:
         """A callback (done, total) that moves a bar on a terminal, or says a line now and then elsewhere.
+
+        Its ``stage`` names what runs. While the block runs nothing is said to be finished.
 
         None where nothing is to be said.
         """
@@ -83,30 +114,32 @@ def compilation_told() -> Iterator[None]:
 
 
 @contextmanager
-def _lines_of_progress(label: str) -> Iterator[Callable[[int, int], None]]:
+def _lines_of_progress(label: str) -> Iterator[Work]:
     """How far the work is, one line every ten seconds: from a thread, because one call may take minutes."""
     from threading import Event, Thread
     from time import monotonic
 
-    begun, ended, share = monotonic(), Event(), 0
-
-    def report(done: int, total: int) -> None:
-        nonlocal share
-        share = 100 * done // total if total else 0
+    begun, ended, work = monotonic(), Event(), Lines(label)
 
     def tell() -> None:
         # Nobody may read any more: the command itself finds that out.
         with suppress(OSError, ValueError):
             while not ended.wait(SECONDS_BETWEEN_LINES):
-                click.echo(f"{label}: {share} % after {monotonic() - begun:.0f} s", err=True)
+                click.echo(work.line(monotonic() - begun), err=True)
 
     teller = Thread(target=tell, daemon=True)
     teller.start()
     try:
-        yield report
+        yield work
     finally:
         ended.set()
         teller.join()
+
+
+def stage_of(work: Work | None, name: str) -> None:
+    """Say what runs now, where anything is to be said."""
+    if work is not None:
+        work.stage(name)
 
 
 def aligned(rows: Iterable[Row]) -> list[str]:

@@ -42,6 +42,7 @@ def demo_report(folder: Path, city: City, batch: Batch, statement: ReleaseStatem
             file,
             made,
             progress=progress,
+            stage=None if progress is None else progress.stage,
             truth=TrueRows(_truth(city, file), np.zeros(len(file), dtype=np.bool_), simulated=True),
             backdrop=Backdrop((city.river,), tuple(city.bridges)),
         )

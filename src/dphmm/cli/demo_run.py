@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dphmm.cli.console import Console
+from dphmm.cli.console import Console, stage_of
 
 if TYPE_CHECKING:
     from dphmm.audit.released import ReleasedVerdict
@@ -77,7 +77,9 @@ def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> 
     batch = _ready(folder, world, plan, bits)
     rows = _released(folder, city, batch, console)
     results = _written(folder, city, batch, rows, console)
-    write_report(folder / "report.html", results.report)
+    with console.progress("report") as progress:
+        stage_of(progress, "drawing the page")
+        write_report(folder / "report.html", results.report)
     return results
 
 
@@ -152,7 +154,8 @@ def _written(
         schedule=setting.schedule,
     )
     write_statement(released, statement)
-    with open_ledger(folder / "ledger.db", read_only=True) as ledger:
+    with open_ledger(folder / "ledger.db", read_only=True) as ledger, console.progress("audit") as progress:
+        stage_of(progress, "rows of the released file")
         public = (setting.model, setting.policy, setting.space, setting.options.epsilon)
         verdict = check_released(released, *public, ledger=ledger)
     statement = load_statement(released)

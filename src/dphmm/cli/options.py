@@ -147,14 +147,19 @@ def loaded_model(path: str) -> tuple[MarkovModel, StateSpace]:
     return model, model.space
 
 
-def loaded_policy(path: str, model: MarkovModel) -> tuple[PolicyGraph, StateSpace]:
+def loaded_policy(path: str, model: MarkovModel, option: str = "--policy") -> tuple[PolicyGraph, StateSpace]:
     """A policy file for a model and the space that it is about, in which lonely states may be merged.
 
-    InvalidInput for a policy that was made for another model.
+    InvalidInput for a policy that was made for another model, and for an archive, such as a model. ``option``: what
+    names the file.
     """
+    from zipfile import is_zipfile
+
     from dphmm.storage.policies import load_policy, load_policy_space
 
     assert model.space is not None
+    if is_zipfile(path):
+        raise InvalidInput(option, f"{path}, an archive such as a model", "a policy, as dphmm policy writes it")
     try:
         space = load_policy_space(path, model.space)
         return load_policy(path, space, model), space
@@ -207,7 +212,7 @@ def tables_given(given: Mapping[str, Any], model: MarkovModel, space: StateSpace
     if given["choices"] is not None:
 
         def policy_of(path: str) -> PolicyGraph:
-            policy, within = loaded_policy(path, model)
+            policy, within = loaded_policy(path, model, "--choices")
             if within.digest != space.digest:
                 came = f"{Path(path).name}, which merges other states than --policy"
                 raise InvalidInput("--choices", came, "policies of one space")

@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -105,6 +105,38 @@ def on_the_command_line(error: DphmmError) -> str:
 def named(error: InvalidInput, names: Mapping[str, str]) -> InvalidInput:
     """The same error about another field: the option that one command has for an argument of the library."""
     return InvalidInput(names.get(error.field, error.field), *_parts(error))
+
+
+#: What a file must be, by the option that it was given for.
+_WANTED = {
+    "--model": "a model, as dphmm fit or dphmm model writes it",
+    "MODEL": "a model, as dphmm fit or dphmm model writes it",
+    "--policy": "a policy, as dphmm policy writes it",
+    "--plan": "a plan, as dphmm plan writes it",
+    "--truth": "the trajectories, as they were released",
+    "--released": "a released file, as dphmm release writes it",
+    "RELEASED": "a released file, as dphmm release writes it",
+}
+#: Fields of the library that are some file: which one it is, is seen from its value.
+_SOME_FILE = ("path", "model", "policy", "plan", "statement", "file")
+
+
+def of_its_option(error: InvalidInput, typed: Mapping[str, Sequence[str]]) -> InvalidInput:
+    """The same error about the option that its file was typed for, with what this option wants.
+
+    ``typed``: of each value of the command line the options and arguments that it was given for.
+    """
+    came, expected = _parts(error)
+    if error.field in typed and any(name.startswith("-") for name in typed[error.field]):
+        names, file = typed[error.field], f" {error.field}"
+    elif error.field in _SOME_FILE and came in (
+        short := {_parts(InvalidInput("", text, ""))[0]: text for text in typed}
+    ):
+        names, file = typed[short[came]], ""
+    else:
+        return error
+    wanted = _WANTED.get(names[0], "") if len(names) == 1 and "dphmm" not in reworded(expected) else ""
+    return InvalidInput(f"{' or '.join(names)}{file}", came, f"{expected}: {wanted}" if wanted else expected)
 
 
 def reworded(text: str) -> str:

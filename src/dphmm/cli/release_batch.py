@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: From so many steps on a release can take longer than a few seconds.
 _LONG = 100_000
+#: What is told of what a reader finds, where no plan has expected anything.
+_NOT_EXPECTED = "no plan has computed it; dphmm report (next) does, from public data alone"
 
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
@@ -85,7 +87,14 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     document = _document(batch, published, statement, set_aside, len(loaded.rejected)) | told.document()
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
-    console.say([*told.rows(), *_summary(document, given), *both_rows(document["learning"]), *budget_plan_rows(job)])
+    console.say(
+        [
+            *told.rows(_NOT_EXPECTED),
+            *_summary(document, given),
+            *both_rows(document["learning"]),
+            *budget_plan_rows(job),
+        ]
+    )
     if statement.totals.cost_unbounded_because:
         # A later step may be the first whose cost has no bound.
         console.warn(f"the cost is unbounded: {statement.totals.cost_unbounded_because}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.cli.console import Console, Row, print_json
+from dphmm.cli.console import Console, Row, print_json, stage_of
 from dphmm.cli.options import CONTEXT, force, made_table, messages, new_output, output, step_tables
 from dphmm.errors import InvalidInput
 
@@ -62,8 +62,9 @@ def report(**given: Any) -> int:
         console.warn("--smoothed is no longer needed: the page smooths the rows itself")
     with console.progress("report") as progress:
         made = gathered(given, console, progress)
-    path = write_report(given["output"], made)
-    figures = [] if given["figures"] is None else write_figures(Path(given["figures"]), made)
+        stage_of(progress, "drawing the page")
+        path = write_report(given["output"], made)
+        figures = [] if given["figures"] is None else write_figures(Path(given["figures"]), made)
     if made.owner_only:
         console.warn(_owner_words(path))
     document = _document(made, path, figures)
@@ -102,9 +103,7 @@ def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str,
 
 
 def _summary(made: ReleaseReport, document: Mapping[str, Any]) -> list[Row]:
-    rows: list[Row] = list(made.story.rows())
-    if made.found is None:
-        rows.insert(-2, ("still found", made.prospects.missing))
+    rows: list[Row] = list(made.story.rows(made.prospects.missing))
     elsewhere = document.get("rows_in_no_state")
     if elsewhere is not None:
         share = f"{100 * elsewhere / document['rows']:.1f} %"

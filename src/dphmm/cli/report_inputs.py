@@ -12,8 +12,7 @@ from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dphmm.audit.released_file import ReleasedFile
-    from dphmm.batch import Progress
-    from dphmm.cli.console import Console
+    from dphmm.cli.console import Console, Work
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.report.assembling import TrueRows
@@ -35,7 +34,7 @@ _NO_POLICY = (
 )
 
 
-def gathered(given: Mapping[str, Any], console: Console, progress: Progress | None) -> ReleaseReport:
+def gathered(given: Mapping[str, Any], console: Console, progress: Work | None) -> ReleaseReport:
     """The report that the command line asks for. Raises InvalidInput."""
     from dphmm.storage.inputs import checked_input, steady
 
@@ -57,7 +56,7 @@ def _report(
     file: ReleasedFile,
     public: tuple[MarkovModel, StateSpace],
     console: Console,
-    progress: Progress | None,
+    progress: Work | None,
 ) -> ReleaseReport:
     from contextlib import ExitStack
 
@@ -84,6 +83,7 @@ def _report(
             backdrop=backdrop,
             notes=notes,
             progress=progress,
+            stage=None if progress is None else progress.stage,
         )
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 BLUE, VERMILION, GREEN, PURPLE, BLACK = COLOURS[:5]
 GREY = "#8a94a3"
+#: Width of a letter of a title, as a share of its size.
+_LETTER = 0.57
 
 
 class Look(NamedTuple):
@@ -51,6 +53,22 @@ def plain(ax: Axes) -> Axes:
     ax.grid(color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     return ax
+
+
+def titled(ax: Axes, words: str, share: float = 1.0) -> None:
+    """Set the title, on as many lines as the axes have room for: a finding is a sentence.
+
+    ``share``: of the axes' width, where a legend beside them takes the rest.
+    """
+    from textwrap import fill
+
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
+
+    figure = ax.get_figure()
+    inches = (6.4 if figure is None else float(figure.bbox.width / figure.dpi)) * ax.get_position().width * share
+    letter = FontProperties(size=rcParams["axes.titlesize"]).get_size_in_points() * _LETTER / 72
+    ax.set_title(fill(words, max(12, int(inches / letter)), break_long_words=False))
 
 
 def alone(values: Any) -> str:

@@ -8,9 +8,11 @@ import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
-from dphmm.plot._axes import BLACK, BLUE, GREY, LOOKS, alone, axes, plain
+from dphmm.plot._axes import BLACK, BLUE, GREY, LOOKS, alone, axes, plain, titled
 from dphmm.plot._columns import Columns
+from dphmm.states.kinds import LABELS_WRONG
 from dphmm.states.space import StateSpace
+from dphmm.storage.release_words import off
 from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -105,7 +107,10 @@ def ladder(plan: SchedulePlan | Sequence[SchedulePlan], *, ax: Axes | None = Non
     ax.plot([plan.chosen.releases], [plan.expected_error], "o", color=BLACK, fillstyle="none", markersize=12,
             label=f"chosen: {chosen}")  # fmt: skip
     ax.set(xscale="log", xlabel="releases", ylabel=f"expected error, {plan.unit}")
-    ax.set(title=f"{plan.schedule.promise}: {plan.expected_error:.4g} {plan.unit} off on average")
+    total, base = in_short(plan.schedule.promise.exact), off(plan.without, plan.unit)
+    wrong = "" if plan.unit == LABELS_WRONG else "off "
+    error = off(plan.expected_error, plan.unit)
+    titled(ax, f"A budget of {total}: {error} {wrong}expected ({base} without the file)")
     ax.set_xticks(releases, [str(count) for count in releases], minor=False)
     ax.set_xticks([], minor=True)
     ax.set_ylim(bottom=0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
-from dphmm.plot._axes import axes
+from dphmm.plot._axes import axes, titled
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells
 from dphmm.report.content import ReleaseReport
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _DARK = 0.5
 _SMALL_MAPS = 12
+#: What a legend of long names leaves of the width.
+_BESIDE_LEGEND = 0.55
 
 
 def colour(role: str, ax: Axes) -> str:
@@ -70,7 +72,8 @@ def belief(
     row = int(chosen.rows[at])
     _map(ax, report, None if chosen.levels is None else chosen.levels[at], row)
     kind = "answer" if report.rows.asked[row] else "estimate"
-    ax.set_title(f"{_plain(chosen.name)}, {content.moment(row)}: {kind}")
+    far = content.how_far(chosen, at)
+    titled(ax, f"{_plain(chosen.name)}, {content.moment(row)}, {kind}{f': {far}' if far else ''}")
     return ax
 
 
@@ -158,7 +161,8 @@ def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
     ax.plot(asked, [0] * len(asked), "x", color=colour("published", ax), clip_on=False)
     ticks = content.ticks(len(steps))
     ax.set_xticks([place for place, _ in ticks], [name for _, name in ticks])
-    ax.set(title=content.error_figure.heading, ylabel=_unit(found.unit))
+    titled(ax, content.error_figure.heading)
+    ax.set_ylabel(_unit(found.unit))
     ax.set_ylim(bottom=0)
     return ax
 
@@ -184,7 +188,8 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
     told = [(after, value) for after, value in zip(x, y, strict=True) if after in (x[0], 7)]
     ends = ", ".join(f"{off(value, unit)} after {after} {stays.what}{'s' * (after != 1)}" for after, value in told)
     where = "Where somebody sleeps" if stays.what == "night" else "Where somebody is who stays"
-    ax.set(title=f"{where}: {ends}", xlabel=f"{stays.what}s", ylabel=_unit(unit))
+    titled(ax, f"{where}: {ends}")
+    ax.set(xlabel=f"{stays.what}s", ylabel=_unit(unit))
     ax.set_ylim(bottom=0)
     return ax
 
@@ -210,7 +215,8 @@ def sureness_bars(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None)
     for number, (_, _, text) in enumerate(rows):
         ax.annotate(text, (max(50.4, shares[number]), number), xytext=(4, 0), textcoords="offset points", va="center")
     ax.invert_yaxis()
-    ax.set(xlim=(50, 118), xticks=(50, 75, 100), title=f"At most {told} sure after one answer")
+    titled(ax, f"At most {told} sure after one answer")
+    ax.set(xlim=(50, 118), xticks=(50, 75, 100))
     ax.set_xlabel("sure at most, %")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
@@ -232,13 +238,12 @@ def budget(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
         ax.fill_between(x, y, step="post", color=teal, alpha=0.15, linewidth=0)
     names = [name or str(number + 1) for number, (name, _) in enumerate(content.blocks())]
     ax.set_xticks([number + 0.5 for number in range(len(names))], names)
-    title = content.budget_figure.heading
     if report.promise is not None:
         cap = float(report.promise.exact)
         ax.axhline(cap, color=colour("ink", ax), linewidth=2)
         ax.annotate(f"cap: {in_short(report.promise.exact)}", (0, cap), va="bottom", fontweight="bold")
         ax.set_ylim(0, cap * 1.15)
-    ax.set_title(title)
+    titled(ax, content.budget_figure.heading)
     return ax
 
 
@@ -259,9 +264,8 @@ def indistinguishable(policy: PolicyGraph, space: StateSpace, place: int | str, 
         rings = [cells.corners(cell) for cell in chosen.tolist()]
         ax.add_collection(PolyCollection(rings, facecolors=colour("guarantee", ax), alpha=alpha, zorder=3))
     ax.set(xlim=(cells.low[0], cells.high[0]), ylim=(cells.low[1], cells.high[1]), aspect="equal")
-    ax.set_title(
-        f"{len(near) + 1} of {space.n_states:,} cells are joined to {_plain(space.names[state])}, itself counted"
-    )
+    name = _plain(space.names[state])
+    titled(ax, f"{len(near) + 1} of {space.n_states:,} cells are joined to {name}, itself counted")
     return ax
 
 
@@ -288,7 +292,8 @@ def strip(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
         ax.plot([], [], "s", color=LABELS[label][dark], label=_plain(name))
     ax.set_yticks(range(len(chosen)), [_plain(person.name) for person in chosen])
     ax.invert_yaxis()
-    ax.set(title=figure.heading, xlabel="row")
+    titled(ax, figure.heading, share=_BESIDE_LEGEND)
+    ax.set_xlabel("row")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
@@ -318,9 +323,17 @@ def plans_ladder(plans: Sequence[SchedulePlan], *, ax: Axes | None = None) -> Ax
     ax.set_xscale("log")
     ax.set_xticks(totals, [in_short(plan.schedule.promise.exact) for plan in found])
     ax.set_xticks([], minor=True)
-    ax.set(title="What another budget would give", xlabel="budget", ylabel=f"off, {_unit(found[0].unit)}")
+    first, last = (found[place] for place in np.argsort(totals)[[0, -1]])
+    ends = [in_short(plan.schedule.promise.exact) for plan in (first, last)]
+    gives = " to ".join(off(plan.expected_error, plan.unit) for plan in (first, last))
+    titled(ax, f"A budget of {' to '.join(ends)}: {gives} {_off(first.unit)}expected")
+    ax.set(xlabel="budget", ylabel=f"off, {_unit(first.unit)}")
     ax.set_ylim(bottom=0)
     return ax
+
+
+def _off(unit: str) -> str:
+    return "" if unit == LABELS_WRONG else "off "
 
 
 def _unit(unit: str) -> str:

@@ -6,7 +6,7 @@ The truth is looked at only where it is given, and then for the errors and marks
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -77,12 +77,14 @@ def release_report(
     backdrop: Backdrop | None = None,
     notes: Sequence[str] = (),
     progress: Progress | None = None,
+    stage: Callable[[str], None] | None = None,
 ) -> ReleaseReport:
     """The report of a released file ``name``.
 
     ``users``: whom to look at step by step, in this order; by default everybody, or every n-th by name where there are
     many rows. ``ledger``: where the releases were stored; each shown row must be in it. ``prospects``: what was
     expected beforehand; computed where it is not given. ``truth``: for the data owner, or of simulated people.
+    ``progress`` hears (done, total) of each stage, and ``stage`` what it is called.
 
     Raises InvalidInput for an unknown user, for an answer that was drawn under another plan than these public data
     make, and for a ledger that does not hold it.
@@ -99,11 +101,14 @@ def release_report(
     planar = space.dimension == 2 and not space.has_labels
     cells = Cells.of_space(space) if planar else None
     chosen, note = _chosen(rows, users)
+    begin = stage or (lambda name: None)
+    begin("smoothing the answers")
     reading = _Reading(file, rows, made, cells, ledger, progress)
     whole = truth is not None or (len(rows) > MOST_ROWS and cells is not None and len(rows) <= MOST_COUNTED)
     people = reading.people(chosen, everybody=whole and made.subjects is not None, truth=truth)
     if made.subjects is not None:
         _require_spent(file, reading.plans)
+    begin("finding what is expected")
     report = ReleaseReport(
         title,
         name,

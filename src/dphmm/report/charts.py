@@ -16,8 +16,15 @@ from dphmm.types import FloatArray
 
 #: The two widths that every chart is drawn for: beside another one, and on a phone.
 WIDTHS = (540.0, 340.0)
+#: The same for a chart that stands on the first screen, where a map would be.
+FIRST_WIDTHS = (592.0, 340.0)
 _GRID = 4
 _LETTER = 6.6
+_NO_GAP = 1e-9
+#: From this width on bars have room for the name of the line in their middle.
+_NAMED = 96.0
+#: Numbers from here on are written with four digits.
+_LONG = 1e9
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,8 @@ def sureness_bars(rows: Sequence[tuple[str, float, str]], width: float, finding:
 
     for share in (0.5, 0.75, 1.0):
         drawing.line([[x(share), 0], [x(share), bottom]], "grid")
-        drawing.text(x(share), bottom + 16, f"{100 * share:g} %", "tick", "middle")
+        if share != 0.75 or right - left > _NAMED:
+            drawing.text(x(share), bottom + 16, f"{100 * share:g} %", "tick", "middle")
     for number, (name, share, text) in enumerate(rows):
         y = height * number + 5
         drawing.text(0, y + height / 2, name, "name")
@@ -246,31 +254,57 @@ def draw_range(drawing: Drawing, spread: FloatArray, asked: Sequence[int], width
         drawing.cross(np.array([x[place], 52.0]), 8, "cross thin")
 
 
+@dataclass(frozen=True)
+class Scale:
+    """An axis of answers that all people of a page share: from ``low`` to ``high``, a round number every ``step``."""
+
+    low: float
+    high: float
+    step: float
+
+    @classmethod
+    def of(cls, believed: Sequence[FloatArray], answers: Sequence[FloatArray]) -> Scale:
+        """Everything believed (n, 3, 2) of each person, and their answers (k,) up to a quarter beyond it."""
+        least, most = min(float(band.min()) for band in believed), max(float(band.max()) for band in believed)
+        room = (most - least or 1.0) / 4
+        # An answer may lie far beyond all states: it is drawn at the edge.
+        near = np.clip(np.concatenate([[least, most], *answers]), least - room, most + room)
+        step, _ = steps_of(float(np.ptp(near)) or 1.0)
+        low = math.floor(float(near.min()) / step + _NO_GAP) * step
+        return cls(low, max(low + step, math.ceil(float(near.max()) / step - _NO_GAP) * step), step)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """The round numbers, and how they are written."""
+        digits = max(0, -math.floor(math.log10(self.step) + _NO_GAP))
+        values = [self.low + number * self.step for number in range(round((self.high - self.low) / self.step) + 1)]
+        return [(value, f"{value + 0.0:,.{digits}f}" if abs(value) < _LONG else f"{value:.4g}") for value in values]
+
+
 def band_chart(
     band: FloatArray,
     mean: FloatArray,
     crosses: FloatArray,
+    scale: Scale,
     width: float,
+    height: float,
     ticks: Sequence[tuple[float, str]],
     finding: str,
 ) -> Drawing:
     """Answers of one number over the steps: what a reader believes as three bands (n, 3, 2), answers (k, 2)."""
-    room = (float(band.max()) - float(band.min()) or 1.0) / 4
-    # An answer may lie far beyond all states: it is drawn at the edge.
-    drawn = np.clip(crosses[:, 1], band.min() - room, band.max() + room)
-    low, high = min(float(band.min()), *drawn, np.inf), max(float(band.max()), *drawn, -np.inf)
-    extent = high - low or 1.0
-    drawing = Drawing(width, 140, finding, "chart")
-    n = len(band)
+    drawn = np.clip(crosses[:, 1], scale.low, scale.high)
+    drawing = Drawing(width, height, finding, "chart")
+    n, left = len(band), max(48.0, 16 + 7 * max(len(name) for _, name in scale.ticks))
 
     def at(x: ArrayLike, y: ArrayLike) -> FloatArray:
-        across, up = np.asarray(x, dtype=np.float64) / n, (np.asarray(y, dtype=np.float64) - low) / extent
-        return np.stack([48 + across * (width - 56), 112 - 100 * up], axis=-1)
+        across = np.asarray(x, dtype=np.float64) / n
+        up = (np.asarray(y, dtype=np.float64) - scale.low) / (scale.high - scale.low)
+        return np.stack([left + across * (width - 8 - left), height - 28 - (height - 40) * up], axis=-1)
 
-    for value in (low, high):
+    for value, name in scale.ticks:
         y = float(at(np.zeros(1), np.array([value]))[0, 1])
-        drawing.line([[48, y], [width - 8, y]], "grid")
-        drawing.text(40, y + 4, f"{value:.4g}", "tick", "end")
+        drawing.line([[left, y], [width - 8, y]], "grid")
+        drawing.text(left - 8, y + 4, name, "tick", "end")
     x = np.repeat(np.arange(n + 1), 2)[1:-1].astype(np.float64)
     for number, style in enumerate(("b95", "b80", "b50")):
         lower, upper = np.repeat(band[:, number, 0], 2), np.repeat(band[:, number, 1], 2)
@@ -281,7 +315,8 @@ def band_chart(
         drawing.cross(at(np.array([cross_x + 0.5]), np.array([inside]))[0], 8, style)
     for place, told in ticks:
         anchor = "start" if place <= 0 else "end" if place >= n else "middle"
-        drawing.text(float(at(np.array([place]), np.array([low]))[0, 0]), 134, told, "tick", anchor)
+        x_at = float(at(np.array([place]), np.array([scale.low]))[0, 0])
+        drawing.text(x_at, height - 6, told, "tick", anchor)
     return drawing
 
 
@@ -296,16 +331,25 @@ class Strip:
 
 
 def strips(
-    people: Sequence[Strip], names: Sequence[str], width: float, ticks: Sequence[tuple[float, str]], finding: str
+    people: Sequence[Strip],
+    names: Sequence[str],
+    width: float,
+    pitch: float,
+    ticks: Sequence[tuple[float, str]],
+    finding: str,
 ) -> Drawing:
-    """A row a person: answers as named squares above, the likeliest label in the strip, fainter where less sure."""
+    """A row a person, one every ``pitch``: answers as named squares above, the likeliest label in the strip.
+
+    Fainter where a reader is less sure.
+    """
     left = min(110.0, 12 + max((len(person.name) for person in people), default=0) * 7.2)
     n = max(len(person.label) for person in people)
     step = (width - left - 4) / n
-    drawing = Drawing(width, 52 * len(people) + 26, finding, "chart")
+    drawing = Drawing(width, pitch * len(people) + 26, finding, "chart")
     for number, person in enumerate(people):
-        top = 52 * number + 18
-        drawing.text(0, top + 17, shortened(person.name, left - 8), "name")
+        top = pitch * number + 18
+        middle_y = top + (pitch - 28) / 2 + 4
+        drawing.text(0, middle_y, shortened(person.name, left - 8), "name")
         ends = 0.0
         for at, label in person.answers:
             x = left + (at + 0.5) * step
@@ -325,11 +369,11 @@ def strips(
                 last += 1
             for at in range(first, last + 1):
                 shade = f"label-{colour_of(person.label[at])} sure-{round(10 * person.probability[at])}"
-                drawing.frame(left + at * step, top, step + 0.3, 24, shade)
+                drawing.frame(left + at * step, top, step + 0.3, pitch - 28, shade)
             told = shortened(names[person.label[first]], (last + 1 - first) * step - 6)
             if told:
                 middle = left + (first + last + 1) / 2 * step
-                drawing.text(middle, top + 16, told, "in-strip", "middle")
+                drawing.text(middle, middle_y, told, "in-strip", "middle")
             first = last + 1
     for place, told in ticks:
         anchor = "start" if place <= 0 else "end" if place >= n else "middle"

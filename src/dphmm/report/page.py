@@ -17,7 +17,7 @@ import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.report import charts, maps, words
-from dphmm.report.beliefs import bands, written
+from dphmm.report.beliefs import Levels, bands, written
 from dphmm.report.content import Person, ReleaseReport, Share, rounded_down
 from dphmm.report.palette import css
 from dphmm.report.svg import Drawing
@@ -35,6 +35,10 @@ _DAY = 86_400
 #: The step that is shown first is the answer nearest to this time of the day.
 _FIRST = 14 * 3600
 _TOO_FEW = 8
+#: Height of the first screen beside its four answers, and what a chart there has around it: heading, caption, numbers.
+_ROOM, _AROUND = 640.0, 94.0
+#: People whose numbers are on the first screen; lowest and highest chart of one; the same for a strip of labels.
+_ON_FIRST, _LOW, _HIGH, _STRIP, _STRIP_HIGH = 3, 140.0, 300.0, 52.0, 84.0
 
 
 def page(report: ReleaseReport) -> str:
@@ -145,7 +149,9 @@ class Content:
     def sureness(self) -> Drawing:
         """The bars of the first screen."""
         rows = self.guarantee.bars
-        return charts.sureness_bars(rows, 276.0, _bars_finding(rows), tall=False)
+        # Charts of labels and of one number take more of the screen than a map, and leave less to the answers.
+        width = 236.0 if self.beside_answers else 276.0
+        return charts.sureness_bars(rows, width, _bars_finding(rows), tall=False)
 
     @cached_property
     def found(self) -> tuple[list[tuple[str, str]], str]:
@@ -536,11 +542,9 @@ class Content:
         blocks, users = self.blocks(), report.spent
         cap = None if report.promise is None else float(report.promise.exact)
         alike = len({tuple((count, total) for _, count, total in told) for _, told in users}) == 1
-        most = max((total for _, points in blocks for _, total in points), default=0.0)
-        whose = ("every person" if len(users) > 1 else "one person") if alike else "who spent most"
-        heading = f"Spent {self._per if report.promise is not None else 'a day' if self._by_day else 'in all'}, {whose}"
+        heading = self._spent_heading(alike)
         limit = "no cap" if cap is None else f"cap: {in_short(report.promise.exact)} {self._per}"  # type: ignore[union-attr]
-        finding = f"{heading}: at most {most:g}; {limit}."
+        finding = f"{heading}; {limit}."
         drawings = [charts.budget_chart(blocks, cap, limit, width, finding) for width in charts.WIDTHS]
         caption = (
             "The cap is kept by the ledger: an answer that would pass it is refused."
@@ -563,6 +567,20 @@ class Content:
             for number, (name, points) in enumerate(blocks)
         ]
         return Figure("budget", heading, drawings, caption, ["block", "spent"], rows)
+
+    def _spent_heading(self, alike: bool) -> str:
+        """What was spent of what there is in a block, by whom."""
+        report = self.report
+        totals = [total for _, told in report.spent for _, _, total in told]
+        spent = in_short(max(totals))
+        if report.promise is not None:
+            spent += f" of {in_short(report.promise.exact)} {self._per}"
+        else:
+            spent += " a day" if self._by_day else " in all"
+        if not alike:
+            return f"Nobody spent more than {spent}"
+        who = "Every person" if len(report.spent) > 1 else "One person"
+        return f"{who} spent {'' if len(set(totals)) == 1 else 'at most '}{spent}"
 
     def blocks(self) -> list[tuple[str, list[tuple[float, float]]]]:
         """Of the person who spent most, the first by name of several: the blocks, their answers in order."""
@@ -616,6 +634,11 @@ class Content:
         return self._per, f"1 {what}", f"7 {what}s"
 
     @property
+    def ladder_has_seven(self) -> bool:
+        """Whether anything is known of more than one stay: a sequence that ends has no second."""
+        return any(row[4] for row in self.ladder)
+
+    @property
     def answers_of_day(self) -> int:
         """How many answers the day that is shown has."""
         return 0 if self.person is None else int(self.report.rows.asked[self.person.rows[self.day]].sum())
@@ -641,14 +664,24 @@ class Content:
         found = []
         for at in asked[:: every or 1]:
             row = int(person.rows[at])
-            told = ""
-            if report.truth is not None and not np.isnan(report.truth.errors[row]):
-                told = f"a reader is {off(float(report.truth.errors[row]), report.space.unit)} off"
-            elif person.spread is not None:
-                told = f"a reader is about {off(float(person.spread[at]), report.space.unit)} off"
             finding = f"Map at {self.moment(row)}: the published answer and what a reader believes after all answers."
-            found.append((maps.one_step(report, person, at, 300.0, finding, small=True), self.moment(row), told))
+            found.append(
+                (
+                    maps.one_step(report, person, at, 300.0, finding, small=True),
+                    self.moment(row),
+                    self.how_far(person, at),
+                )
+            )
         return found
+
+    def how_far(self, person: Person, at: int) -> str:
+        """How far off a reader is at a row of a person: measured where the truth may be shown, else as they expect."""
+        report, row = self.report, int(person.rows[at])
+        if report.truth is not None and not np.isnan(report.truth.errors[row]):
+            return f"a reader is {off(float(report.truth.errors[row]), report.space.unit)} off"
+        if person.spread is not None:
+            return f"a reader is about {off(float(person.spread[at]), report.space.unit)} off"
+        return ""
 
     @cached_property
     def covered(self) -> tuple[Drawing, str, int] | None:
@@ -687,7 +720,8 @@ class Content:
         names = list(report.space.names)
         finding = f"What a reader believes of {words.plural(len(chosen), 'person', 'people')}, step by step."
         ticks = self._row_ticks(chosen[0])
-        drawings = [charts.strips(told, names, width, ticks, finding) for width in charts.WIDTHS]
+        pitch = min(_STRIP_HIGH, max(_STRIP, (_ROOM - _AROUND) / len(told)))
+        drawings = [charts.strips(told, names, width, pitch, ticks, finding) for width in charts.FIRST_WIDTHS]
         rows = [
             [one.name, str(step + 1), names[label], f"{chance:.3f}"]
             for one in told
@@ -696,7 +730,9 @@ class Content:
         caption = "Name: the likeliest label. Fainter: less sure. Squares on top: the published answers."
         caption += _some_of(len(chosen), len(people))
         heads = ["person", "row", "likeliest", "probability"]
-        return Figure("people", "What a reader believes, step by step", drawings, caption, heads, rows)
+        sure = float(np.mean(np.concatenate([one.probability for one in told])))
+        heading = f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average"
+        return Figure("people", heading, drawings, caption, heads, rows)
 
     def _row_ticks(self, person: Person) -> list[tuple[float, str]]:
         n = len(person.rows)
@@ -740,21 +776,59 @@ class Content:
         if report.space.has_labels or report.planar:
             return [] if self.strip_figure is None else [self.strip_figure]
         people = [person for person in report.persons if person.levels is not None]
+        if not people:
+            return []
+        chosen = people[:: -(-len(people) // _STRIPS)]
+        believed = [bands(report.space.own_answers[:, 0], _levels(person)) for person in chosen]
+        answers = [self._answers(person) for person in chosen]
+        scale = charts.Scale.of(believed, [crosses[:, 1] for crosses in answers])
+        first = min(len(chosen), _ON_FIRST)
+        tall = min(_HIGH, max(_LOW, _ROOM / first - _AROUND))
         found = []
-        for person in people[:: -(-len(people) // _STRIPS) or 1] if people else []:
-            assert person.levels is not None and person.mean is not None
-            asked = np.flatnonzero(report.rows.asked[person.rows])
-            crosses = np.stack([asked, report.rows.z[person.rows[asked], 0]], axis=1).astype(np.float64)
-            band = bands(report.space.own_answers[:, 0], person.levels)
+        for number, (person, band, crosses) in enumerate(zip(chosen, believed, answers, strict=True)):
+            assert person.mean is not None
+            mean, ticks = person.mean[:, 0], self._row_ticks(person)
             finding = f"{person.name}: the published answers and what a reader believes, over the steps."
+            widths, height = (charts.FIRST_WIDTHS, tall) if number < first else (charts.WIDTHS, _LOW)
             drawings = [
-                charts.band_chart(band, person.mean[:, 0], crosses, width, self._row_ticks(person), finding)
-                for width in charts.WIDTHS
+                charts.band_chart(band, mean, crosses, scale, width, height, ticks, finding) for width in widths
             ]
-            rows = [[str(at + 1), f"{mean:.4g}"] for at, mean in enumerate(person.mean[:, 0].tolist())]
+            rows = [[str(at + 1), f"{value:.4g}"] for at, value in enumerate(mean.tolist())]
             found.append(Figure("person", person.name, drawings, "", ["row", "estimate"], rows))
         told = _some_of(len(found), len(people))
-        return [replace(found[0], caption=told.strip()), *found[1:]] if found else found
+        return [replace(found[0], caption=told.strip()), *found[1:]]
+
+    def _answers(self, person: Person) -> FloatArray:
+        """The answers of a person (k, 2): which of their rows, and the first number."""
+        at = np.flatnonzero(self.report.rows.asked[person.rows])
+        return np.stack([at, self.report.rows.z[person.rows[at], 0]], axis=1).astype(np.float64)
+
+    @cached_property
+    def beside_answers(self) -> list[Figure]:
+        """What stands on the first screen where there is no map: people, and the error where they leave room."""
+        if self.map is not None or not self.line_figures:
+            return []
+        first = self.line_figures[: 1 if self.report.space.has_labels else _ON_FIRST]
+        taken = sum(figure.drawings[0].height + _AROUND for figure in first)
+        error = self.error_figure
+        if error is None or taken + error.drawings[0].height + _AROUND > _ROOM + _AROUND:
+            return first
+        return [*first, error]
+
+    @cached_property
+    def error_below(self) -> Figure | None:
+        """The error over the day, where the first screen does not have it."""
+        return None if self.error_figure in self.beside_answers else self.error_figure
+
+    @property
+    def other_people(self) -> list[Figure]:
+        """Charts of people that the first screen does not have."""
+        return [figure for figure in self.line_figures if figure not in self.beside_answers]
+
+    @property
+    def to_find(self) -> bool:
+        """Whether there is more about what can be found than the first screen has."""
+        return not self.alone and bool(self.error_below or self.nights_figure or self.measured)
 
     @cached_property
     def hour_maps(self) -> tuple[list[tuple[Drawing, str]], str]:
@@ -830,6 +904,11 @@ class Content:
     def version(self) -> str:
         """Of the software that wrote the statement."""
         return self.report.statement.software.version
+
+
+def _levels(person: Person) -> Levels:
+    assert person.levels is not None
+    return person.levels
 
 
 def _parts(share: Share) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -283,7 +283,13 @@ def block_words(report: ReleaseReport) -> list[str]:
         back = ", back in time for the next" if report.on_map else " and is over before the next"
         told.append(f"{what} between two answers{back}: factor 1, nothing is published about it.")
     if promise.per is not None:
-        told.append(f"Over m {'days' if promise.per == '1d' else 'blocks'}: the totals add.")
+        blocks = max((len(blocks) for _, blocks in report.spent), default=0)
+        # Of a file of one day, too, it must be said what more days would tell.
+        number = blocks if blocks > 1 else 7
+        told.append(
+            f"Over {counted(number)} {'days' if promise.per == '1d' else 'blocks'} the totals add: {number} times "
+            f"{in_short(promise.exact)}, which is {in_short(number * promise.exact)}."
+        )
     return told
 
 

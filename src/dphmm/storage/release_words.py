@@ -138,13 +138,17 @@ class Story:
         """The members that ``--json`` gains."""
         return {name: None if part is None else dict(part) for name, part in vars(self).items()}
 
-    def rows(self) -> list[tuple[str, str]]:
-        """Labels and lines for a terminal of 80 columns, in the order in which they are told."""
+    def rows(self, missing: str = "") -> list[tuple[str, str]]:
+        """Labels and lines for a terminal of 80 columns, in the order in which they are told.
+
+        ``missing``: what is told in place of figures of what is still found, where there are none.
+        """
         told: list[tuple[str, str]] = []
         for name, part in vars(self).items():
-            if part is not None:
+            words = part["words"] if part is not None else [missing] if missing else []
+            if words:
                 label = name.replace("_", " ")
-                lines = [line for sentence in part["words"] for line in _wrapped(sentence)]
+                lines = [line for sentence in words for line in _wrapped(sentence)]
                 told += [(label if number == 0 else " ", line) for number, line in enumerate(lines)]
         return told
 

@@ -356,7 +356,12 @@ def save_statement(path: PathLike, statement: ReleaseStatement | QueryStatement,
 
 def load_statement(release: PathLike) -> ReleaseStatement:
     """The statement beside a released file. Raises InvalidInput where there is none that can be read."""
-    return read_statement(statement_path(release))
+    path = statement_path(release)
+    if not path.exists():
+        came = f"{Path(release).name} without its privacy statement {path.name} beside it"
+        expected = "both: put the statement back beside the file, or write both again with dphmm release --resume"
+        raise InvalidInput("released", came, expected)
+    return read_statement(path)
 
 
 def read_statement(file: PathLike) -> ReleaseStatement:

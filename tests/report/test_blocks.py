@@ -1,0 +1,110 @@
+"""What the first screen says of a whole block, of half a one, of one row, and where nothing was asked.
+
+Claim: what is expected beforehand is of whole blocks, so its figures, and any of nights, stand only on a page of a file
+in which somebody has one; of less a page gives what a reader expects of the rows that are there. It would fail for a
+page of one row that tells what is found after a week. And: the library loads none of this before it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.report import page, read_report
+from dphmm.report.page import Content
+from report.worlds import WORLDS, released, table, walks
+
+ROOT = Path(dphmm.__file__).parents[2]
+#: Rows of u1, five minutes each: from the first hour of the planned world, in which steps of a block are from 1.
+KINDS = {
+    "whole": lambda at: range(1, 13),
+    "half": lambda at: range(1, at[-1]),
+    "one row": lambda at: [at[0]],
+    "nothing asked": lambda at: [step for step in range(1, 13) if step not in at],
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """made("half"): the report of such a file, asked twice an hour as the planned world is."""
+    planned = WORLDS["planned"](tmp_path_factory.mktemp("planned"))
+
+    @cache
+    def of(kind):
+        folder = tmp_path_factory.mktemp("blocks")
+        for name in ("model.npz", "model.npz.people", "policy.json", "plan.json"):
+            shutil.copy(planned / name, folder / name)
+        at = [int(step) for step in json.loads((folder / "plan.json").read_text())["schedule"]["at"].split(",")]
+        hour = walks(["u1"], 12, 7)
+        table(folder / "walks.csv", ["user", "t", "lat", "lon"], [hour[step - 1] for step in KINDS[kind](at)])
+        released(folder, "--plan", folder / "plan.json", epsilon=None)
+        model = dphmm.load_model(folder / "model.npz")
+        return read_report(folder / "released.parquet", model, dphmm.load_policy(folder / "policy.json", model=model))
+
+    return of
+
+
+def first_screen(report):
+    """The words of the first section of a page."""
+    section = re.search(r"<main>.*?</main>", page(report), re.DOTALL)[0].split("<section id=")[0]
+    return " ".join(re.sub(r"<[^>]*>", " ", section).split())
+
+
+def test_a_whole_block_has_what_was_expected_of_it(made):
+    report = made("whole")
+    expected = report.prospects.expected.found
+    assert report.whole and report.found.error == expected.error and report.found.stays == expected.stays
+    assert report.found.stays and Content(report).nights_figure is not None
+    said = first_screen(report)
+    assert "night" in said and "Computed from public data alone" in said and "less than a whole block" not in said
+
+
+@pytest.mark.parametrize("kind", ["half", "one row"])
+def test_of_less_a_page_gives_what_a_reader_expects_of_its_rows(made, kind):
+    report = made(kind)
+    assert not report.whole and report.rows.asked.any()
+    own = np.concatenate([person.spread for person in report.persons])
+    assert report.found.error == pytest.approx(own.mean()) and not report.found.measured
+    assert report.found.stays == () and Content(report).nights_figure is None
+    said = first_screen(report)
+    assert "night" not in said and "which is less than a whole block" in said
+    assert "after one" not in said.split("What a reader can still find")[1].split("Not protected")[0]
+    assert "night" not in " ".join(line for _, line in report.story.rows())
+    assert report.prospects.expected.found.stays, "there are figures of nights that could have been shown"
+
+
+def test_one_row_is_called_so(made):
+    assert first_screen(made("one row")).startswith("One noisy position of one person")
+
+
+def test_where_nothing_was_asked_only_the_plan_is_told_of(made):
+    report = made("nothing asked")
+    assert not report.whole and report.found is None and not report.rows.asked.any()
+    said = first_screen(report)
+    assert said.startswith("No answer has been published.") and "Nothing is spent: 0 of 4." in said
+    error = report.prospects.expected.found.lines[0]
+    assert f"Expected, once it is asked: {error}." in said
+    assert "night" not in said and "still find" not in said and "Guaranteed" not in said
+
+
+def test_records_say_what_a_page_of_less_gives():
+    for path in ("docs/adr/0026-the-page.md", "CHANGELOG.md"):
+        said = " ".join((ROOT / path).read_text(encoding="utf-8").split())
+        assert re.search(r"of less than a whole block [^.;]*gives the reader's own expectation", said), path
+
+
+def test_the_library_loads_no_page():
+    code = (
+        "import sys, dphmm; assert not {'dphmm.report', 'dphmm.report.page', 'jinja2'} & set(sys.modules); "
+        "dphmm.report.write_report; assert 'dphmm.report.page' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,71 @@
+"""Axes of charts: round numbers, one for all people of a page.
+
+Claim: the numbers on an axis are whole multiples of 1, 2 or 5 times a power of ten, the axis holds everything that is
+believed, and what is answered up to a quarter beyond it; charts of different people have the same numbers. It would
+fail for an axis that ends at its data, or that each person has of their own.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from dphmm.report.charts import Scale, Strip, band_chart, strips
+
+
+def band(low, high, steps=4):
+    return np.broadcast_to(np.array([low, high], dtype=np.float64), (steps, 3, 2))
+
+
+@pytest.mark.parametrize(
+    ("believed", "answers"),
+    [
+        ([(-0.5, 3.5)], [[-9.0, 1.0]]),
+        ([(0.5, 1.5), (2.5, 17.5)], [[], [3.0, 99.0]]),
+        ([(2.0**40, 2.0**40)], [[2.0**40]]),
+        ([(0.001, 0.0047)], [[0.002]]),
+        ([(-340.0, 9_871.0)], [[12_000.0]]),
+        ([(5.0, 5.0)], [[]]),
+    ],
+)
+def test_ticks_are_round_and_hold_everything(believed, answers):
+    scale = Scale.of([band(*ends) for ends in believed], [np.array(one, dtype=np.float64) for one in answers])
+    digit = scale.step / 10 ** np.floor(np.log10(scale.step) + 1e-9)
+    assert min(abs(digit - one) for one in (1, 2, 5)) < 1e-6
+    least, most = min(low for low, _ in believed), max(high for _, high in believed)
+    room = (most - least or 1) / 4
+    near = [value for one in answers for value in one if least - room <= value <= most + room]
+    assert scale.low <= min([least, *near]) and scale.high >= max([most, *near])
+    # No more than two steps are wasted beyond what must be there.
+    assert scale.high <= most + room + 2 * scale.step and scale.low >= least - room - 2 * scale.step
+    assert 2 <= len(scale.ticks) <= 7
+    for value, name in scale.ticks:
+        assert abs(value / scale.step - round(value / scale.step)) < 1e-6
+        assert float(name.replace(",", "")) == pytest.approx(value, rel=1e-3, abs=1e-9)
+    assert len({name for _, name in scale.ticks}) == len(scale.ticks) or abs(scale.low) > 1e9
+
+
+def test_all_people_have_one_axis():
+    people = [band(0.5, 1.5), band(2.5, 17.5)]
+    scale = Scale.of(people, [np.array([1.0]), np.array([4.0])])
+    named = set()
+    for one in people:
+        drawing = str(band_chart(one, one[:, 0].mean(axis=1), np.array([[1.0, 3.0]]), scale, 592, 140, [], "It is so."))
+        named.add(tuple(re.findall(r"<text[^>]*>([^<]*)</text>", drawing)))
+    assert named == {tuple(name for _, name in scale.ticks)}
+
+
+def test_an_answer_beyond_the_axis_is_a_dashed_cross_at_its_edge():
+    scale = Scale.of([band(0, 4)], [np.array([1000.0])])
+    drawing = str(band_chart(band(0, 4), np.full(4, 2.0), np.array([[0.0, 1000.0]]), scale, 592, 140, [], "It is so."))
+    assert drawing.count("beyond") == 1 and "-1000" not in drawing
+
+
+def test_strips_fill_the_pitch():
+    one = Strip("a", [0, 0, 1], [0.5, 1.0, 0.9], [(1, 1)])
+    for pitch in (52.0, 84.0):
+        drawing = strips([one, one], ["x", "y"], 592, pitch, [], "It is so.")
+        assert drawing.height == 2 * pitch + 26
+        assert f'height="{pitch - 28:g}"' in str(drawing)
