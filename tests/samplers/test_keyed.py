@@ -101,6 +101,7 @@ class TestWords:
     def test_equal_contexts_have_equal_words_and_others_have_others(self):
         key = JobKey.replayed(1)
         contexts = [b"", b"\0", b"\0\0", CONTEXT, OTHER, CONTEXT + b"\0", b"\0" + CONTEXT, CONTEXT[:-1], CONTEXT * 2]
+        contexts += [tail + last for tail in (bytes(63), bytes(64), bytes(5000)) for last in (b"", b"1", b"2")]
         firsts = {context: key.bits(context).uint64(50).tolist() for context in contexts}
         assert all(key.bits(context).uint64(50).tolist() == words for context, words in firsts.items())
         assert len(set(itertools.chain(*firsts.values()))) == 50 * len(contexts)
@@ -175,6 +176,12 @@ class TestContexts:
             part = stream.read(int.from_bytes(stream.read(8), "big"))
             found.append({b"b": bytes, b"s": text_of, b"i": number_of}[letter](part))
         assert found == parts and list(map(type, found)) == list(map(type, parts))
+
+    def test_long_parts_do_not_run_into_each_other(self):
+        """The second list is what a length of one byte would take for the first."""
+        for size in (256, 2**16, 2**24):
+            assert encoded(bytes(size)) != encoded(b"") + bytes(size)
+            assert encoded(bytes(size))[1:9] == size.to_bytes(8, "big")
 
     def test_lone_surrogates_and_long_numbers_have_encodings(self):
         odd = ["\ud800", "\udc00", "\ud800\udc00", "\U00010000", "?", 10**5000, 10**5000 + 1, -(10**5000)]
