@@ -1,7 +1,8 @@
-"""Which words count as secure: the package's own system bits alone, whatever another object says of itself.
+"""Which words count as secure: the package's own system bits, and keyed bits of a new key, whatever another says.
 
 Claims. A release, a private fit and a query are marked unless their words came from an object whose type is
-`SystemBits` itself, with the methods that the package wrote: on every path that stamps a record. Hostile objects say
+`SystemBits` or `KeyedBits` itself, with the methods that the package wrote, and from a key that no seed gave: on
+every path that stamps a record (what is special to keyed bits: test_keyed.py). Hostile objects say
 that they are secure in every way that Python has: an attribute, a property, a base class, a forged `__class__`,
 methods of their own. It could fail by asking the object, by `isinstance`, or on a path that was forgotten.
 """
@@ -23,6 +24,7 @@ from dphmm.dependent import query as asked
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain
 from dphmm.samplers.entropy import ReplayBits, SystemBits, default_bits, is_secure
+from dphmm.samplers.keyed import JobKey, KeyedBits
 from dphmm.storage.statement import Published, privacy_statement
 from dphmm.storage.statement_types import document
 from dphmm.storage.trajectories import trajectories_from_table
@@ -102,6 +104,29 @@ class OtherKeys(SystemBits):
         return self._own._new_stream()
 
 
+class OtherKeyed(KeyedBits):
+    """A class derived from the package's keyed bits."""
+
+    secure = True
+
+    def __init__(self):
+        super().__init__(JobKey.new(), b"context")
+
+
+class EqualsEveryClass(type):
+    """A table of classes takes a class of this one for each of them."""
+
+    def __eq__(cls, other):
+        return True
+
+    def __hash__(cls):
+        return hash(SystemBits)
+
+
+class OfAnEqualClass(_Words, metaclass=EqualsEveryClass):
+    pass
+
+
 class Plain(SystemBits):
     """Nothing is changed, yet: a subclass can change it later."""
 
@@ -126,6 +151,9 @@ HOSTILE = {
     "derived, other keys": OtherKeys,
     "replayed, with an attribute": _replay_that_says_so,
     "replayed, by another name": _replay_by_another_name,
+    "keyed, replayed": lambda: JobKey.replayed(5).bits(b"context"),
+    "keyed, derived": OtherKeyed,
+    "of a class that equals": OfAnEqualClass,
 }
 
 
@@ -197,8 +225,9 @@ def test_whatever_an_object_says_its_releases_are_marked(path):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_packages_own_are_not_marked(path):
-    told = PATHS[path](keyed_system_bits(5))
-    assert told and all(told)
+    for own in (keyed_system_bits(5), JobKey.new().bits(b"context")):
+        told = PATHS[path](own)
+        assert told and all(told)
 
 
 def test_the_process_stream_and_new_system_bits_are_secure():

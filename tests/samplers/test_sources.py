@@ -29,6 +29,7 @@ RANDOM_NAMES = {"urandom", "getrandom", "random", "RandomState", "default_rng", 
 #: Where random numbers are drawn, and that none of them is noise.
 KNOWN = {
     "samplers/entropy.py": "the operating system's words",
+    "samplers/keyed.py": "the key of a job",
     "storage/inputs.py": "the name of a temporary file",
     "storage/learned.py": "the key of a file of user names, for its owner alone",
     "markov/hidden/hmm.py": "random_state, for starts and samples: simulation",
@@ -84,7 +85,8 @@ def test_nothing_else_draws_random_numbers():
     sources = {path.relative_to(SOURCE).as_posix(): path.read_text() for path in SOURCE.rglob("*.py")}
     drawing = {name for name, text in sources.items() if random_names(text) and not name.startswith(SIMULATIONS)}
     assert drawing == set(KNOWN)
-    assert random_names(sources["samplers/entropy.py"]) == {"urandom"}
+    for source in ("samplers/entropy.py", "samplers/keyed.py"):
+        assert random_names(sources[source]) == {"urandom"}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ Proof: docs/proofs/randomness.md.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import threading
 import weakref
@@ -94,8 +95,23 @@ class _Words:
         return words
 
 
+def _in_parts(key: bytes) -> Callable[[], _KeyStream]:
+    """The streams of one key, part after part: the nonce is the number of the part, 12 bytes little-endian."""
+    parts = itertools.count()
+    return lambda: _KeyStream(key, next(parts).to_bytes(_NONCE_BYTES, "little"))
+
+
+def _key_of(seed: int | bytes, label: bytes) -> bytes:
+    """SHA-256 of the label, " int " or " bytes ", and the seed (an integer in decimal)."""
+    if isinstance(seed, bytes):
+        return hashlib.sha256(label + b" bytes " + seed).digest()
+    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+        return hashlib.sha256(label + b" int " + str(int(seed)).encode()).digest()
+    raise InvalidInput("seed", type(seed).__name__, "an int or bytes")
+
+
 class _StreamBits:
-    """What system bits and replayed bits have in common."""
+    """What all bits of the package have in common."""
 
     __slots__ = ()
 
@@ -150,24 +166,12 @@ class ReplayBits(_StreamBits):
     """
 
     def __init__(self, seed: int | bytes) -> None:
-        if isinstance(seed, bytes):
-            material = b"dphmm replay bytes " + seed
-        elif isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
-            material = b"dphmm replay int " + str(int(seed)).encode()
-        else:
-            raise InvalidInput("seed", type(seed).__name__, "an int or bytes")
-        self._key = hashlib.sha256(material).digest()
-        self._part = 0
+        self._new_stream = _in_parts(_key_of(seed, b"dphmm replay"))
         self._words = _Words(self._new_stream)
 
     def uint64(self, n: int) -> WordArray:
         """The next ``n`` words (n,), uniform on 0..2**64-1. Safe to call from several threads."""
         return self._words.serve(_count(n))
-
-    def _new_stream(self) -> _KeyStream:
-        nonce = self._part.to_bytes(_NONCE_BYTES, "little")
-        self._part += 1
-        return _KeyStream(self._key, nonce)
 
     def __repr__(self) -> str:
         return "ReplayBits(...)"
@@ -182,20 +186,32 @@ def default_bits(bits: Bits | None = None) -> Bits:
     return bits
 
 
-#: The methods and slots of SystemBits as they were written. With one of them replaced it is another source of words.
-_AS_WRITTEN = {name: part for name, part in vars(SystemBits).items() if hasattr(part, "__get__")}
+class _Source:
+    """A class of bits that may count as secure, with its methods and slots as they were written."""
+
+    def __init__(self, kind: type[Any], counts: Callable[[Any], bool]) -> None:
+        self.kind: Any = kind
+        self._counts = counts
+        self._parts = {name: part for name, part in vars(kind).items() if hasattr(part, "__get__")}
+
+    def counts(self, bits: Any) -> bool:
+        """Whether an object of exactly this class is secure; none is while a method of the class is replaced."""
+        now = vars(self.kind)
+        as_written = all(now.get(name) is part for name, part in self._parts.items())
+        return as_written and self.kind.__getattribute__ is object.__getattribute__ and self._counts(bits)
+
+
+#: The package's own; `keyed` adds its own. A list, because a table would ask a stranger's metaclass what it equals.
+_SOURCES = [_Source(SystemBits, lambda bits: True)]
 
 
 def is_secure(bits: Bits) -> bool:
-    """Whether these are the package's own system bits, as they were written.
+    """Whether these are the package's own system bits, or keyed bits of a new job key, as they were written.
 
-    Nothing that an object says of itself counts: not an attribute, not a class derived from `SystemBits`, not
-    `SystemBits` with a method replaced. Whatever else makes the words, a release with them promises nothing.
+    Nothing that an object says of itself counts: not an attribute, not a class derived from these, not one of these
+    with a method replaced. Whatever else makes the words, a release with them promises nothing.
     """
-    if type(bits) is not SystemBits or SystemBits.__getattribute__ is not object.__getattribute__:
-        return False
-    now = vars(SystemBits)
-    return all(now.get(name) is part for name, part in _AS_WRITTEN.items())
+    return any(source.counts(bits) for source in _SOURCES if source.kind is type(bits))
 
 
 _ALL_SYSTEM_BITS: weakref.WeakSet[SystemBits] = weakref.WeakSet()
