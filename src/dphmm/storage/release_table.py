@@ -93,8 +93,10 @@ class ReleaseTable:
         folder = Path(path)
         _make_folders(folder)
         table = cls(folder.resolve(), store, clock)
-        strange = {name for name in table._log.list() if not ENTRY_NAME.fullmatch(name) and not _PART.fullmatch(name)}
-        if not table.entries() and (strange or table._files.list()):
+        # Listed before the log is read: a job writes files only after it has begun.
+        others = [name for name in table._log.list() if not ENTRY_NAME.fullmatch(name) and not _PART.fullmatch(name)]
+        others += table._files.list()
+        if not table.entries() and others:
             raise _not_a_table(folder)
         return table
 
