@@ -123,12 +123,13 @@ class ReleaseTable:
         if lasts <= 0:
             raise InvalidInput("seconds", seconds, "a number greater than 0")
         self.probe()
-        if self.stale():
-            with suppress(LedgerBusy):
-                self.abandon_open()
         entries, previous = read_log(self._log)
-        if entries and isinstance(entries[-1], Begun):
-            raise self._busy(entries[-1])
+        if (begun := _open_turn(entries)) and self._left(begun) < 0:
+            with suppress(LedgerBusy):
+                self._abandon(begun)
+            entries, previous = read_log(self._log)
+        if begun := _open_turn(entries):
+            raise self._busy(begun)
         began = round(self._clock(), 3)
         entry = Begun(
             number=len(entries) + 1,
@@ -145,8 +146,7 @@ class ReleaseTable:
 
     def open_turn(self) -> Begun | None:
         """The job that has begun and not ended, None where there is none."""
-        entries = self.entries()
-        return entries[-1] if entries and isinstance(entries[-1], Begun) else None
+        return _open_turn(self.entries())
 
     def stale(self) -> bool:
         """Whether a turn is open whose lease ran out, by this machine's clock."""
@@ -286,7 +286,7 @@ class Turn:
 
     def renew(self) -> None:
         """Say that the job is alive, for another ``seconds``. Raises LedgerBusy where the turn has ended."""
-        if self.table._log.read(entry_file(self.number + 1)) is not None:
+        if self._has_ended():
             raise self.table._ended(self._begun)
         self.table._leases.put(f"{self.job}.json", json.dumps(round(self.table._clock(), 3)).encode())
 
@@ -331,7 +331,13 @@ class Turn:
             files=listed,
             document=public_json(document, "document"),
         )
-        check_files(self.table.data, entry, rows)
+        try:
+            check_files(self.table.data, entry, rows)
+        except InvalidInput:
+            if self._has_ended():
+                # Its files may be cleaned away already; that they are missing is not what went wrong.
+                raise self.table._ended(self._begun) from None
+            raise
         if not append(self.table._log, entry):
             raise self.table._ended(self._begun)
         return entry
@@ -339,6 +345,13 @@ class Turn:
     def abandon(self) -> None:
         """End the turn without a commit; again is no error. Raises LedgerBusy where it has committed."""
         self.table._abandon(self._begun)
+
+    def _has_ended(self) -> bool:
+        return self.table._log.read(entry_file(self.number + 1)) is not None
+
+
+def _open_turn(entries: Sequence[Entry]) -> Begun | None:
+    return entries[-1] if entries and isinstance(entries[-1], Begun) else None
 
 
 def _make_folders(folder: Path) -> None:
