@@ -59,16 +59,17 @@ _LEASE = re.compile(r"\.?([0-9a-f]{32})\.json(?:\.[0-9a-f]{32}\.part)?")
 class ReleaseTable:
     """A table in a folder: read what is committed, begin a job. Made by `ReleaseTable.open`.
 
-    >>> import tempfile, pyarrow
+    >>> import tempfile
     >>> table = ReleaseTable.open(tempfile.mkdtemp())
-    >>> turn = table.begin({"options": "0" * 64}, holder="driver 1", seconds=60)
-    >>> file = write_rows(pyarrow.table({"z": [3, 5]}), turn.entry_path(0))
-    >>> table.read().num_rows
-    0
-    >>> turn.commit([file], {"epsilon": "1"}, rows=2).number
-    2
-    >>> table.read()["z"].to_pylist()
-    [3, 5]
+    >>> table.entries(), table.read().num_rows
+    ([], 0)
+
+    A job, whose rows nobody sees before its commit::
+
+        turn = table.begin({"model": digest, "options": digest}, holder="driver 1", seconds=60)
+        with turn.renewing():
+            files = [write_rows(rows, turn.entry_path(partition)) for partition, rows in ...]
+        turn.commit(files, {"epsilon": "1"}, rows=total)
 
     Proof: docs/proofs/table-commit.md.
     """
