@@ -922,6 +922,9 @@ class TableMachine(RuleBasedStateMachine):
         job = self.reference.open()
         return job is not None and self.clock.now > self.renewed[job] + 10 + GRACE
 
+    def turn(self, data):
+        return self.turns[data.draw(st.sampled_from(sorted(self.turns)))]
+
     def outcome(self, call, death):
         """What a call returns, "busy" or "died"."""
         Mortal.at = death
@@ -956,44 +959,54 @@ class TableMachine(RuleBasedStateMachine):
             self.turns[driver], self.parts[got.job], self.renewed[got.job] = got, {}, self.clock.now
 
     @precondition(lambda self: self.turns)
-    @rule(driver=drivers, partition=st.integers(0, 2))
-    def write(self, driver, partition):
-        if turn := self.turns.get(driver):
-            file = write_rows(rows(partition), turn.entry_path(partition))
-            self.parts[turn.job][partition] = file
-            self.reference.files[file.name] = turn.job
+    @rule(data=st.data(), partition=st.integers(0, 2))
+    def write(self, data, partition):
+        self.written(self.turn(data), partition)
+
+    def written(self, turn, partition):
+        file = write_rows(rows(partition), turn.entry_path(partition))
+        self.parts[turn.job][partition] = file
+        self.reference.files[file.name] = turn.job
 
     @precondition(lambda self: self.turns)
-    @rule(driver=drivers)
-    def renew(self, driver):
-        if turn := self.turns.get(driver):
-            alive = self.reference.open() == turn.job
-            assert self.outcome(turn.renew, "") == (None if alive else "busy")
-            if alive:
-                self.renewed[turn.job] = max(self.clock.now, self.renewed[turn.job])
+    @rule(data=st.data())
+    def renew(self, data):
+        turn = self.turn(data)
+        alive = self.reference.open() == turn.job
+        assert self.outcome(turn.renew, "") == (None if alive else "busy")
+        if alive:
+            self.renewed[turn.job] = max(self.clock.now, self.renewed[turn.job])
 
     @precondition(lambda self: self.turns)
-    @rule(driver=drivers, death=deaths)
-    def commit(self, driver, death):
-        if not (turn := self.turns.get(driver)):
-            return
+    @rule(data=st.data(), death=deaths)
+    def commit(self, data, death):
+        self.ended(self.turn(data), death)
+
+    def ended(self, turn, death):
         files = sorted(self.parts[turn.job].values(), key=lambda file: file.name)
         names = tuple(file.name for file in files)
         got = self.outcome(lambda: turn.commit(reversed(files), {}, rows=len(files)), death)
-        if got == "died":
-            del self.turns[driver]
-            if death == "linked":
-                assert self.reference.end("committed", turn.job, names)
-            # Before the link nothing happened. After it, a turn that had ended would not have been linked.
-        else:
+        if got != "died":
             assert (got != "busy") == self.reference.end("committed", turn.job, names)
+        elif death == "linked":
+            # A link that was made says that the turn was open; before the link nothing happened.
+            assert self.reference.end("committed", turn.job, names)
 
     @precondition(lambda self: self.turns)
-    @rule(driver=drivers)
-    def abandon(self, driver):
-        if turn := self.turns.get(driver):
-            got = self.outcome(turn.abandon, "")
-            assert (got is None) == self.reference.end("abandoned", turn.job)
+    @rule(data=st.data())
+    def abandon(self, data):
+        turn = self.turn(data)
+        got = self.outcome(turn.abandon, "")
+        assert (got is None) == self.reference.end("abandoned", turn.job)
+
+    @precondition(lambda self: self.reference.open() is None)
+    @rule(driver=drivers, attempts=st.lists(st.integers(0, 2), min_size=1, max_size=3), death=deaths)
+    def whole_job(self, driver, attempts, death):
+        """Attempts of some partitions, the last of each is committed."""
+        self.begin(driver, "")
+        for partition in attempts:
+            self.written(self.turns[driver], partition)
+        self.ended(self.turns[driver], death)
 
     @rule(force=st.booleans())
     def take(self, force):
@@ -1031,8 +1044,8 @@ class TableMachine(RuleBasedStateMachine):
         assert self.table.stale() == self.stale()
 
 
-TestTableMachine = TableMachine.TestCase
-TestTableMachine.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+class TestTableMachine(TableMachine.TestCase):
+    settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
 
 
 # Real processes
