@@ -6,7 +6,7 @@ DphmmError
 │   ├── Unprotectable            no mechanism can protect the plan set as asked
 │   ├── DegenerateHull           the hull is flat and flat="refuse"
 │   └── BudgetExceeded           a cap would be passed; nothing was drawn or spent
-└── LedgerBusy          exit 4   another process holds the ledger
+└── LedgerBusy          exit 4   another process holds the ledger, or has the turn of a release table
 
 A message is one line. It never contains a true state or anything computed from one.
 """
@@ -52,7 +52,7 @@ class BudgetExceeded(Refused):
 
 
 class LedgerBusy(DphmmError):
-    """The ledger is in use by another process."""
+    """The ledger, or the turn of a release table, is in use by another process."""
 
     exit_code = 4
 
