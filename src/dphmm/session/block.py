@@ -64,6 +64,7 @@ class BlockPlan(Plan):
             _planner=planner,
             _packed=packed,
             epsilon=law.epsilon,
+            lattice=planner.space.lattice,
             cost=cost,
             constant=False,
             inputs=inputs,
@@ -139,7 +140,13 @@ class Blocks:
         options, space = planner.options, planner.space
         delta = options.constraint
         noise = options.scope == "global" and options.mechanism in (AUTO, DiscreteKNorm.name, Staircase.name)
-        if not noise or not isinstance(delta, DeltaSet) or space.has_labels or sys.byteorder != "little":
+        if (
+            not noise
+            or not isinstance(delta, DeltaSet)
+            or not delta.exact
+            or space.has_labels
+            or sys.byteorder != "little"
+        ):
             return None
         cells, around = planner.policy.planar_cells(space.lattice), surroundings_of(space)
         if cells is None or around.places is None:
