@@ -17,13 +17,14 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dphmm._kept import kept
+from dphmm.accounting.records import PlanRecord, Request
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
@@ -71,6 +72,7 @@ class BlockPlan(Plan):
             packed=packed.plan_set,
             chosen="",
             record=record,
+            request=law.request.under(record, cost),
             hash=record.hash,
             mechanism=law.name,
         )
@@ -106,15 +108,26 @@ class _Packed(NamedTuple):
 
 
 class _Law(NamedTuple):
-    """What records say of a law; ``graded``: its loss grows with the norm, not with the steps."""
+    """What records say of a law; ``graded``: its loss grows with the norm, not with the steps.
+
+    ``request``: a release by it, whose plan and cost stand for nothing.
+    """
 
     epsilon: Fraction
     name: str
     text: str
     graded: bool
+    request: Request
 
     def loss_of_norm(self, above: int, below: int) -> Fraction:
-        return self.epsilon * (Fraction(above, below) if self.graded else -(-above // below))
+        if self.graded:
+            return Fraction(self.epsilon.numerator * above, self.epsilon.denominator * below)
+        return _times(self.epsilon, -(-above // below))
+
+
+@lru_cache(maxsize=1024)
+def _times(epsilon: Fraction, steps: int) -> Fraction:
+    return epsilon * steps
 
 
 class Blocks:
@@ -240,7 +253,9 @@ class Blocks:
     def _plans(
         self, supports: BoolArray, found: PlannedRows, digests: list[bytes], laws: Laws, numbers: IntArray
     ) -> list[BlockPlan | None]:
-        packed = np.packbits(supports, axis=1), np.packbits(found.plan, axis=1)
+        n = supports.shape[1]
+        support_bits, plan_bits = (np.packbits(mask, axis=1).tobytes() for mask in (supports, found.plan))
+        size = (n + 7) // 8
         kinds = zip(laws.which[numbers].tolist(), laws.offset[numbers].tolist(), strict=True)
         rows = zip(digests, numbers.tolist(), kinds, found.norm.tolist(), strict=True)
         plans: list[BlockPlan | None] = []
@@ -249,7 +264,8 @@ class Blocks:
                 plans.append(None)
                 continue
             law = self._law(which, *offset)
-            bits = _Packed(packed[0][row].tobytes(), packed[1][row].tobytes(), supports.shape[1])
+            own = slice(row * size, (row + 1) * size)
+            bits = _Packed(support_bits[own], plan_bits[own], n)
             inputs = self.planner.inputs(bits.support, bits.plan_set, found.surrogate[row].data)
             plans.append(BlockPlan(self.planner, inputs, digest.hex(), law, law.loss_of_norm(*norm), bits))
         return plans
@@ -262,7 +278,10 @@ class Blocks:
             epsilon, graded = self.planner.options.epsilon, which == KNORM
             name = DiscreteKNorm.name if graded else Staircase.name
             offset = {} if graded else {"offset": str(Fraction(above, below))}
-            self._known[key] = _Law(epsilon, name, in_json({"name": name, "epsilon": str(epsilon)} | offset), graded)
+            text = in_json({"name": name, "epsilon": str(epsilon)} | offset)
+            nothing = PlanRecord("-", b"-", 1, "")
+            request = Request("", "", 1, "release", epsilon, Fraction(0), nothing, True, False)
+            self._known[key] = _Law(epsilon, name, text, graded, request)
         return self._known[key]
 
 
