@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dphmm._kernels.belief import GRADED as GRADED_LAW
 from dphmm._kernels.belief import move, summary, update
 from dphmm._kernels.cells import linked_images
-from dphmm._kernels.columns import differences_of_cells
+from dphmm._kernels.columns import differences_within
 from dphmm._kernels.compiled import kernel
 from dphmm._kernels.dilations import dilation_sums, dilations, first_least, graded_sums, points_of
 from dphmm._kernels.lattice import GRADED, NOTHING, STEPS, draw
@@ -43,9 +43,11 @@ class Share(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Planar answers (N, 2): their places in the box around them, and the policy's cells and steps."""
+    """Planar answers (N, 2), their bounds (2,), their places in the box around them; the policy's cells and steps."""
 
     lattice: IntArray
+    least: IntArray
+    largest: IntArray
     places: IntArray
     whole: bool
     weights: tuple[int, int]
@@ -184,7 +186,9 @@ def plan_row(row: int, prior: FloatArray, support: BoolArray, share: Share, grid
     for state in states:
         if not linked[state]:
             return 0
-    found, few = differences_of_cells(grid.linear, grid.order, grid.bands, support, nearest, states, grid.lattice)
+    found, few = differences_within(
+        grid.linear, grid.order, grid.bands, support, nearest, states, grid.lattice, grid.least, grid.largest
+    )
     if not found or few.shape[0] < 2:
         return 0
     normals, offsets, vertices = polygon_around(few, grid.span)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm._kept import kept
 from dphmm.accounting.records import PlanRecord, Request
 from dphmm.errors import DphmmError
@@ -166,7 +167,8 @@ class Blocks:
             return None
         (wx, wy), (width, height) = around.metric.weights, around.sides
         steps = cells.linear, cells.cell_of, cells.order, cells.deltas, cells.table, cells.bands
-        grid = Grid(space.lattice, *around.places, (wx, wy), (width, height), *steps, CHAIN_SPAN // 2)
+        bounds = _kernels.points.bounds(space.lattice)
+        grid = Grid(space.lattice, *bounds, *around.places, (wx, wy), (width, height), *steps, CHAIN_SPAN // 2)
         return cls(planner, grid, delta.exact)
 
     @cached_property
@@ -201,8 +203,8 @@ class Blocks:
         """The plans of different priors that floats hold, None where the planner has to look at one."""
         from dphmm._kernels.blocks import PlannedRows, plan_rows
 
-        rows = np.array([prior.row for prior in priors])
-        supports = np.array([prior.support for prior in priors])
+        rows: FloatArray = stacked([prior.row for prior in priors])
+        supports: BoolArray = stacked([prior.support for prior in priors])
         n, states = rows.shape
         found: PlannedRows = PlannedRows(
             plan=np.zeros((n, states), dtype=np.bool_),
@@ -392,6 +394,17 @@ class _Rest:
 
     def left(self) -> WordArray:
         return self._reader.left()
+
+
+def stacked(rows: Sequence[Any]) -> Any:
+    """Rows (n, N) as one array; without a copy where they are the rows of one in order, as a block before left them."""
+    whole, size = rows[0].base, len(rows[0])
+    if whole is not None and whole.shape == (len(rows), size) and all(row.base is whole for row in rows):
+        begins = [row.__array_interface__["data"][0] for row in rows]
+        step = whole.strides[0]
+        if whole.flags.c_contiguous and begins == list(range(begins[0], begins[0] + len(rows) * step, step)):
+            return whole
+    return np.array(rows)
 
 
 def empty_laws(most: int = _MOST_LAWS) -> Laws:

@@ -186,7 +186,10 @@ class Planner:
         One line of JSON that all plans share; support and plan set, a bit for each state; the surrogates; partners.
         The line says how many states there are, so how long each part is.
         """
-        return hashlib.sha256(b"".join((self._shared, support, plan_set, surrogate, partners))).digest()
+        digest = hashlib.sha256(self._shared)
+        for part in (support, plan_set, surrogate, partners):
+            digest.update(part)
+        return digest.digest()
 
     def narrow(self, states: IntArray) -> NDArray[Any]:
         """Numbers of states in the fewest bytes that hold any of them, or -1."""
