@@ -8,6 +8,7 @@ do not serve are not left to the planner.
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,8 @@ from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.body import LatticeSampler
 from dphmm.session import block as module
-from dphmm.session.block import BlockPlan, Blocks
+from dphmm.session.answer import answer
+from dphmm.session.block import Blocked, BlockPlan, Blocks
 from dphmm.session.setting import Setting
 from dphmm.session.step import Position
 from session.block_worlds import World, counted_plans, released, without_blocks
@@ -225,6 +227,43 @@ def test_two_beliefs_with_one_plan_stay_two():
         assert np.array_equal(now.row, posterior.row)
         assert np.array_equal(then.row, before.following(world.model, posterior).prior.row)
     assert not np.array_equal(moved.posterior[0], moved.posterior[1])
+
+
+def still(world, steps=3, subjects=3):
+    """The same world, in which people hardly move, begin alike, and everybody's table is the same."""
+    n = world.model.n_states
+    moves = np.eye(n) * (1 - 1e-6) + np.full((n, n), 1e-6 / n)
+    initial = np.full(n, 1e-7)
+    initial[[0, 1, 2, 4, 5, 8]] = 0.3, 0.2, 0.2, 0.1, 0.1, 0.1
+    world.model = dphmm.MarkovModel(initial / initial.sum(), moves / moves.sum(axis=1, keepdims=True))
+    rows = [(f"u{user}", step + 1, 0) for user in range(subjects) for step in range(steps)]
+    world.table = pd.DataFrame(rows, columns=["user", "step", "state"])
+    return world
+
+
+def test_two_subjects_with_one_plan_keep_their_beliefs():
+    """After step 1 priors differ; where the answers leave the plan set what it was, plans do not."""
+    shared = 0
+    for seed in range(12):
+        told = twice(still(grid(4, 4, radius=2)), lambda seed=seed: dphmm.ReplayBits(seed))
+        second = told.table[told.table.step == 2]
+        shared += len(set(second.plan)) < len(second)
+    assert shared > 3
+
+
+def test_rows_of_one_plan_are_drawn_together():
+    """Plans a, b, a of three subjects: the words of the third row come before those of the second."""
+    world = grid(4, 4, radius=2)
+    blocks = Blocks.of(world.planner())
+    one, other = masses(world, {0: 1, 1: 2, 4: 3}), masses(world, {10: 3, 11: 2, 14: 1})
+    block = blocks.plan([one, other])
+    plans, plan_of = list(block.plans), np.array([0, 1, 0])
+    blocked = Blocked(block, np.array([0, 1]), np.array([0, 1, 0]))
+    states = np.array([0, 10, 1])
+    together = answer(plans, plan_of, states, dphmm.ReplayBits(3), blocked)
+    alone = answer([planned_alone(world, prior) for prior in (one, other)], plan_of, states, dphmm.ReplayBits(3))
+    assert np.array_equal(together[0], alone[0])
+    assert np.array_equal(together[1], alone[1])
 
 
 @pytest.mark.parametrize("room", [2.0, 6.0])

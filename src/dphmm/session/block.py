@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 #: Hulls with more pairs of facets, and laws with more levels, are the planner's.
 MOST_FACETS, MOST_LEVELS = 32, 512
+#: Numbers of states have 16 bits in a block: kernels are compiled for one type.
+_MOST_STATES = 2**15
 #: Laws that are kept; the next ones begin anew.
 _MOST_LAWS = 1024
 #: Fewer numbers of all rows together are not worth a thread.
@@ -159,6 +161,7 @@ class Blocks:
             or not isinstance(delta, DeltaSet)
             or not delta.exact
             or space.has_labels
+            or space.n_states > _MOST_STATES
             or sys.byteorder != "little"
         ):
             return None
@@ -208,7 +211,7 @@ class Blocks:
         n, states = rows.shape
         found: PlannedRows = PlannedRows(
             plan=np.zeros((n, states), dtype=np.bool_),
-            surrogate=np.empty((n, states), dtype=self.planner.narrow(np.zeros(0, dtype=np.int64)).dtype),
+            surrogate=np.empty((n, states), dtype=np.int16),
             lowest=np.zeros(n, dtype=np.int64),
             sizes=np.zeros(n, dtype=np.int64),
             facets=np.empty((n, 3 * MOST_FACETS), dtype=np.int64),

@@ -6,9 +6,9 @@ Proofs: docs/proofs/promise.md, docs/proofs/support.md.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,22 @@ _SNAPSHOT_VERSION = ALGORITHM_VERSION
 _WHOSE = 16
 
 
+class _Told(NamedTuple):
+    """A request that tells: whose, the step, what was chosen for it, where the subject stands, whether it is asked."""
+
+    request: int
+    subject: SubjectState
+    t: int
+    choice: StepChoice | None
+    position: Position
+    asks: bool
+
+    @property
+    def alone(self) -> bool:
+        """Whether more than the belief decides its plan."""
+        return self.choice is not None or self.subject.joint
+
+
 class Stepwise:
     """Plans from beliefs. ``loss`` is that of the estimates."""
 
@@ -69,41 +85,37 @@ class Stepwise:
             if plan is None:
                 return Planned((), NO_PLAN, NO_NUMBERS, (position,))
             return Planned((plan,), FIRST_ROW, NO_NUMBERS, (position,))
-        wanted = layout.owner.tolist(), layout.t.tolist(), layout.skips.tolist(), layout.row.tolist()
-        told = [
-            (subjects[number], *rest) for number, *rest in itertools.compress(zip(*wanted, strict=True), layout.tells)
-        ]
-        stands = [self._stands(transaction, subject, t, skips) for subject, t, skips, _ in told]
-        choices = [layout.choice(row) for *_, row in told]
-        alone = [choice is not None or subject.joint for choice, (subject, *_) in zip(choices, told, strict=True)]
-        block, place_of = self._together([stand for stand, other in zip(stands, alone, strict=True) if not other])
+        told = [self._told(transaction, subjects, layout, request) for request in np.flatnonzero(layout.tells).tolist()]
+        block, row_of = self._together(told)
         numbers: dict[str, int] = {}
         plans: list[Plan] = []
-        places: list[int] = []
-        rows = np.full(len(told), -1, dtype=np.int64)
+        rows: list[int] = []
         plan_of = np.full(len(layout.t), -1, dtype=np.int64)
-        requests = np.flatnonzero(layout.tells).tolist()
-        each = zip(stands, choices, told, alone, strict=True)
-        for at, ((position, asks), choice, (subject, t, *_), other) in enumerate(each):
-            if not asks:
+        beliefs = np.full(len(told), -1, dtype=np.int64)
+        for at, one in enumerate(told):
+            if not one.asks:
                 continue
-            place = -1 if other else place_of.get(id(position.prior), -1)
-            plan = None if block is None or place < 0 else block.plans[place]
+            row = -1 if one.alone else row_of.get(id(one.position.prior), -1)
+            plan = None if block is None or row < 0 else block.plans[row]
             if plan is None:
-                place, plan = -1, self._plan_of(transaction, subject, t, position, choice)
-            rows[at] = place
+                row, plan = -1, self._plan_of(transaction, one.subject, one.t, one.position, one.choice)
             number = numbers.setdefault(plan.hash, len(plans))
             if number == len(plans):
                 plans.append(plan)
-                places.append(place)
-            plan_of[requests[at]] = number
-        before = [position for position, _ in stands]
-        blocked = None if block is None else Blocked(block, np.array(places, dtype=np.int64), rows)
-        return Planned(plans, plan_of, before=before, blocked=blocked)
+                rows.append(row)
+            plan_of[one.request], beliefs[at] = number, row
+        blocked = None if block is None else Blocked(block, np.array(rows, dtype=np.int64), beliefs)
+        return Planned(plans, plan_of, before=[one.position for one in told], blocked=blocked)
 
-    def _together(self, stands: list[tuple[Position, bool]]) -> tuple[Block | None, dict[int, int]]:
+    def _told(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout, request: int) -> _Told:
+        """A request that tells, and where its subject stands."""
+        subject, t = subjects[layout.owner[request]], int(layout.t[request])
+        position, asks = self._stands(transaction, subject, t, bool(layout.skips[request]))
+        return _Told(request, subject, t, layout.choice(int(layout.row[request])), position, asks)
+
+    def _together(self, told: list[_Told]) -> tuple[Block | None, dict[int, int]]:
         """A block for the priors of those who are asked, where there are several, and the row of each by its id."""
-        priors = {id(position.prior): position.prior for position, asks in stands if asks}
+        priors = {id(one.position.prior): one.position.prior for one in told if one.asks and not one.alone}
         fit = [prior for prior in priors.values() if prior.row is not None]
         if self._blocks is None or len(fit) < 2:
             return None, {}
