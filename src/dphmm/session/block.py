@@ -144,7 +144,7 @@ class Blocks:
         share = (delta.denominator - delta.numerator) / delta.denominator
         self._share: Share = Share(share - MASS_TOLERANCE, float(delta), MASS_TOLERANCE)
         self._lock = threading.Lock()
-        self._laws = empty_laws()
+        self._laws = empty_laws(_MOST_LAWS)
         self._number_of: dict[bytes, int] = {}
         self._known: dict[tuple[int, int, int], _Law] = {}
 
@@ -410,7 +410,7 @@ def stacked(rows: Sequence[Any]) -> Any:
     return np.array(rows)
 
 
-def empty_laws(most: int = _MOST_LAWS) -> Laws:
+def empty_laws(most: int) -> Laws:
     """Room for so many laws."""
     from dphmm._kernels.blocks import Laws
 
