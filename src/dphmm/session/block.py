@@ -15,7 +15,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -55,8 +54,8 @@ MOST_FACETS, MOST_LEVELS = 32, 512
 _MOST_STATES = 2**15
 #: Laws that are kept; the next ones begin anew.
 _MOST_LAWS = 1024
-#: Fewer numbers of all rows together are not worth a thread.
-_LITTLE = 2**13
+#: Fewer numbers of all rows together are not worth a thread; a law takes as long as so many.
+_LITTLE, _OF_A_LAW = 2**12, 2**9
 
 
 class BlockPlan(Plan):
@@ -144,7 +143,7 @@ class Blocks:
         share = (delta.denominator - delta.numerator) / delta.denominator
         self._share: Share = Share(share - MASS_TOLERANCE, float(delta), MASS_TOLERANCE)
         self._lock = threading.Lock()
-        self._laws = empty_laws(_MOST_LAWS)
+        self._laws = empty_laws(_MOST_LAWS, self._levels)
         self._number_of: dict[bytes, int] = {}
         self._known: dict[tuple[int, int, int], _Law] = {}
 
@@ -202,6 +201,11 @@ class Blocks:
             guard=GUARD,
         )
 
+    @property
+    def _levels(self) -> int:
+        """Room for the levels of a law: more than it has at these rates, as a rule, and little memory."""
+        return min(MOST_LEVELS, 16 + math.ceil(50 / min(self.family.rates)))
+
     def plan(self, priors: Sequence[Belief]) -> Block:
         """The plans of different priors that floats hold, None where the planner has to look at one."""
         from dphmm._kernels.blocks import PlannedRows, plan_rows
@@ -247,11 +251,11 @@ class Blocks:
         if len(self._number_of) + len(fresh) > len(self._laws.which):
             # Blocks that are still in use keep the laws that they were given.
             fresh = {digest: row for row, digest in enumerate(digests) if digest}
-            self._laws, self._number_of = empty_laws(max(_MOST_LAWS, 2 * len(fresh))), {}
+            self._laws, self._number_of = empty_laws(max(_MOST_LAWS, 2 * len(fresh)), self._levels), {}
         rows = np.array(list(fresh.values()), dtype=np.int64)
         numbers = len(self._number_of) + np.arange(len(rows))
         laws, family = self._laws, self.family
-        in_parts(len(rows), _LITTLE, lambda first, last: law_rows(first, last, rows, numbers, found, family, laws))
+        in_parts(len(rows), _OF_A_LAW, lambda first, last: law_rows(first, last, rows, numbers, found, family, laws))
         self._number_of |= dict(zip(fresh, numbers.tolist(), strict=True))
         return laws, np.array([self._number_of.get(digest, -1) for digest in digests], dtype=np.int64)
 
@@ -410,8 +414,8 @@ def stacked(rows: Sequence[Any]) -> Any:
     return np.array(rows)
 
 
-def empty_laws(most: int) -> Laws:
-    """Room for so many laws."""
+def empty_laws(most: int, levels: int) -> Laws:
+    """Room for so many laws of so many levels."""
     from dphmm._kernels.blocks import Laws
 
     def integers(*shape: int) -> IntArray:
@@ -421,9 +425,9 @@ def empty_laws(most: int) -> Laws:
         which=integers(),
         offset=integers(2),
         levels=integers(),
-        low=np.empty((most, MOST_LEVELS)),
-        high=np.empty((most, MOST_LEVELS)),
-        half_widths=np.empty((most, MOST_LEVELS, 2), dtype=np.int64),
+        low=np.empty((most, levels)),
+        high=np.empty((most, levels)),
+        half_widths=np.empty((most, levels, 2), dtype=np.int64),
         sizes=integers(),
         normals=integers(MOST_FACETS, 2),
         offsets=integers(MOST_FACETS),
@@ -439,12 +443,23 @@ def in_parts(n: int, states: int, work: Callable[[int, int], None]) -> None:
     if parts == 1:
         work(0, n)
         return
-    # Made here and ended here: threads do not live on in a forked child.
-    with ThreadPoolExecutor(parts - 1) as pool:
-        others = [pool.submit(work, *cut) for cut in pairwise(cuts[1:])]
-        work(cuts[0], cuts[1])
-        for other in others:
-            other.result()
+    failed: list[BaseException] = []
+
+    def attempt(first: int, last: int) -> None:
+        try:
+            work(first, last)
+        except BaseException as error:
+            failed.append(error)
+
+    # Made here and ended here: threads do not live on in a forked child. A pool takes half as long again.
+    threads = [threading.Thread(target=attempt, args=cut) for cut in pairwise(cuts[1:])]
+    for thread in threads:
+        thread.start()
+    attempt(cuts[0], cuts[1])
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
 
 
 def cores() -> int:
