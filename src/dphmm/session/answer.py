@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dphmm.session.block import Blocked
+from dphmm.session.block import Block, Blocked
 from dphmm.session.plan import Plan
 from dphmm.types import Bits, BoolArray, IntArray
 
@@ -57,9 +57,14 @@ def _answer_blocked(
         if rows[0] < 0:
             z[own], drifted[own] = answer(plans, plan_of[own], states[own], bits)
         else:
-            images, drifted[own] = blocked.block.images(rows, states[own])
-            z[own] = blocked.block.answer(rows, images, bits)
+            z[own], drifted[own] = answer_in_block(blocked.block, rows, states[own], bits)
     return z, drifted
+
+
+def answer_in_block(block: Block, rows: IntArray, states: IntArray, bits: Bits) -> tuple[IntArray, BoolArray]:
+    """`answer_under` for true states (k,), state i under the plan of row ``rows[i]`` of a block."""
+    images, drifted = block.images(rows, states)
+    return block.answer(rows, images, bits), drifted
 
 
 def answer_under(plan: Plan, states: IntArray, bits: Bits) -> tuple[IntArray, BoolArray]:
