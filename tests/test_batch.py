@@ -370,3 +370,33 @@ def test_another_map_than_the_models_is_refused():
     with pytest.raises(InvalidInput, match="space: got another map"):
         dphmm.ReleaseSession(model, dphmm.policy.complete(n), east, 1)
     dphmm.ReleaseSession(model, dphmm.policy.complete(n), dphmm.StateSpace(np.arange(n)), 1, query="row")
+
+
+def test_a_refusal_that_answers_bring_about_keeps_them():
+    """Costs of delta-sets follow the answers. Drawn again until no cap is passed, the answers would be selected."""
+    stay = 0.8 * np.eye(N) + 0.2 / N
+    model = dphmm.MarkovModel(np.full(N, 1 / N), stay)
+    space = dphmm.StateSpace(np.arange(N)[:, None], names=list("abcdef"))
+    parts = model, dphmm.policy.radius(space, 1), space
+    rows = rows_of("aaafff", ["u", "u", "u", "v", "v", "v"])
+    refused = 0
+    for seed in range(20):
+        whole = batch(parts, seed, constraint=dphmm.DeltaSet(0.3))
+        free = answers(released(whole, rows))
+        work = batch(parts, seed, constraint=dphmm.DeltaSet(0.3), cap_cost=7)
+        shown = []
+        try:
+            for chunk in work.run(rows):
+                shown += answers(chunk)
+        except BudgetExceeded:
+            refused += 1
+            assert 0 < len(shown) < 6
+            # Whoever asks again, with other words, has the same answers and the same refusal.
+            again = batch(parts, 99 + seed, constraint=dphmm.DeltaSet(0.3), cap_cost=7, ledger=work.ledger)
+            stored = []
+            with pytest.raises(BudgetExceeded):
+                for chunk in again.run(rows, resume=True):
+                    stored += answers(chunk)
+            assert stored == shown
+        assert shown == [row for row in free if row in shown]
+    assert 0 < refused < 20

@@ -247,6 +247,8 @@ class Batch:
             if progress is not None:
                 progress(count, len(order))
             yield published
+            if stored.refused is not None:
+                raise stored.refused
 
     def _refuse_ahead(
         self,

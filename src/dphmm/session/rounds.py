@@ -35,7 +35,7 @@ from dphmm.accounting.ledger import (
 )
 from dphmm.accounting.promise import UNLIMITED
 from dphmm.accounting.schedule import Schedule
-from dphmm.errors import InvalidInput
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
 from dphmm.session.answer import answer
@@ -216,12 +216,15 @@ class Answered(NamedTuple):
 class Stored(NamedTuple):
     """Rounds of one transaction, nothing of which may be shown before its commit: all but the last are answered.
 
-    ``version`` is that of the account after them, where they are of one subject.
+    ``version`` is that of the account after them, where they are of one subject. ``refused`` is why rounds after them
+    were not drawn: to be raised once these have been committed, because it may depend on their answers. All are
+    answered then.
     """
 
     answered: Sequence[Answered]
     last: Drawn
     version: int
+    refused: DphmmError | None = None
 
 
 class Beliefs(Protocol):
@@ -265,8 +268,8 @@ class Engine:
         """Draw and store the rows that are not stored yet, in a transaction of the caller's; `show` comes after it.
 
         ``states`` (n,) are the true states of the rows, -1 for a place that the space does not have. Beliefs are moved
-        past all rounds but the last. Raises as the planner and `Transaction.admit_many` do, before anything is drawn
-        in the round.
+        past all rounds but the last. Raises as the planner and `Transaction.admit_many` do, before anything is drawn;
+        what refuses a later round than the first is told as ``refused``.
         """
         self._look(transaction, subjects)
         if len(rows.t) == 1:
@@ -279,17 +282,21 @@ class Engine:
             # It was moved past a row whose answer its session never had: an interrupt came after the commit.
             subjects[rows.owner.item(place)].fold_again_before(rows.t.item(place))
         answered: list[Answered] = []
-        last: Drawn | None = None
         rounds = self._rounds(rows, states)
         if len(rounds) > 1:
             for subject in subjects:
                 subject.ahead = True
-        for row, own, true in rounds:
-            if last is not None:
-                answered.append(self.beliefs.update(last))
-            last = self._round(transaction, subjects, row, own, true)
-        assert last is not None
-        return Stored(answered, last, self._version(transaction, subjects))
+        refused: DphmmError | None = None
+        last = self._round(transaction, subjects, *rounds[0])
+        for row, own, true in rounds[1:]:
+            answered.append(self.beliefs.update(last))
+            try:
+                last = self._round(transaction, subjects, row, own, true)
+            except DphmmError as error:
+                # Rolled back, the answers so far would be drawn again until none of them leads here: that selects them.
+                refused = error
+                break
+        return Stored(answered, last, self._version(transaction, subjects), refused)
 
     def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:
         """Store that the coming steps of a subject are skipped."""
@@ -302,13 +309,13 @@ class Engine:
 
     def show(self, stored: Stored) -> Answered:
         """What the rounds of a committed transaction tell, by row; beliefs are moved past the last of them."""
-        answered = self.beliefs.update(stored.last)
+        last = [self.beliefs.update(stored.last)] if stored.refused is None else []
         if stored.answered:
             for subject in stored.last.subjects:
                 subject.ahead = False
         if stored.version != _UNKNOWN:
             stored.last.subjects[0].version = stored.version
-        return together([*stored.answered, answered]) if stored.answered else answered
+        return together([*stored.answered, *last]) if stored.answered else last[0]
 
     def _look(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> None:
         """Bring what is known of subjects up to date with the ledger, and open their sessions."""
