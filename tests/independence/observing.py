@@ -23,6 +23,7 @@ from dphmm.accounting.ledger import Ledger
 from dphmm.errors import DphmmError
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session import answer
+from dphmm.session.block import Block
 from dphmm.session.plan import Plan
 from dphmm.session.releases import Release
 from dphmm.session.session import ReleaseSession
@@ -145,17 +146,26 @@ def surface(error: BaseException) -> list[Any]:
 def around_draws(after: Callable[[Plan, list[int], list[Answer]], list[Answer]]) -> Iterator[None]:
     """Let ``after`` see (plan, true states, answers) of every draw, of one or of many, and say what is drawn.
 
-    There is one place where true states are used.
+    There is one module where true states are used: it answers under one plan, or under those of a block.
     """
-    truly = answer.answer_under
+    truly, together = answer.answer_under, answer.answer_in_block
 
     def answer_under(plan: Plan, states: IntArray, bits: Any) -> tuple[IntArray, BoolArray]:
         z, drifted = truly(plan, states, bits)
         answers = after(plan, states.tolist(), [tuple(one) for one in z.tolist()])
         return np.array(answers, dtype=np.int64).reshape(len(states), -1), drifted
 
+    def answer_in_block(block: Block, rows: IntArray, states: IntArray, bits: Any) -> tuple[IntArray, BoolArray]:
+        z, drifted = together(block, rows, states, bits)
+        for at, (row, state) in enumerate(zip(rows.tolist(), states.tolist(), strict=True)):
+            plan = block.plans[row]
+            assert plan is not None
+            z[at] = after(plan, [state], [tuple(z[at].tolist())])[0]
+        return z, drifted
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answer, "answer_under", answer_under)
+        patch.setattr(answer, "answer_in_block", answer_in_block)
         yield
 
 

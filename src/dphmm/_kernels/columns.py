@@ -21,12 +21,20 @@ EMPTY = 2**62
 
 @kernel
 def empty_columns(lattice: IntArray, states: IntArray) -> tuple[int, IntArray, IntArray]:
+    """As `columns_within`, for answers whose bounds are not known."""
+    least, largest = bounds(lattice)
+    return columns_within(lattice, states, least, largest)
+
+
+@kernel
+def columns_within(
+    lattice: IntArray, states: IntArray, least: IntArray, largest: IntArray
+) -> tuple[int, IntArray, IntArray]:
     """The least x of the answers (N, 2) of some states, and columns for their differences: the least y and the largest.
 
-    One column for each x >= 0, with EMPTY and -EMPTY. No columns where those of all answers would be too many or too
-    high: which way a hull is found does not depend on the states.
+    ``least`` and ``largest`` (2,) bound all answers. One column for each x >= 0, with EMPTY and -EMPTY. No columns
+    where those of all answers would be too many or too high: which way a hull is found does not depend on the states.
     """
-    least, largest = bounds(lattice)
     too_many = largest[0] - least[0] >= COLUMNS_PER_STATE * lattice.shape[0] + COLUMNS
     if too_many or largest[1] - least[1] >= HEIGHT:
         return 0, np.empty(0, np.int64), np.empty(0, np.int64)
@@ -57,11 +65,29 @@ def differences_of_cells(
     plan_states: IntArray,
     lattice: IntArray,
 ) -> tuple[bool, IntArray]:
+    """As `differences_within`, for answers whose bounds are not known."""
+    least, largest = bounds(lattice)
+    return differences_within(linear, order, bands, support, surrogate, plan_states, lattice, least, largest)
+
+
+@kernel
+def differences_within(
+    linear: IntArray,
+    order: IntArray,
+    bands: IntArray,
+    support: BoolArray,
+    surrogate: IntArray,
+    plan_states: IntArray,
+    lattice: IntArray,
+    least: IntArray,
+    largest: IntArray,
+) -> tuple[bool, IntArray]:
     """Few differences (m, 2) with the hull of all between surrogates of cells (of one state each) a step apart.
 
-    False where columns are too many. A step is in one of the ``bands``, as for `widen_by_segments`.
+    False where columns are too many. A step is in one of the ``bands``, as for `widen_by_segments`. ``least`` and
+    ``largest`` (2,) bound the answers.
     """
-    _, low, high = empty_columns(lattice, plan_states)
+    _, low, high = columns_within(lattice, plan_states, least, largest)
     if low.size > 0:
         first, last, image = segments(linear, order, support, surrogate)
         widen_by_segments(first, last, image, bands, lattice, low, high)

@@ -99,20 +99,19 @@ def norm_parts(
                 signed[i] += normals[i, j] * x[j]
         for at in range(first, last + 1):
             x[k - 1] = at
-            quotient, part, place = 0, 0.0, 0
-            begin = 0
+            # The facet of the largest ratio value / offset, the first of equals: by products, which are exact.
+            most_value, most_offset, place, begin = 0, 1, 0, 0
             for i in range(m):
                 signed[i] += normals[i, k - 1]
                 value = abs(signed[i])
-                steps = 0
-                while value >= offsets[i]:
-                    value -= offsets[i]
-                    steps += 1
-                if steps >= quotient:
-                    share = value / offsets[i]
-                    if steps > quotient or share > part:
-                        quotient, part, place = steps, share, begin + value
+                if value * most_offset > most_value * offsets[i]:
+                    most_value, most_offset, place = value, offsets[i], begin
                 begin += offsets[i]
+            quotient = 0
+            while most_value >= most_offset:
+                most_value -= most_offset
+                quotient += 1
+            place, part = place + most_value, most_value / most_offset
             whole[count] = quotient
             slot[count] = place
             slots[place] = part

@@ -124,6 +124,13 @@ class Request:
         vars(request).update(vars(self), subject=subject, query=query, t=t, secure=secure)
         return request
 
+    def under(self, plan: PlanRecord, cost: Fraction) -> Request:
+        """The same release under another plan; raises InvalidInput for a wrong ``cost`` alone."""
+        check_exact(cost, "cost")
+        request = object.__new__(Request)
+        vars(request).update(vars(self), plan=plan, cost=cost)
+        return request
+
     @property
     def through(self) -> int:
         """The last step that it is about."""

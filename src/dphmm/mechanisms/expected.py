@@ -34,9 +34,9 @@ _NEAR = 20.0
 #: Offsets of the staircase that are tried where the norm's own are not known.
 EVEN_OFFSETS = 32
 #: Differences below this share are rounding: the first of equals is taken.
-_TIE = 1e-9
+TIE = 1e-9
 #: Offsets that add up to less have a table of all their fractions, which their nearest floats tell apart and order.
-_MOST_FRACTIONS = 2**22
+MOST_FRACTIONS = 2**22
 #: No lattice point of a body that is looked at has such a coordinate.
 _BEYOND = 2**61
 
@@ -85,7 +85,7 @@ class Breakpoints:
 
     def best_staircase(self) -> tuple[Fraction, LawSums]:
         """The first breakpoint whose staircase errs least, up to rounding, and its sums."""
-        at = _kernels.dilations.first_least(self.sizes, self.masses, _TIE)
+        at = _kernels.dilations.first_least(self.sizes, self.masses, TIE)
         return self.fraction(at), self._staircase_at(at)
 
     def _staircase_at(self, at: int) -> LawSums:
@@ -161,7 +161,7 @@ def _may_be_few(radius: int, hull: SensitivityHull, body: LatticeBody) -> bool:
 
 def _points_within(radius: int, hull: SensitivityHull, body: LatticeBody) -> Sums | None:
     """Breakpoints (b,), and counts and squares (radius, b); None where the points are too many."""
-    if body.rows.dtype != np.int64 or sum(body.offsets) >= _MOST_FRACTIONS:
+    if body.rows.dtype != np.int64 or sum(body.offsets) >= MOST_FRACTIONS:
         return None
     half, offsets, pitch = np.array(_half_widths(radius, body)), np.array(body.offsets), hull.frame.pitch
     points: Sums = _kernels.dilations.dilations(half, body.rows, offsets, pitch, radius, _most(body) // 2)
@@ -215,7 +215,7 @@ def _shells(rank: int, epsilon: float, offset: float) -> tuple[float, float]:
 def _best_offset(rank: int, epsilon: float) -> Fraction:
     """The first of evenly spaced offsets that errs least, up to rounding: the same for all hulls."""
     errors = np.array([_shells(rank, epsilon, number / EVEN_OFFSETS)[1] for number in range(EVEN_OFFSETS)])
-    return Fraction(int((errors <= errors.min() * (1.0 + _TIE)).argmax()), EVEN_OFFSETS)
+    return Fraction(int((errors <= errors.min() * (1.0 + TIE)).argmax()), EVEN_OFFSETS)
 
 
 def law_sums(hull: SensitivityHull, body: LatticeBody, epsilon: Fraction) -> Breakpoints | Continuous:

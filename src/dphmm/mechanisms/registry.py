@@ -118,7 +118,7 @@ def _on_hulls(name: Any) -> type[NoiseMechanism]:
 
 
 #: The staircase must be better by more than rounding: where it is not, K-norm costs less for near pairs.
-_LEAST_GAIN = 1e-9
+LEAST_GAIN = 1e-9
 _MOST_CACHED = 1024
 
 _cache: OrderedDict[tuple[str, Lattice, tuple[int, int]], NoiseMechanism] = OrderedDict()
@@ -151,6 +151,6 @@ def _choose(K: SensitivityHull, epsilon: Fraction) -> NoiseMechanism:
     body = lattice_body(K)
     sums = law_sums(K, body, epsilon)
     knorm, (offset, staircase) = sums.knorm, sums.best_staircase()
-    if staircase.error < knorm.error * (1.0 - _LEAST_GAIN):
+    if staircase.error < knorm.error * (1.0 - LEAST_GAIN):
         return Staircase(K, epsilon, offset).knowing(body, staircase)
     return DiscreteKNorm(K, epsilon).knowing(body, knorm)

@@ -50,6 +50,9 @@ class Offsets(PolicyGraph):
         self.points = read_only(points)
         self.cells = Cells(points, offsets)
 
+    def planar_cells(self, lattice: IntArray) -> Cells | None:
+        return self.cells if lattice.shape[1] == 2 and self.cells.singles else None
+
     def _extreme(self, direction: NDArray[Any], lattice: IntArray, within: Constraint) -> tuple[int, IntArray]:
         if self._is_own(lattice, within):
             return _extreme_row(self._reach(within), direction)

@@ -126,7 +126,7 @@ class Constraint:
         elif hops is not None:
             nearest = made.plan_states[np.argmin(hops()[:, made.plan_states], axis=1)]
         else:
-            nearest = _surroundings(space).nearest(made.plan_states)
+            nearest = surroundings_of(space).nearest(made.plan_states)
         made._keep("surrogate", nearest)
         return made
 
@@ -151,7 +151,7 @@ class Constraint:
 _SURROUNDINGS: WeakKeyDictionary[StateSpace, Surroundings] = WeakKeyDictionary()
 
 
-def _surroundings(space: StateSpace) -> Surroundings:
+def surroundings_of(space: StateSpace) -> Surroundings:
     """Of the answers of a space, made once."""
     found = _SURROUNDINGS.get(space)
     if found is None:
@@ -287,12 +287,12 @@ class Surroundings:
 
         Ties go to the lowest number.
         """
-        if self._places is None:
+        if self.places is None:
             return _of_others(self.centred, self.metric, plan_states)
-        return _kernels.points.nearest_in_columns(*self._places, plan_states, *self.metric.weights, *self.sides)
+        return _kernels.points.nearest_in_columns(*self.places, plan_states, *self.metric.weights, *self.sides)
 
     @cached_property
-    def _places(self) -> tuple[IntArray, bool] | None:
+    def places(self) -> tuple[IntArray, bool] | None:
         """Each state's place (N,) in the box around planar answers, and whether that is its number.
 
         None where a table of the box is large, or 64 bits may not hold its distances.

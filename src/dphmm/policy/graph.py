@@ -14,7 +14,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from dphmm import _kernels
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.types import BoolArray, IntArray, States
+
+if TYPE_CHECKING:
+    from dphmm.policy._points import Cells
 
 #: Which states are possible: what ``Constraint.of`` takes.
 Within: TypeAlias = States | Constraint
@@ -66,6 +69,13 @@ class PolicyGraph(ABC):
     def isolated(self, constraint: Within = None) -> IntArray:
         """The plan states without an edge in the contracted graph, ascending."""
         return self._remember(self._constraint(constraint), "isolated", self._isolated)
+
+    def planar_cells(self, lattice: IntArray) -> Cells | None:
+        """The cells and steps that many plans at once are made with; None for a policy that is asked plan by plan.
+
+        ``lattice`` (N, 2): the answers. Whoever has them answers every other question as `Offsets` does.
+        """
+        return None
 
     def components(self, constraint: Within = None) -> IntArray:
         """The component (N,) of each plan state, numbered by lowest member; -1 outside the plan set."""

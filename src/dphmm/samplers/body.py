@@ -29,7 +29,7 @@ from dphmm.types import Bits, FloatArray, IntArray
 #: Noise is kept within ±2**62 per axis; add it with ``add_noise`` so that the bound is post-processing of the
 #: sum.
 NOISE_BOUND = 2**62
-_GUARD = 2.0**61
+GUARD = 2.0**61
 #: A staircase with a smaller ε takes several steps per level; K-norm levels are this fine.
 _FINEST_RATE = Fraction(1, 8)
 _MOST_ATTEMPTS_AT_ONCE = 2**16
@@ -142,20 +142,14 @@ class LatticeSampler:
     @classmethod
     def staircase(cls, body: LatticeBody, epsilon: Fraction, offset: Fraction) -> LatticeSampler:
         """P(v) ∝ exp(-ε·ceil+(N(v) - offset)), 0 <= offset < 1. Small ε: several steps to a level."""
-        stride = 1
-        while epsilon * stride <= _FINEST_RATE:
-            stride *= 2
+        stride = staircase_stride(epsilon)
         levels = Levels(body.widths, epsilon * stride, stride, offset)
         return cls(body, levels, stride, offset, epsilon if stride > 1 else None, graded=False)
 
     @classmethod
     def knorm(cls, body: LatticeBody, epsilon: Fraction) -> LatticeSampler:
         """P(v) ∝ exp(-ε·N(v)): levels of height h, a power of two with ε·h in (1/8, 1/4]."""
-        height = Fraction(1)
-        while epsilon * height <= _FINEST_RATE:
-            height *= 2
-        while epsilon * height > 2 * _FINEST_RATE:
-            height /= 2
+        height = knorm_height(epsilon)
         rate = epsilon * height
         scaled = body.scaled(height)
         return cls(scaled, Levels(scaled.widths, rate, 1, Fraction(0)), 1, Fraction(0), rate, graded=True)
@@ -246,7 +240,7 @@ class LatticeSampler:
         offsets, m = self._body.offsets, len(self._body.offsets)
         rows = self._body.rows
         farthest = self._stride * float(max(offsets))
-        first = _kernels.levels.levels_below(_GUARD, table.half_widths, rows.astype(np.float64), farthest)
+        first = _kernels.levels.levels_below(GUARD, table.half_widths, rows.astype(np.float64), farthest)
         # Where no level fits, nothing reads the rows.
         rows = rows if first else np.zeros(rows.shape, dtype=np.int64)
         decides = _kernels.lattice
@@ -263,6 +257,24 @@ class LatticeSampler:
             rate=float(self._last or 0),
             embedding=rows[m:],
         )
+
+
+def staircase_stride(epsilon: Fraction) -> int:
+    """How many steps of a staircase one level of its proposals has."""
+    stride = 1
+    while epsilon * stride <= _FINEST_RATE:
+        stride *= 2
+    return stride
+
+
+def knorm_height(epsilon: Fraction) -> Fraction:
+    """How high a level of the proposals of K-norm noise is: a power of two."""
+    height = Fraction(1)
+    while epsilon * height <= _FINEST_RATE:
+        height *= 2
+    while epsilon * height > 2 * _FINEST_RATE:
+        height /= 2
+    return height
 
 
 def add_noise(images: IntArray, noise: IntArray) -> IntArray:

@@ -28,10 +28,10 @@ from dphmm.types import FloatArray, IntArray
 
 #: Widths and offset are rounded up to short binary fractions: a box may be larger than the body, never
 #: smaller.
-_WIDTH_BITS = 16
-_OFFSET_BITS = 12
+WIDTH_BITS = 16
+OFFSET_BITS = 12
 #: The float table ends where less than about this share of the mass is left.
-_TAIL = 2.0**-50
+TAIL = 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Levels:
     def __init__(self, widths: Sequence[Fraction], rate: Fraction, stride: int, offset: Fraction) -> None:
         self.rate = rate
         self._stride = stride
-        self._offset = _rounded_up(offset, _OFFSET_BITS)
+        self._offset = _rounded_up(offset, OFFSET_BITS)
         self._shifts = [_shift(w) for w in widths]
         self._widths = [_rounded_up(w, s) for w, s in zip(widths, self._shifts, strict=True)]
         self._sums: dict[int, _Sums] = {}
@@ -65,8 +65,8 @@ class Levels:
 
     def half_widths(self, level: int) -> tuple[int, ...]:
         """Half-widths of Box_level."""
-        radius = ((self._stride * level) << _OFFSET_BITS) + self._offset
-        return tuple((radius * w) >> (_OFFSET_BITS + s) for w, s in zip(self._widths, self._shifts, strict=True))
+        radius = ((self._stride * level) << OFFSET_BITS) + self._offset
+        return tuple((radius * w) >> (OFFSET_BITS + s) for w, s in zip(self._widths, self._shifts, strict=True))
 
     def box_size(self, level: int) -> int:
         """|Box_level|, the number of its lattice points."""
@@ -83,13 +83,13 @@ class Levels:
     @kept
     def table(self) -> LevelTable:
         """The float table; its margins are derived in ADR 0002."""
-        if max(self._widths, default=0) < 2**61 and max(self._shifts, default=0) < 2 * _WIDTH_BITS:
+        if max(self._widths, default=0) < 2**61 and max(self._shifts, default=0) < 2 * WIDTH_BITS:
             widths = np.array([self._widths, self._shifts], dtype=np.int64)
-            rest = self._offset, self._stride, _OFFSET_BITS, self._float_rate, _TAIL
+            rest = self._offset, self._stride, OFFSET_BITS, self._float_rate, TAIL
             table = LevelTable(*_kernels.levels.level_table(widths, *rest))
             if len(table.low):
                 return table
-        length, log_tail = _kernels.levels.table_length(*self._real_boxes, self._float_rate, _TAIL)
+        length, log_tail = _kernels.levels.table_length(*self._real_boxes, self._float_rate, TAIL)
         boxes = np.array([self.half_widths(level) for level in range(length)], dtype=object)
         low, high = _kernels.levels.level_bounds(boxes.astype(np.float64), self._float_rate, log_tail)
         return LevelTable(low, high, np.minimum(boxes, 2**62).astype(np.int64))
@@ -98,7 +98,7 @@ class Levels:
     def _real_boxes(self) -> tuple[FloatArray, float, float]:
         """Half-widths per radius (k,), stride and offset: all that a real box takes."""
         widths = np.array([w / 2**s for w, s in zip(self._widths, self._shifts, strict=True)])
-        return widths, float(self._stride), self._offset / 2**_OFFSET_BITS
+        return widths, float(self._stride), self._offset / 2**OFFSET_BITS
 
     def log_tail(self, level: int) -> float:
         """log of a bound on the mass of this level and all above."""
@@ -161,7 +161,7 @@ def _length_for(levels: Levels, bits: int) -> int:
 
 def _tail_bound(levels: Levels, level: int, factor: Fraction) -> Fraction:
     """sum over j >= level of factor**(j - level)·|Box_j|, bounded exactly by a geometric series."""
-    radius = levels._stride * level + Fraction(levels._offset, 2**_OFFSET_BITS)
+    radius = levels._stride * level + Fraction(levels._offset, 2**OFFSET_BITS)
     widths = [Fraction(w, 2**s) for w, s in zip(levels._widths, levels._shifts, strict=True)]
     here = math.prod((2 * radius * w + 1 for w in widths), start=Fraction(1))
     following = math.prod((2 * (radius + levels._stride) * w + 1 for w in widths), start=Fraction(1))
@@ -178,6 +178,6 @@ def _rounded_up(number: Fraction, bits: int) -> int:
 
 
 def _shift(width: Fraction) -> int:
-    """Binary digits after the point that keep _WIDTH_BITS of a width."""
+    """Binary digits after the point that keep WIDTH_BITS of a width."""
     above, below = width.as_integer_ratio()
-    return max(0, _WIDTH_BITS - above.bit_length() + below.bit_length())
+    return max(0, WIDTH_BITS - above.bit_length() + below.bit_length())

@@ -151,7 +151,7 @@ Matrix = list[list[int]]
 _LOVASZ = 0.99
 _HALF = 0.5 + 1e-9
 _MOST_STEPS = 10_000
-_PLANAR_SPAN = 2**28
+PLANAR_SPAN = 2**28
 
 
 def identity(k: int) -> Matrix:
@@ -166,7 +166,7 @@ def reduced_plane(normals: IntArray, vertices: IntArray) -> tuple[IntArray, Matr
     """
     if vertices.shape[1] != 2 or vertices.dtype != np.int64:
         return None
-    turned, inverse, widths = _kernels.polygon.reduced_coordinates(normals, vertices, _PLANAR_SPAN)
+    turned, inverse, widths = _kernels.polygon.reduced_coordinates(normals, vertices, PLANAR_SPAN)
     return (turned, inverse.tolist(), widths.tolist()) if len(widths) else None
 
 

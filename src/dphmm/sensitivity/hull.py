@@ -196,10 +196,8 @@ class SensitivityHull:
     @kept
     def digest(self) -> str:
         """sha256 of everything that decides the body and its units."""
-        sizes = f"{self.dimension},{self.rank},{len(self.normals)}".encode()
-        parts = (self.basis, self.coordinates, self.normals, self.offsets)
-        written = [_bytes(part) if part.dtype == np.int64 else repr(part.tolist()).encode() for part in parts]
-        return hashlib.sha256(b"".join((sizes, _bytes(self.frame.pitch), *written))).hexdigest()
+        before = written_span(self.frame, self.basis, self.coordinates, len(self.normals))
+        return hashlib.sha256(b"".join((before, _written(self.normals), _written(self.offsets)))).hexdigest()
 
     def coordinates_of(self, v: IntArray) -> IntArray:
         """Lattice vectors (n, d) of the span in its coordinates (n, k)."""
@@ -223,6 +221,16 @@ class SensitivityHull:
 
     def __repr__(self) -> str:
         return f"SensitivityHull(d={self.dimension}, rank={self.rank}, facets={2 * len(self.normals)})"
+
+
+def written_span(frame: Lattice, basis: IntArray, coordinates: IntArray, facets: int) -> bytes:
+    """What the digest of a hull is made of before its normals and offsets: sizes, units, and its span."""
+    sizes = f"{basis.shape[0]},{basis.shape[1]},{facets}".encode()
+    return b"".join((sizes, _bytes(frame.pitch), _written(basis), _written(coordinates)))
+
+
+def _written(part: IntArray) -> bytes:
+    return _bytes(part) if part.dtype == np.int64 else repr(part.tolist()).encode()
 
 
 def _bytes(numbers: NDArray[Any]) -> bytes:
@@ -281,7 +289,7 @@ def _hull_within_64_bits(source: Differences, frame: Lattice) -> SensitivityHull
     d = source.dimension
     polygon = polygon_of(source.few()) if d == 2 else None
     if polygon is not None:
-        return SensitivityHull(frame, *_whole_span(2), _no_equations(2), Body(*polygon, None, exact=True))
+        return SensitivityHull(frame, *whole_span(2), _no_equations(2), Body(*polygon, None, exact=True))
     equations = null_lattice(independent(source), d)
     basis, coordinates = _span(equations, d)
     body = _body(source if len(equations) == 0 else _Projected(source, coordinates))
@@ -289,11 +297,11 @@ def _hull_within_64_bits(source: Differences, frame: Lattice) -> SensitivityHull
 
 
 def _span(equations: list[list[int]], d: int) -> tuple[IntArray, IntArray]:
-    return span_lattice(equations, d) if equations else _whole_span(d)
+    return span_lattice(equations, d) if equations else whole_span(d)
 
 
 @cache
-def _whole_span(d: int) -> tuple[IntArray, IntArray]:
+def whole_span(d: int) -> tuple[IntArray, IntArray]:
     """Basis and coordinates of a body of full dimension, shared by all of them."""
     identity = np.eye(d, dtype=np.int64)
     identity.setflags(write=False)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dphmm.session.block import Block, Blocked
 from dphmm.session.plan import Plan
 from dphmm.types import Bits, BoolArray, IntArray
 
@@ -19,12 +20,17 @@ from dphmm.types import Bits, BoolArray, IntArray
 _FIRST_STATE: IntArray = np.zeros((), np.int64)
 
 
-def answer(plans: Sequence[Plan], plan_of: IntArray, states: IntArray, bits: Bits) -> tuple[IntArray, BoolArray]:
+def answer(
+    plans: Sequence[Plan], plan_of: IntArray, states: IntArray, bits: Bits, blocked: Blocked | None = None
+) -> tuple[IntArray, BoolArray]:
     """What is published (k, d) for true states (k,), row i under ``plans[plan_of[i]]``; and which had drifted (k,).
 
     A state is -1 for a place that the space does not have. Words are read plan by plan, in the order in which the rows
-    first need each, and row by row within one. Which rows had drifted is for the data owner alone.
+    first need each, and row by row within one. Which rows had drifted is for the data owner alone. ``blocked``: the
+    plans that are of a block, whose rows are answered in one call.
     """
+    if blocked is not None:
+        return _answer_blocked(plans, plan_of, states, bits, blocked)
     if len(plans) == 1:
         return answer_under(plans[0], states, bits)
     z = np.empty((len(states), plans[0].lattice.shape[1] if plans else 1), dtype=np.int64)
@@ -33,6 +39,32 @@ def answer(plans: Sequence[Plan], plan_of: IntArray, states: IntArray, bits: Bit
         own = plan_of == number
         z[own], drifted[own] = answer_under(plans[number], states[own], bits)
     return z, drifted
+
+
+def _answer_blocked(
+    plans: Sequence[Plan], plan_of: IntArray, states: IntArray, bits: Bits, blocked: Blocked
+) -> tuple[IntArray, BoolArray]:
+    """`answer`, stretch by stretch of rows whose plans are of the block, or are not."""
+    z = np.empty((len(states), plans[0].lattice.shape[1]), dtype=np.int64)
+    drifted = np.empty(len(states), dtype=np.bool_)
+    rank = np.empty(len(plans), dtype=np.int64)
+    first_needed = list(dict.fromkeys(plan_of.tolist()))
+    rank[first_needed] = np.arange(len(first_needed))
+    order = np.argsort(rank[plan_of], kind="stable")
+    places = blocked.plans[plan_of[order]]
+    for own in np.split(order, 1 + np.flatnonzero(np.diff(places < 0))) if len(order) else ():
+        rows = blocked.plans[plan_of[own]]
+        if rows[0] < 0:
+            z[own], drifted[own] = answer(plans, plan_of[own], states[own], bits)
+        else:
+            z[own], drifted[own] = answer_in_block(blocked.block, rows, states[own], bits)
+    return z, drifted
+
+
+def answer_in_block(block: Block, rows: IntArray, states: IntArray, bits: Bits) -> tuple[IntArray, BoolArray]:
+    """`answer_under` for true states (k,), state i under the plan of row ``rows[i]`` of a block."""
+    images, drifted = block.images(rows, states)
+    return block.answer(rows, images, bits), drifted
 
 
 def answer_under(plan: Plan, states: IntArray, bits: Bits) -> tuple[IntArray, BoolArray]:

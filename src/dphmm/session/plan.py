@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -128,9 +128,7 @@ class Plan:
     def record(self) -> PlanRecord:
         """What the ledger keeps: the plan set, and what was chosen."""
         bodies = "".join([hull.digest for hull in self.hulls])
-        description = self._description()
-        hashed = hashlib.sha256(self.inputs + (bodies + description).encode())
-        return PlanRecord(hashed.hexdigest(), self.packed, len(self.lattice), description)
+        return record_of(self.inputs, bodies, self._description(), self.packed, len(self.lattice))
 
     @kept
     def request(self) -> Request:
@@ -139,14 +137,11 @@ class Plan:
 
     def _description(self) -> str:
         """What was chosen: JSON with its names in order. Lists of numbers print as JSON has them."""
-        mechanisms = ", ".join([_object(mechanism.describe()) for mechanism in self.mechanisms])
+        mechanisms = ", ".join([in_json(mechanism.describe()) for mechanism in self.mechanisms])
         chosen = f'"chosen": {self.chosen}, ' if self.chosen else ""
         merged = f'"merged": {self.merged.tolist()}, ' if len(self.merged) else ""
-        return (
-            f'{{{chosen}"cost": "{"unbounded" if isinstance(self.cost, float) else self.cost}", '
-            f'"given_partners": {self.given_partners.tolist()}, "joins": {self.joins.tolist()}, '
-            f'"mechanisms": [{mechanisms}], {merged}"partners": {self.partners.tolist()}}}'
-        )
+        pairs = self.given_partners.tolist(), self.joins.tolist(), self.partners.tolist()
+        return description_of(self.cost, mechanisms, *pairs, chosen, merged)
 
     @property
     def promised(self) -> Fraction:
@@ -171,7 +166,30 @@ class Plan:
         return f"Plan({self.hash[:12]}, {int(self.constraint.plan.sum())} states, {self.mechanism})"
 
 
-def _object(described: dict[str, str]) -> str:
+def record_of(inputs: bytes, bodies: str, description: str, packed: bytes, n_states: int) -> PlanRecord:
+    """The record of a plan: its hash is made of its inputs, the digests of its hulls, and what was chosen."""
+    hashed = hashlib.sha256(inputs + (bodies + description).encode())
+    return PlanRecord(hashed.hexdigest(), packed, n_states, description)
+
+
+def description_of(
+    cost: Loss,
+    mechanisms: str,
+    given_partners: Sequence[list[int]] = (),
+    joins: Sequence[list[int]] = (),
+    partners: Sequence[list[int]] = (),
+    chosen: str = "",
+    merged: str = "",
+) -> str:
+    """What was chosen for a plan, as JSON."""
+    return (
+        f'{{{chosen}"cost": "{"unbounded" if isinstance(cost, float) else cost}", '
+        f'"given_partners": {list(given_partners)}, "joins": {list(joins)}, '
+        f'"mechanisms": [{mechanisms}], {merged}"partners": {list(partners)}}}'
+    )
+
+
+def in_json(described: Mapping[str, str]) -> str:
     """A JSON object, its names in order."""
     return "{" + ", ".join([f"{_quoted(name)}: {_quoted(text)}" for name, text in sorted(described.items())]) + "}"
 

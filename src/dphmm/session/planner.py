@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphmm import _kernels
 from dphmm.errors import DegenerateHull, DphmmError
@@ -36,6 +37,7 @@ from dphmm.types import BoolArray, IntArray, Loss
 
 #: What a plan is made of: packed support, packed plan set, partners, and the joins of a record.
 _Key: TypeAlias = tuple[bytes, bytes, bytes, bytes]
+_Bytes: TypeAlias = bytes | memoryview
 #: What `plan` may be told of a recorded plan.
 JOIN = "join"
 #: Errors that differ by so little are one, and by so little are alike.
@@ -166,7 +168,7 @@ class Planner:
             given_partners=partners,
             cost=step.cost(bodies),
             constant=bodies.constant,
-            inputs=self._inputs(constraint, key),
+            inputs=self.inputs(key[0], key[1], self.narrow(constraint.surrogate).data, key[2]),
             packed=key[1],
             chosen=json.dumps(chosen, sort_keys=True) if chosen else "",
         )
@@ -178,15 +180,20 @@ class Planner:
             self._ways = hops(n, self.policy.edges(Constraint.of(None, n)))
         return self._ways
 
-    def _inputs(self, constraint: Constraint, key: _Key) -> bytes:
+    def inputs(self, support: _Bytes, plan_set: _Bytes, surrogate: _Bytes, partners: bytes = b"") -> bytes:
         """The SHA-256 of all public inputs of a plan.
 
         One line of JSON that all plans share; support and plan set, a bit for each state; the surrogates; partners.
         The line says how many states there are, so how long each part is.
         """
-        support, plan_set, partners, _ = key
-        surrogate = constraint.surrogate.astype(self._number).data
-        return hashlib.sha256(b"".join((self._shared, support, plan_set, surrogate, partners))).digest()
+        digest = hashlib.sha256(self._shared)
+        for part in (support, plan_set, surrogate, partners):
+            digest.update(part)
+        return digest.digest()
+
+    def narrow(self, states: IntArray) -> NDArray[Any]:
+        """Numbers of states in the fewest bytes that hold any of them, or -1."""
+        return states.astype(self._number)
 
 
 class _Bodies(NamedTuple):

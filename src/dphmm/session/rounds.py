@@ -39,6 +39,7 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
 from dphmm.session.answer import answer
+from dphmm.session.block import Blocked
 from dphmm.session.choice import StepChoice, check_same_policy
 from dphmm.session.following import FlushedRow
 from dphmm.session.layout import FIRST_ROW, Layout, Rows
@@ -162,13 +163,14 @@ class Planned(NamedTuple):
     """The plans of a round, and of each request (m,) the number of its plan among them, -1 for a skip.
 
     ``numbers`` (m,) are those of a schedule. Where there is none, ``before`` says where each subject stands before the
-    last step of each request that ``tells``.
+    last step of each request that ``tells``, and ``blocked`` which plans were made together.
     """
 
     plans: Sequence[Plan]
     plan_of: IntArray
     numbers: IntArray = NO_NUMBERS
     before: Sequence[Position] = ()
+    blocked: Blocked | None = None
 
 
 class Drawn(NamedTuple):
@@ -379,7 +381,8 @@ class Engine:
         else:
             admitted = transaction.admit_many(_requests(self.setting, subjects, layout, planned, secure), self.caps)
             wanted = admitted.wanted
-            z, drifted = answer(planned.plans, planned.plan_of[wanted], states[layout.row[wanted]], self.bits)
+            own = planned.plan_of[wanted], states[layout.row[wanted]]
+            z, drifted = answer(planned.plans, *own, self.bits, planned.blocked)
             z = transaction.add_many(admitted, z).z
             z = z if len(wanted) else np.zeros((len(z), self.setting.space.dimension), dtype=np.int64)
             for number, t, steps in zip(layout.owner.tolist(), layout.t.tolist(), layout.steps.tolist(), strict=True):

@@ -34,6 +34,11 @@ _ROOM = 2.0**44
 _LARGEST_KEPT = 2**21
 
 
+def exact_room() -> float:
+    """The bound of exact floats."""
+    return _ROOM
+
+
 @dataclass(frozen=True, eq=False)
 class Likelihood:
     """What the kernel reads of a plan; ``normals`` (m, d) and ``room`` are for the answers.

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dphmm.accounting.ledger import Entry, Ledger, Transaction
 from dphmm.accounting.schedule import Schedule
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
+from dphmm.session.block import Block, Blocked, Blocks
 from dphmm.session.choice import StepChoice
 from dphmm.session.layout import FIRST_ROW, ONE_ASKED, Layout, alike
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
@@ -32,7 +34,7 @@ from dphmm.session.rounds import (
 from dphmm.session.setting import Setting
 from dphmm.session.step import Estimate, Position, estimate, spread
 from dphmm.session.walk import Walked, walk
-from dphmm.types import IntArray
+from dphmm.types import FloatArray, IntArray
 
 #: A belief is kept so often; what comes after it is folded when a subject is resumed.
 _SNAPSHOT_EVERY = 64
@@ -40,6 +42,22 @@ _SNAPSHOT_EVERY = 64
 _SNAPSHOT_VERSION = ALGORITHM_VERSION
 #: Bytes that say whose belief, and after which step, a snapshot is.
 _WHOSE = 16
+
+
+class _Told(NamedTuple):
+    """A request that tells: whose, the step, what was chosen for it, where the subject stands, whether it is asked."""
+
+    request: int
+    subject: SubjectState
+    t: int
+    choice: StepChoice | None
+    position: Position
+    asks: bool
+
+    @property
+    def alone(self) -> bool:
+        """Whether more than the belief decides its plan."""
+        return self.choice is not None or self.subject.joint
 
 
 class Stepwise:
@@ -53,6 +71,7 @@ class Stepwise:
         self._answers = setting.space.own_answers
         self._ledger = ledger
         self._loss = loss
+        self._blocks = Blocks.of(setting.planner)
         self._schedules: dict[str, Schedule | None] = {}
         #: An origin, and the options of a header with it.
         self._options: tuple[str, str] | None = None
@@ -66,41 +85,65 @@ class Stepwise:
             if plan is None:
                 return Planned((), NO_PLAN, NO_NUMBERS, (position,))
             return Planned((plan,), FIRST_ROW, NO_NUMBERS, (position,))
+        told = [self._told(transaction, subjects, layout, request) for request in np.flatnonzero(layout.tells).tolist()]
+        block, row_of = self._together(told)
         numbers: dict[str, int] = {}
         plans: list[Plan] = []
-        plan_of: list[int] = []
-        before: list[Position] = []
-        wanted = layout.owner.tolist(), layout.t.tolist(), layout.skips.tolist(), layout.tells.tolist()
-        for number, t, skips, tells, row in zip(*wanted, layout.row.tolist(), strict=True):
-            if not tells:
-                plan_of.append(-1)
+        rows: list[int] = []
+        plan_of = np.full(len(layout.t), -1, dtype=np.int64)
+        beliefs = np.full(len(told), -1, dtype=np.int64)
+        for at, one in enumerate(told):
+            if not one.asks:
                 continue
-            position, plan = self._planned(transaction, subjects[number], t, skips, layout.choice(row))
-            before.append(position)
+            row = -1 if one.alone else row_of.get(id(one.position.prior), -1)
+            plan = None if block is None or row < 0 else block.plans[row]
             if plan is None:
-                plan_of.append(-1)
-                continue
-            place = numbers.setdefault(plan.hash, len(plans))
-            if place == len(plans):
+                row, plan = -1, self._plan_of(transaction, one.subject, one.t, one.position, one.choice)
+            number = numbers.setdefault(plan.hash, len(plans))
+            if number == len(plans):
                 plans.append(plan)
-            plan_of.append(place)
-        return Planned(plans, np.array(plan_of, dtype=np.int64), before=before)
+                rows.append(row)
+            plan_of[one.request], beliefs[at] = number, row
+        blocked = None if block is None else Blocked(block, np.array(rows, dtype=np.int64), beliefs)
+        return Planned(plans, plan_of, before=[one.position for one in told], blocked=blocked)
+
+    def _told(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout, request: int) -> _Told:
+        """A request that tells, and where its subject stands."""
+        subject, t = subjects[layout.owner[request]], int(layout.t[request])
+        position, asks = self._stands(transaction, subject, t, bool(layout.skips[request]))
+        return _Told(request, subject, t, layout.choice(int(layout.row[request])), position, asks)
+
+    def _together(self, told: list[_Told]) -> tuple[Block | None, dict[int, int]]:
+        """A block for the priors of those who are asked, where there are several, and the row of each by its id."""
+        priors = {id(one.position.prior): one.position.prior for one in told if one.asks and not one.alone}
+        fit = [prior for prior in priors.values() if prior.row is not None]
+        if self._blocks is None or len(fit) < 2:
+            return None, {}
+        return self._blocks.plan(fit), {id(prior): row for row, prior in enumerate(fit)}
 
     def _planned(
         self, transaction: Transaction, subject: SubjectState, t: int, skips: bool, choice: StepChoice | None
     ) -> tuple[Position, Plan | None]:
         """Where a subject stands before step ``t``, and its plan there; None where it is not asked."""
+        position, asks = self._stands(transaction, subject, t, skips)
+        return position, self._plan_of(transaction, subject, t, position, choice) if asks else None
+
+    def _stands(self, transaction: Transaction, subject: SubjectState, t: int, skips: bool) -> tuple[Position, bool]:
+        """Where a subject stands before step ``t``, and whether it is asked."""
         position = subject.position
         if not isinstance(position, Position) or position.t <= subject.last:
             position = self.position(subject)
         if t > position.t:
             position = position.skipping(self._setting.model, t - position.t)
-        if skips or (self.paces and not self._asks(transaction, subject, position)):
-            return position, None
+        return position, not skips and (not self.paces or self._asks(transaction, subject, position))
+
+    def _plan_of(
+        self, transaction: Transaction, subject: SubjectState, t: int, position: Position, choice: StepChoice | None
+    ) -> Plan:
         partners = NO_PARTNERS
         if subject.joint:
             partners = partners_at(transaction, subject.name, t, self._setting, choice)
-        return position, self._setting.plan(position, partners, choice)
+        return self._setting.plan(position, partners, choice)
 
     def keep(self, transaction: Transaction, drawn: Drawn) -> None:
         """Keep the belief before a row where so many steps have passed since one may have been kept."""
@@ -154,13 +197,44 @@ class Stepwise:
         """The rows (n,) that were stored now; each moves its subject from where it was planned."""
         planned, n = drawn.planned, len(z)
         estimates, states = np.empty(z.shape), np.empty(n, dtype=np.int64)
-        steps = zip(owner.tolist(), planned.before, plan.tolist(), z, strict=True)
-        for place, (number, before, plan_number, answer) in enumerate(steps):
-            under = planned.plans[plan_number] if plan_number >= 0 else None
-            estimates[place], states[place] = self._moved(drawn.subjects[number], before, under, answer)
+        told = [(drawn.subjects[number], before) for number, before in zip(owner.tolist(), planned.before, strict=True)]
+        left: Iterable[int] = range(n)
+        if planned.blocked is not None:
+            left = self._move_together(planned.blocked, told, z, estimates, states)
+        for place in left:
+            under = planned.plans[plan[place]] if plan[place] >= 0 else None
+            estimates[place], states[place] = self._moved(*told[place], under, z[place])
         skipped = sum(drawn.layout.steps.tolist()) - n
         secure, fresh = alike(drawn.secure, n), alike(True, n)
         return Answered(row, z, planned.plans, plan, estimates, states, secure, fresh, skipped, drawn.drifted)
+
+    def _move_together(
+        self,
+        blocked: Blocked,
+        told: list[tuple[SubjectState, Position]],
+        z: IntArray,
+        estimates: FloatArray,
+        states: IntArray,
+    ) -> list[int]:
+        """Move the subjects whose beliefs are in a block, and estimate; the rows that are left."""
+        model, row = self._setting.model, blocked.beliefs
+        own, left = np.flatnonzero(row >= 0), np.flatnonzero(row < 0).tolist()
+        moved = blocked.block.move(row[own], z[own], model, self._answers)
+        estimates[own], states[own] = moved.estimates, moved.states
+        for at, place in enumerate(own.tolist()):
+            posterior, prior = moved.beliefs(at)
+            if posterior is None:
+                left.append(place)
+                continue
+            subject, before = told[place]
+            if prior is None or not model.time_homogeneous:
+                subject.position = before.following(model, posterior)
+            else:
+                subject.position = Position(before.t + 1, prior)
+            subject.posterior = posterior
+            if self._loss != "squared":
+                estimates[place], states[place] = estimate(posterior, self._answers, self._loss)
+        return left
 
     def _moved(self, subject: SubjectState, before: Position, plan: Plan | None, z: IntArray) -> Estimate:
         """What a subject's belief says after a step; the subject is moved past it. Without a plan z says nothing."""
