@@ -30,7 +30,7 @@ from dphmm.storage.csv_files import (
     read_csv,
     repeated_name,
 )
-from dphmm.storage.inputs import Legible, PathLike, checked_input, checked_output, open_bytes, replacing, steady
+from dphmm.storage.inputs import Legible, Paced, PathLike, checked_input, checked_output, open_bytes, replacing, steady
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -301,8 +301,9 @@ def _cells(
     try:
         with (
             open_bytes(file) as opened,
+            Paced(Legible(opened)) as text,
             arrow_csv.open_csv(
-                Legible(opened),
+                text,
                 read_options=arrow_csv.ReadOptions(use_threads=threads, block_size=_BLOCK),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter=delimiter, newlines_in_values=True, invalid_row_handler=leave_out
@@ -313,7 +314,7 @@ def _cells(
             ) as reader,
         ):
             yield reader.schema.empty_table()
-            for batch in reader:
+            for batch in text.taken(reader):
                 yield pa.Table.from_batches([batch])
     except pa.ArrowInvalid:
         # Arrow's own message quotes the row, which is somebody's.
