@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,25 +170,37 @@ def check_resumed(output: str, ledger: Ledger, setting: Setting) -> None:
 
 def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[int]]]:
     """The last step of every user of a released file that was asked, by name, and its lattice answer."""
-    import pyarrow as pa
-
-    from dphmm.storage.columns import as_text, integers
-    from dphmm.storage.smoothed import answer_columns, read_answers
-    from dphmm.storage.tables import column_names, read_table
+    from dphmm.storage.smoothed import answer_columns
+    from dphmm.storage.tables import column_names, read_batches
 
     axes = answer_columns(space)
     if not {"user", "step", "plan", *axes} <= set(column_names(released)):
         raise InvalidInput("-o", f"{released}, which is no released file", "the file to rewrite, or a new one")
-    table = read_table(released, columns=["user", "step", "plan", *axes], text=("user", "plan"))
+    last: dict[str, tuple[int, list[int]]] = {}
+    for table in read_batches(released, columns=["user", "step", "plan", *axes], text=("user", "plan")):
+        for user, step, z in _last_of(table, space):
+            if user not in last or step >= last[user][0]:
+                last[user] = step, z
+    return [(user, *last[user]) for user in sorted(last)]
+
+
+def _last_of(table: Any, space: StateSpace) -> Iterator[tuple[str, int, list[int]]]:
+    """The last of each user's asked rows in a part of a released table."""
+    import pyarrow as pa
+
+    from dphmm.storage.columns import as_text, integers
+    from dphmm.storage.smoothed import read_answers
+
     plans = as_text(table.column("plan"), "plan").to_pylist()
-    table = table.filter(pa.array([bool(plan) for plan in plans]))
+    table = table.filter(pa.array([bool(plan) for plan in plans], pa.bool_()))
     steps, _ = integers(table.column("step"), "step")
     z = read_answers(table, space, np.ones(len(steps), dtype=np.bool_))
     rows = pa.table({"user": as_text(table.column("user"), "user"), "step": steps, "row": np.arange(len(steps))})
     rows = rows.sort_by([("user", "ascending"), ("step", "ascending")])
     users = rows.column("user").dictionary_encode().combine_chunks().indices.to_numpy(zero_copy_only=False)
     last = rows.take(np.flatnonzero(np.diff(users, append=-1)))
-    return [(user, step, z[row].tolist()) for user, step, row in zip(*last.to_pydict().values(), strict=True)]
+    for user, step, row in zip(*last.to_pydict().values(), strict=True):
+        yield user, step, z[row].tolist()
 
 
 def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:
