@@ -105,8 +105,8 @@ def _places(source: str, rows: list[int], layout: Layout | None) -> tuple[str, l
 
 def by_reason(rejected: Any) -> dict[str, int]:
     """How many rows were set aside for each reason."""
-    reasons = rejected.column("reason").to_pylist()
-    return {reason: reasons.count(reason) for reason in sorted(set(reasons))}
+    counted = rejected.column("reason").value_counts().to_pylist()
+    return {each["values"]: each["counts"] for each in sorted(counted, key=lambda each: str(each["values"]))}
 
 
 def in_words(counts: dict[str, int]) -> str:
