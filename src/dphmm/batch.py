@@ -35,9 +35,9 @@ from dphmm.session.rounds import Answered, Engine, SubjectState, caps_of, schedu
 from dphmm.session.session import ReleaseSession, checked_loss, engine_of
 from dphmm.session.setting import Setting, check_header
 from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_chosen
-from dphmm.states.observed import Visit, in_steps, public_times, true_states
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS, Trajectories
+from dphmm.states.visit_table import Numbers, UserRows, VisitTable
 from dphmm.types import Bits, BoolArray, Exact, IntArray
 
 __all__ = ["Batch", "BatchReport", "Progress", "Released", "Releases", "release_many", "terminal_bar"]
@@ -160,7 +160,7 @@ class Batch:
 
     def run(
         self,
-        trajectories: Trajectories,
+        trajectories: Trajectories | VisitTable,
         *,
         resume: bool = False,
         raised: bool = False,
@@ -177,28 +177,24 @@ class Batch:
         BudgetExceeded : before anything is drawn where the epsilons of all rows together would pass a cap, or break the
             promise of an account.
         """
-        stepped, repeated = in_steps(trajectories, self.setting.model.step, self.answer)
-        states, outside = true_states(stepped, self.setting.space)
-        self.report.outside = int(outside.sum())
-        visits, twice = stepped.visits(self.answer)
-        self.report.rows, self.report.subjects = len(trajectories), len(visits)
-        self.report.same_step = repeated + sum(dict(twice).values())
-        steps, times = stepped.steps(), public_times(stepped, self.setting.model.step)
-        _check_steps(steps)
-        sessions = self.ledger.sessions_of([visit.user for visit in visits])
+        visits = self._visits(trajectories)
+        self.report.outside, self.report.same_step = visits.outside, visits.same_step
+        self.report.rows, self.report.subjects = visits.n_rows, len(visits)
+        steps, times = visits.steps, visits.times
+        _check_steps(visits)
+        sessions = self.ledger.sessions_of(visits.users)
         known = {subject for subject, query in sessions if query == self.setting.query}
         if not resume:
-            self._refuse_known(known.intersection(visit.user for visit in visits))
+            self._refuse_known(known.intersection(visits.users))
         held = {subject for subject, _ in sessions}
         for user in sorted(held) if raised else ():
             # Lower ones are refused as such.
             self.ledger.caps(user).joined(replace(self.caps, promise=None), quoted(user), raised)
         # Without a record of the rule: earlier versions took the last row of a bin.
-        unsaid = None if stepped is trajectories else "last"
-        ranked = stepped.step is None and times is not None
+        unsaid = "last" if visits.in_bins else None
         self._refuse_ahead(
             visits,
-            lambda visit: self._met(visit, _begins(visit, steps, times, ranked), known, unsaid),
+            lambda visit: self._met(visit, _begins(visit, visits), known, unsaid),
             sessions,
             steps,
             raised,
@@ -206,24 +202,21 @@ class Batch:
         if raised:
             self._raise_caps(held)
         self._bind_groups()
-        owner = np.repeat(np.arange(len(visits)), [len(visit.rows) for visit in visits])
-        order = np.concatenate([visit.rows for visit in visits]) if visits else owner
         met: dict[int, tuple[SubjectState, int]] = {}
         count = 0
         engines: dict[Setting, Engine] = {}
-        for first, end in self._parts(owner, visits):
-            row, mine = order[first:end], owner[first:end]
+        for first, end in self._parts(visits):
+            row, mine = range(first, end), visits.owners(first, end)
             numbers = range(int(mine[0]), int(mine[-1]) + 1)
             # Rows are by subject: of those met before, only the first can have rows left.
             before, met = met, {}
             for number in numbers:
                 visit = visits[number]
-                begins = _begins(visit, steps, times, ranked)
-                met[number] = before.get(number) or self._met(visit, begins, known, unsaid)
+                met[number] = before.get(number) or self._met(visit, _begins(visit, visits), known, unsaid)
             subjects = [subject for subject, _ in met.values()]
             for subject in subjects:
                 subject.finished = True
-            subjects[-1].finished = int(owner[min(end, len(order) - 1)]) != numbers[-1]
+            subjects[-1].finished = visits.owners(end - 1, end + 1)[-1].item() != numbers[-1]
             setting = self.subjects.of(subjects[0].name)
             if setting not in engines:
                 if len(engines) == _MOST_ENGINES:
@@ -239,23 +232,25 @@ class Batch:
             chosen = self.subjects.chosen
             choices = [chosen.get(step) for step in steps[row].tolist()] if chosen else None
             with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
-                stored = engine.release(transaction, subjects, Rows(mine - mine[0], t, asked, choices), states[row])
+                stored = engine.release(
+                    transaction, subjects, Rows(mine - mine[0], t, asked, choices), visits.states(first, end)
+                )
             answered = engine.show(stored)
-            users = [visits[number].user for number in mine[answered.row].tolist()]
+            users = [visits.users[number] for number in mine[answered.row].tolist()]
             published = self._published(answered, users, t, None if times is None else times[row])
             count += len(published)
             if progress is not None:
-                progress(count, len(order))
+                progress(count, visits.n_visits)
             yield published
             if stored.refused is not None:
                 raise stored.refused
 
     def _refuse_ahead(
         self,
-        visits: list[Visit],
-        met: Callable[[Visit], tuple[SubjectState, int]],
+        visits: VisitTable,
+        met: Callable[[UserRows], tuple[SubjectState, int]],
         sessions: Sequence[tuple[str, str]],
-        steps: IntArray,
+        steps: Numbers,
         raised: bool,
     ) -> None:
         """Refuse the whole table, before anything is drawn, where all its rows together would pass what was promised.
@@ -279,7 +274,7 @@ class Batch:
             subject, origin = met(visit)
             caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user), raised)
             if caps.horizon is not None:
-                last = int(steps[visit.rows].max()) - origin + 1
+                last = steps[visit.rows[-1]] - origin + 1
                 caps.horizon.keep(visit.user, query, last)
             if caps.promise is not None and not paces:
                 t = steps[visit.rows] - origin + 1
@@ -322,18 +317,15 @@ class Batch:
         entries = self.ledger.entries(user, self.setting.query)
         return entries[-1].through if entries else 0
 
-    def most_asked(self, trajectories: Trajectories) -> list[int]:
+    def most_asked(self, trajectories: Trajectories | VisitTable) -> list[int]:
         """How many rows of each user are asked at most: exactly so many but with a paced schedule.
 
         As if no user had a history. Raises InvalidInput as `run`.
         """
-        stepped, _ = in_steps(trajectories, self.setting.model.step, self.answer)
-        visits, _ = stepped.visits(self.answer)
-        steps, times = stepped.steps(), public_times(stepped, self.setting.model.step)
-        ranked, most = stepped.step is None and times is not None, list[int]()
+        visits, most = self._visits(trajectories), list[int]()
         for visit in visits:
-            subject, origin = self._met(visit, _begins(visit, steps, times, ranked), set(), None)
-            t = steps[visit.rows] - origin + 1
+            subject, origin = self._met(visit, _begins(visit, visits), set(), None)
+            t = visits.steps[visit.rows] - origin + 1
             schedule, named = schedule_of(self.setting, subject.origin), t[self._may_ask(subject, t)]
             if schedule is not None and len(named) and schedule.kind == "paced":
                 promise = schedule.promise
@@ -347,6 +339,14 @@ class Batch:
             else:
                 most.append(len(named))
         return most
+
+    def _visits(self, rows: Trajectories | VisitTable) -> VisitTable:
+        """The rows to answer. Raises InvalidInput for a table that was made for another model, or another rule."""
+        setting = self.setting
+        if not isinstance(rows, VisitTable):
+            return VisitTable.of(rows, setting.space, setting.model.step, self.answer)
+        rows.check_made_for(setting.space, setting.model.step, self.answer)
+        return rows
 
     @property
     def answer(self) -> str:
@@ -386,20 +386,20 @@ class Batch:
     def _engine(self, setting: Setting) -> Engine:
         return engine_of(setting, self.ledger, self.caps, self._bits, self._loss, scheduled=self._is_scheduled)
 
-    def _parts(self, owner: IntArray, visits: Sequence[Visit]) -> Iterator[tuple[int, int]]:
+    def _parts(self, visits: VisitTable) -> Iterator[tuple[int, int]]:
         """The rows that share a transaction, first and end: a chunk at most, of subjects who begin alike."""
-        alike = [len(owner)]
+        alike = [visits.n_visits]
         if self.subjects.initials:
-            settings = [self.subjects.of(visit.user) for visit in visits]
+            settings = [self.subjects.of(user) for user in visits.users]
             changes = [number for number in range(1, len(visits)) if settings[number] is not settings[number - 1]]
-            alike = [*np.searchsorted(owner, changes).tolist(), len(owner)]
+            alike = [*visits.first[changes].tolist(), visits.n_visits]
         first = 0
         for end in alike:
             for chunk in range(first, end, self._chunk):
                 yield chunk, min(chunk + self._chunk, end)
             first = end
 
-    def _met(self, visit: Visit, begins: str, known: set[str], unsaid: str | None) -> tuple[SubjectState, int]:
+    def _met(self, visit: UserRows, begins: str, known: set[str], unsaid: str | None) -> tuple[SubjectState, int]:
         """A user as met for the first time, whose rows begin as `_begins` says, and the step number of its step 1."""
         if visit.user not in known:
             return SubjectState(visit.user, begins), _origin(begins, begins, visit.user)
@@ -463,12 +463,12 @@ class Batch:
         asked = [(step, self.subjects.epsilon_at(step + origin - 1)) for step in t.tolist() if step > last]
         keep_promise(promise, spent, asked, user, query)
 
-    def _precheck(self, visits: list[Visit], known: set[str], most: list[int], steps: IntArray) -> None:
+    def _precheck(self, visits: VisitTable, known: set[str], most: list[int], steps: Numbers) -> None:
         """Refuse the whole batch when the epsilons of the ``most`` rows that may be asked pass the cap."""
         cap = self.caps.epsilon
         assert cap is not None
         epsilon = self.setting.options.epsilon
-        totals_of = self.ledger.spent_of([visit.user for visit in visits])
+        totals_of = self.ledger.spent_of(visits.users)
         for visit, rows, totals in zip(visits, most, totals_of, strict=True):
             # A schedule, which leaves rows out, lets no epsilon be chosen.
             own = (
@@ -494,11 +494,10 @@ def already_released(whose: str) -> InvalidInput:
     return InvalidInput("ledger", f"releases of {whose}", "a new ledger, or resume to continue them")
 
 
-def _begins(visit: Visit, steps: IntArray, times: IntArray | None, ranked: bool) -> str:
+def _begins(visit: UserRows, visits: VisitTable) -> str:
     """What step 1 of a user stands for: a step number, and its time where steps are but ranks of rows."""
-    first = visit.rows[0]
-    number = str(int(steps[first]))
-    return f"{number}@{int(times[first])}" if ranked and times is not None else number
+    assert visits.times is not None or not visits.ranked
+    return f"{visit.begins}@{visits.times[visit.rows[0]]}" if visits.ranked and visits.times else str(visit.begins)
 
 
 def _origin(origin: str, begins: str, user: str) -> int:
@@ -512,9 +511,10 @@ def _origin(origin: str, begins: str, user: str) -> int:
     return int(number)
 
 
-def _check_steps(steps: IntArray) -> None:
+def _check_steps(visits: VisitTable) -> None:
     # Differences of step numbers, and what is counted from 1, must stay far from the ends of 64 bits.
-    if len(steps) and not -_LARGEST_STEP <= int(steps.min()) <= int(steps.max()) <= _LARGEST_STEP:
+    first, last = visits.ends
+    if len(visits) and not -_LARGEST_STEP <= int(first.min()) <= int(last.max()) <= _LARGEST_STEP:
         raise InvalidInput("step", f"a number beyond {_LARGEST_STEP}", f"step numbers up to {_LARGEST_STEP}")
 
 

@@ -8,8 +8,13 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import dphmm
+from dphmm.cli import release_job
+from dphmm.storage import tables
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.sqlite import SqliteLedger
 
@@ -110,6 +115,23 @@ def test_a_finished_release_resumed_is_the_same_file_and_costs_nothing(town, tmp
     assert (tmp_path / "released.csv").read_bytes() == first
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.spent("u1").epsilon == 12
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_the_last_answers_of_an_output_are_found_in_parts_of_any_size(tmp_path, monkeypatch, size):
+    space, rng = dphmm.StateSpace(np.arange(9)[:, None]), np.random.default_rng(3)
+    rows = sorted({(f"u{rng.integers(0, 5)}", int(rng.integers(1, 30))) for _ in range(60)})
+    asked = [bool(rng.integers(0, 3)) for _ in rows]
+    z = [float(rng.integers(-5, 9)) if some else None for some in asked]
+    plans = ["p" if some else None for some in asked]
+    columns = {"user": [user for user, _ in rows], "step": [step for _, step in rows], "z_0": z, "plan": plans}
+    table = pa.table(columns).take(rng.permutation(len(rows)))
+    tables.write_table(tmp_path / "out.parquet", table)
+    whole = tables.read_batches
+    monkeypatch.setattr(tables, "read_batches", lambda path, **how: whole(path, **how, rows=size))
+    expected = {user: (step, [int(at)]) for (user, step), at in zip(rows, z, strict=True) if at is not None}
+    found = release_job._last_rows(str(tmp_path / "out.parquet"), space)
+    assert found == [(user, *expected[user]) for user in sorted(expected)]
 
 
 def test_resuming_under_another_promise_is_refused(town, tmp_path, run, release_of):

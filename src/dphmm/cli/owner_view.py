@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dphmm.cli.console import Console
-    from dphmm.cli.release_job import Job
-    from dphmm.states.trajectory import Trajectories
     from dphmm.storage.csv_files import Layout
 
 _MEANING = "counts for the data owner alone: they depend on where people are, and are never to be published"
@@ -23,13 +21,6 @@ _MEANING = "counts for the data owner alone: they depend on where people are, an
 def owner_path(output: str) -> Path:
     """Where the counts of a release to ``output`` are; of a stream, which has none, they are beside its ledger."""
     return Path(f"{output}.owner.json")
-
-
-def rows_to_answer(job: Job, rows: Trajectories) -> int:
-    """How many rows are left when the last one of every time step counts."""
-    from dphmm.states.observed import in_steps
-
-    return len(in_steps(rows, job.model.step)[0])
 
 
 def owner_counts(rows: int, outside: int, releases: int, drifted: int, set_aside: Mapping[str, int]) -> dict[str, Any]:
@@ -114,8 +105,8 @@ def _places(source: str, rows: list[int], layout: Layout | None) -> tuple[str, l
 
 def by_reason(rejected: Any) -> dict[str, int]:
     """How many rows were set aside for each reason."""
-    reasons = rejected.column("reason").to_pylist()
-    return {reason: reasons.count(reason) for reason in sorted(set(reasons))}
+    counted = rejected.column("reason").value_counts().to_pylist()
+    return {each["values"]: each["counts"] for each in sorted(counted, key=lambda each: str(each["values"]))}
 
 
 def in_words(counts: dict[str, int]) -> str:

@@ -14,11 +14,11 @@ from dphmm.cli.release_job import Job, check_outputs, check_resumed, note_no_led
 if TYPE_CHECKING:
     from dphmm.batch import Batch
     from dphmm.session.subjects import Subjects
-    from dphmm.states.trajectory import Trajectories
+    from dphmm.states.visit_table import VisitTable
     from dphmm.storage.release_words import Story
     from dphmm.storage.statement import Published
     from dphmm.storage.statement_types import ReleaseStatement
-    from dphmm.storage.trajectories import Loaded
+    from dphmm.storage.visits import LoadedVisits
 
 #: From so many steps on a release can take longer than a few seconds.
 _LONG = 100_000
@@ -34,7 +34,6 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         owner_counts,
         owner_path,
         rejected_path,
-        rows_to_answer,
         write_counts,
         write_rejected,
     )
@@ -45,7 +44,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
 
     check_outputs(given)
     note_no_ledger(given, console)
-    loaded, rows, sha256 = read_rows(job, given)
+    loaded, sha256 = read_rows(job, given)
+    rows = loaded.visits
     check_before_search(job, rows, given)
     job = with_budget_plan(job, console)
     published = Published()
@@ -56,9 +56,9 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         batch.check_choices(rows.users)
         check_total(job, rows, batch.setting.query, ledger)
         whom_warning(job.model, owners, console)
-        for warning in [*first_step_warnings(batch), *unmatched(batch.subjects, rows, job.model.step)]:
+        for warning in [*first_step_warnings(batch), *unmatched(batch.subjects, rows)]:
             console.warn(warning)
-        console.say(work_ahead(rows, job.model.step))
+        console.say(work_ahead(rows))
         with _kept(batch, given), console.progress("release") as progress:
             _write(batch, rows, given, published, progress)
     statement = privacy_statement(
@@ -81,7 +81,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
         report, set_aside = batch.report, by_reason(loaded.rejected)
         fresh = published.rows - published.not_asked - report.replayed
-        counts = owner_counts(rows_to_answer(job, rows), report.outside, fresh, report.drifted, set_aside)
+        counts = owner_counts(rows.in_steps, report.outside, fresh, report.drifted, set_aside)
         write_counts(owner_path(given["output"]), counts)
     told = _told(job, batch, statement)
     document = _document(batch, published, statement, set_aside, len(loaded.rejected)) | told.document()
@@ -102,26 +102,24 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     return SET_ASIDE if set_aside else 0
 
 
-def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[Loaded, Trajectories, str]:
-    """What was read of the file and set aside, the rows to release, and the file's SHA-256."""
+def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[LoadedVisits, str]:
+    """The rows to release and those that were set aside, and the file's SHA-256."""
     from dphmm.storage.inputs import checked_input, steady
     from dphmm.storage.tables import column_names
-    from dphmm.storage.trajectories import load_trajectories
+    from dphmm.storage.visits import load_visits
 
     path = checked_input(given["trajectories"], "TRAJ")
     with steady(path) as sha256:
-        loaded = load_trajectories(path, state_column=given["state_column"], bins=job.model.step, space=job.space)
-        return loaded, job.rows(loaded.trajectories, column_names(path)), sha256
+        loaded = load_visits(path, job.space, job.model.step, given["answer"], state_column=given["state_column"])
+        job.check_times(loaded.visits, column_names(path))
+        return loaded, sha256
 
 
-def unmatched(subjects: Subjects, rows: Trajectories, step: int | None) -> list[str]:
+def unmatched(subjects: Subjects, rows: VisitTable) -> list[str]:
     """What public tables choose for steps and users that no row has: a wrong year, another spelling of a name."""
-    from dphmm.states.observed import in_steps
-
     said, chosen, begun = [], subjects.chosen.keys(), subjects.initials.keys()
     if chosen:
-        stepped, _ = in_steps(rows, step)
-        alone = chosen - set(stepped.steps().tolist())
+        alone = set(chosen).difference(*(rows.steps_of(*part).tolist() for part in rows.parts()))
         if alone:
             said.append(f"--choices: {len(alone)} of its {len(chosen)} steps have no row, {min(alone)} among them")
     strange = begun - set(rows.users)
@@ -130,25 +128,21 @@ def unmatched(subjects: Subjects, rows: Trajectories, step: int | None) -> list[
     return said
 
 
-def work_ahead(rows: Trajectories, step: int | None) -> list[Row]:
+def work_ahead(rows: VisitTable) -> list[Row]:
     """How much there is to do, where that takes long: from who has rows at which steps, which is public.
 
     With --resume some of it is done already.
     """
-    from dphmm.states.observed import in_steps
-
-    stepped, _ = in_steps(rows, step)
-    steps, (visits, _) = stepped.steps(), stepped.visits()
-    releases = sum(len(visit.rows) for visit in visits)
-    # Rows of a visit are by step, and of different ones.
-    through = sum(int(steps[visit.rows[-1]]) - int(steps[visit.rows[0]]) + 1 for visit in visits)
+    first, last = rows.ends
+    # In Python's integers, which do not overflow.
+    releases, through = rows.n_visits, sum((last - first + 1).tolist())
     if through < _LONG:
         return []
     skipped = f", and {through - releases:,} steps without a row to predict through" if through > releases else ""
-    return [("", f"ahead: {releases:,} rows of {len(visits):,} subjects{skipped}; this can take minutes")]
+    return [("", f"ahead: {releases:,} rows of {len(rows):,} subjects{skipped}; this can take minutes")]
 
 
-def _write(batch: Batch, rows: Trajectories, given: Mapping[str, Any], published: Published, progress: Any) -> None:
+def _write(batch: Batch, rows: VisitTable, given: Mapping[str, Any], published: Published, progress: Any) -> None:
     from dphmm.storage.released import released_table
     from dphmm.storage.tables import table_writer
 

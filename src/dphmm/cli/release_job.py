@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dphmm.session.budget_plan import BudgetPlan
     from dphmm.session.setting import Setting
     from dphmm.states.space import StateSpace
-    from dphmm.states.trajectory import Trajectories
+    from dphmm.states.visit_table import VisitTable
     from dphmm.storage.learned import People, Whom
     from dphmm.types import Exact
 
@@ -115,29 +115,11 @@ class Job:
             expected = "--constraint support and --flat thicken or refuse with it: other plans follow from beliefs"
             raise InvalidInput("--no-estimates", came, expected) from None
 
-    def rows(self, trajectories: Trajectories, columns: Sequence[str]) -> Trajectories:
-        """The rows as the model's states and steps need them; InvalidInput for a missing or wrong column."""
-        from dphmm.states.observed import in_steps, public_times, true_states
-
-        self._check_steps(trajectories, columns)
-        public_times(trajectories, self.model.step)
-        none = trajectories.take(np.zeros(len(trajectories), dtype=np.bool_))
-        in_steps(none, self.model.step)
-        true_states(none, self.space)
-        return trajectories
-
-    def _check_steps(self, trajectories: Trajectories, columns: Sequence[str]) -> None:
-        """Where the model has time steps, a step is the number of a time bin since 1970 and published so."""
+    def check_times(self, rows: VisitTable, columns: Sequence[str]) -> None:
+        """InvalidInput for a table without times or a column of steps, where the model has time steps."""
         step = self.model.step
-        if step is None:
-            return
-        if trajectories.time is None and "step" not in columns:
+        if step is not None and rows.time is None and "step" not in columns:
             raise InvalidInput("t", "no times", f"times: the model has steps of {step} s; or a column step")
-        if trajectories.time is not None and trajectories.step is not None:
-            bins = np.floor_divide(trajectories.time, step * 1_000_000)
-            if not np.array_equal(bins, trajectories.step):
-                expected = f"the number of the time bin of {step} s since 1970 in every row, or no column step"
-                raise InvalidInput("step", "steps that are not those of the times", expected)
 
 
 def fitted_on(job: Job, given: Mapping[str, Any], console: Console) -> People | None:
@@ -149,7 +131,7 @@ def fitted_on(job: Job, given: Mapping[str, Any], console: Console) -> People | 
     return load_people(given["model"], console.warn)
 
 
-def people(job: Job, rows: Trajectories, sha256: str, given: Mapping[str, Any], console: Console) -> Whom:
+def people(job: Job, rows: VisitTable, sha256: str, given: Mapping[str, Any], console: Console) -> Whom:
     """Whom the model was fitted on, from what the owner says, the user names and the file's hash.
 
     InvalidInput, before anything is drawn, where the owner says others and the names or the hash say the same.
@@ -188,25 +170,37 @@ def check_resumed(output: str, ledger: Ledger, setting: Setting) -> None:
 
 def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[int]]]:
     """The last step of every user of a released file that was asked, by name, and its lattice answer."""
-    import pyarrow as pa
-
-    from dphmm.storage.columns import as_text, integers
-    from dphmm.storage.smoothed import answer_columns, read_answers
-    from dphmm.storage.tables import column_names, read_table
+    from dphmm.storage.smoothed import answer_columns
+    from dphmm.storage.tables import column_names, read_batches
 
     axes = answer_columns(space)
     if not {"user", "step", "plan", *axes} <= set(column_names(released)):
         raise InvalidInput("-o", f"{released}, which is no released file", "the file to rewrite, or a new one")
-    table = read_table(released, columns=["user", "step", "plan", *axes], text=("user", "plan"))
+    last: dict[str, tuple[int, list[int]]] = {}
+    for table in read_batches(released, columns=["user", "step", "plan", *axes], text=("user", "plan")):
+        for user, step, z in _last_of(table, space):
+            if user not in last or step >= last[user][0]:
+                last[user] = step, z
+    return [(user, *last[user]) for user in sorted(last)]
+
+
+def _last_of(table: Any, space: StateSpace) -> Iterator[tuple[str, int, list[int]]]:
+    """The last of each user's asked rows in a part of a released table."""
+    import pyarrow as pa
+
+    from dphmm.storage.columns import as_text, integers
+    from dphmm.storage.smoothed import read_answers
+
     plans = as_text(table.column("plan"), "plan").to_pylist()
-    table = table.filter(pa.array([bool(plan) for plan in plans]))
+    table = table.filter(pa.array([bool(plan) for plan in plans], pa.bool_()))
     steps, _ = integers(table.column("step"), "step")
     z = read_answers(table, space, np.ones(len(steps), dtype=np.bool_))
     rows = pa.table({"user": as_text(table.column("user"), "user"), "step": steps, "row": np.arange(len(steps))})
     rows = rows.sort_by([("user", "ascending"), ("step", "ascending")])
     users = rows.column("user").dictionary_encode().combine_chunks().indices.to_numpy(zero_copy_only=False)
     last = rows.take(np.flatnonzero(np.diff(users, append=-1)))
-    return [(user, step, z[row].tolist()) for user, step, row in zip(*last.to_pydict().values(), strict=True)]
+    for user, step, row in zip(*last.to_pydict().values(), strict=True):
+        yield user, step, z[row].tolist()
 
 
 def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:

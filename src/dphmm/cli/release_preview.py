@@ -33,13 +33,11 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         whom_warning,
     )
     from dphmm.cli.release_total import budget_plan_rows, check_total, with_budget_plan
-    from dphmm.states.observed import in_steps
     from dphmm.storage.promises import covered_by_all, covered_document
 
     check_outputs(given)
-    loaded, rows, sha256 = read_rows(job, given)
-    stepped, _ = in_steps(rows, job.model.step)
-    visits, _ = stepped.visits()
+    loaded, sha256 = read_rows(job, given)
+    rows = loaded.visits
     owners = people(job, rows, sha256, given, console)
     check_total(job, rows, given["query"])
     job = with_budget_plan(job, console)
@@ -49,14 +47,14 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     asked, schedule = batch.most_asked(rows), batch.setting.schedule
     longest, most = max(asked), "" if schedule is None or schedule.kind == "planned" else "at most "
     least_each, most_each = batch.subjects.epsilons
-    present = sum(len(visit.rows) for visit in visits)
+    present = rows.n_visits
     document: dict[str, Any] = {
-        "rows": len(loaded.trajectories) + len(loaded.rejected),
+        "rows": rows.n_rows + len(loaded.rejected),
         "set_aside": set_aside,
         "would_release": sum(asked),
         "not_asked": None if schedule is None else present - sum(asked),
         "schedule": None if schedule is None else str(schedule),
-        "subjects": len(visits),
+        "subjects": len(rows),
         "answer_unit": job.space.unit,
         "plans": [plan_document(step, plan, job) for step, plan in enumerate(plans, start=1)],
         "covered_distance": covered_document(covered_by_all(batch.subjects.policies, job.space), most_each),
@@ -69,7 +67,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         print_json(document)
     else:
         lines: list[Row] = [
-            ("rows in", f"{document['rows']} of {len(visits)} subjects"),
+            ("rows in", f"{document['rows']} of {len(rows)} subjects"),
             ("would release", f"{most}{document['would_release']} rows"),
             ("set aside", in_words(set_aside) or "none"),
         ]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dphmm.policy.graph import PolicyGraph
     from dphmm.schedule_plan import SchedulePlan
     from dphmm.states.space import StateSpace
-    from dphmm.states.trajectory import Trajectories
+    from dphmm.states.visit_table import VisitTable
 
 
 def check_asked(given: Mapping[str, Any]) -> None:
@@ -233,27 +233,23 @@ def with_budget_plan(job: Job, console: Console) -> Job:
     return replace(job, epsilon=shown(found.epsilon), budget_plan=found)
 
 
-def check_total(job: Job, rows: Trajectories, query: str, ledger: Ledger | None = None) -> None:
+def check_total(job: Job, rows: VisitTable, query: str, ledger: Ledger | None = None) -> None:
     """Refuse rows past the last step, and people who have answers to another query: both would lose more.
 
     Without a ledger, by the rows alone: a ledger may know that people began before these rows do.
     """
-    from dphmm.states.observed import in_steps
-
     if job.steps is None:
         return
     known = set() if ledger is None else set(ledger.sessions())
-    stepped, _ = in_steps(rows, job.model.step)
-    steps, (visits, _) = stepped.steps(), stepped.visits()
     last = 0
     drawn: Fraction | None = None
-    for visit in visits:
+    for visit in rows:
         begun = ledger is not None and (visit.user, query) in known
         header = ledger.header(visit.user, query) if begun and ledger is not None else None
         if header is not None:
             drawn = _epsilon_of(header)
-        origin = steps[visit.rows[0]] if header is None else int(header.options["origin"].partition("@")[0])
-        last = max(last, int(steps[visit.rows].max()) - int(origin) + 1)
+        origin = visit.begins if header is None else int(header.options["origin"].partition("@")[0])
+        last = max(last, rows.steps[visit.rows[-1]] - origin + 1)
     if last > job.steps:
         due = f"at least {last}, the last step of some subject"
         if drawn is not None:
@@ -263,7 +259,7 @@ def check_total(job: Job, rows: Trajectories, query: str, ledger: Ledger | None 
     if plan is not None and drawn is not None and drawn != plan.epsilon:
         came = f"{in_short(plan.total)}, which is {in_short(plan.epsilon)} a step over {job.steps} steps"
         raise InvalidInput("--total-epsilon", came, _going_on(job, drawn, job.steps))
-    users = {visit.user for visit in visits}
+    users = set(rows.users)
     others = sorted({other for user, other in known if other != query and user in users})
     if others:
         came = f"a ledger in which these people have answers to {others[0]!r}"
@@ -289,7 +285,7 @@ def _going_on(job: Job, epsilon: Fraction, steps: int) -> str:
     return f"{stays} {steps} such steps need --total-epsilon {total} --steps {steps} --raise-cap"
 
 
-def check_before_search(job: Job, rows: Trajectories, given: Mapping[str, Any]) -> None:
+def check_before_search(job: Job, rows: VisitTable, given: Mapping[str, Any]) -> None:
     """The same by the ledger that there is, only read: it is asked again when nobody else may write it."""
     from dphmm.storage.ledger import open_ledger
 

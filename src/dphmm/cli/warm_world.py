@@ -24,7 +24,8 @@ def write_world(folder: Path) -> None:
     rng = np.random.default_rng(7)
     table(folder / "people.csv", "user,t,lat,lon", walks(rng, 24))
     rows = list(walks(rng, _STEPS))
-    table(folder / "walks.csv", "user,t,lat,lon", rows)
+    # By time, as rows come: those of a user have to be brought together.
+    table(folder / "walks.csv", "user,t,lat,lon", sorted(rows, key=lambda row: str(row[1])))
     lines = [json.dumps(dict(zip(("user", "t", "lat", "lon"), row, strict=True))) for row in rows[:_STEPS]]
     (folder / "walks.jsonl").write_text("\n".join(lines) + "\n")
     visits = [(f"u{user}", _PAGES[page]) for user in range(_PEOPLE) for page in rng.integers(0, 4, _STEPS)]

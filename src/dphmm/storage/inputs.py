@@ -9,14 +9,16 @@ import codecs
 import gzip
 import hashlib
 import io
+import math
 import os
 import secrets
 import stat
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 from dphmm.errors import InvalidInput
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 PathLike = str | os.PathLike[str]
+T = TypeVar("T")
 # What pickle, joblib and NumPy's object arrays come in: loading them runs code.
 _PICKLES = (".pkl", ".pickle", ".joblib", ".p", ".npy", ".npz", ".dill")
 
@@ -222,6 +225,55 @@ class Legible(io.RawIOBase):
         given, self._ready = self._ready[: len(view)], self._ready[len(view) :]
         view[: len(given)] = given
         return len(given)
+
+
+#: Seconds after which whoever waits for a part is taken to need more than has been read.
+_PATIENCE = 0.1
+
+
+class Paced(io.RawIOBase):
+    """A reader that does not run ahead of who takes what it gives: Arrow alone would hold 32 blocks of a file.
+
+    There is one read for each part that is taken, and so many ahead of them as it takes to make a part.
+    """
+
+    def __init__(self, inner: io.RawIOBase) -> None:
+        super().__init__()
+        self._inner = inner
+        self._changed = threading.Condition()
+        # Opening a file reads of it, before any part is taken.
+        self._taking, self._ahead, self._most = True, 0.0, 2
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill the buffer, once it is wanted."""
+        with self._changed:
+            while self._ahead >= self._most:
+                if not self._changed.wait(_PATIENCE) and self._taking:
+                    # A part needs more than has been read.
+                    self._most += 1
+            self._ahead += 1
+        return cast("int", self._inner.readinto(buffer))
+
+    def taken(self, parts: Iterator[T]) -> Iterator[T]:
+        """The parts that somebody makes of what is read."""
+        try:
+            for part in parts:
+                self._change(taking=False, fewer=1)
+                yield part
+                self._change(taking=True)
+        finally:
+            # A read that still waits would never end.
+            self._change(taking=True, fewer=math.inf)
+
+    def _change(self, taking: bool, fewer: float = 0) -> None:
+        with self._changed:
+            self._taking = taking
+            self._ahead -= fewer
+            self._changed.notify_all()
 
 
 def legible(data: bytes) -> bytes:

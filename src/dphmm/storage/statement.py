@@ -104,6 +104,8 @@ LARGEST = "the subject with the largest total in this file; the ledger has every
 # Longer lists are told by their hash alone.
 _MOST_PLANS = 1000
 _LONGEST_PARAMETERS = 4096
+#: Of so many different totals it is known which users share them.
+_MOST_ALIKE = 4096
 # Of a wrong value an error shows no more.
 _LONGEST_VALUE = 40
 _WRITTEN = "a privacy statement as dphmm release wrote it"
@@ -117,6 +119,7 @@ class Published:
         self.mechanisms: Counter[str] = Counter()
         self.plans: set[str] = set()
         self._accounts: dict[str, Account] = {}
+        self._alike: dict[Account, Account] = {}
         self.add(rows)
 
     def add(self, rows: Iterable[Released]) -> None:
@@ -136,6 +139,12 @@ class Published:
             terms = releases.terms[number]
             account = self._accounts.get(user, EMPTY)
             self._accounts[user] = account.plus_times(terms.epsilon, terms.cost, count)
+        # Most users of a table have the same totals as others: each is kept once.
+        alike: dict[Account, Account] = self._alike if len(self._alike) < _MOST_ALIKE else {}
+        for user in set(releases.users) & self._accounts.keys():
+            account = self._accounts[user]
+            self._accounts[user] = alike.setdefault(account, account)
+        self._alike = alike
 
     @property
     def users(self) -> Iterable[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +30,7 @@ from dphmm.storage.csv_files import (
     read_csv,
     repeated_name,
 )
-from dphmm.storage.inputs import Legible, PathLike, checked_input, checked_output, open_bytes, replacing, steady
+from dphmm.storage.inputs import Legible, Paced, PathLike, checked_input, checked_output, open_bytes, replacing, steady
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -232,10 +232,13 @@ _BLOCK = 1 << 24
 
 
 class Rows(NamedTuple):
-    """The rows of a table in parts, and the numbers, from 1, of those with another number of cells (not in parts)."""
+    """The rows of a table in parts, and the numbers, from 1, of those with another number of cells (not in parts).
+
+    The numbers are there when the last part has been read.
+    """
 
     parts: Iterable[pa.Table]
-    ragged: tuple[int, ...]
+    ragged: Sequence[int]
 
 
 def delimited_names(path: PathLike, delimiter: str = ",") -> list[str]:
@@ -260,29 +263,47 @@ def read_rows(path: PathLike, columns: Sequence[str], delimiter: str = ",") -> R
     names = delimited_names(file, delimiter)
     if table_format(file) == ".parquet":
         return Rows(read_batches(file, columns=columns), ())
+    written, ragged = dict(zip(names, csv_header(file, delimiter), strict=True)), list[int]()
+    return Rows(_text_parts(file, delimiter, written, columns, ragged), ragged)
+
+
+def _text_parts(
+    file: Path, delimiter: str, written: Mapping[str, str], columns: Sequence[str], ragged: list[int]
+) -> Iterator[pa.Table]:
+    """Parts of the ``columns`` of a CSV file, whose names are ``written`` so; fills ``ragged`` after the last."""
+    names = list(written.values())
     with steady(file):
-        written = dict(zip(names, csv_header(file, delimiter), strict=True))
-        table, ragged = _cells(file, delimiter, list(written.values()), [written[name] for name in columns])
-    table = _unescape_columns(table.rename_columns(list(columns)))
-    return Rows((table.slice(start, ROWS) for start in range(0, max(1, len(table)), ROWS)), ragged)
+        rows, lost = 0, list[Any]()
+        for part in _cells(file, delimiter, names, [written[name] for name in columns], lost):
+            rows += len(part)
+            yield _unescape_columns(part.rename_columns(list(columns)))
+        if lost:
+            # Only one thread knows the numbers of the rows.
+            lost = []
+            for _ in _cells(file, delimiter, names, names[:1], lost, threads=False):
+                pass
+            if lost[-1].number == rows + len(lost) + 1 and _is_open(lost[-1].text, delimiter):
+                raise ragged_row(file, lost[-1].number, lost[-1].actual_columns, len(names), Layout(delimiter))
+            ragged += [row.number - 1 for row in lost]
 
 
 def _cells(
-    file: Path, delimiter: str, names: list[str], columns: list[str], threads: bool = True
-) -> tuple[pa.Table, tuple[int, ...]]:
+    file: Path, delimiter: str, names: list[str], columns: list[str], lost: list[Any], threads: bool = True
+) -> Iterator[pa.Table]:
+    """Parts of some columns as text, at least one; rows with another number of cells go to ``lost``."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    ragged: list[Any] = []
-
     def leave_out(row: Any) -> str:
-        ragged.append(row)
+        lost.append(row)
         return "skip"
 
     try:
-        with open_bytes(file) as opened:
-            table = arrow_csv.read_csv(
-                Legible(opened),
+        with (
+            open_bytes(file) as opened,
+            Paced(Legible(opened)) as text,
+            arrow_csv.open_csv(
+                text,
                 read_options=arrow_csv.ReadOptions(use_threads=threads, block_size=_BLOCK),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter=delimiter, newlines_in_values=True, invalid_row_handler=leave_out
@@ -290,16 +311,14 @@ def _cells(
                 convert_options=arrow_csv.ConvertOptions(
                     include_columns=columns, column_types=dict.fromkeys(names, pa.string())
                 ),
-            )
+            ) as reader,
+        ):
+            yield reader.schema.empty_table()
+            for batch in text.taken(reader):
+                yield pa.Table.from_batches([batch])
     except pa.ArrowInvalid:
         # Arrow's own message quotes the row, which is somebody's.
         raise InvalidInput(str(file), "rows that cannot be read", "CSV with closed quotes") from None
-    if ragged and threads:
-        # Only one thread knows the numbers of the rows.
-        return _cells(file, delimiter, names, columns, threads=False)
-    if ragged and ragged[-1].number == len(table) + len(ragged) + 1 and _is_open(ragged[-1].text, delimiter):
-        raise ragged_row(file, ragged[-1].number, ragged[-1].actual_columns, len(names), Layout(delimiter))
-    return table, tuple(row.number - 1 for row in ragged)
 
 
 def _is_open(text: str, delimiter: str) -> bool:

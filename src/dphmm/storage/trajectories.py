@@ -89,8 +89,11 @@ class Roles:
         return list(dict.fromkeys(name for name in given if name is not None))
 
 
-class Assembler:
-    """Takes parts of one table in turn; ``finish`` joins them. ``bins`` as in load_trajectories."""
+class Cells:
+    """Reads parts of one table in turn, and knows of all of them which rows were set aside.
+
+    ``bins`` as in load_trajectories. Without ``trips`` their column is only looked at for its type.
+    """
 
     def __init__(
         self,
@@ -99,17 +102,24 @@ class Assembler:
         timezone: str | None = None,
         bins: int | None = None,
         well_formed: Callable[[str], bool] | None = None,
+        trips: bool = True,
     ) -> None:
         self._roles = roles
+        self._keeps_trips = trips
         self._bins = bins
         self._well_formed = well_formed
         self._times = Times(roles.time or "t", assume_utc, timezone)
-        self._users, self._states, self._trips = Numbering(), Numbering(), Numbering()
-        self._parts: list[dict[str, NDArray[Any]]] = []
+        self.users, self.states, self.trips = Numbering(), Numbering(), Numbering()
+        self._n = 0
+        # Of the rows set aside which they are, from 0, and why.
+        self._aside: list[IntArray] = []
         self._why: list[NDArray[np.int8]] = []
 
-    def add(self, table: pa.Table) -> None:
-        """Read the next rows. Raises InvalidInput for a column of a wrong type or of timestamps without a zone."""
+    def read(self, table: pa.Table) -> dict[str, NDArray[Any]]:
+        """The columns of the next rows, without those set aside; users, states and trips by number.
+
+        Raises InvalidInput for a column of a wrong type or of timestamps without a zone.
+        """
         part: dict[str, NDArray[Any]] = {}
         why = np.zeros(len(table), dtype=np.int8)
 
@@ -117,7 +127,7 @@ class Assembler:
             why[bad & (why == 0)] = REASONS.index(reason)
 
         roles = self._roles
-        part["user"], bad = self._users.add(table.column(roles.user), roles.user)
+        part["user"], bad = self.users.add(table.column(roles.user), roles.user)
         mark(bad, "missing_user")
         if roles.time is not None:
             part["time"], marks = self._times.add(table.column(roles.time))
@@ -133,39 +143,48 @@ class Assembler:
             part["lat"], part["lon"], bad = places_of(table, roles.lat, roles.lon)
             mark(bad, "invalid_place")
         if roles.state is not None:
-            part["state"], bad = self._states.add(table.column(roles.state), roles.state)
+            part["state"], bad = self.states.add(table.column(roles.state), roles.state)
             mark(bad, "missing_state")
             mark(self._ill_formed(part["state"]), "invalid_state")
         if roles.trip is not None:
-            part["trip"], _ = self._trips.add(table.column(roles.trip), roles.trip)
-        self._why.append(why)
-        self._parts.append({name: column[why == 0] for name, column in part.items()})
+            trips = table.column(roles.trip)
+            part["trip"], _ = self.trips.add(trips if self._keeps_trips else trips.slice(0, 0), roles.trip)
+        if not self._keeps_trips:
+            part.pop("trip", None)
+        aside = np.flatnonzero(why)
+        self._aside.append(aside + self._n)
+        self._why.append(why[aside])
+        self._n += len(why)
+        return {name: column[why == 0] for name, column in part.items()} if len(aside) else part
 
     def _ill_formed(self, states: IntArray) -> BoolArray:
         """Which names (n,), by number, have not the form that names must have; a missing one (-1) has none."""
         if self._well_formed is None:
             return np.zeros(len(states), dtype=np.bool_)
-        ill = [not self._well_formed(label) for label in self._states.labels]
+        ill = [not self._well_formed(label) for label in self.states.labels]
         return np.array([*ill, True], dtype=np.bool_)[states]
 
-    def finish(self, source: str, ragged: Sequence[int] = (), may_be_empty: bool = False) -> Loaded:
-        """All rows; ``ragged`` are the numbers of rows that never came as far as a part.
+    def rejected(self, source: str, ragged: Sequence[int] = (), may_be_empty: bool = False) -> pa.Table:
+        """The rows that were set aside; ``ragged`` are the numbers of rows that never came as far as a part.
 
         Raises InvalidInput, naming ``source``, where there are none or all were set aside, unless it ``may_be_empty``.
         """
         import pyarrow as pa
 
-        kept = np.concatenate([*self._why, np.empty(0, np.int8)])
-        why = np.zeros(len(kept) + len(ragged), dtype=np.int8)
-        why[np.asarray(ragged, dtype=np.int64) - 1] = REASONS.index("ragged_row")
-        why[why == 0] = kept
-        aside = np.flatnonzero(why)
-        if len(aside) == len(why) and not may_be_empty:
+        aside = np.concatenate([*self._aside, np.empty(0, np.int64)])
+        why = np.concatenate([*self._why, np.empty(0, np.int8)])
+        lost = np.asarray(ragged, dtype=np.int64) - 1
+        if len(lost):
+            # Rows of the parts are counted without those that were lost before them.
+            aside = aside + np.searchsorted(lost - np.arange(len(lost)), aside, side="right")
+            aside = np.concatenate([aside, lost])
+            why = np.concatenate([why, np.full(len(lost), REASONS.index("ragged_row"), np.int8)])
+            order = np.argsort(aside)
+            aside, why = aside[order], why[order]
+        if len(aside) == self._n + len(lost) and not may_be_empty:
             raise self._nothing_left(source, why)
-        reasons = pa.array([REASONS[code] for code in why[aside].tolist()], pa.string())
-        rejected = pa.table({"row": pa.array(aside + 1, pa.int64()), "reason": reasons})
-        joined = {name: np.concatenate([p.pop(name) for p in self._parts]) for name in list(self._parts[0])}
-        return Loaded(self._trajectories(joined), rejected)
+        reasons = pa.array(REASONS, pa.string()).take(pa.array(why))
+        return pa.table({"row": pa.array(aside + 1, pa.int64()), "reason": reasons})
 
     def _nothing_left(self, source: str, why: NDArray[np.int8]) -> InvalidInput:
         counted = {reason: int((why == code).sum()) for code, reason in enumerate(REASONS) if code}
@@ -179,14 +198,32 @@ class Assembler:
         expected = f"rows ({by_reason}){_NAMES if counted['invalid_state'] else ''}"
         return InvalidInput(source, f"0 rows that can be read of {len(why)}", expected)
 
+
+class Assembler:
+    """Takes parts of one table in turn; ``finish`` joins them."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._parts: list[dict[str, NDArray[Any]]] = []
+
+    def add(self, table: pa.Table) -> None:
+        """Read the next rows. Raises InvalidInput as `Cells.read`."""
+        self._parts.append(self._cells.read(table))
+
+    def finish(self, source: str, ragged: Sequence[int] = (), may_be_empty: bool = False) -> Loaded:
+        """All rows. Raises InvalidInput as `Cells.rejected`."""
+        rejected = self._cells.rejected(source, ragged, may_be_empty)
+        joined = {name: np.concatenate([p.pop(name) for p in self._parts]) for name in list(self._parts[0])}
+        return Loaded(self._trajectories(joined), rejected)
+
     def _trajectories(self, joined: dict[str, NDArray[Any]]) -> Trajectories:
         # A label seen only in rows that were set aside is no user.
         seen, user = np.unique(joined["user"], return_inverse=True)
-        users = tuple(np.array(self._users.labels, dtype=object)[seen])
+        users = tuple(np.array(self._cells.users.labels, dtype=object)[seen])
         state = joined.get("state")
-        labels = None if state is None else np.array(self._states.labels, dtype=object)[state]
+        labels = None if state is None else np.array(self._cells.states.labels, dtype=object)[state]
         trip = joined.get("trip")
-        trips = None if trip is None else _trip_numbers(user, trip, self._trips.labels)
+        trips = None if trip is None else _trip_numbers(user, trip, self._cells.trips.labels)
         order = joined.get("order")
         found = Trajectories(
             users, user.astype(np.int32), joined.get("time"), joined.get("step"), joined.get("lat"),
@@ -294,8 +331,8 @@ def load_trajectories(
         "user": user_column, "time": time_column, "order": order_column, "trip": trip_column,
         "state": state_column, "lat": lat_column, "lon": lon_column,
     }  # fmt: skip
-    roles = _needed(column_roles(delimited_names(path, delimiter), given), space)
-    assembler = Assembler(roles, assume_utc, timezone, bins, None if space is None else space.well_formed)
+    roles = needed_roles(column_roles(delimited_names(path, delimiter), given), space)
+    assembler = Assembler(Cells(roles, assume_utc, timezone, bins, None if space is None else space.well_formed))
     rows = read_rows(path, roles.names, delimiter)
     for part in rows.parts:
         assembler.add(part)
@@ -336,17 +373,19 @@ def trajectories_from_table(
     """
     from dphmm.storage.frames import column_list, to_arrow
 
-    unknown = set(columns) - {f"{role}_column" for role in _ROLES}
+    unknown = set(columns) - {f"{role}_column" for role in ROLES}
     if unknown:
-        raise InvalidInput("columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in _ROLES))
-    given = {role: columns.get(f"{role}_column") for role in _ROLES}
-    roles = _needed(column_roles(column_list(table), given), space)
-    assembler = Assembler(roles, assume_utc, timezone, well_formed=None if space is None else space.well_formed)
+        raise InvalidInput("columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in ROLES))
+    given = {role: columns.get(f"{role}_column") for role in ROLES}
+    roles = needed_roles(column_roles(column_list(table), given), space)
+    cells = Cells(roles, assume_utc, timezone, well_formed=None if space is None else space.well_formed)
+    assembler = Assembler(cells)
     assembler.add(to_arrow(table, roles.names))
     return assembler.finish("table")
 
 
-_ROLES = ("user", "time", "order", "trip", "state", "lat", "lon")
+#: What a column may be.
+ROLES = ("user", "time", "order", "trip", "state", "lat", "lon")
 
 
 def column_roles(names: Sequence[str], given: dict[str, str | None]) -> Roles:
@@ -372,7 +411,7 @@ def column_roles(names: Sequence[str], given: dict[str, str | None]) -> Roles:
     return Roles(user, time, step, given["order"], lat, lon, state, trip)
 
 
-def _needed(roles: Roles, space: StateSpace | None) -> Roles:
+def needed_roles(roles: Roles, space: StateSpace | None) -> Roles:
     """The columns that say where somebody is in a space; InvalidInput for a table that cannot be of its states."""
     if space is None:
         return roles

@@ -19,7 +19,7 @@ from dphmm.storage.importers.archives import members
 from dphmm.storage.importers.imported import Imported, Progress, finished
 from dphmm.storage.importers.rows import RowReader
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.trajectories import Assembler, Roles
+from dphmm.storage.trajectories import Assembler, Cells, Roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ def import_geolife(source: PathLike, *, progress: Progress | None = None) -> Imp
     where there is no .plt file.
     """
     reader = RowReader(_COLUMNS, ("lat", "lon", "date", "clock"), ",")
-    assembler = Assembler(_ROLES)
+    assembler = Assembler(Cells(_ROLES))
     waiting: list[pa.Table] = []
     trips: list[tuple[str, str]] = []
     for member in members(Path(source), _PLT):

@@ -9,7 +9,7 @@ from dphmm.storage.csv_files import Layout
 from dphmm.storage.importers.imported import Imported, Progress, finished
 from dphmm.storage.importers.rows import RowReader
 from dphmm.storage.inputs import PathLike, checked_input, steady, unpacked
-from dphmm.storage.trajectories import Assembler, Roles
+from dphmm.storage.trajectories import Assembler, Cells, Roles
 
 _COLUMNS = ("user", "t", "lat", "lon", "location")
 _ROLES = Roles(user="user", time="t", lat="lat", lon="lon")
@@ -25,7 +25,7 @@ def import_gowalla(source: PathLike, *, progress: Progress | None = None) -> Imp
     """
     path = checked_input(source, "source")
     reader = RowReader(_COLUMNS, _COLUMNS[:4], "\t")
-    assembler = Assembler(_ROLES)
+    assembler = Assembler(Cells(_ROLES))
     total = path.stat().st_size
     with steady(path), path.open("rb") as raw, unpacked(raw, path) as file:
         for rows in reader.stream(cast("IO[bytes]", file), str(path)):
