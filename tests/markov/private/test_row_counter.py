@@ -18,20 +18,7 @@ from dphmm.markov.private import count_transitions
 from dphmm.markov.private.row_counter import RowCounter, counts_of_keys
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.states.trajectory import Trajectories
-
-N = 4
-
-
-def rows_of(seed, rows=60, owners=5):
-    """Rows (owner, step, state) in no order: steps repeat and have holes, some states are none."""
-    source = np.random.default_rng(seed)
-    drawn = zip(
-        source.integers(0, owners, rows).tolist(),
-        source.integers(-5, 15, rows).tolist(),
-        source.integers(-1, N + 1, rows).tolist(),
-        strict=True,
-    )
-    return list(drawn)
+from plain_rows import N, rows_of, same, sequences_of
 
 
 def counted(rows, caps, shortest=2, parts=()):
@@ -45,33 +32,6 @@ def counted(rows, caps, shortest=2, parts=()):
         counter.add(owner != before, part[:, 1], part[:, 2])
         last = owner[-1] if len(owner) else last
     return counts_of_keys(*counter.found(), N, caps)
-
-
-def sequences_of(rows, shortest):
-    """(sequences, owners) by a plain loop."""
-    found, owners, steps = [], [], {}
-    for owner, step, state in sorted(rows):
-        steps.setdefault((owner, step), state)
-    before = None
-    for (owner, step), state in sorted(steps.items()):
-        if not 0 <= state < N:
-            continue
-        if before != (owner, step - 1):
-            found.append([])
-            owners.append(owner)
-        found[-1].append(state)
-        before = (owner, step)
-    long = [k for k, sequence in enumerate(found) if len(sequence) >= shortest]
-    return [found[k] for k in long], [owners[k] for k in long]
-
-
-def same(one, other):
-    """Whether two counts are equal but for how many records there are."""
-    assert one.transitions.toarray().tolist() == other.transitions.toarray().tolist()
-    assert one.starts.tolist() == other.starts.tolist()
-    assert (one.n_states, one.max_length, one.max_sequences, one.unit) == (
-        other.n_states, other.max_length, other.max_sequences, other.unit,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(12))

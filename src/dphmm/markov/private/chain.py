@@ -9,6 +9,7 @@ Proof: docs/proofs/learning.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -183,6 +184,13 @@ class PlannedFit:
             "projection": projection,
             "source": source,
         }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is public about the fit and is not in the event: another value is another fit. For JSON."""
+        told = {name: value for name, value in self._provenance.items() if name not in ("private", "privacy")}
+        moves = b"".join(np.asarray(part, dtype="<i8").tobytes() for part in (self._pairs.indptr, self._pairs.indices))
+        return {**told, "n_states": self.n_states, "step": self._step, "pairs": sha256(moves).hexdigest()}
 
     def learned(self, counts: TransitionCounts) -> MarkovModel:
         """The model of these counts: the noise is drawn now, and no second time.
