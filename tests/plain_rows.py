@@ -20,10 +20,15 @@ def rows_of(seed, rows=60, owners=5):
     return list(drawn)
 
 
+def in_order(rows):
+    """By owner, step and state, those in no state last."""
+    return sorted(rows, key=lambda row: (row[0], row[1], row[2] if 0 <= row[2] < N else N))
+
+
 def sequences_of(rows, shortest):
-    """(sequences, owners) by a plain loop."""
+    """(sequences, owners) by a plain loop; of the rows of one step the least state counts."""
     found, owners, steps = [], [], {}
-    for owner, step, state in sorted(rows):
+    for owner, step, state in in_order(rows):
         steps.setdefault((owner, step), state)
     before = None
     for (owner, step), state in sorted(steps.items()):

@@ -20,8 +20,9 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private import count_transitions
 from dphmm.markov.private.row_counter import counts_of_keys
 from dphmm.markov.private.sensitivity import Caps
-from dphmm.spark import counting
-from dphmm.spark.counting import ByName, CountRows, OwnerChanges, Roles
+from dphmm.spark import counting, counting_task
+from dphmm.spark.counting import Roles
+from dphmm.spark.counting_task import ByName, ByNumber, CountRows
 from dphmm.states import Grid
 from plain_rows import N, rows_of, same, sequences_of
 
@@ -31,85 +32,133 @@ SPACE = StateSpace.categories(NAMES)
 
 def expected_of(rows, caps, shortest=2):
     """The counts of rows (owner, step, state) in the order of their numbers."""
-    sequences, owners = sequences_of([row for row in rows if row[0] is not None and row[1] is not None], shortest)
+    sequences, owners = sequences_of(rows, shortest)
     return count_transitions(sequences, N, caps.max_length, owners=owners, max_sequences=caps.max_sequences)
 
 
-def batches_of(rows, parts=(), owner=None, names=None):
-    """Sorted rows as batches that end at these places."""
-    state = pa.int64() if names is None else pa.binary()
+def batches_of(rows, parts=(), owner=None, state=None, keys=None):
+    """Rows as batches that end at these places; ``keys`` of their owners where they are in that order."""
+    kinds = {"owner": owner or pa.int64(), "step": pa.int64(), "state": state or pa.int64()}
+    if keys is not None:
+        rows = [(*row, keys[row[0]]) for row in rows]
+        kinds["key"] = pa.int64()
     for first, end in pairwise([0, *sorted(parts), len(rows)]):
-        columns = list(zip(*rows[first:end], strict=True)) or [(), (), ()]
-        cells = columns[2] if names is None else [names[s].encode() if 0 <= s < N else b"nowhere" for s in columns[2]]
-        arrays = [pa.array(columns[0], owner or pa.int64()), pa.array(columns[1], pa.int64()), pa.array(cells, state)]
-        yield pa.RecordBatch.from_arrays(arrays, ["owner", "step", "state"])
+        columns = list(zip(*rows[first:end], strict=True)) or [()] * len(kinds)
+        arrays = [pa.array(cells, kind) for cells, kind in zip(columns, kinds.values(), strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, list(kinds))
 
 
-def counted(task, batches, caps):
+def given_back(task, batches):
+    """{key: total} of a task."""
     schema = pa.schema([("key", pa.int64()), ("total", pa.int64())])
-    found = pa.Table.from_batches(list(task(batches)), schema=schema)
-    return counts_of_keys(found["key"].to_numpy(), found["total"].to_numpy(), N, caps)
+    found = pa.Table.from_batches(list(task(batches)), schema=schema).to_pydict()
+    return dict(zip(found["key"], found["total"], strict=True))
+
+
+def task_of(caps, shortest=2, states=None, by_step=False):
+    return CountRows(N, caps, shortest, states or ByNumber(), by_step)
+
+
+def counted(task, batches):
+    keys, totals = (np.array(column, dtype=np.int64) for column in zip(*given_back(task, batches).items(), strict=True))
+    return counts_of_keys(keys, totals, N, task.caps)
 
 
 class TestATask:
     @pytest.mark.parametrize("seed", range(6))
     @pytest.mark.parametrize("shortest", [1, 2])
-    def test_batches_of_any_size_give_the_counts_of_plain_loops(self, seed, shortest):
-        rows, caps = sorted(rows_of(seed)), Caps(3, 2)
-        task = CountRows(N, caps, shortest, None)
+    @pytest.mark.parametrize("by_step", [False, True])
+    def test_batches_of_any_size_give_the_counts_of_plain_loops(self, seed, shortest, by_step):
+        source, rows, caps = np.random.default_rng(seed), rows_of(seed), Caps(3, 2)
         for parts in ([], range(1, len(rows)), [5, 5, 40]):
-            found = counted(task, batches_of(rows, parts), caps)
+            given = [rows[k] for k in source.permutation(len(rows))]
+            given.sort(key=lambda row: row[: 2 if by_step else 1])
+            found = counted(task_of(caps, shortest, by_step=by_step), batches_of(given, parts))
             same(found, expected_of(rows, caps, shortest))
             assert found.n_owners == len({owner for owner, _, _ in rows})
 
-    @pytest.mark.parametrize("seed", range(6))
-    def test_names_of_states_and_of_owners(self, seed):
-        # The least name of a step counts, as the least number does: the names are in the order of the numbers here.
-        names = ["a", "b", "ça", "d"]
-        rows, caps = rows_of(seed), Caps(3, 2)
-        order = sorted(names, key=str.encode)
-        cells = [order[state].encode() if 0 <= state < N else b"\xff" for _, _, state in rows]
-        by_name = sorted((f"ü{row[0]}".encode(), row[1], cell) for row, cell in zip(rows, cells, strict=True))
-        types = (pa.binary(), pa.int64(), pa.binary())
-        columns = [pa.array(cells, kind) for cells, kind in zip(zip(*by_name, strict=True), types, strict=True)]
-        batch = pa.RecordBatch.from_arrays(columns, ["owner", "step", "state"])
-        found = counted(CountRows(N, caps, 2, ByName(tuple(order))), iter([batch]), caps)
-        known = [(owner, step, state if 0 <= state < N else N + 1) for owner, step, state in rows]
-        same(found, expected_of(known, caps))
+    @pytest.mark.parametrize("seed", range(4))
+    def test_names_of_owners_in_the_order_of_keys(self, seed):
+        source, caps = np.random.default_rng(seed), Caps(3, 2)
+        rows = [(f"ü{owner}".encode(), step, state) for owner, step, state in rows_of(seed)]
+        keys = {owner: int(source.integers(-(2**62), 2**62)) for owner in {row[0] for row in rows}}
+        given = sorted((rows[k] for k in source.permutation(len(rows))), key=lambda row: keys[row[0]])
+        for parts in ([], range(1, len(rows)), [5, 5, 40]):
+            same(counted(task_of(caps), batches_of(given, parts, pa.binary(), keys=keys)), expected_of(rows, caps))
 
-    def test_rows_of_nobody_and_at_no_step_count_nowhere(self):
+    @pytest.mark.parametrize("by_step", [False, True])
+    def test_names_of_states(self, by_step):
+        """Of one step the state of the least number counts, not the least name."""
+        rows, caps = rows_of(5), Caps(3, 2)
+        names = [name.encode() for name in NAMES]
+        given = sorted((owner, step, names[z] if 0 <= z < N else b"away") for owner, step, z in rows)
+        for parts in ([], [7, 30]):
+            task = task_of(caps, states=ByName(tuple(NAMES)), by_step=by_step)
+            same(counted(task, batches_of(given, parts, state=pa.binary())), expected_of(rows, caps))
+
+    @pytest.mark.parametrize("by_step", [False, True])
+    def test_rows_of_nobody_and_at_no_step_count_nowhere(self, by_step):
         rows = [(None, 1, 0), (None, 2, 1), (3, None, 1), (3, 1, 0), (3, 2, 1), (3, 3, None)]
-        for parts in ([], [1], [3]):
-            found = counted(CountRows(N, Caps(9), 2, None), batches_of(rows, parts), Caps(9))
+        for parts in ([], [1], [3], [2]):
+            found = counted(task_of(Caps(9), by_step=by_step), batches_of(rows, parts))
             assert found.transitions.toarray().tolist()[0] == [0, 1, 0, 0] and found.transitions.sum() == 1
             assert (found.n_owners, found.left_out) == (1, 4)
 
     def test_no_batch_and_empty_batches(self):
-        for batches in ([], list(batches_of([]))):
-            found = counted(CountRows(N, Caps(9), 2, None), iter(batches), Caps(9))
-            assert (found.n_owners, found.transitions.nnz) == (0, 0)
+        for batches in ([], list(batches_of([])), list(batches_of([(None, 1, 1)]))):
+            assert given_back(task_of(Caps(9)), iter(batches)).keys() <= {N * N + N + 1}
 
     @pytest.mark.parametrize(
         "rows", [[(2, 1, 0), (1, 1, 0)], [(1, 2, 0), (1, 1, 0)], [(1, 1, 0), (2, 1, 0), (1, 2, 0)]]
     )
-    def test_unsorted_rows_are_refused_and_not_shown(self, rows):
+    def test_rows_out_of_order_are_refused_and_not_shown(self, rows):
         for parts in ([], [1], [2]):
             with pytest.raises(ValueError, match=r"^rows are out of order: sort them by owner and step$"):
-                counted(CountRows(N, Caps(9), 2, None), batches_of(rows, parts[: len(rows) - 1]), Caps(9))
+                given_back(task_of(Caps(9), by_step=True), batches_of(rows, parts[: len(rows) - 1]))
+
+    def test_owners_and_keys_out_of_order_are_refused(self):
+        rows = [(1, 1, 0), (2, 1, 0), (1, 2, 0)]
+        for parts in ([], [1], [2]):
+            for keys in (None, {1: 5, 2: 6}):
+                with pytest.raises(ValueError, match=r"^rows are out of order"):
+                    given_back(task_of(Caps(9)), batches_of(rows, parts, keys=keys))
 
     def test_an_order_that_calls_other_bytes_equal_is_refused(self):
         """As a collation does: else "a", "A", "a" would be three owners."""
         rows = [(b"a", 1, 0), (b"A", 2, 1), (b"a", 3, 1)]
         with pytest.raises(ValueError, match="out of order"):
-            counted(CountRows(N, Caps(2), 2, None), batches_of(rows, (), pa.binary()), Caps(2))
+            given_back(task_of(Caps(2), by_step=True), batches_of(rows, (), pa.binary()))
 
-    def test_it_can_be_sent_and_shows_no_row(self):
-        task = CountRows(N, Caps(9), 2, ByName(tuple(NAMES)))
+    @pytest.mark.parametrize("parts", [[], [1], [2], [1, 2]])
+    def test_two_owners_of_one_key_are_not_put_in_order_here(self, parts):
+        """Somebody may choose a name with the hash of another: mixed rows would be many owners, each with its caps."""
+        rows, keys = [(b"a", 1, 0), (b"b", 2, 1), (b"a", 3, 1)], {b"a": 7, b"b": 7}
+        assert given_back(task_of(Caps(2)), batches_of(rows, parts, pa.binary(), keys=keys)) == {-1: 1}
+        together = counted(task_of(Caps(2), by_step=True), batches_of(sorted(rows), parts, pa.binary()))
+        assert together.n_owners == 2
+
+    @pytest.mark.parametrize("parts", [[], [3], range(1, 12)])
+    def test_an_owner_of_too_many_rows_is_not_put_in_order_here(self, monkeypatch, parts):
+        monkeypatch.setattr(counting_task, "MOST_HELD", 9)
+        many = [(7, step % 5, 0) for step in range(12)]
+        assert given_back(task_of(Caps(9)), batches_of(many, parts)) == {-1: 1}
+        few = [(owner, step, 1) for owner in range(5) for step in range(9)]
+        assert counted(task_of(Caps(9)), batches_of(few, [4, 20])).transitions.sum() == 5 * 8
+
+    def test_steps_without_room_for_one_number(self):
+        far = 2**62
+        rows = [(owner, step, owner) for owner in range(3) for step in (far, -far, far - 1, 1 - far)]
+        found = counted(task_of(Caps(9, 9)), batches_of(rows))
+        assert found.transitions.toarray().diagonal().tolist() == [2, 2, 2, 0]
+
+    def test_it_can_be_sent(self):
+        task = task_of(Caps(9), states=ByName(tuple(NAMES)))
         assert pickle.loads(pickle.dumps(task)) == task
-        assert vars(OwnerChanges()) == {"_last": None}
 
-    def test_one_owner_with_all_rows_needs_no_more_memory_than_a_few_batches(self):
+    @pytest.mark.parametrize("by_step", [False, True])
+    def test_one_owner_with_all_rows_needs_no_more_memory_than_a_few_batches(self, monkeypatch, by_step):
         """Fault 70."""
+        monkeypatch.setattr(counting_task, "MOST_HELD", 100_000)
 
         def peak(n_batches):
             def batches():
@@ -120,10 +169,10 @@ class TestATask:
 
             before = pa.total_allocated_bytes()
             tracemalloc.start()
-            found = counted(CountRows(N, Caps(50, 2), 2, None), batches(), Caps(50, 2))
+            found = given_back(task_of(Caps(50, 2), by_step=by_step), batches())
             highest = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-            assert found.transitions.sum() == 49
+            assert (sum(found[key] for key in found if key < N * N) == 49) if by_step else found == {-1: 1}
             return highest + pa.total_allocated_bytes() - before
 
         least = peak(20)
@@ -180,9 +229,20 @@ def test_a_map_takes_places_where_no_states_are_named():
     both = Unread(**places, state="LongType", t="TimestampType")
     assert Roles.of(both, grid, None).state is None
     named = Roles.of(both, grid, {"state": "state"})
-    assert (named.state, named.lat, named.by_name, named.time) == ("state", None, False, "t")
+    assert (named.state, named.lat, named.time) == ("state", None, "t")
     with pytest.raises(InvalidInput, match="column state"):
         Roles.of(Unread(**places), SPACE, None)
+
+
+class Overfull(CountRows):
+    """A task that holds next to nothing. Spark's workers import it from here."""
+
+    def __call__(self, batches):
+        counting_task.MOST_HELD = 3
+        try:
+            yield from super().__call__(batches)
+        finally:
+            counting_task.MOST_HELD = 2**20
 
 
 class TestOnSpark:
@@ -198,19 +258,28 @@ class TestOnSpark:
 
         return make
 
-    @pytest.mark.parametrize("seed", range(2))
-    def test_names_of_states_in_any_order_and_partitions(self, framed, seed):
-        """The least name of a step counts, which is another state than the least number."""
-        rows, caps = rows_of(seed, 90), Caps(3, 2)
-        number = {name: k for k, name in enumerate(sorted(NAMES, key=str.encode))}
-        least = {}
-        for owner, step, state in rows:
-            name = NAMES[state] if 0 <= state < N else "nowhere"
-            least[owner, step] = min(least.get((owner, step), name), name, key=str.encode)
-        one_each = [(*key, NAMES.index(name) if name in number else -1) for key, name in least.items()]
-        for partitions in (1, 7):
-            found = counting.count_transitions(framed(rows, partitions), SPACE, max_length=3, max_sequences=2)
-            same(found, expected_of(one_each, caps))
+    @pytest.mark.parametrize("partitions", [1, 7])
+    def test_names_of_states_in_any_order_and_partitions(self, framed, partitions):
+        rows, caps = rows_of(1, 90), Caps(3, 2)
+        found = counting.count_transitions(framed(rows, partitions), SPACE, max_length=3, max_sequences=2)
+        same(found, expected_of(rows, caps))
+        assert found.n_owners == len({owner for owner, _, _ in rows})
+
+    @pytest.mark.parametrize("owner", ["user", "CAST(user AS STRING)", "CAST(user AS SHORT)"])
+    def test_an_owner_of_very_many_rows_is_put_in_order_by_spark(self, framed, monkeypatch, owner):
+        tasks, plainly = [], counting._sums
+
+        def sums(columns, task):
+            few = Overfull(*(getattr(task, name) for name in task.__dataclass_fields__))
+            tasks.append(task.by_step)
+            return plainly(columns, few)
+
+        monkeypatch.setattr(counting, "_sums", sums)
+        rows = rows_of(2, 90)
+        frame = framed(rows).selectExpr(f"{owner} AS user", "step", "state")
+        found = counting.count_transitions(frame, SPACE, max_length=3, max_sequences=2)
+        same(found, expected_of(rows, Caps(3, 2)))
+        assert tasks == [False, True]
 
     def test_numbers_names_of_owners_and_rows_that_count_nowhere(self, spark):
         rows = [
@@ -232,9 +301,12 @@ class TestOnSpark:
 
     def test_of_one_step_the_latest_row_counts(self, spark):
         rows = [(1, 1, 5, "gym"), (1, 1, 9, "work"), (1, 1, 7, "home"), (1, 2, 10, "home"), (1, 2, 10, "café")]
-        frame = spark.createDataFrame(rows, "user long, step long, t long, state string")
-        found = counting.count_transitions(frame.repartition(3), SPACE, max_length=5)
-        assert found.transitions.toarray()[1, 3] == found.transitions.sum() == 1
+        rows.append((1, 2, None, "gym"))
+        for time in ("t", "timestamp_seconds(t)", "date_from_unix_date(CAST(t AS INT))", "CAST(t AS INT)"):
+            frame = spark.createDataFrame(rows, "user long, step long, t long, state string")
+            frame = frame.selectExpr("user", "step", "state", f"{time} AS t").repartition(3)
+            found = counting.count_transitions(frame, SPACE, max_length=5)
+            assert found.transitions.toarray()[1, 0] == found.transitions.sum() == 1
 
     def test_places_on_a_map(self, spark):
         grid = Grid.from_bounds(0.0, 0.0, 0.03, 0.03, cell=1000.0)
@@ -299,7 +371,7 @@ class TestOnSpark:
         counts = counting.count_transitions(frame, SPACE, max_length=4)
         assert counts.left_out == 4
         told = [repr(counts), str(counts)]
-        task = CountRows(N, Caps(4), 2, None)
+        task = task_of(Caps(4), by_step=True)
         backwards = frame.selectExpr("user AS owner", "-step AS step", "state").coalesce(1)
         unsorted = backwards.mapInArrow(task, "key long, total long")
         with pytest.raises(Exception, match="rows are out of order") as error:

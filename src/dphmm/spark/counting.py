@@ -1,37 +1,37 @@
-"""Exact counts of capped records on executors: rows of an owner together, in a total order, counted as they pass.
+"""Exact counts of capped records on executors: rows of an owner together, counted as they pass, summed as integers.
 
-All rows of an owner come to one task by a hash of the owner, sorted by values of the rows alone. A task that runs
-again, with rows that arrive in another order, counts the same. Counts are summed as integers and come to the driver.
+All rows of an owner come to one task by a hash of the owner, which puts them in an order that follows from the rows: a
+task that runs again, with rows that arrive in another order, counts the same. The sums come to the driver, no row does.
 
 Proof: docs/proofs/learning.md. Decision: docs/adr/0030.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.markov.private.row_counter import RowCounter, counts_of_keys
+from dphmm.markov.private.row_counter import counts_of_keys
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts
-from dphmm.types import BoolArray, IntArray
+from dphmm.spark.counting_task import AGAIN, ByName, ByNumber, ByPlace, CountRows
+from dphmm.types import IntArray
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dphmm.states.space import StateSpace
 
 _ROLES = ("user", "step", "state", "time", "lat", "lon")
 _INTEGERS = ("ByteType", "ShortType", "IntegerType", "LongType")
-_OWNERS = (*_INTEGERS, "StringType", "BinaryType", "VarcharType", "CharType")
+_TEXT = ("StringType", "VarcharType", "CharType")
+_OWNERS = (*_INTEGERS, *_TEXT, "BinaryType")
 _TIMES = (*_INTEGERS, "TimestampType", "TimestampNTZType", "DateType")
 _NUMBERS = (*_INTEGERS, "FloatType", "DoubleType")
-#: Keys of one batch that a task gives back.
-_ROWS_BACK = 2**16
+#: More tasks than cores: where one has more rows than others, the rest are shared.
+_TASKS_PER_CORE = 4
 
 
 def count_transitions(
@@ -54,8 +54,8 @@ def count_transitions(
         to its first rows.
     columns : names of columns by role ("user", "step", "state", "time", "lat", "lon") where they differ.
 
-    A user's rows are taken by step. Of several rows at one step the latest counts, and of those the least state (name
-    or number). A row without a user or a step counts nowhere; one in no state counts nowhere and ends a sequence.
+    A user's rows are taken by step. Of several rows at one step the latest counts, and of those the one in the state
+    of the least number. A row without a user or a step counts nowhere; one in no state too, and it ends a sequence.
 
     The result is private: it stays on the driver, shows nothing of itself, and is for
     `dphmm.markov.private.fit_counts`. Raises InvalidInput for public options, before any job starts.
@@ -78,24 +78,55 @@ def checked_shortest(shortest: int) -> int:
 
 
 def counted(frame: Any, roles: Roles, space: StateSpace, caps: Caps, shortest: int) -> TransitionCounts:
-    """The counts of checked public options: one job."""
+    """The counts of checked public options: one job, and a second one where an owner has very many rows."""
+    columns = roles.columns(frame)
+    keys, totals = _sums(columns, CountRows(space.n_states, caps, shortest, roles.states(space), by_step=False))
+    if AGAIN in keys:
+        keys, totals = _sums(columns, CountRows(space.n_states, caps, shortest, roles.states(space), by_step=True))
+    return counts_of_keys(keys, totals, space.n_states, caps)
+
+
+def _sums(columns: Any, task: CountRows) -> tuple[IntArray, IntArray]:
+    """What the tasks found, added up: keys (k,) and totals (k,)."""
     from pyspark.sql import functions
 
-    count = CountRows(space.n_states, caps, shortest, roles.states(space))
-    sums = (
-        roles.sorted(frame)
-        .mapInArrow(count, "key long, total long")
-        .groupBy("key")
-        .agg(functions.sum("total").alias("total"))
-        .toArrow()
-    )
-    keys, totals = (sums.column(name).to_numpy().astype(np.int64) for name in ("key", "total"))
-    return counts_of_keys(keys, totals, space.n_states, caps)
+    found = together(columns, task.by_step).mapInArrow(task, "key long, total long")
+    sums = found.groupBy("key").agg(functions.sum("total").alias("total")).toArrow()
+    keys, totals = (np.asarray(sums.column(name), dtype=np.int64) for name in ("key", "total"))
+    return keys, totals
+
+
+def together(columns: Any, by_step: bool) -> Any:
+    """All rows of an owner in one partition and one after the other; by owner and step, or by owner alone.
+
+    By one whole number Spark sorts several times faster: the owner's own, or a hash, which `OwnerChanges` checks.
+    """
+    from pyspark.sql import functions
+
+    # Rows of nobody would otherwise all be in one partition.
+    nobody = functions.when(functions.isnull("owner"), functions.col("step"))
+    placed = columns.repartition(_tasks(columns), "owner", nobody)
+    if by_step:
+        return placed.sortWithinPartitions("owner", "step")
+    if type(columns.schema["owner"].dataType).__name__ == "LongType":
+        return placed.sortWithinPartitions("owner")
+    return placed.withColumn("key", functions.xxhash64("owner")).sortWithinPartitions("key")
+
+
+def _tasks(frame: Any) -> int:
+    """How many tasks count. With a number of its own Spark neither joins nor splits them, so all cores have a share."""
+    from pyspark.sql.utils import is_remote
+
+    session = frame.sparkSession
+    if is_remote():
+        # A remote session does not tell how many cores there are.
+        return int(session.conf.get("spark.sql.shuffle.partitions"))
+    return _TASKS_PER_CORE * int(session.sparkContext.defaultParallelism)
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column of a frame is what: names of columns, which are public."""
+    """Which column of a frame is what, and of which type: public."""
 
     user: str
     step: str
@@ -103,7 +134,7 @@ class Roles:
     time: str | None
     lat: str | None
     lon: str | None
-    by_name: bool
+    types: Mapping[str, str]
 
     @classmethod
     def of(cls, frame: Any, space: StateSpace, given: Mapping[str, str] | None) -> Roles:
@@ -116,144 +147,44 @@ class Roles:
             if name not in types:
                 raise InvalidInput(f"columns[{role!r}]", name, f"one of the columns {', '.join(types)}")
 
-        def found(role: str, default: str, allowed: tuple[str, ...], needed: bool = True) -> str | None:
-            name = named.get(role, default if default in types else None)
-            if name is None and needed:
-                raise InvalidInput("columns", ", ".join(types), f"a column {default}, or columns={{{role!r}: NAME}}")
-            if name is not None and types[name] not in allowed:
+        def needed(role: str, allowed: tuple[str, ...]) -> str:
+            name = named.get(role, role)
+            if name not in types:
+                raise InvalidInput("columns", ", ".join(types), f"a column {role}, or columns={{{role!r}: NAME}}")
+            if types[name] not in allowed:
                 raise InvalidInput(f"column {name}", types[name], f"one of {', '.join(allowed)}")
             return name
 
-        user, step = found("user", "user", _OWNERS), found("step", "step", _INTEGERS)
-        time = found("time", "t", _TIMES, needed=False)
-        by_place = "state" not in named and space.on_map and ("lat" in types or "lat" in named)
-        state = None if by_place else found("state", "state", (*_INTEGERS, "StringType", "VarcharType", "CharType"))
-        lat, lon = (found(role, role, _NUMBERS) if by_place else None for role in ("lat", "lon"))
-        assert user is not None and step is not None
-        return cls(user, step, state, time, lat, lon, state is not None and types[state] not in _INTEGERS)
+        if "time" not in named and "t" in types:
+            named["time"] = "t"
+        user, step = needed("user", _OWNERS), needed("step", _INTEGERS)
+        time = needed("time", _TIMES) if "time" in named else None
+        if space.on_map and "state" not in named and ("lat" in types or "lat" in named):
+            return cls(user, step, None, time, needed("lat", _NUMBERS), needed("lon", _NUMBERS), types)
+        return cls(user, step, needed("state", (*_INTEGERS, *_TEXT)), time, None, None, types)
 
-    def states(self, space: StateSpace) -> ByName | ByPlace | None:
-        """How an executor tells states, None where the column has their numbers."""
+    def states(self, space: StateSpace) -> ByNumber | ByName | ByPlace:
+        """How a task tells the number of a state."""
         if self.state is None:
             return ByPlace(space)
-        return ByName(tuple(space.names)) if self.by_name else None
+        return ByNumber() if self.types[self.state] in _INTEGERS else ByName(tuple(space.names))
 
-    def sorted(self, frame: Any) -> Any:
-        """Columns owner, step and what says the state: all rows of an owner in one partition, in a total order.
+    def columns(self, frame: Any) -> Any:
+        """The columns that are counted: owner, step, time if there is one, and state, or lat and lon.
 
-        The order is that of the values alone. Owners are compared by their bytes: two that some order calls equal
-        would be two owners in one run of rows, and each would be capped for itself, again and again.
+        Text is compared by its bytes: under a collation two owners could be equal, and their rows mixed.
         """
-        from pyspark.sql import functions
-
-        column = {name: frame[f"`{name}`"] for name in frame.columns}
-        owner = column[self.user]
-        owner = owner.cast("long" if isinstance_of(frame, self.user, _INTEGERS) else "binary")
-        states = {"state": self.state} if self.state is not None else {"lat": self.lat, "lon": self.lon}
-        kept = {role: column[name] for role, name in states.items() if name is not None}
-        if self.state is not None:
-            kept["state"] = kept["state"].cast("binary" if self.by_name else "long")
-        else:
-            kept = {role: value.cast("double") for role, value in kept.items()}
-        time = {} if self.time is None else {"time": column[self.time]}
-        chosen = {"owner": owner, "step": column[self.step].cast("long"), **time, **kept}
-        rows = frame.select(*[value.alias(role) for role, value in chosen.items()])
-        # Rows of nobody would otherwise all be in one partition.
-        nobody = functions.when(functions.isnull("owner"), functions.col("step"))
-        order = ["owner", "step", *[functions.desc(role) for role in time], *kept]
-        return rows.repartition("owner", nobody).sortWithinPartitions(*order).drop("time")
-
-
-def isinstance_of(frame: Any, name: str, types: tuple[str, ...]) -> bool:
-    """Whether a column has one of these types."""
-    return type(frame.schema[name].dataType).__name__ in types
-
-
-@dataclass(frozen=True)
-class ByName:
-    """Numbers of states from their names."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, batch: pa.RecordBatch) -> IntArray:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        column = batch.column("state")
-        known = pa.array([name.encode() for name in self.names], type=column.type)
-        return np.asarray(pc.fill_null(pc.index_in(column, value_set=known), -1)).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class ByPlace:
-    """Numbers of states from places."""
-
-    space: Any
-
-    def __call__(self, batch: pa.RecordBatch) -> IntArray:
-        lat, lon = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("lat", "lon"))
-        good = np.isfinite(lat) & np.isfinite(lon) & (np.abs(lat) <= 90) & (np.abs(lon) <= 180)
-        found = np.full(len(lat), -1, dtype=np.int64)
-        found[good] = self.space.locate(lat[good], lon[good])
-        return found
-
-
-def _by_number(batch: pa.RecordBatch) -> IntArray:
-    import pyarrow.compute as pc
-
-    return np.asarray(pc.fill_null(batch.column("state"), -1))
-
-
-@dataclass(frozen=True)
-class CountRows:
-    """What a task does with its sorted rows: one batch after the other, and the totals at the end."""
-
-    n_states: int
-    caps: Caps
-    shortest: int
-    states: ByName | ByPlace | None
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Batches (key, total) of what `RowCounter` found."""
-        import pyarrow as pa
-
-        counter, owners = RowCounter(self.n_states, self.caps, self.shortest), OwnerChanges()
-        for batch in batches:
-            known = _owned(batch)
-            counter.leave_out(len(batch) - len(known))
-            step = np.asarray(known.column("step"))
-            counter.add(owners.of(known.column("owner")), step, (self.states or _by_number)(known))
-        keys, totals = counter.found()
-        for first in range(0, len(keys), _ROWS_BACK):
-            part = slice(first, first + _ROWS_BACK)
-            yield pa.RecordBatch.from_arrays([pa.array(keys[part]), pa.array(totals[part])], ["key", "total"])
-
-
-class OwnerChanges:
-    """Where sorted rows that come in batches pass from one owner to the next."""
-
-    def __init__(self) -> None:
-        self._last: Any = None
-
-    def of(self, owner: Any) -> BoolArray:
-        """Whether each row (n,) has another owner than the row before it. Raises ValueError for unsorted owners."""
-        import pyarrow.compute as pc
-
-        if len(owner) == 0:
-            return np.zeros(0, dtype=np.bool_)
-        begun, self._last = (owner[0].as_py(), self._last), owner[-1].as_py()
-        first = begun[1] is None or begun[0] != begun[1]
-        one, other = owner.slice(0, len(owner) - 1), owner.slice(1)
-        if (first and begun[1] is not None and begun[0] < begun[1]) or pc.any(pc.greater(one, other)).as_py():
-            raise ValueError("rows are out of order: sort them by owner and step")
-        return np.concatenate([[first], np.asarray(pc.not_equal(one, other))])
-
-
-def _owned(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with an owner and a step."""
-    import pyarrow.compute as pc
-
-    owner, step = batch.column("owner"), batch.column("step")
-    if owner.null_count == 0 and step.null_count == 0:
-        return batch
-    return batch.filter(pc.and_(pc.is_valid(owner), pc.is_valid(step)))
+        chosen = {"owner": self.user, "step": self.step, "time": self.time, "state": self.state}
+        chosen |= {"lat": self.lat, "lon": self.lon}
+        kept = []
+        for role, name in chosen.items():
+            if name is not None:
+                column = frame[f"`{name}`"]
+                if role in ("lat", "lon"):
+                    column = column.cast("double")
+                elif self.types[name] in _INTEGERS:
+                    column = column.cast("long")
+                elif self.types[name] in _TEXT:
+                    column = column.cast("binary")
+                kept.append(column.alias(role))
+        return frame.select(*kept)

@@ -18,13 +18,13 @@ from dphmm.markov.private import count_transitions
 from dphmm.markov.private.row_counter import RowCounter, counts_of_keys
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.states.trajectory import Trajectories
-from plain_rows import N, rows_of, same, sequences_of
+from plain_rows import N, in_order, rows_of, same, sequences_of
 
 
 def counted(rows, caps, shortest=2, parts=()):
     """The counts of sorted rows that come in parts which end at these places."""
     counter = RowCounter(N, caps, shortest)
-    table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 3)
+    table = np.array(sorted(rows, key=lambda row: row[:2]), dtype=np.int64).reshape(-1, 3)
     last = None
     for part in np.split(table, sorted(parts)):
         owner = part[:, 0]
@@ -45,7 +45,7 @@ def test_they_are_those_of_the_sequences(seed, shortest, caps):
     same(found, expected)
     assert found.n_owners == len({owner for owner, _, _ in rows})
     first = {}
-    for owner, step, state in sorted(rows):
+    for owner, step, state in in_order(rows):
         first.setdefault((owner, step), state)
     assert found.left_out == sum(not 0 <= state < N for state in first.values())
 
@@ -65,7 +65,7 @@ def test_parts_and_arrival_change_nothing(seed):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("shortest", [1, 2])
 def test_a_sorted_table_is_counted_as_by_a_fit_of_its_trajectories(seed, shortest):
-    rows = [row for row in sorted(rows_of(seed)) if row[2] < N]
+    rows = [row for row in in_order(rows_of(seed)) if row[2] < N]
     owner, step, state = (np.array(column) for column in zip(*rows, strict=True))
     table = Trajectories.from_labels([str(name) for name in owner], step=step)
     found = table.sequences(state)
@@ -74,6 +74,27 @@ def test_a_sorted_table_is_counted_as_by_a_fit_of_its_trajectories(seed, shortes
         [found.sequences[k] for k in long], N, 3, owners=found.owners[long].tolist(), max_sequences=2
     )
     same(counted(rows, Caps(3, 2), shortest), expected)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("parts", [[], range(1, 90), [4, 40]])
+def test_of_one_step_the_latest_row_counts_and_then_the_least_state(seed, parts):
+    source, chosen = np.random.default_rng(seed), {}
+    rows = [(owner, step // 3, state) for owner, step, state in rows_of(seed, 90)]
+    times = source.integers(0, 3, len(rows)).tolist()
+    for (owner, step, state), time in zip(rows, times, strict=True):
+        place = (-time, state if 0 <= state < N else N)
+        chosen[owner, step] = min(chosen.get((owner, step), place), place)
+    expected = counted([(*key, state) for key, (_, state) in chosen.items()], Caps(3, 2))
+    order = sorted(range(len(rows)), key=lambda k: rows[k][:2])
+    counter = RowCounter(N, Caps(3, 2), 2)
+    table = np.array([(*rows[k], times[k]) for k in order])
+    new_owner = np.diff(table[:, 0], prepend=-1) != 0
+    for part in np.split(np.arange(len(rows)), list(parts)):
+        counter.add(new_owner[part], *table[part, 1:].T)
+    found = counts_of_keys(*counter.found(), N, Caps(3, 2))
+    same(found, expected)
+    assert (found.n_owners, found.left_out) == (expected.n_owners, expected.left_out)
 
 
 @pytest.mark.parametrize("seed", range(20))
