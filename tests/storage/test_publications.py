@@ -16,7 +16,12 @@ import pytest
 
 from dphmm.accounting import Caps, MemoryLedger, PlanRecord, Publication, Request, Requests, SessionHeader
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput
+from dphmm.markov.private import count_transitions, fit_counts
+from dphmm.markov.private.chain import PlannedFit
+from dphmm.markov.private.sensitivity import Caps as RecordCaps
+from dphmm.samplers.entropy import ReplayBits
 from dphmm.storage.ledger import open_ledger, schema
+from dphmm.storage.publications import fit_counts_once, model_of
 from storing import store
 
 FREE = Caps()
@@ -288,3 +293,118 @@ class TestTheFile:
                 file.execute("INSERT INTO group_member VALUES ('ann', 1)")
             with pytest.raises(sqlite3.IntegrityError):
                 file.execute("INSERT INTO publication SELECT * FROM publication WHERE id = 'walks'")
+
+
+class TestFitCountsOnce:
+    """Count first, then draw in the transaction that stores: `fit_counts_once`."""
+
+    COUNTS = staticmethod(lambda: count_transitions([[0, 1, 1], [1, 0]], 2, 3))
+
+    def planned(self, **options):
+        return PlannedFit(2, **{"epsilon": 1, "caps": RecordCaps(3), "unit": "sequence", **options})
+
+    def unasked(self):
+        raise AssertionError("the data were counted")
+
+    @pytest.mark.replayed_words
+    def test_it_is_the_fit_and_is_stored_before_it_is_given(self, ledger):
+        model = fit_counts_once(ledger, "walks", self.planned(bits=ReplayBits(1)), self.COUNTS)
+        assert model.digest == fit_counts(self.COUNTS(), 1, bits=ReplayBits(1))[0].digest
+        stored = ledger.published("walks")
+        assert model_of(stored.result).digest == model.digest
+        assert stored.publication.statement and ledger.publications() == [stored.publication]
+
+    @pytest.mark.replayed_words
+    def test_the_same_id_gives_the_stored_model_and_counts_nothing(self, ledger):
+        model = fit_counts_once(ledger, "walks", self.planned(), self.COUNTS)
+        assert ledger.publications()[0].epsilon == 1
+        planned = self.planned()
+        assert fit_counts_once(ledger, "walks", planned, self.unasked).digest == model.digest
+        planned.learned(self.COUNTS())  # its noise had not been drawn
+        other = fit_counts_once(ledger, "more", self.planned(), self.COUNTS)
+        assert other.digest != model.digest and len(ledger.publications()) == 2
+
+    @pytest.mark.replayed_words
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"epsilon": 2}, {"caps": RecordCaps(4)}, {"caps": RecordCaps(3, 2)}, {"unit": "owner"},
+            {"caps": RecordCaps(3, 1, "replace")}, {"mask": [[1, 0], [1, 1]]}, {"initial": "uniform"},
+            {"smoothing": 2}, {"projection": "clamp"}, {"step": 60}, {"source": "other"}, {"bits": ReplayBits(1)},
+        ],
+    )  # fmt: skip
+    def test_another_fit_under_a_stored_id_is_refused_before_anything_is_counted(self, ledger, other):
+        fit_counts_once(ledger, "walks", self.planned(), self.COUNTS)
+        asked = self.planned(**other)
+        refused(ledger, lambda: fit_counts_once(ledger, "walks", asked, self.unasked), r"^publication: got \"walks\"")
+
+    @pytest.mark.replayed_words
+    def test_a_cap_refuses_before_anything_is_counted(self, ledger):
+        with ledger.transaction() as transaction:
+            transaction.bind_publications(Fraction(1))
+        asked = self.planned()
+        refused(ledger, lambda: fit_counts_once(ledger, "walks", asked, self.unasked), "nothing was drawn or spent")
+
+    @pytest.mark.replayed_words
+    def test_no_transaction_is_open_while_counting(self, ledger):
+        def count():
+            publish(ledger, replace(FIT, name="other"))
+            return self.COUNTS()
+
+        fit_counts_once(ledger, "walks", self.planned(), count)
+        assert [each.name for each in ledger.publications()] == ["other", "walks"]
+
+    @pytest.mark.replayed_words
+    def test_of_two_that_count_at_once_one_draws(self, ledger):
+        first = []
+
+        def count():
+            first.append(fit_counts_once(ledger, "walks", self.planned(), self.COUNTS))
+            return self.COUNTS()
+
+        planned = self.planned()
+        second = fit_counts_once(ledger, "walks", planned, count)
+        assert second.digest == first[0].digest and len(ledger.publications()) == 1
+        planned.learned(self.COUNTS())  # its noise had not been drawn
+
+    @pytest.mark.replayed_words
+    def test_what_counting_raises_leaves_nothing(self, ledger):
+        with pytest.raises(ZeroDivisionError):
+            fit_counts_once(ledger, "walks", self.planned(), lambda: 1 / 0)
+        assert ledger.publications() == []
+
+    @pytest.mark.replayed_words
+    @pytest.mark.parametrize("after", [False, True])
+    def test_whoever_dies_around_the_commit_leaves_one_answer(self, ledger, monkeypatch, after):
+        """Before it nothing is stored, and nothing was shown; after it the id gives what was stored."""
+        plainly = type(ledger).transaction
+
+        def dying(self, *given):
+            transaction = plainly(self, *given)
+            end = transaction.__exit__
+
+            class Dying:
+                def __enter__(inner):
+                    return transaction.__enter__()
+
+                def __exit__(inner, *error):
+                    if drawn and not after:
+                        end(KeyboardInterrupt, KeyboardInterrupt(), None)
+                        raise KeyboardInterrupt
+                    end(*error)
+                    if drawn:
+                        raise KeyboardInterrupt
+
+            return Dying()
+
+        drawn = []
+        planned = self.planned()
+        learned = planned.learned
+        planned.learned = lambda counts: drawn.append(learned(counts)) or drawn[0]
+        with monkeypatch.context() as patched:
+            patched.setattr(type(ledger), "transaction", dying)
+            with pytest.raises(KeyboardInterrupt):
+                fit_counts_once(ledger, "walks", planned, self.COUNTS)
+        assert len(ledger.publications()) == int(after)
+        again = fit_counts_once(ledger, "walks", self.planned(), self.unasked if after else self.COUNTS)
+        assert (again.digest == drawn[0].digest) == after

@@ -27,6 +27,8 @@ from dphmm.storage.inputs import file_digest
 
 if TYPE_CHECKING:
     from dphmm.markov.hidden.hmm import CategoricalHMM
+    from dphmm.markov.private.chain import PlannedFit
+    from dphmm.markov.private.transition_counts import TransitionCounts
 
     Model = TypeVar("Model", MarkovModel, CategoricalHMM)
 
@@ -123,6 +125,59 @@ def fit_once(
 
     kept = publish(ledger, make)
     return made[0] if kept.fresh else model_of(kept.published.result)
+
+
+def fit_counts_once(
+    ledger: Ledger,
+    publication: str,
+    planned: PlannedFit,
+    count: Callable[[], TransitionCounts],
+    settings: Mapping[str, Any] | None = None,
+) -> MarkovModel:
+    """The model that a ledger holds under this name, or that of counts that are taken now: `fit_once` in two steps.
+
+    A stored name is given back, and a cap refuses, before ``count`` is called. It is called outside of any transaction,
+    so it may take long; where somebody else has stored the name meanwhile, nothing is drawn. The noise is drawn in the
+    transaction that stores the model.
+
+    Raises as `fit_once`, and whatever ``count`` raises; nothing is drawn or stored then.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> from dphmm.accounting import MemoryLedger
+    >>> from dphmm.markov.private import count_transitions
+    >>> from dphmm.markov.private.chain import PlannedFit
+    >>> from dphmm.markov.private.sensitivity import Caps
+    >>> from dphmm.storage.publications import fit_counts_once
+    >>> def planned():  # replayable noise is for examples alone
+    ...     return PlannedFit(2, 1, Caps(3), "sequence", bits=dphmm.ReplayBits(1))
+    >>> ledger = MemoryLedger()
+    >>> model = fit_counts_once(ledger, "walks", planned(), lambda: count_transitions([[0, 1, 1]], 2, 3))
+    >>> fit_counts_once(ledger, "walks", planned(), lambda: count_transitions([[1, 0]], 2, 3)).digest == model.digest
+    True
+
+    Source: docs/proofs/account.md.
+    """
+    event, told = planned.event, {**planned.settings, **(settings or {})}
+    asked = of_fit(event, publication, digest_of_settings("fit", told, event))
+    with ledger.transaction() as transaction:
+        stored = transaction.admit_publication(asked).stored
+    if stored is not None:
+        return _markov_model(stored)
+    counts = count()
+
+    def make(admit: Admit) -> bytes:
+        admit(asked, None)
+        return file_of(lambda path: _save(planned.learned(counts), path))
+
+    return _markov_model(publish(ledger, make).published)
+
+
+def _markov_model(published: Published) -> MarkovModel:
+    model = model_of(published.result)
+    assert isinstance(model, MarkovModel)
+    return model
 
 
 def admitting(admit: Admit, name: str, statement: Callable[[Event], str]) -> AdmitFit:

@@ -18,9 +18,10 @@ from dphmm.cli.fit_private import records_of
 from dphmm.cli.fit_times import times
 from dphmm.markov.private import chain, sensitivity
 from dphmm.markov.private.caps import kept_records
-from dphmm.markov.private.chain import _counts
+from dphmm.markov.private.chain import masked
 from dphmm.markov.private.ngrams import count_ngrams
 from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.transition_counts import counts_of
 from dphmm.states import Grid, StateSpace
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.trajectories import save_trajectories
@@ -45,8 +46,9 @@ def counted(folder, data, given, space, shortest=1):
     found = {}
     for caps in CAPS:
         kept = kept_records(records.sequences, space.n_states, caps, records.owners)
-        found["transitions", caps] = _counts(kept, every, False)
-        found["starts", caps] = _counts(kept, every, True)
+        counts = counts_of(kept, space.n_states, caps, "owner")
+        found["transitions", caps] = masked(counts, every, False)
+        found["starts", caps] = masked(counts, every, True)
         found["words", caps] = count_ngrams(kept, space.n_states, 2)
     return found
 

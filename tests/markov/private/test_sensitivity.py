@@ -19,10 +19,11 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private import sensitivity
 from dphmm.markov.private.caps import kept_records
-from dphmm.markov.private.chain import _counts
+from dphmm.markov.private.chain import masked
 from dphmm.markov.private.iterations import expected_counts
 from dphmm.markov.private.ngrams import count_ngrams
 from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.transition_counts import counts_of
 from small_records import GRID, random_parameters, sequences_up_to
 
 
@@ -84,7 +85,7 @@ def test_transitions(neighbours, first, v, cap):
     every = sparse.csr_array(np.ones((v, v)))
 
     def count(sequences, owners):
-        return _counts(kept_records(sequences, v, caps), every, first)
+        return masked(counts_of(kept_records(sequences, v, caps), v, caps, "sequence"), every, first)
 
     assert largest(count, records, caps) == bounds(sensitivity.transitions(caps, first=first), caps)
 
@@ -93,7 +94,7 @@ def test_pairs_outside_the_mask_count_for_nothing():
     caps = Caps(3)
     mask = sparse.csr_array(np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0]]))
     kept = kept_records([[0, 1, 0], [0, 0, 0], [2, 1, 2], [1, 1]], 3, caps)
-    assert _counts(kept, mask, False).tolist() == [2, 0, 1, 0, 1]
+    assert masked(counts_of(kept, 3, caps, "sequence"), mask, False).tolist() == [2, 0, 1, 0, 1]
 
 
 @BOTH

@@ -1,13 +1,16 @@
 """Learning with differential privacy: chains from transition counts, hidden Markov models from noisy counts.
 
-fit_private     a hidden Markov model, by one of METHODS
-fit_chain       a Markov chain (``MarkovModel.fit_private``), with its event
+fit_private         a hidden Markov model, by one of METHODS
+fit_chain           a Markov chain (``MarkovModel.fit_private``), with its event
+count_transitions   the first half of it: exact counts, which are private
+fit_counts          the second half: one draw
 
 Whatever is published is an integer vector whose sensitivity is a theorem (``sensitivity``), plus integer noise
 (``release``); everything after that is post-processing.
 """
 
-from dphmm.markov.private.chain import fit_chain
+from dphmm.markov.private.chain import fit_chain, fit_counts
 from dphmm.markov.private.hidden import METHODS, fit_private
+from dphmm.markov.private.transition_counts import TransitionCounts, count_transitions
 
-__all__ = ["METHODS", "fit_chain", "fit_private"]
+__all__ = ["METHODS", "TransitionCounts", "count_transitions", "fit_chain", "fit_counts", "fit_private"]

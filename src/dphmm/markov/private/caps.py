@@ -23,11 +23,12 @@ from dphmm.types import BoolArray, IntArray
 class Kept:
     """The kept positions (m,), one sequence after another; sequence k is ``symbols[bounds[k]:bounds[k + 1]]``.
 
-    Not public: not even how many there are.
+    ``n_records`` owners have a sequence. Not public: not even how many there are.
     """
 
     symbols: IntArray
     bounds: IntArray
+    n_records: int = 0
 
     def __repr__(self) -> str:
         return "Kept(...)"
@@ -56,23 +57,23 @@ def kept_records(sequences: Iterable[Any], n: int, caps: Caps, owners: Any = Non
         return Kept(np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
     flat = flatten(given, n, field)
     ends = np.append(flat.starts[1:], len(flat.states))
-    chosen = _kept_of_owners(owners, flat.n_sequences, caps)
+    chosen, n_records = _kept_of_owners(owners, flat.n_sequences, caps)
     lengths = np.where(chosen, np.minimum(ends - flat.starts, caps.max_length), 0)
     inside = np.arange(len(flat.states)) - np.repeat(flat.starts, ends - flat.starts)
     symbols = flat.states[inside < np.repeat(lengths, ends - flat.starts)]
-    return Kept(symbols, np.concatenate([[0], np.cumsum(lengths[chosen])]))
+    return Kept(symbols, np.concatenate([[0], np.cumsum(lengths[chosen])]), n_records)
 
 
-def _kept_of_owners(owners: Any, n: int, caps: Caps) -> BoolArray:
-    """Which sequences are among the first ``max_sequences`` of their owner."""
+def _kept_of_owners(owners: Any, n: int, caps: Caps) -> tuple[BoolArray, int]:
+    """Which sequences are among the first ``max_sequences`` of their owner, and how many owners there are."""
     if owners is None:
-        return np.ones(n, dtype=np.bool_)
+        return np.ones(n, dtype=np.bool_), n
     number = _owner_numbers(owners, n)
     order = np.argsort(number, kind="stable")
     begins = np.searchsorted(number[order], number[order])
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n) - begins
-    return np.asarray(rank < caps.max_sequences)
+    return np.asarray(rank < caps.max_sequences), int(number.max(initial=-1)) + 1
 
 
 def _owner_numbers(owners: Any, n: int) -> IntArray:

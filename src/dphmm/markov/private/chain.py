@@ -9,6 +9,7 @@ Proof: docs/proofs/learning.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +21,11 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.estimate import ALL_PAIRS_STATES, lattice_neighbours, pseudo_count
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.private import sensitivity
-from dphmm.markov.private.caps import Kept, kept_records, unit_of
+from dphmm.markov.private.caps import kept_records, unit_of
 from dphmm.markov.private.projection import PROJECTIONS, nearest_counts, probabilities, row_totals, uniform_rows
 from dphmm.markov.private.release import NoisyTable, noise_for, release
 from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.transition_counts import TransitionCounts, counts_of
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
@@ -72,54 +74,161 @@ def fit_chain(
 
     Returns the model and the event; raises InvalidInput for public options and for malformed sequences.
     """
-    n = whole(n_states, "n_states", 2, 2**31 - 1)
-    total = exact_epsilon(epsilon)
     caps = Caps(max_length, max_sequences, neighbours)
-    first = one_of(initial, INITIALS, "initial") == "first"
-    one_of(projection, PROJECTIONS, "projection")
-    pseudo = pseudo_count(finite_number(smoothing, "smoothing"), smoothing)
-    pairs = _pairs(mask, n, space)
-    words = default_bits(bits)
-    size = sensitivity.l1(sensitivity.transitions(caps, first=first), caps)
-    part = noise_for("transitions and starts" if first else "transitions", "laplace", size, total)
-    caps_of_event = (caps.neighbours, caps.max_length, caps.max_sequences, is_secure(words))
-    event = LearningEvent((part,), *caps_of_event, unit=unit_of(owners))
+    planned = PlannedFit(
+        n_states,
+        epsilon,
+        caps,
+        unit_of(owners),
+        mask=mask,
+        initial=initial,
+        smoothing=smoothing,
+        projection=projection,
+        bits=bits,
+        space=space,
+        step=step,
+        source=source,
+    )
     # Every public check is made before the data is looked at.
-    shape = MarkovModel(np.full(n, 1.0 / n), _matrix(pairs, uniform_rows(pairs.indptr)), space=space, step=step)
     if admit is not None:
-        admit(event)
-    counts = _counts(kept_records(sequences, n, caps, owners), pairs, first)
-    table = release(counts, part, 0, words)
-    model = _model(table, pairs, initial, pseudo, projection)
-    provenance = {
-        "method": "noisy counts",
-        "private": event.secure,
-        "privacy": described(event),
-        "mask": _named(mask),
-        "initial": initial,
-        "smoothing": pseudo,
-        "projection": projection,
-        "source": source,
-    }
-    return MarkovModel(*model, space=space, step=shape.step, provenance=provenance), event
+        admit(planned.event)
+    kept = kept_records(sequences, planned.n_states, caps, owners)
+    return planned.learned(counts_of(kept, planned.n_states, caps, planned.event.unit)), planned.event
 
 
-def _counts(kept: Kept, pairs: Any, first: bool) -> IntArray:
-    """How often each pair of the mask occurs, in the order of the mask; then how often each state comes first."""
-    n = pairs.shape[0]
-    inside = np.ones(max(len(kept.symbols) - 1, 0), dtype=np.bool_)
-    inside[kept.bounds[1:-1] - 1] = False
-    moves = (kept.symbols[:-1] * n + kept.symbols[1:])[inside]
-    known = np.repeat(np.arange(n), np.diff(pairs.indptr)) * n + pairs.indices
+def fit_counts(
+    counts: TransitionCounts,
+    epsilon: Exact,
+    *,
+    neighbours: str = "add-remove",
+    admit: Callable[[LearningEvent], None] | None = None,
+    **options: Any,
+) -> tuple[MarkovModel, LearningEvent]:
+    """Fit a model to exact counts with pure differential privacy, drawing the noise once.
+
+    Under the same words it is the model that `fit_chain` learns from the sequences that were counted. Every call draws
+    anew and costs what its event says; a ledger keeps one answer for one name (`dphmm.fit_once`).
+
+    counts : as `count_transitions` gives them.
+    epsilon, neighbours, admit, and as ``options`` mask, initial, smoothing, projection, bits, space, step, source :
+        as in `fit_chain`.
+
+    Returns the model and the event; raises InvalidInput for public options.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> from dphmm.markov.private import count_transitions, fit_chain, fit_counts
+    >>> paths = [[0, 1, 1], [1, 0, 0]]
+    >>> model, event = fit_counts(count_transitions(paths, 2, 3), 1, bits=dphmm.ReplayBits(1))
+    >>> model.digest == fit_chain(paths, 2, 1, 3, bits=dphmm.ReplayBits(1))[0].digest
+    True
+
+    Source: docs/proofs/learning.md.
+    """
+    if not isinstance(counts, TransitionCounts):
+        raise InvalidInput("counts", type(counts).__name__, "what count_transitions gives")
+    caps = Caps(counts.max_length, counts.max_sequences, neighbours)
+    planned = PlannedFit(counts.n_states, epsilon, caps, counts.unit, **options)
+    if admit is not None:
+        admit(planned.event)
+    return planned.learned(counts), planned.event
+
+
+class PlannedFit:
+    """A fit of a chain whose public options are checked: its event is known, and nothing was counted or drawn.
+
+    It draws once. Parameters as in `fit_chain`; ``unit``: what a record is, "owner" or "sequence".
+
+    Raises InvalidInput for public options.
+    """
+
+    def __init__(
+        self,
+        n_states: int,
+        epsilon: Exact,
+        caps: Caps,
+        unit: str,
+        *,
+        mask: Any = None,
+        initial: str = "occupancy",
+        smoothing: float = 1.0,
+        projection: str = "simplex",
+        bits: Bits | None = None,
+        space: StateSpace | None = None,
+        step: int | None = None,
+        source: str | None = None,
+    ) -> None:
+        n = self.n_states = whole(n_states, "n_states", 2, 2**31 - 1)
+        total = exact_epsilon(epsilon)
+        self._first = one_of(initial, INITIALS, "initial") == "first"
+        one_of(projection, PROJECTIONS, "projection")
+        pseudo = pseudo_count(finite_number(smoothing, "smoothing"), smoothing)
+        pairs = self._pairs = _pairs(mask, n, space)
+        words = default_bits(bits)
+        size = sensitivity.l1(sensitivity.transitions(caps, first=self._first), caps)
+        part = noise_for("transitions and starts" if self._first else "transitions", "laplace", size, total)
+        caps_of_event = (caps.neighbours, caps.max_length, caps.max_sequences, is_secure(words))
+        self.event = LearningEvent((part,), *caps_of_event, unit=unit)
+        shape = MarkovModel(np.full(n, 1.0 / n), _matrix(pairs, uniform_rows(pairs.indptr)), space=space, step=step)
+        self._parts, self._bits = [part], words
+        self._options = (initial, pseudo, projection)
+        self._space, self._step = space, shape.step
+        self._provenance = {
+            "method": "noisy counts",
+            "private": self.event.secure,
+            "privacy": described(self.event),
+            "mask": _named(mask),
+            "initial": initial,
+            "smoothing": pseudo,
+            "projection": projection,
+            "source": source,
+        }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is public about the fit and is not in the event: another value is another fit. For JSON."""
+        told = {name: value for name, value in self._provenance.items() if name not in ("private", "privacy")}
+        moves = b"".join(np.asarray(part, dtype="<i8").tobytes() for part in (self._pairs.indptr, self._pairs.indices))
+        return {**told, "n_states": self.n_states, "step": self._step, "pairs": sha256(moves).hexdigest()}
+
+    def learned(self, counts: TransitionCounts) -> MarkovModel:
+        """The model of these counts: the noise is drawn now, and no second time.
+
+        Raises InvalidInput for counts of other states or under other caps than those of the event.
+        """
+        self._check(counts)
+        if not self._parts:
+            raise RuntimeError("the noise of this fit has been drawn")
+        part, pairs = self._parts.pop(), self._pairs
+        exact = masked(counts, pairs, self._first)
+        table = release(exact, part, 0, self._bits)
+        model = _model(table, pairs, *self._options)
+        return MarkovModel(*model, space=self._space, step=self._step, provenance=self._provenance)
+
+    def _check(self, counts: TransitionCounts) -> None:
+        event = self.event
+        wanted = (self.n_states, event.max_length, event.max_sequences, event.unit)
+        if (counts.n_states, counts.max_length, counts.max_sequences, counts.unit) != wanted:
+            expected = "counts of the states, caps and records that the noise is for"
+            raise InvalidInput("counts", "those of another setting", expected)
+
+    def __repr__(self) -> str:
+        return f"PlannedFit(n_states={self.n_states}, epsilon={self.event.epsilon})"
+
+
+def masked(counts: TransitionCounts, pairs: Any, first: bool) -> IntArray:
+    """The counts in the order of the mask; then, if asked for, how often each state comes first."""
+    n, seen = pairs.shape[0], counts.transitions
+    found, known = (np.repeat(np.arange(n), np.diff(m.indptr)) * n + m.indices for m in (seen, pairs))
+    exact = np.zeros(len(known), dtype=np.int64)
     if len(known) == n * n:
-        counts = np.bincount(moves, minlength=n * n)
+        exact[found] = seen.data
     else:
-        place = np.minimum(np.searchsorted(known, moves), len(known) - 1)
-        counts = np.bincount(place[known[place] == moves], minlength=len(known))
-    if first:
-        starts = np.bincount(kept.symbols[kept.bounds[:-1]], minlength=n)
-        counts = np.concatenate([counts, starts])
-    return counts.astype(np.int64)
+        place = np.minimum(np.searchsorted(known, found), len(known) - 1)
+        inside = known[place] == found
+        exact[place[inside]] = seen.data[inside]
+    return np.concatenate([exact, counts.starts]) if first else exact
 
 
 def _model(table: NoisyTable, pairs: Any, initial: str, smoothing: float, projection: str) -> tuple[FloatArray, Any]:

@@ -1,0 +1,190 @@
+"""Exact counts of capped records on executors: rows of an owner together, counted as they pass, summed as integers.
+
+All rows of an owner come to one task by a hash of the owner, which puts them in an order that follows from the rows: a
+task that runs again, with rows that arrive in another order, counts the same. The sums come to the driver, no row does.
+
+Proof: docs/proofs/learning.md. Decision: docs/adr/0030.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.markov.private.row_counter import counts_of_keys
+from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.transition_counts import TransitionCounts
+from dphmm.spark.counting_task import AGAIN, ByName, ByNumber, ByPlace, CountRows
+from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    from dphmm.states.space import StateSpace
+
+_ROLES = ("user", "step", "state", "time", "lat", "lon")
+_INTEGERS = ("ByteType", "ShortType", "IntegerType", "LongType")
+_TEXT = ("StringType", "VarcharType", "CharType")
+_OWNERS = (*_INTEGERS, *_TEXT, "BinaryType")
+_TIMES = (*_INTEGERS, "TimestampType", "TimestampNTZType", "DateType")
+_NUMBERS = (*_INTEGERS, "FloatType", "DoubleType")
+#: More tasks than cores: where one has more rows than others, the rest are shared.
+_TASKS_PER_CORE = 4
+
+
+def count_transitions(
+    frame: Any,
+    space: StateSpace,
+    *,
+    max_length: int,
+    max_sequences: int = 1,
+    columns: Mapping[str, str] | None = None,
+    shortest: int = 2,
+) -> TransitionCounts:
+    """Count the transitions of a Spark frame on its executors, exactly and without noise.
+
+    Parameters
+    ----------
+    frame : rows with columns user, step (whole numbers, one apart where rows follow each other) and state: a name of
+        the space, or a number 0..N-1. On a map also lat and lon instead of state. A column t is the time of a row.
+    space : the public states.
+    max_length, max_sequences : public; a user's first sequences of at least ``shortest`` rows (1 or 2) count, each cut
+        to its first rows.
+    columns : names of columns by role ("user", "step", "state", "time", "lat", "lon") where they differ.
+
+    A user's rows are taken by step. Of several rows at one step the latest counts, and of those the one in the state
+    of the least number. A row without a user or a step counts nowhere; one in no state too, and it ends a sequence.
+
+    The result is private: it stays on the driver, shows nothing of itself, and is for
+    `dphmm.markov.private.fit_counts`. Raises InvalidInput for public options, before any job starts.
+
+    Examples
+    --------
+    ``counts = dphmm.spark.count_transitions(spark.read.parquet("walks"), space, max_length=24)``
+
+    Source: docs/proofs/learning.md.
+    """
+    caps = Caps(max_length, max_sequences)
+    return counted(frame, Roles.of(frame, space, columns), space, caps, checked_shortest(shortest))
+
+
+def checked_shortest(shortest: int) -> int:
+    """How many rows a sequence has at least. Raises InvalidInput for another number than 1 or 2."""
+    if isinstance(shortest, bool) or shortest not in (1, 2):
+        raise InvalidInput("shortest", shortest, "1 or 2 rows")
+    return int(shortest)
+
+
+def counted(frame: Any, roles: Roles, space: StateSpace, caps: Caps, shortest: int) -> TransitionCounts:
+    """The counts of checked public options: one job, and a second one where an owner has very many rows."""
+    columns = roles.columns(frame)
+    keys, totals = _sums(columns, CountRows(space.n_states, caps, shortest, roles.states(space), by_step=False))
+    if AGAIN in keys:
+        keys, totals = _sums(columns, CountRows(space.n_states, caps, shortest, roles.states(space), by_step=True))
+    return counts_of_keys(keys, totals, space.n_states, caps)
+
+
+def _sums(columns: Any, task: CountRows) -> tuple[IntArray, IntArray]:
+    """What the tasks found, added up: keys (k,) and totals (k,)."""
+    from pyspark.sql import functions
+
+    found = together(columns, task.by_step).mapInArrow(task, "key long, total long")
+    sums = found.groupBy("key").agg(functions.sum("total").alias("total")).toArrow()
+    keys, totals = (np.asarray(sums.column(name), dtype=np.int64) for name in ("key", "total"))
+    return keys, totals
+
+
+def together(columns: Any, by_step: bool) -> Any:
+    """All rows of an owner in one partition and one after the other; by owner and step, or by owner alone.
+
+    By one whole number Spark sorts several times faster: the owner's own, or a hash, which `OwnerChanges` checks.
+    """
+    from pyspark.sql import functions
+
+    # Rows of nobody would otherwise all be in one partition.
+    nobody = functions.when(functions.isnull("owner"), functions.col("step"))
+    placed = columns.repartition(_tasks(columns), "owner", nobody)
+    if by_step:
+        return placed.sortWithinPartitions("owner", "step")
+    if type(columns.schema["owner"].dataType).__name__ == "LongType":
+        return placed.sortWithinPartitions("owner")
+    return placed.withColumn("key", functions.xxhash64("owner")).sortWithinPartitions("key")
+
+
+def _tasks(frame: Any) -> int:
+    """How many tasks count. With a number of its own Spark neither joins nor splits them, so all cores have a share."""
+    from pyspark.sql.utils import is_remote
+
+    session = frame.sparkSession
+    if is_remote():
+        # A remote session does not tell how many cores there are.
+        return int(session.conf.get("spark.sql.shuffle.partitions"))
+    return _TASKS_PER_CORE * int(session.sparkContext.defaultParallelism)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column of a frame is what, and of which type: public."""
+
+    user: str
+    step: str
+    state: str | None
+    time: str | None
+    lat: str | None
+    lon: str | None
+    types: Mapping[str, str]
+
+    @classmethod
+    def of(cls, frame: Any, space: StateSpace, given: Mapping[str, str] | None) -> Roles:
+        """From the frame's columns and their types. Raises InvalidInput for those that cannot say what is needed."""
+        types = {field.name: type(field.dataType).__name__ for field in frame.schema.fields}
+        named = dict(given or {})
+        for role, name in named.items():
+            if role not in _ROLES:
+                raise InvalidInput("columns", role, f"a role, one of {', '.join(_ROLES)}")
+            if name not in types:
+                raise InvalidInput(f"columns[{role!r}]", name, f"one of the columns {', '.join(types)}")
+
+        def needed(role: str, allowed: tuple[str, ...]) -> str:
+            name = named.get(role, role)
+            if name not in types:
+                raise InvalidInput("columns", ", ".join(types), f"a column {role}, or columns={{{role!r}: NAME}}")
+            if types[name] not in allowed:
+                raise InvalidInput(f"column {name}", types[name], f"one of {', '.join(allowed)}")
+            return name
+
+        if "time" not in named and "t" in types:
+            named["time"] = "t"
+        user, step = needed("user", _OWNERS), needed("step", _INTEGERS)
+        time = needed("time", _TIMES) if "time" in named else None
+        if space.on_map and "state" not in named and ("lat" in types or "lat" in named):
+            return cls(user, step, None, time, needed("lat", _NUMBERS), needed("lon", _NUMBERS), types)
+        return cls(user, step, needed("state", (*_INTEGERS, *_TEXT)), time, None, None, types)
+
+    def states(self, space: StateSpace) -> ByNumber | ByName | ByPlace:
+        """How a task tells the number of a state."""
+        if self.state is None:
+            return ByPlace(space)
+        return ByNumber() if self.types[self.state] in _INTEGERS else ByName(tuple(space.names))
+
+    def columns(self, frame: Any) -> Any:
+        """The columns that are counted: owner, step, time if there is one, and state, or lat and lon.
+
+        Text is compared by its bytes: under a collation two owners could be equal, and their rows mixed.
+        """
+        chosen = {"owner": self.user, "step": self.step, "time": self.time, "state": self.state}
+        chosen |= {"lat": self.lat, "lon": self.lon}
+        kept = []
+        for role, name in chosen.items():
+            if name is not None:
+                column = frame[f"`{name}`"]
+                if role in ("lat", "lon"):
+                    column = column.cast("double")
+                elif self.types[name] in _INTEGERS:
+                    column = column.cast("long")
+                elif self.types[name] in _TEXT:
+                    column = column.cast("binary")
+                kept.append(column.alias(role))
+        return frame.select(*kept)

@@ -1,0 +1,196 @@
+"""Private fits from a frame: the model of the same sequences in one process, drawn once for an id, stored before shown.
+
+It could fail where executors keep other sequences than one process, where a repeated or restarted driver draws a second
+time for an id, where a job starts before public options and caps are checked, or where a model is shown unstored.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm import StateSpace
+from dphmm.accounting import MemoryLedger
+from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.samplers.entropy import ReplayBits
+from dphmm.spark import learning
+from dphmm.storage.ledger import open_ledger
+from plain_rows import N, rows_of, sequences_of
+
+pytestmark = pytest.mark.replayed_words
+
+SPACE = StateSpace.categories(["home", "work", "gym", "park"])
+SCHEMA = "user long, step long, state long"
+ROOT = Path(__file__).parents[2]
+
+
+def in_process(rows, **options):
+    """`MarkovModel.fit_private` of the same sequences."""
+    sequences, owners = sequences_of(rows, 1 if options.get("initial") == "first" else 2)
+    return dphmm.MarkovModel.fit_private(sequences, N, owners=owners, space=SPACE, bits=ReplayBits(5), **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": 1, "max_length": 4},
+        {"epsilon": "0.3", "max_length": 3, "max_sequences": 2, "neighbours": "replace", "initial": "first"},
+        {"epsilon": 2, "max_length": 9, "mask": np.eye(N) + np.eye(N, k=1), "initial": "uniform", "smoothing": 0.5},
+    ],
+)
+def test_under_the_same_words_it_is_the_fit_of_one_process(spark, options):
+    rows = rows_of(3, 300, 20)
+    frame = spark.createDataFrame(rows, SCHEMA).repartition(5)
+    ledger = MemoryLedger()
+    model, event = learning.fit_private(frame, SPACE, ledger=ledger, event_id="walks", bits=ReplayBits(5), **options)
+    expected = in_process(rows, **options)
+    assert model.digest == expected.digest and model.provenance == expected.provenance
+    np.testing.assert_array_equal(model.initial, expected.initial)
+    assert event.epsilon == Fraction(str(options["epsilon"])) and event.unit == "owner"
+    assert [each.name for each in ledger.publications()] == ["walks"]
+
+
+def test_fault_69_the_same_id_gives_the_stored_model_whatever_the_frame_is(spark, monkeypatch):
+    ledger, given = MemoryLedger(), {"epsilon": 1, "max_length": 4, "event_id": "walks"}
+    first, event = learning.fit_private(spark.createDataFrame(rows_of(1), SCHEMA), SPACE, ledger=ledger, **given)
+    assert ledger.publications()[0].epsilon == 1 and event.secure
+    other = spark.createDataFrame(rows_of(2), SCHEMA)
+
+    def no_job(*_):
+        raise AssertionError("a job was started")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(learning, "counted", no_job)
+        again, event_again = learning.fit_private(other, SPACE, ledger=ledger, **given)
+        assert again.digest == first.digest and event_again == event
+        with pytest.raises(InvalidInput, match=r"^publication: got \"walks\""):
+            learning.fit_private(other, SPACE, ledger=ledger, **{**given, "epsilon": 2})
+        with pytest.raises(InvalidInput, match=r"^publication: got \"walks\""):
+            renamed = StateSpace.categories(["home", "work", "gym", "pool"])
+            learning.fit_private(other, renamed, ledger=ledger, **given)
+    anew, _ = learning.fit_private(other, SPACE, ledger=ledger, **{**given, "event_id": "more"})
+    assert anew.digest != first.digest
+    assert [each.name for each in ledger.publications()] == ["walks", "more"]
+
+
+class Unread:
+    """A frame of which only the names and types of columns may be looked at."""
+
+    def __init__(self, schema):
+        self.schema = schema
+
+    def __getattr__(self, name):
+        raise AssertionError(f"{name} of the frame was used")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"epsilon": 0}, "epsilon: got 0"),
+        ({"max_length": 1}, "max_length: got 1"),
+        ({"max_sequences": 0}, "max_sequences: got 0"),
+        ({"neighbours": "x"}, "neighbours: got x"),
+        ({"initial": "x"}, "initial: got x"),
+        ({"mask": "x"}, "mask: got x"),
+        ({"bits": 3}, "bits: got int"),
+        ({"columns": {"user": "who"}}, "columns['user']: got who"),
+        ({"event_id": ""}, "publication: got"),
+        ({"event_id": 3}, "publication"),
+    ],
+)
+def test_public_checks_come_before_any_job(spark, options, told):
+    frame, ledger = Unread(spark.createDataFrame([], SCHEMA).schema), MemoryLedger()
+    given = {"epsilon": 1, "max_length": 4, "event_id": "walks", **options}
+    with pytest.raises(InvalidInput) as error:
+        learning.fit_private(frame, SPACE, ledger=ledger, **given)
+    assert told in str(error.value) and ledger.publications() == []
+
+
+def test_a_cap_refuses_before_any_job(spark):
+    frame, ledger = Unread(spark.createDataFrame([], SCHEMA).schema), MemoryLedger()
+    with ledger.transaction() as transaction:
+        transaction.bind_publications(Fraction(1))
+    with pytest.raises(BudgetExceeded, match="nothing was drawn or spent"):
+        learning.fit_private(frame, SPACE, 1, 4, ledger=ledger, event_id="walks")
+
+
+def test_a_job_that_fails_leaves_nothing(spark):
+    def broken(batches):
+        raise ValueError("no rows today")
+
+    frame = spark.createDataFrame(rows_of(1), SCHEMA)
+    ledger = MemoryLedger()
+    with pytest.raises(Exception, match="no rows today"):
+        learning.fit_private(frame.mapInArrow(broken, frame.schema), SPACE, 1, 4, ledger=ledger, event_id="walks")
+    assert ledger.publications() == []
+    learning.fit_private(frame, SPACE, 1, 4, ledger=ledger, event_id="walks")
+    assert len(ledger.publications()) == 1
+
+
+#: A driver that ends, without a word, before or after the commit of the transaction that drew.
+DRIVER = """
+import os, sys
+from dphmm import StateSpace
+from dphmm.markov.private import chain, count_transitions
+from dphmm.spark import learning
+from dphmm.storage import publications
+from dphmm.storage.ledger import open_ledger
+
+learned = chain.PlannedFit.learned
+path, when, drawn = sys.argv[1:]
+
+class Schema:
+    fields = [type("Field", (), {"name": n, "dataType": type("LongType", (), {})()}) for n in ("user", "step", "state")]
+
+def traced(self, counts):
+    model = learned(self, counts)
+    with open(drawn, "a") as file:
+        file.write(model.digest + "\\n")
+    if when == "before":
+        os._exit(9)
+    return model
+
+def dying(published):
+    if when == "after":
+        os._exit(9)
+    return shown(published)
+
+shown, publications._markov_model = publications._markov_model, dying
+chain.PlannedFit.learned = traced
+learning.counted = lambda *_: count_transitions([[0, 1, 1]], 2, 4, owners=["a"])
+frame = type("Frame", (), {"schema": Schema})
+with open_ledger(path) as ledger:
+    model, _ = learning.fit_private(
+        frame, StateSpace.categories(["a", "b"]), 1, 4, ledger=ledger, event_id="walks"
+    )
+print(model.digest)
+"""
+
+
+def test_fault_68_a_driver_that_dies_after_drawing(tmp_path):
+    """Before the commit nothing is stored, and the next driver draws; after it the id gives the stored model."""
+
+    def drive(when):
+        given = [str(tmp_path / "ledger.db"), when, str(tmp_path / "drawn")]
+        command = [sys.executable, "-c", textwrap.dedent(DRIVER), *given]
+        environment = {"PYTHONPATH": f"{ROOT / 'src'}", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+        return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+
+    def drawn():
+        return (tmp_path / "drawn").read_text().split()
+
+    assert (drive("before").returncode, len(drawn())) == (9, 1)
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.publications() == []
+    assert (drive("after").returncode, len(drawn())) == (9, 2)
+    for _ in range(2):
+        last = drive("never")
+        assert (last.returncode, last.stdout.strip()) == (0, drawn()[1]), last.stderr
+    assert len(drawn()) == 2 and drawn()[0] != drawn()[1]
