@@ -235,7 +235,7 @@ def schedules(run: Callable[[Callable[[list[int]], int]], None]) -> Iterator[lis
     while True:
         taken: list[tuple[int, list[int]]] = []
 
-        def choose(alive: list[int], taken: list[tuple[int, list[int]]] = taken) -> int:
+        def choose(alive: list[int], taken: list[tuple[int, list[int]]] = taken, prefix: list[int] = prefix) -> int:
             at = prefix[len(taken)] if len(taken) < len(prefix) else 0
             taken.append((at, alive))
             return alive[at]

@@ -27,11 +27,11 @@ MUTANTS = catalogue()
 #: How many of each family there are.
 FAMILIES = {
     "A": 7,
-    "B": 14,
+    "B": 18,
     "C": 25,
     "D": 15,
     "E": 12,
-    "F": 11,
+    "F": 14,
     "G": 14,
     "H": 18,
     "K": 21,
