@@ -425,3 +425,23 @@ class ReleaseReport:
                 blocks[block] = (count + answers, total + epsilon)
             found.append((user, [(block, *blocks[block]) for block in sorted(blocks)]))
         return found
+
+    def running(self, user: str) -> list[Fraction]:
+        """Of each step of a person the sum of epsilons in the window of the promise that ends with it."""
+        assert self.promise is not None and self.promise.window is not None
+        sums, total, first = list[Fraction](), Fraction(0), 0
+        spending = self.spending(user)
+        for _, step, _, epsilon in spending:
+            total += epsilon
+            while spending[first][1] <= step - self.promise.window:
+                total -= spending[first][3]
+                first += 1
+            sums.append(total)
+        return sums
+
+    @cached_property
+    def largest_of(self) -> dict[str, Fraction]:
+        """The largest sum of epsilons of each person in a block, or in any window, of the promise."""
+        if self.promise is not None and self.promise.window is not None:
+            return {user: max(self.running(user), default=Fraction(0)) for user, _ in self.spent}
+        return {user: max((total for _, _, total in blocks), default=Fraction(0)) for user, blocks in self.spent}

@@ -512,11 +512,7 @@ class Content:
 
     @property
     def _per(self) -> str:
-        promise = self.report.promise
-        per = "" if promise is None else str(promise.per)
-        return {"1d": "a day", "7d": "a week", "1h": "an hour"}.get(
-            per, "in all" if promise and not promise.per else f"per {per}"
-        )
+        return "" if self.report.promise is None else words.over_words(self.report.promise)
 
     @cached_property
     def bars_figure(self) -> Figure:
@@ -563,7 +559,7 @@ class Content:
         if len(blocks) == _BLOCKS:
             caption += f" The first {_BLOCKS} blocks are drawn."
         rows = [
-            [name or str(number + 1), f"{points[-1][1] if points else 0:g}"]
+            [name or str(number + 1), f"{max((total for _, total in points), default=0):g}"]
             for number, (name, points) in enumerate(blocks)
         ]
         return Figure("budget", heading, drawings, caption, ["block", "spent"], rows)
@@ -572,7 +568,7 @@ class Content:
         """What was spent of what there is in a block, by whom."""
         report = self.report
         totals = [total for _, told in report.spent for _, _, total in told]
-        spent = in_short(max(totals))
+        spent = in_short(max(report.largest_of.values()))
         if report.promise is not None:
             spent += f" of {in_short(report.promise.exact)} {self._per}"
         else:
@@ -592,9 +588,11 @@ class Content:
         for block in sorted({block for block, *_ in spending})[:_BLOCKS]:
             part = [(step, answers, epsilon) for other, step, answers, epsilon in spending if other == block]
             points, total = [], 0.0
+            # Of windows there is one block: everything.
+            running = report.running(user) if report.promise is not None and report.promise.window is not None else None
             for place, (_, answers, epsilon) in enumerate(part):
                 if answers:
-                    total += float(epsilon)
+                    total = total + float(epsilon) if running is None else float(running[place])
                     points.append(((place + 0.5) / len(part), total))
             timed = report.rows.time is not None and self._by_day
             found.append((words.day_name(block * _DAY) if timed else "", points))

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
 from dphmm.states.kinds import LABELS_WRONG
@@ -234,10 +235,15 @@ def guarantee(report: ReleaseReport) -> Guarantee:
     if promise is not None and most is not None and (most > 1 or promise.exact > one):
         every = sureness(promise.exact)
         name = f"{counted(most)} answers" if promise.exact == most * one and most > 1 else "all answers"
+        whole = f"all {most}"
+        if promise.window is not None:
+            name = whole = f"any {promise.window} steps"
         short.append((name, _share(promise.exact), every))
-        long.append((f"all {most}", _share(promise.exact), _odds(every, promise.exact)))
+        long.append((whole, _share(promise.exact), _odds(every, promise.exact)))
         if float(promise.exact) > 5:
             block = "a whole day" if promise.per == "1d" else "all of them"
+            if promise.window is not None:
+                name, block = f"the answers {over_words(promise)}", "longer times"
             note = (
                 f"{name[0].upper()}{name[1:]} together allow near certainty: for {block}, judge by what can be found."
             )
@@ -273,15 +279,22 @@ def block_words(report: ReleaseReport) -> list[str]:
             "all answers before it. Nothing bounds what all answers tell together."
         ]
     over = "a day" if promise.per == "1d" else "their time in one block" if promise.per else "the whole time"
+    # Windows overlap: ways that differ for longer are bounded by no cap.
+    apart = "" if promise.window is None else f" that differ within {_in_a_row(promise.window)} only, and"
     told = [
-        f"Take any two ways somebody could have spent {over} that are, at every moment, equal or {pair}. Whatever this "
-        "file says, the odds between the two change by at most a factor that depends on how many of the answers fall "
-        "where the two ways differ."
+        f"Take any two ways somebody could have spent {over}{apart} that are, at every moment, equal or {pair}. "
+        "Whatever this file says, the odds between the two change by at most a factor that depends on how many of the "
+        "answers fall where the two ways differ."
     ]
     if report.schedule is not None and counts.most:
         what = "A detour" if report.on_map else "What happens"
         back = ", back in time for the next" if report.on_map else " and is over before the next"
         told.append(f"{what} between two answers{back}: factor 1, nothing is published about it.")
+    if promise.window is not None:
+        told.append(
+            f"Ways that differ for longer lose more: each further {_in_a_row(promise.window)} may add "
+            f"{in_short(promise.exact)}. Nothing bounds what all answers tell together."
+        )
     if promise.per is not None:
         blocks = max((len(blocks) for _, blocks in report.spent), default=0)
         # Of a file of one day, too, it must be said what more days would tell.
@@ -291,6 +304,19 @@ def block_words(report: ReleaseReport) -> list[str]:
             f"{in_short(promise.exact)}, which is {in_short(number * promise.exact)}."
         )
     return told
+
+
+def _in_a_row(steps: int) -> str:
+    return f"{steps} steps in a row" if steps > 1 else "one step"
+
+
+def over_words(promise: SequencePromise) -> str:
+    """What the total of a promise is of: "a day", "in all", "in any 4 steps"."""
+    if promise.window is not None:
+        return f"in any {promise.window} steps" if promise.window > 1 else "in any step"
+    if promise.per is None:
+        return "in all"
+    return {"1d": "a day", "7d": "a week", "1h": "an hour"}.get(str(promise.per), f"per {promise.per}")
 
 
 def set_words(report: ReleaseReport, joined: int) -> str:
@@ -465,7 +491,7 @@ class Spent:
 def spent(report: ReleaseReport) -> Spent:
     """What was spent of what there is, for whom."""
     counts, promise, told = counts_of(report), report.promise, report.spent
-    largest = max((total for _, blocks in told for _, _, total in blocks), default=Fraction(0))
+    largest = max(report.largest_of.values(), default=Fraction(0))
     in_all = max((sum((total for _, _, total in blocks), Fraction(0)) for _, blocks in told), default=Fraction(0))
     least, most = epsilons_of(report.statement)
     each = f"ε {in_short(least)}" if least == most else f"at most ε {in_short(most)}"
@@ -475,11 +501,15 @@ def spent(report: ReleaseReport) -> Spent:
         words = f"Each answer at {each}. Nothing limits their sum, {in_short(in_all)} for who has most answers."
     else:
         block = f" {counts.block}" if counts.block.startswith("a") else f" in {counts.block}" * bool(counts.block)
+        if promise.window is not None:
+            block = f" {over_words(promise)}"
         big = f"{in_short(largest)} of {in_short(promise.exact)}{block}"
         who = f"Every person{', every day' if promise.per == '1d' else ''}" if counts.alike else "Nobody spent more"
         words = f"{who}: {'' if counts.alike else 'at most '}{plural(counts.most, 'answer')} at {each}."
         if days > 1:
             words += f" Over {counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(in_all)}."
+        if promise.window is not None:
+            words += f" All together: {in_short(in_all)}."
     if report.elsewhere:
         words += " All files and queries of the ledger are counted."
     return Spent(big, words, model_words(report))
@@ -501,10 +531,9 @@ def model_words(report: ReleaseReport) -> str:
 def spending_groups(report: ReleaseReport) -> list[tuple[str, str, str, str]]:
     """People who spent alike, at most six lines: (who, answers a block, largest block, all)."""
     groups: Counter[tuple[int, Fraction, Fraction]] = Counter()
-    for _, blocks in report.spent:
+    for user, blocks in report.spent:
         most = max(count for _, count, _ in blocks)
-        largest = max(total for _, _, total in blocks)
-        groups[most, largest, sum((total for _, _, total in blocks), Fraction(0))] += 1
+        groups[most, report.largest_of[user], sum((total for _, _, total in blocks), Fraction(0))] += 1
     n, rows = sum(groups.values()), []
     ordered = sorted(groups.items(), key=lambda item: (-item[1], -item[0][2]))
     for (most, largest, total), people in ordered[:6]:
