@@ -400,3 +400,14 @@ def test_a_refusal_that_answers_bring_about_keeps_them():
             assert stored == shown
         assert shown == [row for row in free if row in shown]
     assert 0 < refused < 20
+
+
+def test_a_cap_of_the_account_refuses_the_table_before_anything_is_drawn(parts):
+    """It was given with the first table and is not given again; the last user of a long table would pass it."""
+    ledger = MemoryLedger()
+    released(batch(parts, 1, ledger=ledger, cap_epsilon=4), rows_of("ab", ["u", "v"]))
+    before = {user: ledger.spent(user) for user in "uv"}
+    more = rows_of("aabcde", ["u", *"vvvvv"], step=np.array([1, *range(1, 6)]))
+    with pytest.raises(BudgetExceeded, match=r"^cap_epsilon: user .v. needs 4 for 5 rows; spent 1 of 4"):
+        released(batch(parts, 2, ledger=ledger), more, resume=True)
+    assert {user: ledger.spent(user) for user in "uv"} == before

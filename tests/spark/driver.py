@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -127,6 +128,9 @@ def main(folder: Path, what: str) -> None:
         told = {"refused": str(error)}
     except Exception as error:
         told = {"failed": type(error).__name__}
+    if what == "marked":
+        # Spark deletes its folders when it stops.
+        shutil.copytree(folder / "spill", folder / "kept", ignore_dangling_symlinks=True)
     print("TOLD " + json.dumps(told), flush=True)
     spark.stop()
 

@@ -9,6 +9,7 @@ import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.errors import BudgetExceeded, InvalidInput, LedgerBusy
 from dphmm.samplers.keyed import JobKey
+from dphmm.spark.bucket import Outcome
 from dphmm.storage.release_table import ReleaseTable
 from spark.worlds import WORLD, in_order, people, rows
 
@@ -93,7 +94,7 @@ def test_queries_of_one_table_share_the_accounts(release, tmp_path):
 
 def test_one_user_over_a_cap_refuses_the_whole_job(release, tmp_path):
     table = pd.concat([rows(1, people(30), 1, 2), rows(2, ["greedy"], 1, 9, skipped=0)])
-    with pytest.raises(BudgetExceeded, match="user 'greedy' needs 9"):
+    with pytest.raises(BudgetExceeded, match=r"user .greedy. needs 9"):
         release(table, tmp_path / "table", cap_epsilon=5)
     found = ReleaseTable.open(tmp_path / "table")
     assert found.committed() == [] and list((tmp_path / "table" / "data").iterdir()) == []
@@ -114,3 +115,34 @@ def test_without_a_replayed_key_rows_are_secure(spark, tmp_path):
     assert found.statement.randomness.secure and found.statement.randomness.words == "job key"
     assert found.statement.private is True
     assert dphmm.spark.statements(tmp_path / "table") == [found.statement]
+
+
+class FakeTurn:
+    """A turn whose attempts left these tags."""
+
+    def __init__(self, tags):
+        self._tags = tags
+
+    def tags(self):
+        return self._tags
+
+
+@pytest.mark.parametrize(
+    ("tags", "sound"),
+    [
+        ({0: {"aa"}, 1: {"bb"}}, True),
+        ({0: {"aa", "cc"}, 1: {"bb"}}, False),
+        ({0: {"aa"}, 1: {"cc"}}, False),
+        ({0: {"aa"}}, False),
+    ],
+    ids=["one each", "an attempt that never ended", "another tag", "none"],
+)
+def test_a_job_is_committed_only_where_every_bucket_has_one_tag(tags, sound):
+    from dphmm.spark.batch import _require_one_context
+
+    outcomes = [Outcome(0, tag="aa"), Outcome(1, tag="bb")]
+    if sound:
+        _require_one_context(FakeTurn(tags), outcomes)
+    else:
+        with pytest.raises(InvalidInput, match=r"^frame: got other rows at another attempt; nothing was committed"):
+            _require_one_context(FakeTurn(tags), outcomes)

@@ -15,7 +15,7 @@ import pytest
 import dphmm
 from dphmm.samplers.keyed import JobKey
 from dphmm.spark import bucket as bucket_module
-from dphmm.spark.bucket import BucketJob, Outcome, ReleaseBuckets
+from dphmm.spark.bucket import BucketJob, Outcome, ReleaseBuckets, StoredFile
 from dphmm.storage.release_table import ReleaseTable
 from spark.worlds import WORLD, people, rows
 
@@ -194,3 +194,29 @@ class TestRefusals:
         assert (tmp_path / "data" / again.file.name).read_bytes() == (
             tmp_path / "data" / outcome.file.name
         ).read_bytes()
+
+
+class TestHistory:
+    """A job after others plans from what they committed, and writes what is new."""
+
+    def test_stored_rows_are_not_written_again_and_later_ones_go_on(self, tmp_path):
+        table = rows(1, people(3), 1, 6, skipped=0)
+        early = table[table["step"] <= 3]
+        first = job_of(tmp_path).run(JobKey.replayed(1), 0, pa.Table.from_pandas(early, preserve_index=False))
+        job = BucketJob(**{**vars(job_of(tmp_path)), "resume": True, "history": {0: [StoredFile("state", first.file)]}})
+        again = job.run(JobKey.replayed(2), 0, pa.Table.from_pandas(table, preserve_index=False))
+        found = answers(tmp_path, again)
+        assert sorted(zip(found["user"], found["step"], strict=True)) == [
+            (user, step) for user in people(3) for step in (4, 5, 6)
+        ]
+        assert found["ledger_session"].isna().all()
+        assert again.counts["replayed"] == 9 and again.counted.rows == 9
+
+    def test_a_file_that_is_not_as_the_log_says_refuses_the_job(self, tmp_path):
+        table = pa.Table.from_pandas(rows(1, people(3), 1, 3), preserve_index=False)
+        stored = job_of(tmp_path).run(JobKey.replayed(1), 0, table)
+        path = tmp_path / "data" / stored.file.name
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+        job = BucketJob(**{**vars(job_of(tmp_path)), "history": {0: [StoredFile("state", stored.file)]}})
+        outcome = job.run(JobKey.replayed(2), 0, table)
+        assert outcome.refused.message.startswith("files: got ") and not outcome.drew
