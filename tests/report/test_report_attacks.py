@@ -145,3 +145,13 @@ def test_rows_that_the_ledger_calls_replayable_are_not_called_private(doctored, 
     monkeypatch.setattr(assembling, "_require_stored", replayable)
     line = refused(doctored("grid", {}), tmp_path, "--ledger", world("grid") / "ledger.db")
     assert "replayable bits" in line
+
+
+def test_a_covered_distance_that_no_policy_confirms_is_not_told(doctored, tmp_path):
+    """The statement names the hash of its policy alone, and a distance that nobody can check."""
+    far = {"covered_distance.metres": 99_000.0, "covered_distance.meaning": "Places up to 99 km apart."}
+    made = report(doctored("grid", far | {"policy.parameters": None}), tmp_path / "page.html", "--json")
+    said, told = (tmp_path / "page.html").read_text(), json.loads(made.stdout)
+    assert "99.0 km" not in said + made.stderr and "99 km" not in said
+    assert told["guaranteed"]["covered_distance"] is None
+    assert "two states that the policy joins" in said and "give --policy to see up to which distance" in said

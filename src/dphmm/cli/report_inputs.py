@@ -30,7 +30,8 @@ _OPTIONS = {
     "released": "RELEASED",
 }
 _NO_POLICY = (
-    "The policy was not given, and the privacy statement has only its hash: what a reader believes is not shown."
+    "The policy was not given, and the privacy statement has only its hash: give --policy to see up to which distance "
+    "places are covered, and what a reader believes."
 )
 
 
