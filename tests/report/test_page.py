@@ -313,3 +313,26 @@ def test_the_budget_is_the_ledger_s_where_there_is_one(world, tmp_path):
     alone, said = _Reader(made(folder)).said, _Reader(made(folder, "--ledger", folder / "ledger.db")).said
     assert "Of this file alone" in alone and "12 for who has most answers" in alone
     assert "Of all files and queries that the ledger has." in said and "36 for who has most answers" in said
+
+
+def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
+    """The first twelve rows of a sequence whose ledger has twelve more: only what was spent is of the ledger."""
+    import shutil
+
+    (tmp_path / "whole").mkdir()
+    folder = WORLDS["grid"](tmp_path / "whole")
+    shutil.copytree(folder, first := tmp_path / "first")
+    people = (folder / "walks.csv").read_text().splitlines()
+    later = [line.replace("T08:", "T09:") for line in people[1:]]
+    (folder / "more.csv").write_text("\n".join([*people, *later]) + "\n")
+    public = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--epsilon", 1)
+    stored = ("--ledger", folder / "ledger.db", "--resume")
+    run("release", folder / "more.csv", *public, "-o", folder / "released.parquet", *stored)
+    pages = [made(first, *more) for more in ((), ("--ledger", folder / "ledger.db"))]
+    data = [re.search(r'id="data">(.*?)</script>', text)[1] for text in pages]
+    assert data[0] == data[1] and '"levels"' in data[0]
+    alone, both = map(_Reader, pages)
+    for card in ("Guaranteed", "What a reader can still find", "Not protected"):
+        assert alone.said.partition(card)[2][:300].partition("Spent")[0] in both.said, card
+    assert "12 answers a day, no cap" in alone.said and "24 answers a day, no cap" in both.said
+    assert "No limit for a day: 12 answers a day" in both.said and "budget: all files and queries" in both.said

@@ -130,6 +130,11 @@ class Content:
             return "public page: no truth"
         return "simulated people: the truth may be shown" if truth.simulated else "OWNER ONLY"
 
+    @property
+    def budget_of(self) -> str:
+        """Of what the budget is, where it is not of the file alone."""
+        return "" if self.report.elsewhere is None else "budget: all files and queries of the ledger"
+
     @cached_property
     def headline(self) -> str:
         """What was published."""
@@ -543,9 +548,11 @@ class Content:
         finding = f"{heading}; {limit}."
         drawings = [charts.budget_chart(blocks, cap, limit, width, finding) for width in charts.WIDTHS]
         caption = (
-            "The cap is kept by the ledger: an answer that would pass it is refused."
-            if cap is not None
-            else "Nothing limits the sum."
+            "Nothing limits the sum."
+            if cap is None
+            else "The cap is kept by the ledger: an answer that would pass it is refused."
+            if report.elsewhere is not None
+            else "The cap is the statement's; give --ledger to check it."
         )
         caption += (
             " Of this file alone: the ledger counts all files together."
@@ -602,7 +609,8 @@ class Content:
     def groups(self) -> list[tuple[str, str, str, str, str]]:
         """People who spent alike, and what they have left."""
         promise = self.report.promise
-        cap = "none" if promise is None else f"{in_short(promise.exact)} {self._per}, kept"
+        kept = "as stated" if self.report.elsewhere is None else "kept"
+        cap = "none" if promise is None else f"{in_short(promise.exact)} {self._per}, {kept}"
         return [(*group, cap) for group in words.spending_groups(self.report)]
 
     @cached_property

@@ -69,14 +69,20 @@ class Counts:
 def counts_of(report: ReleaseReport) -> Counts:
     """What the file has."""
     rows, promise, schedule = report.rows, report.promise, report.schedule
-    most = max((count for _, blocks in report.spent for _, count, _ in blocks), default=0)
-    alike = all(count == most for _, blocks in report.spent for _, count, _ in blocks)
+    most, alike = _most_of(report.in_file)
     block = ""
     if promise is not None and promise.per is not None:
         block = _BLOCKS.get(str(promise.per), f"each {promise.per}" + " steps" * isinstance(promise.per, int))
     elif promise is None and schedule is None and rows.time is not None:
         block = "a day"
     return Counts(int(rows.asked.sum()), len(rows), len(rows.by_user), most, alike, block)
+
+
+def _most_of(told: Sequence[tuple[str, Sequence[tuple[int, int, Fraction]]]]) -> tuple[int, bool]:
+    """The most answers in a block of anybody, and whether every block has so many."""
+    counts = [count for _, blocks in told for _, count, _ in blocks]
+    most = max(counts, default=0)
+    return most, all(count == most for count in counts)
 
 
 def noun(report: ReleaseReport) -> str:
@@ -296,7 +302,7 @@ def block_words(report: ReleaseReport) -> list[str]:
             f"{in_short(promise.exact)}. Nothing bounds what all answers tell together."
         )
     if promise.per is not None:
-        blocks = max((len(blocks) for _, blocks in report.spent), default=0)
+        blocks = max((len(blocks) for _, blocks in report.in_file), default=0)
         # Of a file of one day, too, it must be said what more days would tell.
         number = blocks if blocks > 1 else 7
         told.append(
@@ -496,22 +502,28 @@ def spent(report: ReleaseReport) -> Spent:
     least, most = epsilons_of(report.statement)
     each = f"ε {in_short(least)}" if least == most else f"at most ε {in_short(most)}"
     days = max((len(blocks) for _, blocks in told), default=0)
+    most_answers, alike = _most_of(told)
+    # Other queries have other epsilons.
+    answers = f"{plural(most_answers, 'answer')}" + f" at {each}" * (not report.elsewhere)
     if promise is None:
-        big = f"{plural(counts.most, 'answer')}{' a day' if counts.block == 'a day' else ''}, no cap"
-        words = f"Each answer at {each}. Nothing limits their sum, {in_short(in_all)} for who has most answers."
+        big = f"{plural(most_answers, 'answer')}{' a day' if counts.block == 'a day' else ''}, no cap"
+        each = "" if report.elsewhere else f"Each answer at {each}. "
+        words = f"{each}Nothing limits their sum, {in_short(in_all)} for who has most answers."
     else:
         block = f" {counts.block}" if counts.block.startswith("a") else f" in {counts.block}" * bool(counts.block)
         if promise.window is not None:
             block = f" {over_words(promise)}"
         big = f"{in_short(largest)} of {in_short(promise.exact)}{block}"
-        who = f"Every person{', every day' if promise.per == '1d' else ''}" if counts.alike else "Nobody spent more"
-        words = f"{who}: {'' if counts.alike else 'at most '}{plural(counts.most, 'answer')} at {each}."
+        who = f"Every person{', every day' if promise.per == '1d' else ''}" if alike else "Nobody spent more"
+        words = f"{who}: {'' if alike else 'at most '}{answers}."
         if days > 1:
             words += f" Over {counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(in_all)}."
         if promise.window is not None:
             words += f" All together: {in_short(in_all)}."
-    if report.elsewhere:
+    if report.elsewhere is not None:
         words += " All files and queries of the ledger are counted."
+    elif promise is not None:
+        words += " The cap is the statement's; give --ledger to check it."
     return Spent(big, words, model_words(report))
 
 
