@@ -255,6 +255,11 @@ def test_shares_of_labels_are_those_of_plain_arithmetic(world):
     for label, share in zip(found.space.names, found.shares[0].share, strict=True):
         told = counts.get(label, 0) / 4
         assert share == pytest.approx((told - (1 - stay) / 3) / (stay - (1 - stay) / 3), abs=1e-6)
+    said = _Reader(page(found)).said
+    told = said.partition("Numbers of these charts")[2].partition("The guarantee in plain words")[0]
+    numbers = [float(number) for number in re.findall(r"(-?[0-9.]+)(?= %| to )", told)]
+    assert len(numbers) > 30 and min(numbers) >= 0 and max(numbers) <= 100
+    assert "(Hoeffding's inequality)" in said
 
 
 def test_a_release_that_nobody_was_asked_for_says_so(tmp_path):

@@ -159,7 +159,10 @@ class Prospects:
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """The estimated share of people with each label (K,) among those asked at one time, with 90 % intervals."""
+    """The estimated share of people with each label (K,) among those asked at one time, with 90 % intervals.
+
+    A share is that of the linear estimate, which may lie outside 0 to 1; its interval does not.
+    """
 
     when: int
     people: int
