@@ -127,7 +127,7 @@ def release_report(
         shares=_shares(rows, file, reading) if space.has_labels else (),
         hours=reading.hours(),
         backdrop=backdrop or Backdrop(),
-        notes=[*notes, *([note] if note else []), *([_WITH_OTHERS] if reading.with_others else [])],
+        notes=[*notes, *filter(None, (note, reading.not_remade, _WITH_OTHERS * reading.with_others))],
         elsewhere=None if ledger is None else _elsewhere(ledger, rows, made.statement.query),
     )
     return report
@@ -231,10 +231,23 @@ class _Reading:
         self.errors = np.full(len(rows), np.nan)
         self._written = 0
         self._counted = False
+        #: Of how many people the plans were made again.
+        self.remade = 0
         #: Whether beliefs are made of answers that the file does not have.
         self.with_others = False
         self._hours: dict[int, FloatArray] = {}
         self._days: set[int] = set()
+
+    @property
+    def not_remade(self) -> str:
+        """What a reader must know where not everybody's plans were made again."""
+        total = len(self._rows.by_user)
+        if self._hindsights is None or self.remade == total:
+            return ""
+        return (
+            f"The plans of {self.remade:,} of {total:,} people were made again from public data and are the file's; "
+            "those of the others were not: dphmm audit makes every plan again."
+        )
 
     def people(self, chosen: Sequence[str], *, everybody: bool, truth: TrueRows | None) -> list[Person]:
         """Those who can be looked at; ``everybody`` else is smoothed as well, for the figures over all people."""
@@ -260,6 +273,7 @@ class _Reading:
     def _person(self, user: str, rows: IntArray, truth: TrueRows | None, *, shown: bool) -> Person | None:
         """A person smoothed and counted; what a page shows of them, where they are ``shown``."""
         smoothed = self._smoothed(user, rows)
+        self.remade += 1
         assert smoothed.marginals is not None
         space, cells = self._made.space, self._cells
         best = smoothed.state[:, None].astype(np.float64) if space.has_labels else smoothed.mean

@@ -25,6 +25,8 @@ _BAR = 0.24
 _LINES = 4
 _HAIR = 0.8
 _LETTER = 7.0
+#: How far names above each other are apart.
+_LINE = 15.0
 _LEVELS = ((1, "b95"), (2, "b80"), (3, "b50"))
 
 
@@ -105,6 +107,7 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
         for line, degrees, across in _graticule(view, report.space):
             x, y = (line[0, 0] + 4, view.side - 6) if across == 0 else (4.0, line[0, 1] - 4)
             named.append((degrees, float(x), float(y), "degree"))
+    taken: list[tuple[float, float, float]] = []
     for name, x, y, style in named:
         if style == "place" and 0 < x < view.side and 0 < y < view.side:
             drawing.circle([x, y], 2.5, "place-dot")
@@ -113,7 +116,9 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
         at, low = (x - 6 if before else x + 6 if style == "place" else x), y + 4 * (style == "place")
         first, last = (at - len(name) * _LETTER, at) if before else (at, at + len(name) * _LETTER)
         beside_bar = last > right - width - 30 and low > bottom - 30
-        if first > 0 and last < view.side and 14 < low < view.side - 4 and not beside_bar:
+        free = all(last < left or first > end or abs(low - other) > _LINE for left, end, other in taken)
+        if first > 0 and last < view.side and 14 < low < view.side - 4 and free and not beside_bar:
+            taken.append((first, last, low))
             drawing.text(at, low, name, style, "end" if before else "start")
     _scale(drawing, right, bottom, width, told)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote as quoted
 from typing import Any
 from urllib.parse import quote
 
@@ -422,6 +423,7 @@ class Content:
         rows = [
             [self._step_name(step, steps), _number(value)] + ([] if measured is None else [_number(measured[step])])
             for step, value in enumerate(beforehand.tolist())
+            if not np.isnan(value) or (measured is not None and not np.isnan(measured[step]))
         ]
         columns = ["time", "expected"] + ([] if measured is None else ["measured"])
         return Figure("error", heading, drawings, caption + "Sharpest at each answer (×)." * bool(asked), columns, rows)
@@ -524,7 +526,7 @@ class Content:
         """How sure a reader can be at most, by the number of answers that differ."""
         rows = self.guarantee.long_bars
         drawings = [charts.sureness_bars(rows, width, _bars_finding(rows), tall=True) for width in charts.WIDTHS]
-        numbers = [[name, *text.split(words.ODDS)] for name, _, text in rows]
+        numbers = [[words.all_words(name), *text.split(words.ODDS)] for name, _, text in rows]
         return Figure(
             "sureness",
             "How sure at most, and by how much the odds change",
@@ -548,7 +550,9 @@ class Content:
         finding = f"{heading}; {limit}."
         drawings = [charts.budget_chart(blocks, cap, limit, width, finding) for width in charts.WIDTHS]
         caption = (
-            "Nothing limits the sum."
+            f"{words.horizon_words(report)}."
+            if cap is None and report.statement.horizon is not None
+            else "Nothing limits the sum."
             if cap is None
             else "The cap is kept by the ledger: an answer that would pass it is refused."
             if report.elsewhere is not None
@@ -699,7 +703,8 @@ class Content:
         metres = told.metres if told else None
         apart = f", {length(metres)} covered" if isinstance(metres, float) and metres > 0 else ""
         near = len(np.union1d(report.made.policy.neighbors(self.central), [self.central]))
-        finding = f"Map: {near} cells of {report.space.n_states:,} are joined to one{apart}."
+        are = f"{near} cells of {report.space.n_states:,} are joined to one" if near > 1 else "no cell is joined to one"
+        finding = f"Map: {are}{apart}."
         return maps.covered_set(report, self.central, finding), words.set_words(report, near), near
 
     @cached_property
@@ -765,7 +770,7 @@ class Content:
         timed = self.report.rows.time is not None
         ends = [words.day_name(int(t) + self.report.zone) if timed else f"step {int(t)}" for t in (times[0], times[-1])]
         if timed and times[-1] - times[0] > 360 * _DAY:
-            ends = [str(1970 + int(t // (365.2425 * _DAY))) for t in (times[0], times[-1])]
+            ends = [words.year_name(int(t) + self.report.zone) for t in (times[0], times[-1])]
         pair = (ends[0], ends[1] if len(times) > 1 else "")
         found = []
         for label, name in enumerate(names[:12]):
@@ -854,6 +859,13 @@ class Content:
         key = f"people per cell: {many} and more, {some} to {many}, {few} to {some}; fewer are not drawn"
         return told, key
 
+    @property
+    def check_command(self) -> str:
+        """How to audit the file, to be typed in a shell."""
+        name = self.report.name
+        name = f"./{name}" if name.startswith("-") else name
+        return f"dphmm audit --released {quoted(name)} --model MODEL --policy POLICY"
+
     # -- files and details -----------------------------------------------------------------------------------------
 
     @cached_property
@@ -922,7 +934,7 @@ def _parts(share: Share) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _bars_finding(rows: Sequence[tuple[str, float, str]]) -> str:
-    return "; ".join(f"{name}: at most {text}" for name, _, text in rows[1:] or rows) + "."
+    return "; ".join(f"{words.all_words(name)}: at most {text}" for name, _, text in rows[1:] or rows) + "."
 
 
 def _some_of(drawn: int, people: int) -> str:
