@@ -133,7 +133,10 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Backdrop:
-    """What lies under a map, in answer units: filled ``water`` (n, 2), ``roads`` as lines (n, 2), names at points."""
+    """What lies under a map, in answer units: ``water`` (n, 2), ``roads`` as lines (n, 2), names at points.
+
+    Water is filled by the even-odd rule; a row of NaN stands before each hole.
+    """
 
     water: Sequence[FloatArray] = ()
     roads: Sequence[FloatArray] = ()

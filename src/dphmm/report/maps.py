@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.report.content import Person, ReleaseReport, rounded_down
@@ -66,13 +67,27 @@ def view_of(report: ReleaseReport, side: float = SIDE) -> View:
 def ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
     """Land, water, roads; where there is no backdrop, lines of longitude and latitude with their degrees."""
     drawing.frame(0, 0, view.side, view.side, "land")
-    backdrop = report.backdrop
-    drawing.polygons([view(water) for water in backdrop.water], "water")
-    for road in backdrop.roads:
-        drawing.line(view(road), "road")
+    if not _without_backdrop(report):
+        base = view_of(report)
+        ratio, right, down = view.scale / base.scale, base.west - view.west, view.north - base.north
+        moved = f"translate({number(right * view.scale)} {number(down * view.scale)}) scale({ratio:.6g})"
+        drawing.raw(f'<use href="#backdrop" transform="{moved}"/>')
     if _without_backdrop(report) and isinstance(report.space, MapSpace):
         for line, _, _ in _graticule(view, report.space):
             drawing.line(line, "graticule")
+
+
+def backdrop(report: ReleaseReport) -> Markup:
+    """The shapes of the backdrop, which every map of a page refers to; nothing where there are none."""
+    if report.cells is None or _without_backdrop(report):
+        return Markup("")
+    view = view_of(report)
+    shapes = Drawing(view.side, view.side, "")
+    for water in report.backdrop.water:
+        shapes.line(view(water), "water", close=True)
+    for road in report.backdrop.roads:
+        shapes.line(view(road), "road")
+    return Markup(f'<svg class="backdrop" aria-hidden="true"><defs><g id="backdrop">{shapes.inside}</g></defs></svg>')
 
 
 def _without_backdrop(report: ReleaseReport) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+from markupsafe import Markup
 
 from dphmm.accounting.records import in_short
 from dphmm.report import charts, maps, words
@@ -274,6 +275,11 @@ class Content:
         what = "the published answer" if self.report.rows.asked[row] else "no answer"
         finding = f"Map: {what} about {self.person.name} at {self.moment(row)}, and where a reader believes them to be."
         return maps.one_step(self.report, self.person, self.first_step, maps.SIDE, finding, small=False)
+
+    @property
+    def backdrop(self) -> Markup:
+        """What lies under every map, once."""
+        return maps.backdrop(self.report)
 
     @cached_property
     def slider(self) -> Drawing | None:
