@@ -446,6 +446,18 @@ def test_numbers_of_a_chart_have_no_empty_lines(tmp_path):
     assert len(figure.rows) == 5 and all(all(cell for cell in row) for row in figure.rows)
 
 
+def test_the_picture_of_half_a_day_is_of_its_rows(tmp_path):
+    """As the page: whole blocks that are expected beforehand say nothing of it."""
+    pytest.importorskip("matplotlib")
+    from dphmm import plot
+
+    people = walks([f"p{i}" for i in range(12)], 24, 3)
+    found = of_world(of_places(tmp_path, walks(["u1"], 5, 7), people, GRID, "1.5km"))
+    drawn = np.asarray(plot.error(found).lines[0].get_ydata())
+    assert not found.whole and np.isfinite(drawn).sum() == 5
+    assert drawn[np.isfinite(drawn)] == pytest.approx(found.persons[0].spread)
+
+
 def words_of(folder):
     from dphmm.report.page import Content
 

@@ -152,8 +152,11 @@ def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
     measured, band = content.by_step(len(steps))
     if band is not None:
         ax.fill_between(steps, *band.T, color=colour("belief-95", ax), linewidth=0)
-    ax.plot(steps, expected.by_step, color=line, linestyle=(0, (6, 4)), linewidth=1.5)
-    _name(ax, steps, expected.by_step, "expected beforehand", line, int(np.argmax(expected.by_step)))
+    beforehand = content.beforehand
+    ax.plot(steps, beforehand, color=line, linestyle=(0, (6, 4)), linewidth=1.5)
+    if np.isfinite(beforehand).any():
+        name = "expected beforehand" if report.whole else "expected of these rows"
+        _name(ax, steps, beforehand, name, line, int(np.nanargmax(beforehand)))
     if measured is not None:
         ax.plot(steps, measured, color=line, linewidth=2.2)
         _name(ax, steps, measured, "measured", line, int(np.nanargmin(measured)))

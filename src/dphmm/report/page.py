@@ -403,7 +403,7 @@ class Content:
         found, steps = report.found, len(expected.by_step)
         measured, band = self.by_step(steps)
         asked = self.asked_steps(steps)
-        beforehand = expected.by_step if report.whole else self._believed_by_step(steps)
+        beforehand = self.beforehand
         curves = charts.Curves(beforehand, measured, band, found.without, asked)
         base = off(found.without, found.unit)
         ticks = self.ticks(steps)
@@ -433,6 +433,13 @@ class Content:
         ]
         columns = ["time", "expected"] + ([] if measured is None else ["measured"])
         return Figure("error", heading, drawings, caption + "Sharpest at each answer (×)." * bool(asked), columns, rows)
+
+    @property
+    def beforehand(self) -> FloatArray:
+        """What is expected at each step of a block (L,): of less than a whole block what a reader expects of it."""
+        expected = self.report.prospects.expected
+        assert expected is not None
+        return expected.by_step if self.report.whole else self._believed_by_step(len(expected.by_step))
 
     def _believed_by_step(self, steps: int) -> FloatArray:
         """How far off a reader expects to be at each step of a block (L,), over the people shown; NaN without rows."""
