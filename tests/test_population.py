@@ -57,21 +57,51 @@ def test_the_expected_share_is_the_true_one_by_enumeration():
     assert expected == pytest.approx([2 / 3, 0, 1 / 3])
 
 
-def test_intervals_cover_nine_times_in_ten():
-    """2,000 populations of 300 people: between 0.87 and 0.93 of the intervals hold the share that people are drawn by.
+@pytest.mark.parametrize("stay", [0.4, 0.55, 0.9, 0.999])
+@pytest.mark.parametrize("people", [1, 2, 3, 5])
+def test_intervals_cover_the_people_s_own_share_by_enumeration(people, stay):
+    """Every combination of true labels and of outcomes, of few people: the worst coverage is never below 0.9."""
+    table = noisy(3, stay)
+    estimates = linear_estimates(table, np.eye(3))
+    ends = estimates.min(axis=0), estimates.max(axis=0)
+    found = {outcomes: shares(estimates[list(outcomes)], *ends) for outcomes in product(range(3), repeat=people)}
+    for states in product(range(3), repeat=people):
+        truth = np.bincount(states, minlength=3) / people
+        covered = np.zeros(3)
+        for outcomes, (_, low, high) in found.items():
+            chance = np.prod([table[state, z] for state, z in zip(states, outcomes, strict=True)])
+            covered += chance * ((low <= truth) & (truth <= high))
+        assert (covered >= 0.9).all(), (states, covered)
 
-    A right interval fails this with probability below 1e-5 (the standard error of the coverage is 0.0067).
-    """
-    rng = np.random.default_rng(11)
-    table, population = noisy(4, 0.55), np.array([0.5, 0.25, 0.15, 0.1])
-    estimates = linear_estimates(table, np.eye(4))
-    covered = 0
-    for _ in range(2000):
-        states = rng.choice(4, 300, p=population)
-        outcomes = (rng.random((300, 1)) > np.cumsum(table[states], axis=1)).sum(axis=1)
-        found = shares(estimates[outcomes])
-        covered += bool(found.low[1] <= population[1] <= found.high[1])
-    assert 0.87 <= covered / 2000 <= 0.93
+
+@pytest.mark.parametrize("stay", [0.6, 0.9, 0.999])
+@pytest.mark.parametrize("people", [1, 4, 20, 60])
+def test_intervals_cover_the_population_s_share_exactly(people, stay):
+    """How many outcomes name a label is binomial, whatever its share: coverage summed over all counts."""
+    from scipy.stats import binom
+
+    estimates = linear_estimates(noisy(2, stay), np.eye(2))
+    ends = estimates.min(axis=0), estimates.max(axis=0)
+    found = [shares(estimates[[0] * n + [1] * (people - n)], *ends) for n in range(people + 1)]
+    for rho in np.linspace(0, 1, 41):
+        chance = rho * stay + (1 - rho) * (1 - stay)
+        held = [bool(low[0] <= rho <= high[0]) for _, low, high in found]
+        assert binom.pmf(np.arange(people + 1), people, chance) @ held >= 0.9
+
+
+def test_intervals_of_few_people_are_wide_and_between_0_and_1():
+    """Few people who all answer alike: the normal approximation had intervals of no width, far below 0 or above 1."""
+    for outcomes in ([0], [0, 0], [1, 1, 1], [0, 1]):
+        _, low, high = shares_of_outcomes(noisy(3, 0.4), np.array(outcomes))
+        assert (low >= 0).all() and (high <= 1).all() and (high - low > 0.5).all()
+    _, low, high = shares_of_outcomes(noisy(3, 0.9), np.repeat([0, 1, 2], [3600, 200, 200]))
+    assert 0.95 < low[0] < high[0] == 1 and low[1] == 0 and (high - low < 0.1).all()
+
+
+def test_what_no_outcome_counts_for_is_refused():
+    for counts in (np.zeros((0, 1)), np.array([[2.0]]), np.array([[-1.0]])):
+        with pytest.raises(InvalidInput, match="counts_for"):
+            shares(counts, np.array([-0.5]), np.array([1.5]))
 
 
 def test_states_that_no_outcome_tells_apart_are_refused_apart_and_answered_together():
@@ -80,11 +110,6 @@ def test_states_that_no_outcome_tells_apart_are_refused_apart_and_answered_toget
         linear_estimates(table, np.eye(3))
     found = linear_estimates(table, np.array([[1.0], [1.0], [0.0]]))
     assert table @ found == pytest.approx(np.array([[1.0], [1.0], [0.0]]))
-
-
-def test_one_person_alone_has_no_interval():
-    found = shares_of_outcomes(noisy(3, 0.5), np.array([1]))
-    assert np.isneginf(found.low).all() and np.isposinf(found.high).all()
 
 
 def test_the_table_of_a_plan_is_its_law():

@@ -17,14 +17,18 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.types import FloatArray, IntArray
 
-#: Half the width of a 90 % interval, in standard errors.
-NINETY = 1.6448536269514722
+#: How often an interval may miss the share, at most.
+MISSES = 0.1
 #: How far from unbiased rounding may leave an estimate.
 _UNBIASED = 1e-8
 
 
 class Shares(NamedTuple):
-    """Estimated shares (k,) with their 90 % intervals, of the population that the people were drawn from."""
+    """Estimated shares (k,), which may lie outside 0 to 1, with 90 % intervals inside it.
+
+    Each interval holds the share, of these people or of the population that they were drawn from, with a probability of
+    at least 0.9, however few people there are. All of several intervals together hold less often.
+    """
 
     share: FloatArray
     low: FloatArray
@@ -66,21 +70,33 @@ def linear_estimates(table: FloatArray, regions: FloatArray, guess: FloatArray |
     return found
 
 
-def shares(counts_for: FloatArray) -> Shares:
-    """The shares of what each person counts for each region (people, k), with 90 % intervals.
+def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray) -> Shares:
+    """The shares of what each person counts for each region (people, k), with 90 % intervals cut to 0 to 1.
 
-    The intervals are for the population that the people were drawn from; for their own share they are wider than
-    needed. Infinite for a single person.
+    least, most : what an outcome counts for each region (k,) at least and at most, whichever outcome it is.
+
+    Raises InvalidInput for no person, and for a person who counts less or more than an outcome can.
+
+    Source: Hoeffding, "Probability inequalities for sums of bounded random variables" (JASA 1963), Theorem 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dphmm.population import shares
+    >>> found = shares(np.array([[1.5], [-0.5], [1.5], [1.5]]), np.array([-0.5]), np.array([1.5]))
+    >>> found.share, found.low.round(2), found.high
+    (array([1.]), array([0.]), array([1.]))
     """
     people = len(counts_for)
+    if not people or (counts_for < least).any() or (counts_for > most).any():
+        came = "nobody" if not people else "a person who counts less or more than any outcome"
+        raise InvalidInput("counts_for", came, "what the outcomes of one or more people count for")
     mean = counts_for.mean(axis=0)
-    if people < 2:
-        endless = np.full(len(mean), np.inf)
-        return Shares(mean, -endless, endless)
-    half = NINETY * counts_for.std(axis=0, ddof=1) / np.sqrt(people)
-    return Shares(mean, mean - half, mean + half)
+    half = (most - least) * np.sqrt(np.log(2 / MISSES) / (2 * people)) + _UNBIASED
+    return Shares(mean, np.clip(mean - half, 0.0, 1.0), np.clip(mean + half, 0.0, 1.0))
 
 
 def shares_of_outcomes(table: FloatArray, outcomes: IntArray, guess: FloatArray | None = None) -> Shares:
     """The share of each state (N,) among people whose outcomes (people,) were drawn from one table (N, Z)."""
-    return shares(linear_estimates(table, np.eye(len(table)), guess)[outcomes])
+    found = linear_estimates(table, np.eye(len(table)), guess)
+    return shares(found[outcomes], found.min(axis=0), found.max(axis=0))

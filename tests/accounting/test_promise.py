@@ -182,7 +182,7 @@ def test_its_sentence_says_over_what():
     whole = SequencePromise(10, steps=288).sentence()
     assert whole == "Over the whole sequence of 288 steps two neighbouring paths lose at most 10."
     assert "within 12 steps in a row" in SequencePromise(10, window=12).sentence()
-    assert "within m blocks, m times that" in SequencePromise(10, per="1d").sentence()
+    assert "over several blocks the totals add." in SequencePromise(10, per="1d").sentence()
 
 
 def test_it_is_public():

@@ -44,7 +44,9 @@ def release(run, town, *options, code=0, out="out.csv", rows="rows.csv", **given
 
 def test_it_is_kept_stated_and_audited(run, town):
     said = release(run, town, "--path-epsilon", "4", "--per", "1d", "--epsilon", "1", "--json")
-    sentence = "Where they differ within one block of 1d alone, two neighbouring paths lose at most 4; within m blocks"
+    sentence = (
+        "Where they differ within one block of 1d alone, two neighbouring paths lose at most 4; over several blocks"
+    )
     document = json.loads(said.stdout)
     assert document["sequence"]["meaning"][0].startswith(sentence)
     statement = json.loads((town / "out.csv.privacy.json").read_text())["sequence"]

@@ -97,7 +97,11 @@ def test_a_ledger_confirms_the_rows_and_changes_no_figure(made, of, tmp_path, ru
     run(*of(made, tmp_path / "b.html", "--ledger", made / "ledger.db"))
     alone = "Of this file alone: the ledger counts all files together."
     stored = "Of all files and queries that the ledger has."
-    assert (tmp_path / "a.html").read_text().replace(alone, stored) == (tmp_path / "b.html").read_text()
+    bar = ' <span class="kind">budget: all files and queries of the ledger</span>'
+    counted = " All files and queries of the ledger are counted."
+    said = (tmp_path / "b.html").read_text()
+    assert said.count(bar) == said.count(counted) == 1
+    assert (tmp_path / "a.html").read_text().replace(alone, stored) == said.replace(bar, "").replace(counted, "")
 
 
 def test_users_are_chosen(made, of, tmp_path, run):
@@ -343,3 +347,36 @@ def test_the_page_counts_answers_and_not_the_rows_that_were_not_asked(of, tmp_pa
 def test_smoothed_rows_are_no_longer_needed_and_said_so(made, of, tmp_path, run):
     result = run(*of(made, tmp_path / "report.html", "--smoothed", made / "smoothed.csv", "-q"))
     assert result.stderr == "warning: --smoothed is no longer needed: the page smooths the rows itself\n"
+
+
+@pytest.mark.parametrize("title", ["a\x00b", "a\u202eb", "a\nb", "x" * 201, " ", "", "\ud800"])
+def test_a_title_is_checked_as_names_are(title, made, of, tmp_path, run):
+    said = run(*of(made, tmp_path / "report.html", "--title", title), code=2).stderr
+    assert said.startswith("error: --title: got ") and said.count("\n") == 1 and said.isascii()
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_the_owner_s_page_does_not_take_the_place_of_a_public_one(made, town, of, tmp_path, run):
+    """--force replaces a page of the same kind; a file that was given away may be given away again under its name."""
+    out, truth = tmp_path / "report.html", ("--truth", town / "walks.csv", "--force", "-q")
+    run(*of(made, out, "-q"))
+    before = out.read_bytes()
+    said = run(*of(made, out, *truth), code=2).stderr
+    assert "a page without the truth; expected another name" in said and "report.owner.html" in said
+    assert out.read_bytes() == before and said.count("\n") == 1
+    owners = tmp_path / "report.owner.html"
+    run(*of(made, owners, *truth))
+    run(*of(made, owners, *truth))
+    run(*of(made, owners, "-q", "--force"))
+    assert "public page: no truth" in owners.read_text()
+
+
+def test_people_whose_plans_were_not_made_again_are_told_of(made, of, tmp_path, run, monkeypatch):
+    run(*of(made, tmp_path / "whole.html"))
+    assert "were made again from public data and are the file" not in (tmp_path / "whole.html").read_text()
+    monkeypatch.setattr(assembling, "MOST_ROWS", 24)
+    monkeypatch.setattr(assembling, "FEW_PEOPLE", 2)
+    monkeypatch.setattr(assembling, "MOST_COUNTED", 24)
+    run(*of(made, tmp_path / "few.html"))
+    told = "The plans of 2 of 3 people were made again from public data"
+    assert told in (tmp_path / "few.html").read_text()

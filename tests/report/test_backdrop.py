@@ -83,7 +83,7 @@ def test_what_is_no_map_is_refused_in_one_line(text, told, tmp_path):
 def test_too_much_to_embed_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_EMBEDDED", 24)
     square = [[10.01, 50.01], [10.02, 50.01], [10.02, 50.02], [10.01, 50.01]]
-    with pytest.raises(InvalidInput, match="corners after it was simplified"):
+    with pytest.raises(InvalidInput, match="corners after it was simplified and 0 names"):
         read_backdrop(written(tmp_path / "a.geojson", (lake(square), None)), GRID)
     monkeypatch.setattr(module, "_LARGEST", 10)
     with pytest.raises(InvalidInput, match="at most 10"):
@@ -105,5 +105,44 @@ def test_a_page_draws_it_and_its_names_stay_text(world, tmp_path):
     )
     report(world("grid"), tmp_path / "a.html", "--backdrop", path)
     text = (tmp_path / "a.html").read_text()
-    assert 'class="water"' in text and 'class="graticule"' not in text
+    # Once, whatever the number of maps.
+    assert text.count('class="water"') == 1 < text.count('<use href="#backdrop"') and 'class="graticule"' not in text
     assert "&lt;img src=x onerror=alert(1)&gt;" in text and "<img" not in text
+
+
+def test_a_hole_stays_a_hole(tmp_path):
+    """An island: its ring stands after a row of NaN in the same shape, so that the even-odd rule leaves it dry."""
+    outer = [[10.01, 50.01], [10.04, 50.01], [10.04, 50.03], [10.01, 50.03], [10.01, 50.01]]
+    inner = [[10.02, 50.015], [10.03, 50.015], [10.03, 50.02], [10.02, 50.02], [10.02, 50.015]]
+    path = written(tmp_path / "a.geojson", ({"type": "Polygon", "coordinates": [outer, inner]}, None))
+    ((water),) = read_backdrop(path, GRID).water
+    gap = np.flatnonzero(np.isnan(water).any(axis=1))
+    assert len(gap) == 1 and len(water[: gap[0]]) >= 4 and len(water[gap[0] + 1 :]) >= 4
+
+
+def test_a_ring_that_crosses_itself_is_drawn_or_refused_at_once(tmp_path):
+    """200,000 corners at random: making such a ring valid took for ever. A bow tie is drawn as it is."""
+    rng = np.random.default_rng(3)
+    ring = np.stack([rng.uniform(10.0, 10.05, 200_000), rng.uniform(50.0, 50.03, 200_000)], axis=1).tolist()
+    with pytest.raises(InvalidInput, match="corners within the box"):
+        read_backdrop(written(tmp_path / "a.geojson", (lake([*ring, ring[0]]), None)), GRID)
+    tie = [[10.01, 50.01], [10.04, 50.03], [10.04, 50.01], [10.01, 50.03], [10.01, 50.01]]
+    assert len(read_backdrop(written(tmp_path / "b.geojson", (lake(tie), None)), GRID).water) == 1
+
+
+def test_names_count_as_corners_do(tmp_path):
+    point = {"type": "Point", "coordinates": [10.03, 50.015]}
+    with pytest.raises(InvalidInput, match="2,000 names"):
+        read_backdrop(written(tmp_path / "a.geojson", *[(point, {"name": "x" * 200})] * 2000), GRID)
+
+
+def test_a_ring_is_cut_as_shapely_cuts_it(tmp_path):
+    """Triangles with corners in and out of the box: the areas agree."""
+    import shapely
+
+    rng, low, high = np.random.default_rng(4), np.zeros(2), np.ones(2)
+    for _ in range(200):
+        corners = rng.uniform(-1, 2, (3, 2))
+        own = module._ring(np.concatenate([corners, corners[:1]]), low, high, shapely)
+        due = shapely.clip_by_rect(shapely.Polygon(corners), 0, 0, 1, 1).area
+        assert (shapely.Polygon(own).area if len(own) else 0.0) == pytest.approx(due, abs=5e-3)

@@ -12,7 +12,7 @@ import re
 import numpy as np
 import pytest
 
-from dphmm.report.charts import Scale, Strip, band_chart, strips
+from dphmm.report.charts import Curves, Scale, Strip, band_chart, error_chart, strips
 
 
 def band(low, high, steps=4):
@@ -69,3 +69,10 @@ def test_strips_fill_the_pitch():
         drawing = strips([one, one], ["x", "y"], 592, pitch, [], "It is so.")
         assert drawing.height == 2 * pitch + 26
         assert f'height="{pitch - 28:g}"' in str(drawing)
+
+
+def test_the_number_on_top_of_an_axis_of_errors_is_not_cut():
+    curves = Curves(np.full(12, 1300.0), None, None, 1400.0, [])
+    drawn = str(error_chart(curves, 540.0, "m", [], "without", "finding"))
+    ends = re.findall(r'x="([\d.]+)"[^>]*text-anchor="end">([^<]*)<', drawn)
+    assert ("1500 m" in [told for _, told in ends]) and all(float(x) >= 7.4 * len(told) for x, told in ends)

@@ -66,8 +66,9 @@ class _Reader(HTMLParser):
 def made(folder, *options, policy=True):
     """The page of a world, as text."""
     chosen = ("--policy", folder / "policy.json") if policy else ()
-    report(folder, folder / "page.html", *chosen, *options, "--force", "-q")
-    return (folder / "page.html").read_text()
+    out = folder / ("page.owner.html" if "--truth" in options else "page.html")
+    report(folder, out, *chosen, *options, "--force", "-q")
+    return out.read_text()
 
 
 def of_world(folder, **options):
@@ -221,7 +222,7 @@ def test_an_owner_s_page_says_so_everywhere_and_is_theirs_alone(world):
     said = _Reader(text).said
     assert "<title>OWNER ONLY: " in text and "OWNER ONLY. This page shows true positions and is not private." in said
     assert "of rows lie outside every state" in said and "off on average" in said
-    assert (folder / "page.html").stat().st_mode & 0o077 == 0
+    assert (folder / "page.owner.html").stat().st_mode & 0o077 == 0
     made(folder)
     assert (folder / "page.html").stat().st_mode & 0o077 == 0o044 & ~_umask()
 
@@ -255,6 +256,11 @@ def test_shares_of_labels_are_those_of_plain_arithmetic(world):
     for label, share in zip(found.space.names, found.shares[0].share, strict=True):
         told = counts.get(label, 0) / 4
         assert share == pytest.approx((told - (1 - stay) / 3) / (stay - (1 - stay) / 3), abs=1e-6)
+    said = _Reader(page(found)).said
+    told = said.partition("Numbers of these charts")[2].partition("The guarantee in plain words")[0]
+    numbers = [float(number) for number in re.findall(r"(-?[0-9.]+)(?= %| to )", told)]
+    assert len(numbers) > 30 and min(numbers) >= 0 and max(numbers) <= 100
+    assert "(Hoeffding's inequality)" in said
 
 
 def test_a_release_that_nobody_was_asked_for_says_so(tmp_path):
@@ -313,3 +319,158 @@ def test_the_budget_is_the_ledger_s_where_there_is_one(world, tmp_path):
     alone, said = _Reader(made(folder)).said, _Reader(made(folder, "--ledger", folder / "ledger.db")).said
     assert "Of this file alone" in alone and "12 for who has most answers" in alone
     assert "Of all files and queries that the ledger has." in said and "36 for who has most answers" in said
+
+
+def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
+    """The first twelve rows of a sequence whose ledger has twelve more: only what was spent is of the ledger."""
+    import shutil
+
+    (tmp_path / "whole").mkdir()
+    folder = WORLDS["grid"](tmp_path / "whole")
+    shutil.copytree(folder, first := tmp_path / "first")
+    people = (folder / "walks.csv").read_text().splitlines()
+    later = [line.replace("T08:", "T09:") for line in people[1:]]
+    (folder / "more.csv").write_text("\n".join([*people, *later]) + "\n")
+    public = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--epsilon", 1)
+    stored = ("--ledger", folder / "ledger.db", "--resume")
+    run("release", folder / "more.csv", *public, "-o", folder / "released.parquet", *stored)
+    pages = [made(first, *more) for more in ((), ("--ledger", folder / "ledger.db"))]
+    data = [re.search(r'id="data">(.*?)</script>', text)[1] for text in pages]
+    assert data[0] == data[1] and '"levels"' in data[0]
+    alone, both = map(_Reader, pages)
+    for card in ("Guaranteed", "What a reader can still find", "Not protected"):
+        assert alone.said.partition(card)[2][:300].partition("Spent")[0] in both.said, card
+    assert "12 answers a day, no cap" in alone.said and "24 answers a day, no cap" in both.said
+    assert "No limit for a day: 12 answers a day" in both.said and "budget: all files and queries" in both.said
+
+
+def test_the_delta_set_is_told_as_the_statement_tells_it(world):
+    said = _Reader(made(world("delta"))).said
+    assert (
+        "not among its own neighbours" not in said and "Every policy edge among possible states keeps epsilon" in said
+    )
+    assert "answered as the nearest state inside; the guarantee stays" in said
+
+
+def test_a_total_over_steps_is_told_as_on_the_terminal(tmp_path):
+    folder = WORLDS["grid"](tmp_path)
+    for old in folder.glob("released*"):
+        old.unlink()
+    public = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--total-epsilon", 3, "--steps", 12)
+    run("release", folder / "walks.csv", *public, "-o", folder / "released.parquet", "--ledger", folder / "new.db")
+    bound = "12 steps together lose at most 3 at an edge of the policy"
+    said = _Reader(made(folder)).said
+    assert f"No limit for a day; {bound}" in said and f"Of all answers together: {bound}" in said
+    assert "Nothing bounds what all answers tell together" not in said and "Nothing limits" not in said
+    told = report(folder, folder / "other.html")
+    assert bound in " ".join(told.stderr.split())
+
+
+def test_all_answers_are_those_of_the_plan_only_where_they_take_the_whole_promise(world):
+    """Of a larger promise other queries may spend the rest: the terminal's words, not "all 2"."""
+    from dataclasses import replace
+
+    import msgspec
+
+    own = of_world(world("planned"))
+    assert [name for name, _, _ in words.guarantee(own).long_bars][-1] == "all 2"
+    told = own.statement
+    more = msgspec.structs.replace(told, sequence=msgspec.structs.replace(told.sequence, total="10"))
+    other = replace(own, made=replace(own.made, statement=more))
+    guaranteed = words.guarantee(other)
+    assert guaranteed.long_bars[-1][0] == words.ALL and guaranteed.note.startswith(
+        "All answers of all queries together"
+    )
+    assert "all answers of all queries: at most 99.9955 %" in page(other)
+    assert "all answers of all queries" in other.story.guaranteed["words"][1]
+
+
+def test_two_states_of_one_step_can_lose_more_as_on_the_terminal(world):
+    own = of_world(world("planned"))
+    said = " ".join(words.block_words(own))
+    assert "About where they are at that moment two states of one step can lose more" in said
+    assert "two states of one step can lose more" in own.story.guaranteed["words"][1]
+    assert "about where they are at that moment" in words.block_words(of_world(world("grid")))[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("-o.parquet", "--released ./-o.parquet --model"),
+        ("two words.parquet", "--released 'two words.parquet' --model"),
+        ("a;touch b.parquet", "--released 'a;touch b.parquet' --model"),
+        ("released.parquet", "--released released.parquet --model"),
+    ],
+)
+def test_the_command_to_check_is_safe_to_paste(name, command, world):
+    from dataclasses import replace
+
+    assert command in _Reader(page(replace(of_world(world("grid")), name=name))).said
+
+
+def test_years_are_those_of_the_clock():
+    seconds = [int(np.datetime64(day, "s").astype(int)) for day in ("2026-01-01", "2025-12-31T23:59:59", "2000-01-01")]
+    assert [words.year_name(second) for second in seconds] == ["2026", "2025", "2000"]
+
+
+def test_yearly_shares_begin_in_their_own_year(world):
+    from dataclasses import replace
+
+    found = of_world(world("labels"))
+    moments = [int(np.datetime64(f"{year}-01-01", "s").astype(int)) for year in (2024, 2025)]
+    shares = [replace(found.shares[0], when=when) for when in moments]
+    rows = replace(found.rows, time=np.zeros(len(found.rows), dtype=np.int64))
+    drawn = page(replace(found, shares=shares, rows=rows))
+    assert re.search(r">2024</text><text[^>]*>2025</text>", drawn) and ">2023</text>" not in drawn
+
+
+def test_a_share_and_its_number_stay_on_one_line(world):
+    drawn = made(world("planned"))
+    assert "at ε\u00a02" in drawn and "ε 2" not in drawn
+
+
+def test_a_cell_that_hides_alone_is_not_told_as_a_set(world):
+    """Of 16 cells two are joined: the one in the middle of the map hides among no others of the policy."""
+    said = _Reader(made(world("lonely"))).said
+    assert "these 1 cells" not in said and "The policy joins no other cell to the one in the middle" in said
+    assert (
+        "two states that the policy joins" in said and "one and the same cell" not in said.partition("Not protected")[0]
+    )
+
+
+def test_numbers_of_a_chart_have_no_empty_lines(tmp_path):
+    """Half a day of rows: of the other steps nothing is known, and nothing is listed."""
+    header = walks([f"p{i}" for i in range(12)], 24, 3)
+    folder = of_places(tmp_path, walks(["u1"], 5, 7), header, GRID, "1.5km")
+    figure = words_of(folder)
+    assert len(figure.rows) == 5 and all(all(cell for cell in row) for row in figure.rows)
+
+
+def test_the_picture_of_half_a_day_is_of_its_rows(tmp_path):
+    """As the page: whole blocks that are expected beforehand say nothing of it."""
+    pytest.importorskip("matplotlib")
+    from dphmm import plot
+
+    people = walks([f"p{i}" for i in range(12)], 24, 3)
+    found = of_world(of_places(tmp_path, walks(["u1"], 5, 7), people, GRID, "1.5km"))
+    drawn = np.asarray(plot.error(found).lines[0].get_ydata())
+    assert not found.whole and np.isfinite(drawn).sum() == 5
+    assert drawn[np.isfinite(drawn)] == pytest.approx(found.persons[0].spread)
+
+
+def words_of(folder):
+    from dphmm.report.page import Content
+
+    return Content(of_world(folder)).error_figure
+
+
+def test_names_on_a_map_do_not_lie_on_each_other(world):
+    for name in ("grid", "hexagons", "planned"):
+        drawn = page(of_world(world(name)))
+        found = re.search(r'<div id="map">(.*?)</div>', drawn)[1]
+        boxes = []
+        for x, y, told in re.findall(r'<text class="degree" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)<', found):
+            boxes.append((float(x), float(x) + 7 * len(told), float(y)))
+        assert len(boxes) > 2
+        for at, (first, last, low) in enumerate(boxes):
+            assert all(last <= a or first >= b or abs(low - y) >= 12 for a, b, y in boxes[at + 1 :]), name

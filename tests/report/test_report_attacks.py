@@ -8,6 +8,7 @@ fail for a page that believes the statement beside the file, as pages did.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -145,3 +146,65 @@ def test_rows_that_the_ledger_calls_replayable_are_not_called_private(doctored, 
     monkeypatch.setattr(assembling, "_require_stored", replayable)
     line = refused(doctored("grid", {}), tmp_path, "--ledger", world("grid") / "ledger.db")
     assert "replayable bits" in line
+
+
+def test_a_covered_distance_that_no_policy_confirms_is_not_told(doctored, tmp_path):
+    """The statement names the hash of its policy alone, and a distance that nobody can check."""
+    far = {"covered_distance.metres": 99_000.0, "covered_distance.meaning": "Places up to 99 km apart."}
+    made = report(doctored("grid", far | {"policy.parameters": None}), tmp_path / "page.html", "--json")
+    said, told = (tmp_path / "page.html").read_text(), json.loads(made.stdout)
+    assert "99.0 km" not in said + made.stderr and "99 km" not in said
+    assert told["guaranteed"]["covered_distance"] is None
+    assert "two states that the policy joins" in said and "give --policy to see up to which distance" in said
+
+
+def stated(folder):
+    return json.loads((folder / "released.parquet.privacy.json").read_text())
+
+
+def test_a_promise_that_was_pasted_in_is_not_believed_beside_a_ledger(doctored, world, tmp_path):
+    """Without the ledger the page says whose cap it is, and nothing is called kept."""
+    sequence = stated(world("planned"))["sequence"] | {"total": "12"}
+    folder = doctored("grid", {"sequence": sequence})
+    line = refused(folder, tmp_path, "--ledger", world("grid") / "ledger.db")
+    assert "with a sequence of 12 per 1h; expected what the ledger keeps user 'u1' to: no promise at all" in line
+    report(folder, tmp_path / "page.html")
+    said = (tmp_path / "page.html").read_text()
+    assert said.count("The cap is the statement&#39;s; give --ledger to check it.") == 2
+    assert "12 an hour, as stated" in said and "kept" not in said.partition("Per person")[2].partition("</table>")[0]
+
+
+@pytest.mark.parametrize(
+    ("members", "named"),
+    [({"sequence.total": "40"}, "a sequence of 40 per 1h"), ({"schedule.at": "3"}, "a schedule of planned")],
+)
+def test_another_promise_or_schedule_than_the_ledger_s_is_refused(members, named, doctored, world, tmp_path):
+    line = refused(doctored("planned", members), tmp_path, "--ledger", world("planned") / "ledger.db")
+    assert line.startswith("error: ") and named in line
+    report(world("planned"), tmp_path / "page.html", "--ledger", world("planned") / "ledger.db")
+    said = (tmp_path / "page.html").read_text()
+    assert "give --ledger" not in said and "4 an hour, kept" in said
+
+
+HORIZON = {
+    "total_epsilon": "0.001", "steps": 12, "epsilon_per_step": "1", "policy_leakage": 0.001, "meaning": "m",
+    "proved_in": "docs/proofs/policy-leakage.md",
+}  # fmt: skip
+
+
+def test_a_total_over_steps_that_the_plans_do_not_keep_is_refused(doctored, world, tmp_path):
+    """And one that no policy confirms is left out."""
+    assert "which says horizon.policy_leakage" in refused(doctored("grid", {"horizon": HORIZON}), tmp_path)
+
+
+def test_a_total_over_steps_that_no_policy_confirms_is_left_out(doctored, tmp_path):
+    folder = doctored("grid", {"horizon": HORIZON, "policy.parameters": None})
+    told = report(folder, tmp_path / "page.html", "--json").stdout
+    assert "12 steps together" not in told and "no limit for a day: 12 answers" in told
+
+
+def test_learning_that_the_model_does_not_record_is_refused(doctored, tmp_path):
+    learned = json.loads((Path(__file__).parents[1] / "storage/statements/learned.json").read_text())["learning"]
+    assert "which says of learning something, and the model says nothing" in refused(
+        doctored("grid", {"learning": learned}), tmp_path
+    )

@@ -72,9 +72,9 @@ def pages(folder):
     truth = ("--truth", folder / "walks.csv")
     ledger = ("--ledger", folder / "ledger.db", "--policy", folder / "policy.json")
     everything = (*truth, *ledger, "--figures", folder / "pictures")
-    for options in ((), truth, everything):
-        report(folder, folder / "page.html", *options, "--force")
-        yield (folder / "page.html").read_text()
+    for number, options in enumerate(((), truth, everything)):
+        report(folder, folder / f"page-{number}.html", *options, "--force")
+        yield (folder / f"page-{number}.html").read_text()
 
 
 def numbers_of(value):

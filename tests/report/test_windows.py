@@ -46,7 +46,8 @@ def test_the_sums_of_windows_are_those_of_brute_force(report):
 
 
 def test_ways_that_differ_for_longer_than_a_window_are_not_promised(report):
-    first, second = words.block_words(report)
+    first, moment, second = words.block_words(report)
+    assert "two states of one step can lose more" in moment
     assert "that differ within 4 steps in a row only, and" in first
     assert second.startswith("Ways that differ for longer lose more") and second.endswith(
         "Nothing bounds what all answers tell together."

@@ -171,7 +171,7 @@ class SequencePromise:
         if self.window is not None:
             return f"Where they differ within {self.window} steps in a row alone, {bound}."
         block = f"block of {self.per} steps" if isinstance(self.per, int) else f"block of {self.per}"
-        return f"Where they differ within one {block} alone, {bound}; within m blocks, m times that."
+        return f"Where they differ within one {block} alone, {bound}; over several blocks the totals add."
 
     def written(self) -> str:
         """The promise as a ledger keeps it: JSON with its names in order."""

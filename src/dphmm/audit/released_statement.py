@@ -8,23 +8,26 @@ from collections.abc import Iterable
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from dphmm._checks import exact_number
 from dphmm.accounting.event import LearningEvent
+from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short, shown
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
+from dphmm.audit.released_rows import Counted
+from dphmm.audit.replay import number_of
 from dphmm.audit.restated import VERSION, restated
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.session.budget_plan import BudgetPlan, checked_steps, coming_plans, leakage_of
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.rounds import promise_of
-from dphmm.session.setting import Setting
+from dphmm.session.setting import Setting, option_words
 from dphmm.session.subjects import Subjects
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
@@ -43,9 +46,6 @@ from dphmm.storage.statement import (
     stated_space,
 )
 from dphmm.storage.statement_types import ReleaseStatement, SequenceBound, document, member
-
-if TYPE_CHECKING:
-    from dphmm.audit.released_rows import Counted
 
 #: What another version of dphmm may say in other words.
 _LEARNING_WORDS = frozenset({"meaning", "record", "not_covered", "together.meaning", "together.costs"})
@@ -138,6 +138,70 @@ def check_words(file: ReleasedFile, beside: Path, subjects: Subjects, findings: 
         return [f"the words of the privacy statement for {named}: dphmm {statement.software.version[:40]} wrote it"]
     findings.add(f"the privacy statement has other words than its choices promise for {named}")
     return []
+
+
+def confirmed(
+    statement: ReleaseStatement,
+    name: str,
+    file: ReleasedFile,
+    model: MarkovModel,
+    setting: Setting | None,
+    ledger: Ledger | None = None,
+) -> ReleaseStatement:
+    """A statement whose learning, horizon, promise and schedule may be shown.
+
+    ``setting``: of the release; None where its policy is not known: nothing then confirms a horizon, which is left out.
+    ``ledger``: keeps every user of the file to the promise and the schedule that are stated; without it nothing
+    confirms them.
+
+    Raises InvalidInput for what the model's record, the setting or the ledger says otherwise.
+    """
+    findings, counted = Findings(), Counted()
+    # What a person loses together with the learning hangs on exact costs, which a file does not have.
+    counted.rows = len(file)
+    for user, rows in file.by_user().items():
+        counted.spent[user] = [(int(file.step[row]), Fraction(0)) for row in rows if file.plans[row]]
+    _check_learning(statement, counted, model, findings)
+    if setting is not None:
+        _check_horizon(statement, counted, setting, findings)
+    if findings.sentences:
+        came = findings.sentences[0].removeprefix("the privacy statement ")
+        raise InvalidInput("statement", f"{name}, which {came}", "a privacy statement as dphmm release wrote it")
+    if ledger is not None:
+        _require_kept(statement, name, file, model, ledger)
+    return statement if setting is not None else structs.replace(statement, horizon=None)
+
+
+def _require_kept(
+    statement: ReleaseStatement, name: str, file: ReleasedFile, model: MarkovModel, ledger: Ledger
+) -> None:
+    """Raises InvalidInput where a ledger keeps a user to another promise, or asks at other steps, than is stated."""
+    promise, schedule = promise_of_statement(statement), schedule_of_statement(statement)
+    users = list(dict.fromkeys(file.users))
+    headers = {header.subject: header for header in ledger.headers_of(users) if header.query == statement.query}
+    for user in users:
+        header = headers.get(user)
+        if header is None:
+            raise InvalidInput("ledger", f"one that does not know user {user!r}", "the ledger of this release")
+        origin = header.options.get("origin", "")
+        stored = ledger.caps(user).promise
+        if promise is not None and stored != _in_steps(promise, model, origin):
+            came = f"{name} with a sequence of {promise}"
+            kept = "no promise at all" if stored is None else str(stored)
+            raise InvalidInput("statement", came, f"what the ledger keeps user {user!r} to: {kept}")
+        asked = header.options.get("schedule")
+        if asked != (None if schedule is None else schedule.written()):
+            came = f"{name} with a schedule of {'every step' if schedule is None else schedule}"
+            kept = option_words("schedule", asked)
+            raise InvalidInput("statement", came, f"the schedule that the ledger has for user {user!r}: {kept}")
+
+
+def _in_steps(promise: SequencePromise, model: MarkovModel, origin: str) -> SequencePromise | None:
+    """A promise in steps of a subject whose step 1 is ``origin``; None where nothing says when that was."""
+    number = number_of(origin, 1)
+    if not isinstance(promise.per, str):
+        return promise
+    return None if number is None else promise.in_steps(model.step, number)
 
 
 def _written_elsewhere(statement: ReleaseStatement) -> bool:

@@ -102,7 +102,7 @@ def restated(
 ) -> tuple[ReleaseStatement, list[str]]:
     """The statement with the sentences that its choices promise, and the members that had others.
 
-    Raises InvalidInput where a number is not that of the file.
+    A covered distance that no policy confirms is left out. Raises InvalidInput where a number is not that of the file.
     """
     options, policy = _options(statement, name, space), next(iter(policies), None)
     for path, due in _facts(statement, file, model, space, policy).items():
@@ -114,16 +114,16 @@ def restated(
     chosen = statement.mechanism.chosen
     named = {part for names in chosen for part in names.split("+")} <= set(RELEASE_MECHANISMS)
     _require(named and sum(chosen.values()) == int(file.asked.sum()), name, "mechanism.chosen")
-    covered = _covered(statement, name, space, policies)
+    covered, computed = _covered(statement, name, space, policies)
     found = _with_sentences(statement, name, model, options, len(file), covered)
     found = _over_the_sequence(found, name, file, model, policy, options)
     other = [path for path in _SENTENCES if member(statement, path) != member(found, path)]
     if statement.covered_distance is not UNSET and statement.covered_distance != covered:
         other.append("covered_distance.meaning")
+    if not computed:
+        # Nothing shows that the policy of the hash covers them.
+        found = replace(found, covered_distance=None)
     if policy is None:
-        if covered is not None:
-            meaning = f"{covered.meaning} The distance is the one that {name} states."
-            found = replace(found, covered_distance=replace(covered, meaning=meaning))
         # Nothing shows that they are those of the hash.
         unconfirmed = replace(found.policy, kind=f"{found.policy.kind}, as {name} says", parameters=None)
         found = replace(found, policy=unconfirmed)
@@ -296,16 +296,16 @@ def _whom(statement: ReleaseStatement, name: str, provenance: Mapping[str, Any])
 
 def _covered(
     statement: ReleaseStatement, name: str, space: StateSpace, policies: Sequence[PolicyGraph]
-) -> CoveredDistance | None:
-    """The distance that the policy covers; where that cannot be computed, the stated one, in words of its own."""
+) -> tuple[CoveredDistance | None, bool]:
+    """The distance that the policies cover and True; where it cannot be computed, what is stated and False."""
     facts = covered_by_all(policies, space) if policies else None
     metres = member(statement, "covered_distance.metres")
     if metres is not None:
         number = isinstance(metres, float) and 0 <= metres < math.inf
         _require(space.on_map and (number or metres == ANY), name, "covered_distance.metres")
         _require(facts is None or facts["metres"] == metres, name, "covered_distance.metres")
-        facts = facts_of(metres, space)
-    return covered_distance_of(facts, epsilons_of(statement)[1])
+    told = facts if metres is None else facts_of(metres, space)
+    return covered_distance_of(told, epsilons_of(statement)[1]), facts is not None
 
 
 def _require(right: bool, name: str, path: str) -> None:

@@ -25,6 +25,7 @@ def demo_report(folder: Path, city: City, batch: Batch, statement: ReleaseStatem
     from dphmm.report.assembling import TrueRows, release_report
     from dphmm.report.content import Backdrop, Made
     from dphmm.session.subjects import Subjects
+    from dphmm.storage.ledger import open_ledger
     from dphmm.storage.smoothed import released_rows, smoothed_table
     from dphmm.storage.tables import read_table, write_table
 
@@ -35,12 +36,13 @@ def demo_report(folder: Path, city: City, batch: Batch, statement: ReleaseStatem
     write_table(folder / "smoothed.parquet", smoothed_table(rows, smoothed, city.grid))
     file = ReleasedFile.read(path, city.grid, Findings())
     made = Made(setting.model, city.grid, statement, Subjects(setting))
-    with console.progress("report") as progress:
+    with open_ledger(folder / "ledger.db", read_only=True) as ledger, console.progress("report") as progress:
         return release_report(
             city.name,
             path.name,
             file,
             made,
+            ledger=ledger,
             progress=progress,
             stage=None if progress is None else progress.stage,
             truth=TrueRows(_truth(city, file), np.zeros(len(file), dtype=np.bool_), simulated=True),

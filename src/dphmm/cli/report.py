@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,7 +57,9 @@ def report(**given: Any) -> int:
     new_output(given["output"], inputs, given["force"])
     if Path(given["output"]).suffix.lower() not in (".html", ".htm"):
         raise InvalidInput("-o", given["output"], "a name ending in .html")
-    _check_title(given["title"] or "")
+    if given["title"] is not None:
+        _check_title(given["title"])
+    _check_kind(Path(given["output"]), given["truth"])
     check_figures(given["figures"], replace=given["force"])
     if given["smoothed"] is not None:
         console.warn("--smoothed is no longer needed: the page smooths the rows itself")
@@ -75,10 +78,24 @@ def report(**given: Any) -> int:
 
 
 def _check_title(title: str) -> None:
-    try:
-        title.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InvalidInput("--title", ascii(title), "text in UTF-8") from None
+    """Refuse a title that a name could not be: it stands in the page's heading, and in its title for the system."""
+    from dphmm.states.space import FORBIDDEN, LONGEST_NAME
+
+    expected = f"1 to {LONGEST_NAME} characters, without control characters or text-direction marks"
+    if len(title) > LONGEST_NAME:
+        raise InvalidInput("--title", f"{len(title):,} characters", expected)
+    if not title.strip() or re.search(FORBIDDEN, title):
+        raise InvalidInput("--title", ascii(title), expected)
+
+
+def _check_kind(path: Path, truth: str | None) -> None:
+    """Refuse to put the owner's page in the place of one that may have been given away, under the same name."""
+    if truth is None or not path.is_file():
+        return
+    there = path.read_text(encoding="utf-8", errors="replace")
+    if '<span class="kind">' in there and '<body class="owner-only">' not in there:
+        came = f"{path}, a page without the truth"
+        raise InvalidInput("-o", came, f"another name for the owner's page, as {path.stem}.owner{path.suffix}")
 
 
 def _owner_words(path: Path) -> str:

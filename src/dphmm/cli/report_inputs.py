@@ -11,6 +11,7 @@ from dphmm.cli.outcomes import named, one_line
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from dphmm.accounting.ledger import Ledger
     from dphmm.audit.released_file import ReleasedFile
     from dphmm.cli.console import Console, Work
     from dphmm.markov.model import MarkovModel
@@ -30,7 +31,8 @@ _OPTIONS = {
     "released": "RELEASED",
 }
 _NO_POLICY = (
-    "The policy was not given, and the privacy statement has only its hash: what a reader believes is not shown."
+    "The policy was not given, and the privacy statement has only its hash: give --policy to see up to which distance "
+    "places are covered, and what a reader believes."
 )
 
 
@@ -66,9 +68,9 @@ def _report(
     from dphmm.report.backdrop import read_backdrop
 
     backdrop = None if given["backdrop"] is None else read_backdrop(given["backdrop"], public[1])
-    made, notes = _made(given, path, sha256, file, public, console)
     with ExitStack() as held:
         ledger = None if given["ledger"] is None else held.enter_context(opened(given["ledger"]))
+        made, notes = _made(given, path, sha256, file, public, console, ledger)
         query = made.statement.query
         known = (begins_of(ledger, query, file), answer_of(ledger, query, file, made.statement))
         return release_report(
@@ -134,8 +136,10 @@ def _made(
     file: ReleasedFile,
     public: tuple[MarkovModel, StateSpace],
     console: Console,
+    ledger: Ledger | None,
 ) -> tuple[Made, list[str]]:
     """What the release was made with, as its statement says and the files confirm; and notes for the page."""
+    from dphmm.audit.released_statement import confirmed
     from dphmm.audit.restated import restated
     from dphmm.report.content import Made
     from dphmm.storage.statement import load_statement, statement_path
@@ -162,8 +166,10 @@ def _made(
         notes.append(f"{one_line(path.name)} was changed since its privacy statement was written.")
         console.warn(f"{path.name} was changed since {name} was written")
     if policy is None:
+        statement = confirmed(statement, name, file, model, None, ledger)
         return Made(model, space, statement), [*notes, _NO_POLICY]
     subjects = _subjects(given, path, sha256, file, (model, policy, space), console)
+    statement = confirmed(statement, name, file, model, subjects.setting, ledger)
     return Made(model, space, statement, subjects), notes
 
 

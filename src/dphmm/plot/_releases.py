@@ -100,7 +100,10 @@ def _map(ax: Axes, report: ReleaseReport, levels: Any, row: int | None) -> None:
 def _ground(ax: Axes, report: ReleaseReport, cells: Cells) -> None:
     ax.set_facecolor(colour("land", ax))
     for water in report.backdrop.water:
-        ax.fill(*np.asarray(water).T, color=colour("water", ax), linewidth=0, zorder=0)
+        gaps = np.flatnonzero(np.isnan(water).any(axis=1))
+        for number, ring in enumerate(np.split(np.asarray(water), gaps)):
+            shade = colour("land" if number else "water", ax)
+            ax.fill(*ring[~np.isnan(ring).any(axis=1)].T, color=shade, linewidth=0, zorder=0)
     for road in report.backdrop.roads:
         ax.plot(*np.asarray(road).T, color=colour("road", ax), linewidth=2, zorder=0)
     ax.set(xlim=(cells.low[0], cells.high[0]), ylim=(cells.low[1], cells.high[1]), aspect="equal")
@@ -149,8 +152,11 @@ def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
     measured, band = content.by_step(len(steps))
     if band is not None:
         ax.fill_between(steps, *band.T, color=colour("belief-95", ax), linewidth=0)
-    ax.plot(steps, expected.by_step, color=line, linestyle=(0, (6, 4)), linewidth=1.5)
-    _name(ax, steps, expected.by_step, "expected beforehand", line, int(np.argmax(expected.by_step)))
+    beforehand = content.beforehand
+    ax.plot(steps, beforehand, color=line, linestyle=(0, (6, 4)), linewidth=1.5)
+    if np.isfinite(beforehand).any():
+        name = "expected beforehand" if report.whole else "expected of these rows"
+        _name(ax, steps, beforehand, name, line, int(np.nanargmax(beforehand)))
     if measured is not None:
         ax.plot(steps, measured, color=line, linewidth=2.2)
         _name(ax, steps, measured, "measured", line, int(np.nanargmin(measured)))

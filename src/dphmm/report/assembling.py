@@ -44,6 +44,10 @@ MOST_COUNTED = 1_000_000
 #: Multiplications that the figures of one schedule may take, some seconds, and plans of other totals, half a minute.
 _MOST_WORK, _MOST_PLANNED = 5 * 10**9, 2 * 10**11
 _HOURS = (3, 8, 14, 20)
+_WITH_OTHERS = (
+    "The plans of these answers depend on answers of other files: what a reader believes is of all answers to this "
+    "query that the ledger has."
+)
 _DAY = 86_400
 _INVENTED = 100
 #: Nights or blocks that are shown of an answer at every step, where a place is found at once, and where no plans are.
@@ -82,7 +86,8 @@ def release_report(
     """The report of a released file ``name``.
 
     ``users``: whom to look at step by step, in this order; by default everybody, or every n-th by name where there are
-    many rows. ``ledger``: where the releases were stored; each shown row must be in it. ``prospects``: what was
+    many rows. ``ledger``: where the releases were stored; each shown row must be in it, and what was spent is of all
+    its files and queries. ``prospects``: what was
     expected beforehand; computed where it is not given. ``truth``: for the data owner, or of simulated people.
     ``progress`` hears (done, total) of each stage, and ``stage`` what it is called.
 
@@ -122,7 +127,7 @@ def release_report(
         shares=_shares(rows, file, reading) if space.has_labels else (),
         hours=reading.hours(),
         backdrop=backdrop or Backdrop(),
-        notes=[*notes, *([note] if note else [])],
+        notes=[*notes, *filter(None, (note, reading.not_remade, _WITH_OTHERS * reading.with_others))],
         elsewhere=None if ledger is None else _elsewhere(ledger, rows, made.statement.query),
     )
     return report
@@ -155,6 +160,7 @@ def read_report(
     """
     from dphmm.audit.attacks.truth import truth_of
     from dphmm.audit.findings import Findings
+    from dphmm.audit.released_statement import confirmed
     from dphmm.audit.restated import restated
 
     path, space = Path(released), model.space
@@ -175,6 +181,8 @@ def read_report(
     subjects = None
     if policy is not None:
         subjects = Subjects(Setting.read(stated_options(statement), model, policy, space))
+    setting = None if subjects is None else subjects.setting
+    statement = confirmed(statement, f"{path.name}.privacy.json", file, model, setting)
     known = None if truth is None else truth_of(file, truth, model, space, None, member(statement, "answer.name"))
     return release_report(
         title,
@@ -223,8 +231,23 @@ class _Reading:
         self.errors = np.full(len(rows), np.nan)
         self._written = 0
         self._counted = False
+        #: Of how many people the plans were made again.
+        self.remade = 0
+        #: Whether beliefs are made of answers that the file does not have.
+        self.with_others = False
         self._hours: dict[int, FloatArray] = {}
         self._days: set[int] = set()
+
+    @property
+    def not_remade(self) -> str:
+        """What a reader must know where not everybody's plans were made again."""
+        total = len(self._rows.by_user)
+        if self._hindsights is None or self.remade == total:
+            return ""
+        return (
+            f"The plans of {self.remade:,} of {total:,} people were made again from public data and are the file's; "
+            "those of the others were not: dphmm audit makes every plan again."
+        )
 
     def people(self, chosen: Sequence[str], *, everybody: bool, truth: TrueRows | None) -> list[Person]:
         """Those who can be looked at; ``everybody`` else is smoothed as well, for the figures over all people."""
@@ -250,6 +273,7 @@ class _Reading:
     def _person(self, user: str, rows: IntArray, truth: TrueRows | None, *, shown: bool) -> Person | None:
         """A person smoothed and counted; what a page shows of them, where they are ``shown``."""
         smoothed = self._smoothed(user, rows)
+        self.remade += 1
         assert smoothed.marginals is not None
         space, cells = self._made.space, self._cells
         best = smoothed.state[:, None].astype(np.float64) if space.has_labels else smoothed.mean
@@ -275,39 +299,36 @@ class _Reading:
         """What all answers say of a person's rows; each answer's plan is made again and must be its own."""
         assert self._hindsights is not None
         file, hindsight = self._file, self._hindsights.of(user)
-        step, z = file.step[rows], file.lattice[rows]
-        plans = [file.plans[row] for row in rows.tolist()]
-        epsilon = file.epsilon[rows]
-        at = np.arange(len(rows))
+        entries = [] if self._ledger is None else self._ledger.entries(user, self._made.statement.query)
         if self._ledger is not None:
-            step, z, plans, epsilon, at = self._with_ledger(user, rows)
-        published = Published(user, step, z, plans, epsilon)
-        for _, plan in hindsight.steps(published).plans:
+            replayable = bool(self._made.statement.randomness.replayable_rows)
+            _require_stored(user, rows, file, entries, replayable)
+        plans = [file.plans[row] for row in rows.tolist()]
+        published = Published(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows])
+        places = np.arange(len(rows))
+        try:
+            steps = hindsight.steps(published)
+        except InvalidInput:
+            if self._ledger is None:
+                raise
+            # Plans that depend on answers of other files cannot be made of this file alone.
+            published, places = self._with_ledger(user, rows, entries)
+            steps = hindsight.steps(published)
+            self.with_others = True
+        for _, plan in steps.plans:
             self.plans.setdefault(plan.hash, plan)
-        return hindsight.smooth(published, marginals=True).at(at)
+        return hindsight.smooth(published, marginals=True).at(places)
 
-    def _with_ledger(self, user: str, rows: IntArray) -> Any:
-        """The rows of the file and all other answers that the ledger has of the query, by step."""
-        file, statement = self._file, self._made.statement
-        assert self._ledger is not None
-        entries = self._ledger.entries(user, statement.query)
-        _require_stored(user, rows, file, entries, bool(statement.randomness.replayable_rows))
-        own = {int(file.step[row]): row for row in rows.tolist()}
-        stored = {entry.t: entry for entry in entries if entry.z is not None}
-        steps = sorted(own.keys() | stored.keys())
-        z, plans, epsilon = [], [], []
-        for step in steps:
-            row = own.get(step)
-            if row is not None:
-                told: tuple[Any, str, float] = (file.lattice[row], file.plans[row], float(file.epsilon[row]))
-            else:
-                entry = stored[step]
-                told = (np.array(entry.z), str(entry.plan_hash), float(entry.epsilon or 0))
-            z.append(told[0])
-            plans.append(told[1])
-            epsilon.append(told[2])
-        at = np.searchsorted(steps, file.step[rows])
-        return np.array(steps, dtype=np.int64), np.array(z, dtype=np.int64), plans, np.array(epsilon), at
+    def _with_ledger(self, user: str, rows: IntArray, entries: Sequence[Entry]) -> tuple[Published, IntArray]:
+        """The answers of the file and all others that the ledger has of the query, by step; and where the rows are."""
+        file = self._file
+        found = {entry.t: (entry.z, str(entry.plan_hash), float(entry.epsilon or 0)) for entry in entries if entry.z}
+        for row in rows.tolist():
+            found[int(file.step[row])] = (tuple(file.lattice[row].tolist()), file.plans[row], float(file.epsilon[row]))
+        steps = np.array(sorted(found), dtype=np.int64)
+        z, plans, epsilon = zip(*(found[step] for step in steps.tolist()), strict=True)
+        published = Published(user, steps, np.array(z, dtype=np.int64), plans, np.array(epsilon))
+        return published, np.searchsorted(steps, file.step[rows])
 
     def _count(self, rows: IntArray, drawn: FloatArray) -> None:
         """Add a person to the maps by hour."""

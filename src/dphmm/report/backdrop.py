@@ -19,8 +19,10 @@ from dphmm.types import FloatArray
 _LARGEST, _EMBEDDED = 64_000_000, 300_000
 #: Shapes are simplified to this share of the box of all cells.
 _GRAIN = 1e-3
-#: Characters that a corner takes on a page.
-_CORNER = 12
+#: Characters that a corner takes on a page, and a name beside its letters.
+_CORNER, _NAME = 12, 80
+#: Corners of one shape within the box, before it is simplified in a time that may grow with their square.
+_MOST_CORNERS = 50_000
 _EXPECTED = "GeoJSON: a FeatureCollection of polygons (water), lines (roads) and points with a name, in degrees"
 
 
@@ -52,23 +54,59 @@ def read_backdrop(path: PathLike, space: Any) -> Backdrop:
             if name and ((at >= low) & (at <= high)).all():
                 names.append((name, float(at[0]), float(at[1])))
             continue
-        if not shape.is_valid:
-            shape = shapely.make_valid(shape)
-        kept = shapely.clip_by_rect(shape, *low, *high).simplify(float((high - low).max()) * _GRAIN)
-        for part in getattr(kept, "geoms", [kept]):
-            if part.is_empty:
-                continue
+        for part in getattr(shape, "geoms", [shape]):
             if part.geom_type == "Polygon":
-                water.append(np.array(part.exterior.coords)[:, :2])
+                rings = [_ring(np.array(ring.coords), low, high, shapely) for ring in (part.exterior, *part.interiors)]
+                if len(rings[0]):
+                    gap = np.full((1, 2), np.nan)
+                    water.append(
+                        np.concatenate([rings[0], *(p for hole in rings[1:] if len(hole) for p in (gap, hole))])
+                    )
             elif part.geom_type in ("LineString", "LinearRing"):
-                roads.append(np.array(part.coords)[:, :2])
+                kept = shapely.clip_by_rect(part, *low, *high)
+                for line in getattr(kept, "geoms", [kept]):
+                    if not line.is_empty:
+                        roads.append(_simple(np.array(line.coords), float((high - low).max()) * _GRAIN, shapely))
     if not (water or roads or names):
         raise InvalidInput("backdrop", "nothing within the box of the states", _EXPECTED)
-    corners = sum(map(len, (*water, *roads)))
-    if corners * _CORNER > _EMBEDDED:
-        came = f"{corners:,} corners after it was simplified"
-        raise InvalidInput("backdrop", came, f"at most {_EMBEDDED // _CORNER:,}: fewer or larger shapes")
+    corners, letters = sum(map(len, (*water, *roads))), sum(len(name) for name, _, _ in names)
+    if corners * _CORNER + len(names) * _NAME + letters > _EMBEDDED:
+        came = f"{corners:,} corners after it was simplified and {len(names):,} names"
+        raise InvalidInput(
+            "backdrop", came, f"at most {_EMBEDDED // _CORNER:,} corners: fewer or larger shapes and names"
+        )
     return Backdrop(water, roads, names)
+
+
+def _ring(corners: FloatArray, low: FloatArray, high: FloatArray, shapely: Any) -> FloatArray:
+    """A ring cut to a box, side by side, and simplified; it may cross itself, and is filled by the even-odd rule."""
+    for axis, sign, limit in ((0, 1, low[0]), (0, -1, -high[0]), (1, 1, low[1]), (1, -1, -high[1])):
+        if not len(corners):
+            break
+        over = sign * corners[:, axis] - limit
+        last, before = np.roll(over, 1), np.roll(corners, 1, axis=0)
+        crosses = (over >= 0) != (last >= 0)
+        share = np.where(crosses, last / np.where(crosses, last - over, 1.0), 0.0)
+        cut = before + share[:, None] * (corners - before)
+        both = np.stack([cut, corners], axis=1).reshape(-1, 2)
+        corners = both[np.stack([crosses, over >= 0], axis=1).ravel()]
+    found = _simple(corners, float((high - low).max()) * _GRAIN, shapely)
+    return found if len(found) > 2 else np.empty((0, 2))
+
+
+def _simple(corners: FloatArray, grain: float, shapely: Any) -> FloatArray:
+    """A line in fewer corners. Raises InvalidInput where that would take long."""
+    if len(corners) < 3:
+        return corners
+    # Corners nearer to the one before than a grain cannot be seen.
+    cells = np.rint(corners / grain)
+    corners = corners[np.append(True, (np.diff(cells, axis=0) != 0).any(axis=1))]
+    if len(corners) > _MOST_CORNERS:
+        came = f"a shape of {len(corners):,} corners within the box"
+        raise InvalidInput("backdrop", came, f"at most {_MOST_CORNERS:,} for each shape")
+    if len(corners) < 3:
+        return corners
+    return np.array(shapely.LineString(corners).simplify(grain, preserve_topology=False).coords)
 
 
 def _features(path: PathLike) -> list[Any]:

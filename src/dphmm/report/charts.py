@@ -119,7 +119,7 @@ def error_chart(
     most = max([curves.without, *(float(np.nanmax(part)) for part in known if np.isfinite(part).any())])
     step, top = steps_of(most * 1.02)
     length = max(len(part) for part in known)
-    axes = Axes(48, width - 8, 14, 190, 0, max(1.0, float(length)), top)
+    axes = Axes(56, width - 8, 14, 190, 0, max(1.0, float(length)), top)
     drawing = Drawing(width, 220, finding, "chart")
     grid(drawing, axes, step, metres_name(top, unit))
     x = np.arange(length) + 0.5

@@ -133,7 +133,10 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Backdrop:
-    """What lies under a map, in answer units: filled ``water`` (n, 2), ``roads`` as lines (n, 2), names at points."""
+    """What lies under a map, in answer units: ``water`` (n, 2), ``roads`` as lines (n, 2), names at points.
+
+    Water is filled by the even-odd rule; a row of NaN stands before each hole.
+    """
 
     water: Sequence[FloatArray] = ()
     roads: Sequence[FloatArray] = ()
@@ -159,7 +162,10 @@ class Prospects:
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """The estimated share of people with each label (K,) among those asked at one time, with 90 % intervals."""
+    """The estimated share of people with each label (K,) among those asked at one time, with 90 % intervals.
+
+    A share is that of the linear estimate, which may lie outside 0 to 1; its interval does not.
+    """
 
     when: int
     people: int
@@ -272,7 +278,7 @@ class ReleaseReport:
         if expected is None:
             return False
         if schedule is not None and schedule.kind == "planned":
-            return any(count >= schedule.releases for _, blocks in self.spent for _, count, _ in blocks)
+            return any(count >= schedule.releases for _, blocks in self.in_file for _, count, _ in blocks)
         steps = len(expected.by_step)
         own = (self.block(user, self.rows.step[at]) for user, at in self.rows.by_user.items())
         return any(int(np.unique(blocks, return_counts=True)[1].max()) >= steps for blocks in own)
@@ -399,15 +405,18 @@ class ReleaseReport:
             time = rows.time[own[0]] + (steps - rows.step[own[0]]) * each
         return np.asarray((time + self.zone) // length)
 
-    def spending(self, user: str) -> list[tuple[int, int, int, Fraction]]:
-        """The steps of a person in order: (block, step, answers, sum of epsilons); the ledger's where there is one."""
+    def spending(self, user: str, *, alone: bool = False) -> list[tuple[int, int, int, Fraction]]:
+        """The steps of a person in order: (block, step, answers, sum of epsilons).
+
+        The ledger's where there is one, unless the file is looked at ``alone``.
+        """
         rows, own, exact = self.rows, self.rows.by_user[user], exact_epsilons(self.statement)
         told: dict[int, tuple[int, Fraction]] = {}
         for step, asked, epsilon in zip(
             rows.step[own].tolist(), rows.asked[own].tolist(), rows.epsilon[own].tolist(), strict=True
         ):
             told[step] = (int(asked), exact.get(epsilon) or Fraction(epsilon))
-        for step, epsilon in (self.elsewhere or {}).get(user, ()):
+        for step, epsilon in () if alone else (self.elsewhere or {}).get(user, ()):
             count, total = told.get(step, (0, Fraction(0)))
             told[step] = (count + 1, total + epsilon)
         steps = sorted(told)
@@ -416,11 +425,19 @@ class ReleaseReport:
 
     @cached_property
     def spent(self) -> list[tuple[str, list[tuple[int, int, Fraction]]]]:
-        """Of each person the blocks in order: (block, answers, sum of epsilons)."""
+        """Of each person the blocks in order: (block, answers, sum of epsilons); the ledger's where there is one."""
+        return self._in_blocks(alone=False)
+
+    @cached_property
+    def in_file(self) -> list[tuple[str, list[tuple[int, int, Fraction]]]]:
+        """The same of the file alone: what was published, and what its reader sees."""
+        return self._in_blocks(alone=True) if self.elsewhere else self.spent
+
+    def _in_blocks(self, *, alone: bool) -> list[tuple[str, list[tuple[int, int, Fraction]]]]:
         found = []
         for user in self.rows.by_user:
             blocks: dict[int, tuple[int, Fraction]] = {}
-            for block, _, answers, epsilon in self.spending(user):
+            for block, _, answers, epsilon in self.spending(user, alone=alone):
                 count, total = blocks.get(block, (0, Fraction(0)))
                 blocks[block] = (count + answers, total + epsilon)
             found.append((user, [(block, *blocks[block]) for block in sorted(blocks)]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.report.content import Person, ReleaseReport, rounded_down
@@ -25,6 +26,8 @@ _BAR = 0.24
 _LINES = 4
 _HAIR = 0.8
 _LETTER = 7.0
+#: How far names above each other are apart.
+_LINE = 15.0
 _LEVELS = ((1, "b95"), (2, "b80"), (3, "b50"))
 
 
@@ -64,13 +67,27 @@ def view_of(report: ReleaseReport, side: float = SIDE) -> View:
 def ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
     """Land, water, roads; where there is no backdrop, lines of longitude and latitude with their degrees."""
     drawing.frame(0, 0, view.side, view.side, "land")
-    backdrop = report.backdrop
-    drawing.polygons([view(water) for water in backdrop.water], "water")
-    for road in backdrop.roads:
-        drawing.line(view(road), "road")
+    if not _without_backdrop(report):
+        base = view_of(report)
+        ratio, right, down = view.scale / base.scale, base.west - view.west, view.north - base.north
+        moved = f"translate({number(right * view.scale)} {number(down * view.scale)}) scale({ratio:.6g})"
+        drawing.raw(f'<use href="#backdrop" transform="{moved}"/>')
     if _without_backdrop(report) and isinstance(report.space, MapSpace):
         for line, _, _ in _graticule(view, report.space):
             drawing.line(line, "graticule")
+
+
+def backdrop(report: ReleaseReport) -> Markup:
+    """The shapes of the backdrop, which every map of a page refers to; nothing where there are none."""
+    if report.cells is None or _without_backdrop(report):
+        return Markup("")
+    view = view_of(report)
+    shapes = Drawing(view.side, view.side, "")
+    for water in report.backdrop.water:
+        shapes.line(view(water), "water", close=True)
+    for road in report.backdrop.roads:
+        shapes.line(view(road), "road")
+    return Markup(f'<svg class="backdrop" aria-hidden="true"><defs><g id="backdrop">{shapes.inside}</g></defs></svg>')
 
 
 def _without_backdrop(report: ReleaseReport) -> bool:
@@ -105,6 +122,7 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
         for line, degrees, across in _graticule(view, report.space):
             x, y = (line[0, 0] + 4, view.side - 6) if across == 0 else (4.0, line[0, 1] - 4)
             named.append((degrees, float(x), float(y), "degree"))
+    taken: list[tuple[float, float, float]] = []
     for name, x, y, style in named:
         if style == "place" and 0 < x < view.side and 0 < y < view.side:
             drawing.circle([x, y], 2.5, "place-dot")
@@ -113,7 +131,9 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
         at, low = (x - 6 if before else x + 6 if style == "place" else x), y + 4 * (style == "place")
         first, last = (at - len(name) * _LETTER, at) if before else (at, at + len(name) * _LETTER)
         beside_bar = last > right - width - 30 and low > bottom - 30
-        if first > 0 and last < view.side and 14 < low < view.side - 4 and not beside_bar:
+        free = all(last < left or first > end or abs(low - other) > _LINE for left, end, other in taken)
+        if first > 0 and last < view.side and 14 < low < view.side - 4 and free and not beside_bar:
+            taken.append((first, last, low))
             drawing.text(at, low, name, style, "end" if before else "start")
     _scale(drawing, right, bottom, width, told)
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote as quoted
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+from markupsafe import Markup
 
 from dphmm.accounting.records import in_short
 from dphmm.report import charts, maps, words
@@ -129,6 +131,11 @@ class Content:
         if truth is None:
             return "public page: no truth"
         return "simulated people: the truth may be shown" if truth.simulated else "OWNER ONLY"
+
+    @property
+    def budget_of(self) -> str:
+        """Of what the budget is, where it is not of the file alone."""
+        return "" if self.report.elsewhere is None else "budget: all files and queries of the ledger"
 
     @cached_property
     def headline(self) -> str:
@@ -269,6 +276,11 @@ class Content:
         finding = f"Map: {what} about {self.person.name} at {self.moment(row)}, and where a reader believes them to be."
         return maps.one_step(self.report, self.person, self.first_step, maps.SIDE, finding, small=False)
 
+    @property
+    def backdrop(self) -> Markup:
+        """What lies under every map, once."""
+        return maps.backdrop(self.report)
+
     @cached_property
     def slider(self) -> Drawing | None:
         """The believed spread of the first day, behind the slider."""
@@ -391,7 +403,7 @@ class Content:
         found, steps = report.found, len(expected.by_step)
         measured, band = self.by_step(steps)
         asked = self.asked_steps(steps)
-        beforehand = expected.by_step if report.whole else self._believed_by_step(steps)
+        beforehand = self.beforehand
         curves = charts.Curves(beforehand, measured, band, found.without, asked)
         base = off(found.without, found.unit)
         ticks = self.ticks(steps)
@@ -417,9 +429,17 @@ class Content:
         rows = [
             [self._step_name(step, steps), _number(value)] + ([] if measured is None else [_number(measured[step])])
             for step, value in enumerate(beforehand.tolist())
+            if not np.isnan(value) or (measured is not None and not np.isnan(measured[step]))
         ]
         columns = ["time", "expected"] + ([] if measured is None else ["measured"])
         return Figure("error", heading, drawings, caption + "Sharpest at each answer (×)." * bool(asked), columns, rows)
+
+    @property
+    def beforehand(self) -> FloatArray:
+        """What is expected at each step of a block (L,): of less than a whole block what a reader expects of it."""
+        expected = self.report.prospects.expected
+        assert expected is not None
+        return expected.by_step if self.report.whole else self._believed_by_step(len(expected.by_step))
 
     def _believed_by_step(self, steps: int) -> FloatArray:
         """How far off a reader expects to be at each step of a block (L,), over the people shown; NaN without rows."""
@@ -519,7 +539,7 @@ class Content:
         """How sure a reader can be at most, by the number of answers that differ."""
         rows = self.guarantee.long_bars
         drawings = [charts.sureness_bars(rows, width, _bars_finding(rows), tall=True) for width in charts.WIDTHS]
-        numbers = [[name, *text.split(words.ODDS)] for name, _, text in rows]
+        numbers = [[words.all_words(name), *text.split(words.ODDS)] for name, _, text in rows]
         return Figure(
             "sureness",
             "How sure at most, and by how much the odds change",
@@ -543,9 +563,13 @@ class Content:
         finding = f"{heading}; {limit}."
         drawings = [charts.budget_chart(blocks, cap, limit, width, finding) for width in charts.WIDTHS]
         caption = (
-            "The cap is kept by the ledger: an answer that would pass it is refused."
-            if cap is not None
+            f"{words.horizon_words(report)}."
+            if cap is None and report.statement.horizon is not None
             else "Nothing limits the sum."
+            if cap is None
+            else "The cap is kept by the ledger: an answer that would pass it is refused."
+            if report.elsewhere is not None
+            else "The cap is the statement's; give --ledger to check it."
         )
         caption += (
             " Of this file alone: the ledger counts all files together."
@@ -602,7 +626,8 @@ class Content:
     def groups(self) -> list[tuple[str, str, str, str, str]]:
         """People who spent alike, and what they have left."""
         promise = self.report.promise
-        cap = "none" if promise is None else f"{in_short(promise.exact)} {self._per}, kept"
+        kept = "as stated" if self.report.elsewhere is None else "kept"
+        cap = "none" if promise is None else f"{in_short(promise.exact)} {self._per}, {kept}"
         return [(*group, cap) for group in words.spending_groups(self.report)]
 
     @cached_property
@@ -691,7 +716,8 @@ class Content:
         metres = told.metres if told else None
         apart = f", {length(metres)} covered" if isinstance(metres, float) and metres > 0 else ""
         near = len(np.union1d(report.made.policy.neighbors(self.central), [self.central]))
-        finding = f"Map: {near} cells of {report.space.n_states:,} are joined to one{apart}."
+        are = f"{near} cells of {report.space.n_states:,} are joined to one" if near > 1 else "no cell is joined to one"
+        finding = f"Map: {are}{apart}."
         return maps.covered_set(report, self.central, finding), words.set_words(report, near), near
 
     @cached_property
@@ -757,7 +783,7 @@ class Content:
         timed = self.report.rows.time is not None
         ends = [words.day_name(int(t) + self.report.zone) if timed else f"step {int(t)}" for t in (times[0], times[-1])]
         if timed and times[-1] - times[0] > 360 * _DAY:
-            ends = [str(1970 + int(t // (365.2425 * _DAY))) for t in (times[0], times[-1])]
+            ends = [words.year_name(int(t) + self.report.zone) for t in (times[0], times[-1])]
         pair = (ends[0], ends[1] if len(times) > 1 else "")
         found = []
         for label, name in enumerate(names[:12]):
@@ -846,6 +872,13 @@ class Content:
         key = f"people per cell: {many} and more, {some} to {many}, {few} to {some}; fewer are not drawn"
         return told, key
 
+    @property
+    def check_command(self) -> str:
+        """How to audit the file, to be typed in a shell."""
+        name = self.report.name
+        name = f"./{name}" if name.startswith("-") else name
+        return f"dphmm audit --released {quoted(name)} --model MODEL --policy POLICY"
+
     # -- files and details -----------------------------------------------------------------------------------------
 
     @cached_property
@@ -914,7 +947,7 @@ def _parts(share: Share) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _bars_finding(rows: Sequence[tuple[str, float, str]]) -> str:
-    return "; ".join(f"{name}: at most {text}" for name, _, text in rows[1:] or rows) + "."
+    return "; ".join(f"{words.all_words(name)}: at most {text}" for name, _, text in rows[1:] or rows) + "."
 
 
 def _some_of(drawn: int, people: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
 import numpy as np
@@ -45,10 +45,6 @@ class Drawing:
         """Straight lines between pairs of points, as one path."""
         self.path("".join(f"M{_pair(a)}L{_pair(b)}" for a, b in pairs), style)
 
-    def polygons(self, outlines: Sequence[FloatArray], style: str) -> None:
-        """Polygons by their corners (k, 2), as one path."""
-        self.path("".join("M" + "L".join(map(_pair, outline)) + "Z" for outline in outlines), style)
-
     def circle(self, centre: ArrayLike, radius: float, style: str) -> None:
         """A circle at (2,)."""
         x, y = np.asarray(centre, dtype=np.float64)
@@ -72,6 +68,11 @@ class Drawing:
         """Ready SVG, of this package's own making."""
         self._parts.append(markup)
 
+    @property
+    def inside(self) -> Markup:
+        """What is drawn, without the picture around it."""
+        return Markup("".join(self._parts))
+
     def __html__(self) -> str:
         return str(self)
 
@@ -79,7 +80,7 @@ class Drawing:
         width, height = number(self.width), number(self.height)
         size = f'viewBox="0 0 {width} {height}"' + ("" if self._scales else f' width="{width}" height="{height}"')
         style = f' class="{self.style}"' if self.style else ""
-        return Markup(f'<svg{style} {size} role="img" aria-label="{escape(self.finding)}">{"".join(self._parts)}</svg>')
+        return Markup(f'<svg{style} {size} role="img" aria-label="{escape(self.finding)}">{self.inside}</svg>')
 
 
 def cross(centre: ArrayLike, size: float) -> str:

@@ -28,8 +28,15 @@ _MONTHS = (
 )  # fmt: skip
 _BLOCKS = {"1d": "a day", "7d": "a week", "1h": "an hour"}
 _HUGE = 10**9
+#: What a bar is called that is of all answers of all queries, for which it has no room.
+ALL = "all queries"
 #: Between how sure somebody is and the factor of the odds.
 ODDS = ", odds × "
+
+
+def all_words(name: str) -> str:
+    """The name of a bar as the terminal has it."""
+    return "all answers of all queries" if name == ALL else name
 
 
 def counted(number: int) -> str:
@@ -69,14 +76,20 @@ class Counts:
 def counts_of(report: ReleaseReport) -> Counts:
     """What the file has."""
     rows, promise, schedule = report.rows, report.promise, report.schedule
-    most = max((count for _, blocks in report.spent for _, count, _ in blocks), default=0)
-    alike = all(count == most for _, blocks in report.spent for _, count, _ in blocks)
+    most, alike = _most_of(report.in_file)
     block = ""
     if promise is not None and promise.per is not None:
         block = _BLOCKS.get(str(promise.per), f"each {promise.per}" + " steps" * isinstance(promise.per, int))
     elif promise is None and schedule is None and rows.time is not None:
         block = "a day"
     return Counts(int(rows.asked.sum()), len(rows), len(rows.by_user), most, alike, block)
+
+
+def _most_of(told: Sequence[tuple[str, Sequence[tuple[int, int, Fraction]]]]) -> tuple[int, bool]:
+    """The most answers in a block of anybody, and whether every block has so many."""
+    counts = [count for _, blocks in told for _, count, _ in blocks]
+    most = max(counts, default=0)
+    return most, all(count == most for count in counts)
 
 
 def noun(report: ReleaseReport) -> str:
@@ -175,6 +188,11 @@ def _date(seconds: int) -> tuple[int, str, int]:
     return 1970 + months // 12, _MONTHS[months % 12], day + 1
 
 
+def year_name(seconds: int) -> str:
+    """ "2030"."""
+    return str(_date(seconds)[0])
+
+
 def day_name(seconds: int) -> str:
     """ "4 March"."""
     _, month, day = _date(seconds)
@@ -192,7 +210,8 @@ def clock(seconds: int) -> str:
 def which(report: ReleaseReport) -> str:
     """Of which two a reader may be torn: "two places up to 680 m apart"."""
     covered = report.statement.covered_distance
-    if not covered:
+    # Places in one cell have one and the same answer: the guarantee is of more than those.
+    if not covered or covered.metres == 0:
         what = "labels" if report.space.has_labels else "states"
         return f"two {what} that the policy joins" if not _complete(report) else (
             f"any two of the {plural(report.space.n_states, what[:-1])}"
@@ -234,8 +253,9 @@ def guarantee(report: ReleaseReport) -> Guarantee:
     note = ""
     if promise is not None and most is not None and (most > 1 or promise.exact > one):
         every = sureness(promise.exact)
-        name = f"{counted(most)} answers" if promise.exact == most * one and most > 1 else "all answers"
-        whole = f"all {most}"
+        # Other queries of a person may spend what this one leaves of the promise.
+        own = promise.exact == most * one == most * epsilons_of(statement)[0]
+        name, whole = (f"{counted(most)} answers", f"all {most}") if own and most > 1 else (ALL, ALL)
         if promise.window is not None:
             name = whole = f"any {promise.window} steps"
         short.append((name, _share(promise.exact), every))
@@ -244,9 +264,12 @@ def guarantee(report: ReleaseReport) -> Guarantee:
             block = "a whole day" if promise.per == "1d" else "all of them"
             if promise.window is not None:
                 name, block = f"the answers {over_words(promise)}", "longer times"
+            name = all_words(name)
             note = (
                 f"{name[0].upper()}{name[1:]} together allow near certainty: for {block}, judge by what can be found."
             )
+    elif promise is None and statement.horizon is not None:
+        note = f"No limit for a day; {horizon_words(report)}."
     elif promise is None:
         note = f"No limit {'for a day' if counts.block == 'a day' else 'for all answers'}: " + (
             f"{plural(counts.most, 'answer')}{' a day' * (counts.block == 'a day')}, each allows {sure}."
@@ -261,6 +284,14 @@ def guarantee(report: ReleaseReport) -> Guarantee:
     return Guarantee(big, words, short, long, note)
 
 
+def horizon_words(report: ReleaseReport) -> str:
+    """What a total over steps bounds, as the terminal says it."""
+    horizon = report.statement.horizon
+    assert horizon is not None
+    total = in_short(horizon.total_epsilon)
+    return f"{horizon.steps:,} steps together lose at most {total} at an edge of the policy"
+
+
 def _odds(sure: str, epsilon: Fraction) -> str:
     return f"{sure}{ODDS}{factor_words(epsilon)}"
 
@@ -273,10 +304,18 @@ def block_words(report: ReleaseReport) -> list[str]:
     """The guarantee over a day, or all answers, in sentences."""
     promise, counts = report.promise, counts_of(report)
     pair = which(report)
+    moment = f"about {'where they are' if report.on_map else 'their state'} at that moment"
     if promise is None:
+        horizon = report.statement.horizon
+        together = "Nothing bounds what all answers tell together."
+        if horizon is not None:
+            together = (
+                f"Of all answers together: {horizon_words(report)}, {moment}, for a reader who believes the model. "
+                "Nothing bounds what they tell of a whole path."
+            )
         return [
-            f"Take {pair}: each answer changes the odds between them by at most the factor of one answer below, given "
-            "all answers before it. Nothing bounds what all answers tell together."
+            f"Take {pair}: each answer changes the odds between them, {moment}, by at most the factor of one answer "
+            f"below, given all answers before it. {together}"
         ]
     over = "a day" if promise.per == "1d" else "their time in one block" if promise.per else "the whole time"
     # Windows overlap: ways that differ for longer are bounded by no cap.
@@ -286,6 +325,13 @@ def block_words(report: ReleaseReport) -> list[str]:
         "Whatever this file says, the odds between the two change by at most a factor that depends on how many of the "
         "answers fall where the two ways differ."
     ]
+    couples = report.statement.sequence and report.statement.sequence.couples is True
+    told.append(
+        f"So do, by the factor of all answers at most, the odds between {pair}, {moment}."
+        if couples and promise.steps is not None
+        else f"That is of whole ways. {moment[0].upper()}{moment[1:]} two states of one step can lose more: the "
+        "answers around it tell of it, too."
+    )
     if report.schedule is not None and counts.most:
         what = "A detour" if report.on_map else "What happens"
         back = ", back in time for the next" if report.on_map else " and is over before the next"
@@ -296,7 +342,7 @@ def block_words(report: ReleaseReport) -> list[str]:
             f"{in_short(promise.exact)}. Nothing bounds what all answers tell together."
         )
     if promise.per is not None:
-        blocks = max((len(blocks) for _, blocks in report.spent), default=0)
+        blocks = max((len(blocks) for _, blocks in report.in_file), default=0)
         # Of a file of one day, too, it must be said what more days would tell.
         number = blocks if blocks > 1 else 7
         told.append(
@@ -322,6 +368,8 @@ def over_words(promise: SequencePromise) -> str:
 def set_words(report: ReleaseReport, joined: int) -> str:
     """What the picture of the joined cells says."""
     (_, one) = epsilons_of(report.statement)
+    if joined == 1:
+        return "The policy joins no other cell to the one in the middle: of how it differs from others nothing is said."
     told = f"From each of these {joined} cells every answer is at most {factor_words(one)} times more or less likely "
     told += "than from the one in the middle."
     covered = report.statement.covered_distance
@@ -440,8 +488,11 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
             ("States that the policy does not join", "One answer may tell them apart.", "a policy of more edges")
         )
     if report.statement.constraint.name.startswith("delta"):
-        told = "A state outside the set is hidden as its nearest state in it, and not among its own neighbours."
-        rows.append(("Rows outside the delta-set", told, "a smaller delta, or the support"))
+        told = (
+            "A state outside the set is answered as its surrogate, the nearest state inside. Every policy edge among "
+            "possible states keeps epsilon: delta does not weaken the guarantee. The answer is less exact."
+        )
+        rows.append(("Rows outside the delta-set: how exact they are", told, "a smaller delta, or the support"))
     times = (
         "Names, days and times of answers are public."
         if report.rows.time is not None
@@ -474,7 +525,7 @@ def not_protected_short(report: ReleaseReport) -> list[str]:
             else "Which part of town: the further apart two places are, the more an answer tells."
         )
     if report.statement.constraint.name.startswith("delta"):
-        lines.append("Rows outside the delta-set: they are hidden as the nearest state in it.")
+        lines.append("Rows outside the delta-set: answered as the nearest state inside; the guarantee stays.")
     lines.append("Who is in the file" + (", and on which days." if report.rows.time is not None else "."))
     return lines
 
@@ -494,24 +545,33 @@ def spent(report: ReleaseReport) -> Spent:
     largest = max(report.largest_of.values(), default=Fraction(0))
     in_all = max((sum((total for _, _, total in blocks), Fraction(0)) for _, blocks in told), default=Fraction(0))
     least, most = epsilons_of(report.statement)
-    each = f"ε {in_short(least)}" if least == most else f"at most ε {in_short(most)}"
+    each = f"ε\u00a0{in_short(least)}" if least == most else f"at most ε\u00a0{in_short(most)}"
     days = max((len(blocks) for _, blocks in told), default=0)
+    most_answers, alike = _most_of(told)
+    # Other queries have other epsilons.
+    answers = f"{plural(most_answers, 'answer')}" + f" at {each}" * (not report.elsewhere)
     if promise is None:
-        big = f"{plural(counts.most, 'answer')}{' a day' if counts.block == 'a day' else ''}, no cap"
-        words = f"Each answer at {each}. Nothing limits their sum, {in_short(in_all)} for who has most answers."
+        big = f"{plural(most_answers, 'answer')}{' a day' if counts.block == 'a day' else ''}, no cap"
+        each = "" if report.elsewhere else f"Each answer at {each}. "
+        most_spent = f"{in_short(in_all)} for who has most answers"
+        words = f"{each}Nothing limits their sum, {most_spent}."
+        if report.statement.horizon is not None:
+            words = f"{each}The sum is {most_spent}; {horizon_words(report)}."
     else:
         block = f" {counts.block}" if counts.block.startswith("a") else f" in {counts.block}" * bool(counts.block)
         if promise.window is not None:
             block = f" {over_words(promise)}"
         big = f"{in_short(largest)} of {in_short(promise.exact)}{block}"
-        who = f"Every person{', every day' if promise.per == '1d' else ''}" if counts.alike else "Nobody spent more"
-        words = f"{who}: {'' if counts.alike else 'at most '}{plural(counts.most, 'answer')} at {each}."
+        who = f"Every person{', every day' if promise.per == '1d' else ''}" if alike else "Nobody spent more"
+        words = f"{who}: {'' if alike else 'at most '}{answers}."
         if days > 1:
             words += f" Over {counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(in_all)}."
         if promise.window is not None:
             words += f" All together: {in_short(in_all)}."
-    if report.elsewhere:
+    if report.elsewhere is not None:
         words += " All files and queries of the ledger are counted."
+    elif promise is not None:
+        words += " The cap is the statement's; give --ledger to check it."
     return Spent(big, words, model_words(report))
 
 
@@ -519,7 +579,7 @@ def model_words(report: ReleaseReport) -> str:
     """Whose data the model is made from."""
     model, learning = report.statement.model, report.statement.learning
     if learning is not None:
-        return f"The model was learned with differential privacy, at ε {learning.epsilon}."
+        return f"The model was learned with differential privacy, at ε\u00a0{learning.epsilon}."
     if report.made.model.provenance.get("method") == "geometry":
         return "No fit on anybody's data: the model is made from the map alone."
     return {

@@ -234,7 +234,8 @@ def _guaranteed(
     facts = None if covered is UNSET or covered is None else document(covered)
     own = statement.varied is not UNSET and "policy" in statement.varied.names
     joined = f"any two states that the policy{' of their step' if own else ''} joins"
-    where = joined if facts is None else places_words(facts)
+    # Places in one cell have one and the same answer: the guarantee is of more than those.
+    where = joined if facts is None or facts["metres"] == 0 else places_words(facts)
     # Other queries of a person may spend what this one leaves of the promise.
     total = None if promise is None else promise.exact
     one, every = sureness(epsilon), None if total is None else sureness(total)

@@ -14,10 +14,16 @@
     link.click();
   }
   function copies() {
-    const shown = [...document.querySelectorAll('svg')].filter((one) => one.getClientRects().length);
+    const shown = [...document.querySelectorAll('svg:not(.backdrop)')].filter((one) => one.getClientRects().length);
     return shown.map((one, number) => {
       const copy = one.cloneNode(true), box = one.viewBox.baseVal, inside = document.createElementNS(svg, 'style');
       copy.setAttribute('xmlns', svg);
+      for (const use of copy.querySelectorAll('use')) {
+        const shapes = document.getElementById('backdrop').cloneNode(true);
+        shapes.removeAttribute('id');
+        shapes.setAttribute('transform', use.getAttribute('transform'));
+        use.replaceWith(shapes);
+      }
       copy.setAttribute('width', box.width);
       copy.setAttribute('height', box.height);
       inside.textContent = style;
