@@ -16,12 +16,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphmm._checks import one_of, whole
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import whole_numbers
 from dphmm.dependent._counts import Answered, with_total
-from dphmm.dependent._edges import private_edges
+from dphmm.dependent._edges import ends_of, private_edges
 from dphmm.dependent._options import Option, counting, names
 from dphmm.dependent._question import CountedQuestion, ExactCounts, Found, PerPerson
 from dphmm.dependent._tables import is_table, public_names
@@ -146,6 +147,10 @@ class Degree(CountedQuestion):
         unit = self.dependence.unit(answered.event.record, of_people=False)
         return Found(answered, counts.rejected, domain, unit, False, (_EDGE_ONLY,) if level == "edge" else ())
 
+    def ends(self) -> tuple[str, str]:
+        """The columns of a table that have the two ends. Raises InvalidInput where they are not two, or not there."""
+        return ends_of(self.data.columns(), self._columns, self.data, self.called)
+
     def between(self) -> Any:
         """A person, or an edge, is one record."""
         return self.dependence.between(of_people=False)
@@ -200,11 +205,16 @@ def simple_edges(edges: Any, n: int) -> IntArray:
 
 
 def _fixed_order(first: IntArray, second: IntArray) -> IntArray:
-    """An order of pairs that looks random and depends on nothing but the two numbers of each (splitmix64)."""
-    with np.errstate(over="ignore"):
-        mixed = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + second.astype(np.uint64)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    order: IntArray = np.argsort(mixed, kind="stable")
+    """An order of increasing pairs that looks random: by `mixed`, and then as they stand."""
+    order: IntArray = np.argsort(mixed(first, second), kind="stable")
     return order
+
+
+def mixed(first: IntArray, second: IntArray) -> NDArray[np.uint64]:
+    """A number of each pair that looks random and depends on nothing but the two numbers of it (splitmix64)."""
+    with np.errstate(over="ignore"):
+        found: NDArray[np.uint64] = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + second.astype(np.uint64)
+        found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        found ^= found >> np.uint64(31)
+    return found

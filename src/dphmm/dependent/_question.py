@@ -216,7 +216,7 @@ class Question(ABC):
 
         Raises InvalidInput for a frame without a ``name``, and for settings that cannot be written down.
         """
-        if name is None and self.data.path is None:
+        if not name and self.data.path is None:
             raise InvalidInput("publication", "nothing", "a name: a frame has none of its own")
         statement = digest_of_settings(self.name, self._settings())
         name = name or default_name("query", statement)
