@@ -100,7 +100,7 @@ class SteppedStore(PosixStore):
         return self._documents.get(name)
 
     def list(self) -> list[str]:
-        if self.folder.name != "leases":
+        if self.folder.name not in ("leases", "attempts"):
             self._stage.step()
         return sorted(self._documents) if self.folder.name != "data" else [p.name for p in self.folder.iterdir()]
 
@@ -133,7 +133,7 @@ class World:
         self.stage = Stage(choose, self.check)
         self.log: dict[str, bytes] = {}
         self.folder, self.programs, self._clock = folder, programs, clock
-        self._stores = {"log": self.log, "data": {}, "leases": {}}
+        self._stores = {"log": self.log, "data": {}, "leases": {}, "attempts": {}}
         #: What drivers wrote: {job: {file name: bytes}}; whether they think they committed: {job: bool}.
         self.written: dict[str, dict[str, bytes]] = {}
         self.told: dict[str, bool] = {}

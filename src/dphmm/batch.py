@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -181,24 +182,8 @@ class Batch:
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
         steps, times = visits.steps, visits.times
-        _check_steps(visits)
-        sessions = self.ledger.sessions_of(visits.users)
-        known = {subject for subject, query in sessions if query == self.setting.query}
-        if not resume:
-            self._refuse_known(known.intersection(visits.users))
-        held = {subject for subject, _ in sessions}
-        for user in sorted(held) if raised else ():
-            # Lower ones are refused as such.
-            self.ledger.caps(user).joined(replace(self.caps, promise=None), quoted(user), raised)
-        # Without a record of the rule: earlier versions took the last row of a bin.
-        unsaid = "last" if visits.in_bins else None
-        self._refuse_ahead(
-            visits,
-            lambda visit: self._met(visit, _begins(visit, visits), known, unsaid),
-            sessions,
-            steps,
-            raised,
-        )
+        sessions, unsaid = self._checked(visits, resume, raised)
+        known, held = self._known(sessions), {subject for subject, _ in sessions}
         if raised:
             self._raise_caps(held)
         self._bind_groups()
@@ -245,6 +230,43 @@ class Batch:
             if stored.refused is not None:
                 raise stored.refused
 
+    def check(self, trajectories: Trajectories | VisitTable, *, resume: bool = False) -> VisitTable:
+        """Refuse now what `run` would refuse ahead; the rows as `run` takes them. Raises as `run`."""
+        visits = self._visits(trajectories)
+        self._checked(visits, resume, False)
+        return visits
+
+    def over(self, ledger: Ledger, bits: Bits | None) -> Batch:
+        """The same release with another ledger and other words, and a report of its own; plans are shared."""
+        other = copy(self)
+        other.ledger, other._bits, other.report = ledger, default_bits(bits), BatchReport()
+        return other
+
+    def _checked(self, visits: VisitTable, resume: bool, raised: bool) -> tuple[list[tuple[str, str]], str | None]:
+        """The sessions that the ledger has of the users, and the rule of those that do not tell theirs."""
+        _check_steps(visits)
+        sessions = self.ledger.sessions_of(visits.users)
+        known = self._known(sessions)
+        if not resume:
+            self._refuse_known(known.intersection(visits.users))
+        for user in sorted({subject for subject, _ in sessions}) if raised else ():
+            # Lower ones are refused as such.
+            self.ledger.caps(user).joined(replace(self.caps, promise=None), quoted(user), raised)
+        # Without a record of the rule: earlier versions took the last row of a bin.
+        unsaid = "last" if visits.in_bins else None
+        self._refuse_ahead(
+            visits,
+            lambda visit: self._met(visit, _begins(visit, visits), known, unsaid),
+            sessions,
+            visits.steps,
+            raised,
+        )
+        return sessions, unsaid
+
+    def _known(self, sessions: Sequence[tuple[str, str]]) -> set[str]:
+        """The users that have a session of this query."""
+        return {subject for subject, query in sessions if query == self.setting.query}
+
     def _refuse_ahead(
         self,
         visits: VisitTable,
@@ -276,9 +298,13 @@ class Batch:
             if caps.horizon is not None:
                 last = steps[visit.rows[-1]] - origin + 1
                 caps.horizon.keep(visit.user, query, last)
+            t = steps[visit.rows] - origin + 1
             if caps.promise is not None and not paces:
-                t = steps[visit.rows] - origin + 1
                 self._keep_promise(caps.promise, visit.user, t[self._may_ask(subject, t)], origin)
+            if self.caps.epsilon is None and caps.epsilon is not None and not paces:
+                # One that the account had before.
+                asked, spent = int(self._may_ask(subject, t).sum()), self.ledger.spent(visit.user).epsilon
+                self._keep_cap(caps.epsilon, visit, known, asked, steps, spent)
         of_user = {visit.user: visit for visit in visits}
         for group in () if paces else self._groups_then():
             needs, who = Fraction(0), [member for member in group.members if member in of_user]
@@ -467,26 +493,32 @@ class Batch:
         """Refuse the whole batch when the epsilons of the ``most`` rows that may be asked pass the cap."""
         cap = self.caps.epsilon
         assert cap is not None
-        epsilon = self.setting.options.epsilon
         totals_of = self.ledger.spent_of(visits.users)
         for visit, rows, totals in zip(visits, most, totals_of, strict=True):
-            # A schedule, which leaves rows out, lets no epsilon be chosen.
-            own = (
-                (self.subjects.epsilon_at(step) - epsilon for step in steps[visit.rows].tolist())
-                if self.subjects.chosen
-                else ()
+            self._keep_cap(cap, visit, known, rows, steps, totals.epsilon)
+
+    def _keep_cap(
+        self, cap: Fraction, visit: UserRows, known: set[str], most: int, steps: Numbers, spent: Fraction
+    ) -> None:
+        """Refuse the whole batch when the epsilons of a user's rows, ``most`` of which may be asked, pass its cap."""
+        epsilon = self.setting.options.epsilon
+        # A schedule, which leaves rows out, lets no epsilon be chosen.
+        own = (
+            (self.subjects.epsilon_at(step) - epsilon for step in steps[visit.rows].tolist())
+            if self.subjects.chosen
+            else ()
+        )
+        needs = epsilon * most + sum(own, Fraction(0))
+        if needs + spent > cap and visit.user in known:
+            # Rows that are stored already cost nothing: only here does it matter which they are.
+            stored, begins = self.ledger.entries(visit.user, self.setting.query), self._begins_of(visit.user)
+            paid = (self.subjects.epsilon_at(entry.t + begins - 1) for entry in stored if entry.kind == "release")
+            needs -= min(needs, sum(paid, Fraction(0)))
+        if needs + spent > cap:
+            raise BudgetExceeded(
+                f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {most} rows; spent "
+                f"{float(spent):g} of {float(cap):g}, nothing was released; raise the cap or release fewer rows"
             )
-            spent, needs = totals.epsilon, epsilon * rows + sum(own, Fraction(0))
-            if needs + spent > cap and visit.user in known:
-                # Rows that are stored already cost nothing: only here does it matter which they are.
-                stored, begins = self.ledger.entries(visit.user, self.setting.query), self._begins_of(visit.user)
-                paid = (self.subjects.epsilon_at(entry.t + begins - 1) for entry in stored if entry.kind == "release")
-                needs -= min(needs, sum(paid, Fraction(0)))
-            if needs + spent > cap:
-                raise BudgetExceeded(
-                    f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {rows} rows; spent "
-                    f"{float(spent):g} of {float(cap):g}, nothing was released; raise the cap or release fewer rows"
-                )
 
 
 def already_released(whose: str) -> InvalidInput:

@@ -44,7 +44,15 @@ from dphmm.storage.statement import (
     stated_schedule,
     stated_sequence,
 )
-from dphmm.storage.statement_types import CoveredDistance, ReleaseStatement, epsilons_of, exact_epsilons, member
+from dphmm.storage.statement_types import (
+    SYSTEM_WORDS,
+    CoveredDistance,
+    Randomness,
+    ReleaseStatement,
+    epsilons_of,
+    exact_epsilons,
+    member,
+)
 
 #: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
@@ -215,7 +223,7 @@ def _with_sentences(
         scope=replace(statement.scope, meaning=promises.scope_words(options, varies)),
         flat=replace(statement.flat, meaning=promises.flat_words(options)),
         model=replace(statement.model, meaning=promises.provenance_words(*origin)),
-        randomness=replace(statement.randomness, meaning=promises.randomness_words(replayable, rows)),
+        randomness=replace(statement.randomness, meaning=_randomness_words(statement.randomness, rows)),
         not_protected=promises.not_protected(options, *origin, varies),
         totals=replace(
             statement.totals,
@@ -225,6 +233,12 @@ def _with_sentences(
             cost_unbounded_because=promises.cost_unbounded_because(options) if unbounded else None,
         ),
     )
+
+
+def _randomness_words(told: Randomness, rows: int) -> str:
+    """Where the noise came from, in the words of this version."""
+    words = SYSTEM_WORDS if told.words is UNSET else told.words
+    return promises.randomness_words(told.replayable_rows, rows, words)
 
 
 def _over_the_sequence(

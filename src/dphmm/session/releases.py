@@ -117,6 +117,10 @@ def terms_of(plan: Plan) -> Terms:
     return _TERMS[plan]
 
 
+#: The columns of releases that are arrays.
+_COLUMNS = ("times", "t", "z", "z_lattice", "estimate", "estimate_state", "secure", "term", "confidence")
+
+
 @dataclass(frozen=True, eq=False)
 class Releases(Sequence[Released]):
     """Published rows (n,) in order of user and step, column by column; row i is under ``terms[term[i]]``.
@@ -194,6 +198,16 @@ class Releases(Sequence[Released]):
             term=np.concatenate(renumbered),
             labels=some[0].labels,
             confidence=_joined([part.confidence for part in some]),
+        )
+
+    def taken(self, rows: BoolArray) -> Releases:
+        """Some of the rows, which ``rows`` (n,) marks, in their order."""
+        if rows.all():
+            return self
+        return replace(
+            self,
+            users=[user for user, kept in zip(self.users, rows.tolist(), strict=True) if kept],
+            **{name: own[rows] for name in _COLUMNS if (own := getattr(self, name)) is not None},
         )
 
     @property

@@ -1,5 +1,9 @@
-"""Counting and private learning on Apache Spark: executors count exactly, the driver draws the noise once.
+"""Releases, counting, private learning and queries on Apache Spark.
 
+release             the rows of a frame into a release table: executors draw, the driver commits once
+released            the committed rows of a table as a frame
+statements          the privacy statements of a table
+check               settings of a session that would show what must stay private
 count_transitions   exact, private counts of a frame's transitions
 fit_private         a Markov chain from a frame, stored in a ledger before it is returned
 histogram           how many records are in each state, stored in a ledger before it is returned
@@ -14,19 +18,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dphmm.spark.batch import release as release
+    from dphmm.spark.batch import released as released
+    from dphmm.spark.batch import statements as statements
     from dphmm.spark.counting import count_transitions as count_transitions
     from dphmm.spark.learning import fit_private as fit_private
     from dphmm.spark.queries import degrees as degrees
     from dphmm.spark.queries import histogram as histogram
+    from dphmm.spark.settings import check as check
 
 _HOMES = {
+    "check": "dphmm.spark.settings",
     "count_transitions": "dphmm.spark.counting",
     "degrees": "dphmm.spark.queries",
     "fit_private": "dphmm.spark.learning",
     "histogram": "dphmm.spark.queries",
+    "release": "dphmm.spark.batch",
+    "released": "dphmm.spark.batch",
+    "statements": "dphmm.spark.batch",
 }
 
-__all__ = ["count_transitions", "degrees", "fit_private", "histogram"]
+__all__ = [
+    "check",
+    "count_transitions",
+    "degrees",
+    "fit_private",
+    "histogram",
+    "release",
+    "released",
+    "statements",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,8 @@
 """The data files of a release table: their names, how they are written and described, and whether they are as told.
 
 Workers write them without the table: a name is made of the job, the partition and random digits, so no two attempts
-have the same.
+have the same. Before a worker draws it says under which context, so that a job whose attempts saw different rows is
+found, also where one of them never came to its end.
 
 Proof: docs/proofs/table-commit.md.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +37,22 @@ def entry_name(job: str, partition: int, attempt_random: str | None = None) -> s
     if not DATA_NAME.fullmatch(name):
         raise InvalidInput("attempt_random", name, "32 hex digits of the job and 32 random ones")
     return name
+
+
+#: Job, partition, and the tag of the context.
+ATTEMPT_NAME = re.compile(r"([0-9a-f]{32})-([0-9]{5,9})-([0-9a-f]{64})")
+
+
+def say_attempt(folder: Path, job: str, partition: int, tag: bytes) -> str:
+    """Leave the tag (32 bytes) of the context that an attempt is about to draw under; the tag as hex digits.
+
+    The tag is an HMAC under the key of the job: without it nobody can tell anything from the name.
+    """
+    name = f"{job}-{whole(partition, 'partition', 0, 999_999_999):05d}-{tag.hex()}"
+    if not ATTEMPT_NAME.fullmatch(name):
+        raise InvalidInput("attempt", f"{len(tag)} bytes", "32 hex digits of the job and a tag of 32 bytes")
+    (folder / name).touch()
+    return tag.hex()
 
 
 def write_rows(rows: pa.Table, path: Path) -> TableFile:

@@ -34,7 +34,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace
 from dphmm.storage.learned import NOBODY, Whom, learning_event
-from dphmm.storage.statement_types import CoveredDistance, Promise, Verdict, document
+from dphmm.storage.statement_types import KEYED_WORDS, SYSTEM_WORDS, CoveredDistance, Promise, Verdict, document
 
 DEFINITION = "{epsilon, G, C_t}-DPHMM"
 SOURCE = "Definition 4.4 of Xiao et al., DPHMM (2016), where a state hides among others than itself"
@@ -321,12 +321,18 @@ _COST_COUNTS = (
 )
 
 
-def randomness_words(replayable: int, rows: int) -> str:
+def randomness_words(replayable: int, rows: int, words: str = SYSTEM_WORDS) -> str:
     """Where the noise came from."""
     if replayable:
         return (
             f"NOT PRIVATE: {replayable} of {rows} rows were drawn from replayable bits. Whoever knows the "
             "seed can take the noise away. For tests and simulations only."
+        )
+    if words == KEYED_WORDS:
+        return (
+            "A key of the operating system's secure randomness, made for one job and overwritten at its end: with "
+            "HMAC-SHA256 and ChaCha20 it gives every attempt at a draw the same words, sampled exactly on the lattice "
+            "of answers. Exact means: against whoever has not the key and cannot break these."
         )
     return "The operating system's secure randomness, sampled exactly on the lattice of answers."
 

@@ -4,8 +4,8 @@ A table is a folder. ``log/`` has the entries ``00000001.json``, ``00000002.json
 n, and entry n+1 is either "committed", with the list of its files, or "abandoned". Each entry is made by put-if-absent,
 so n is a fencing token: of two jobs that begin after the same entry one loses, and a job that was abandoned cannot
 commit. ``data/`` has the files, under names that are never used twice; a file that no committed entry names is not part
-of the table. ``leases/`` says how long an open job may still be alive. Nothing here is private but the rows that no
-entry has committed: protect ``data/`` like the input.
+of the table. ``leases/`` says how long an open job may still be alive, ``attempts/`` under which contexts its tasks
+drew. Nothing here is private but the rows that no entry has committed: protect ``data/`` like the input.
 
 Proof: docs/proofs/table-commit.md.
 """
@@ -40,18 +40,26 @@ from dphmm.storage.commit_log import (
     public_json,
     read_log,
 )
-from dphmm.storage.data_files import check_file, check_files, entry_name, table_file, write_rows
+from dphmm.storage.data_files import (
+    ATTEMPT_NAME,
+    check_file,
+    check_files,
+    entry_name,
+    say_attempt,
+    table_file,
+    write_rows,
+)
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.stores import PosixStore, Store, sync_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ReleaseTable", "TableFile", "Turn", "entry_name", "table_file", "write_rows"]
+__all__ = ["ReleaseTable", "TableFile", "Turn", "entry_name", "say_attempt", "table_file", "write_rows"]
 
 #: Seconds that clocks of two machines may differ before a live job is taken for dead. Costs work, never the promise.
 GRACE = 10.0
-FOLDERS = ("log", "data", "leases")
+FOLDERS = ("log", "data", "leases", "attempts")
 _PART = re.compile(r"\.([0-9]{8})\.json\.[0-9a-f]{32}\.part|\.probe-[0-9a-f]{32}(\.[0-9a-f]{32}\.part)?")
 _LEASE = re.compile(r"\.?([0-9a-f]{32})\.json(?:\.[0-9a-f]{32}\.part)?")
 
@@ -78,7 +86,10 @@ class ReleaseTable:
         self.path = path
         #: Where executors write.
         self.data = path / "data"
+        #: Where executors say that they are about to draw.
+        self.attempts = path / "attempts"
         self._log, self._files, self._leases = store(path / "log"), store(self.data), store(path / "leases")
+        self._attempts = store(self.attempts)
         self._clock = clock
 
     @classmethod
@@ -183,9 +194,10 @@ class ReleaseTable:
         ]
         for name in dropped:
             self._files.delete(name)
-        for name in self._leases.list():
-            if (match := _LEASE.fullmatch(name)) and match[1] in ended:
-                self._leases.delete(name)
+        for store, pattern in ((self._leases, _LEASE), (self._attempts, ATTEMPT_NAME)):
+            for name in store.list():
+                if (match := pattern.fullmatch(name)) and match[1] in ended:
+                    store.delete(name)
         for name in self._log.list():
             # A temporary file of a number that is taken can only lose.
             if (match := _PART.fullmatch(name)) and match[1] and int(match[1]) <= len(entries):
@@ -284,6 +296,14 @@ class Turn:
     def entry_path(self, partition: int, attempt_random: str | None = None) -> Path:
         """Where an attempt writes the rows of a partition: a name that no other attempt has (`entry_name`)."""
         return self.table.data / entry_name(self.job, partition, attempt_random)
+
+    def tags(self) -> dict[int, set[str]]:
+        """The tags of the contexts under which attempts began to draw, by partition; see `say_attempt`."""
+        found: dict[int, set[str]] = {}
+        for name in self.table._attempts.list():
+            if (match := ATTEMPT_NAME.fullmatch(name)) and match[1] == self.job:
+                found.setdefault(int(match[2]), set()).add(match[3])
+        return found
 
     def renew(self) -> None:
         """Say that the job is alive, for another ``seconds``. Raises LedgerBusy where the turn has ended."""

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -66,7 +66,9 @@ from dphmm.storage.promises import (
     verdict,
 )
 from dphmm.storage.statement_types import (
+    KEYED_WORDS,
     RELEASE_RULES,
+    SYSTEM_WORDS,
     Asking,
     Beginnings,
     Choice,
@@ -111,6 +113,24 @@ _LONGEST_VALUE = 40
 _WRITTEN = "a privacy statement as dphmm release wrote it"
 
 
+class Counted(msgspec.Struct, frozen=True):
+    """What some rows of a file add up to, as data: parts that share no user make a `Published` (`Published.of_parts`).
+
+    ``epsilon``, ``nanos`` and ``unbounded`` are those of `Published.largest`.
+    """
+
+    rows: int
+    not_asked: int
+    constants: int
+    replayable: int
+    mechanisms: dict[str, int]
+    plans: list[str]
+    subjects: int
+    epsilon: str
+    nanos: str
+    unbounded: bool
+
+
 class Published:
     """What a file publishes, added up as it is written: counts and sums over public rows."""
 
@@ -120,7 +140,41 @@ class Published:
         self.plans: set[str] = set()
         self._accounts: dict[str, Account] = {}
         self._alike: dict[Account, Account] = {}
+        #: Of parts that were counted elsewhere: how many users they have, and their largest totals.
+        self._elsewhere = 0, EMPTY
         self.add(rows)
+
+    @classmethod
+    def of_parts(cls, parts: Iterable[Counted]) -> Published:
+        """What parts of a file publish together; no user has rows in two of them."""
+        together = cls()
+        for part in parts:
+            together.rows += part.rows
+            together.not_asked += part.not_asked
+            together.constants += part.constants
+            together.replayable += part.replayable
+            together.mechanisms.update(part.mechanisms)
+            together.plans.update(part.plans)
+            subjects, largest = together._elsewhere
+            account = Account(written_fraction(part.epsilon), int(part.nanos), part.unbounded)
+            together._elsewhere = subjects + part.subjects, _largest((largest, account))
+        return together
+
+    def counted(self) -> Counted:
+        """The same as data, without names of users."""
+        largest = self.largest
+        return Counted(
+            rows=self.rows,
+            not_asked=self.not_asked,
+            constants=self.constants,
+            replayable=self.replayable,
+            mechanisms=dict(self.mechanisms),
+            plans=sorted(self.plans),
+            subjects=self.subjects,
+            epsilon=str(largest.epsilon),
+            nanos=str(largest.nanos),
+            unbounded=largest.unbounded,
+        )
 
     def add(self, rows: Iterable[Released]) -> None:
         """Count some more rows."""
@@ -154,17 +208,21 @@ class Published:
     @property
     def subjects(self) -> int:
         """How many users have rows."""
-        return len(self._accounts)
+        return len(self._accounts) + self._elsewhere[0]
 
     @property
     def largest(self) -> Account:
         """The largest total epsilon, and the largest total cost, of any one subject."""
-        accounts = self._accounts.values()
-        return Account(
-            max((account.epsilon for account in accounts), default=EMPTY.epsilon),
-            max((account.nanos for account in accounts), default=0),
-            any(account.unbounded for account in accounts),
-        )
+        return _largest([*self._accounts.values(), self._elsewhere[1]])
+
+
+def _largest(accounts: Collection[Account]) -> Account:
+    """The largest of each total."""
+    return Account(
+        max(account.epsilon for account in accounts),
+        max(account.nanos for account in accounts),
+        any(account.unbounded for account in accounts),
+    )
 
 
 def privacy_statement(
@@ -182,6 +240,7 @@ def privacy_statement(
     sequence: SequencePromise | None = None,
     schedule: Schedule | None = None,
     subjects: Subjects | None = None,
+    words: str = SYSTEM_WORDS,
 ) -> ReleaseStatement:
     """The statement of one released file; `write_statement` adds the file.
 
@@ -193,7 +252,7 @@ def privacy_statement(
     answered; None where each step had one state. ``horizon``: where epsilon was chosen for a number of steps, that
     choice. ``sequence``: the promise over paths that every subject of the file was released under.
     ``schedule``: at which steps they were asked; None for every step. ``subjects``: who begins elsewhere than the model
-    says, and what was chosen for single steps.
+    says, and what was chosen for single steps. ``words``: where the noise came from, "system" or "job key".
     """
     whom = whom_of(model.provenance, Whom.of(model_people, known_by))
     provenance, replayable = model.provenance, published.replayable
@@ -241,7 +300,8 @@ def privacy_statement(
         randomness=Randomness(
             secure=published.replayable == 0,
             replayable_rows=published.replayable,
-            meaning=randomness_words(published.replayable, published.rows),
+            words="job key" if words == KEYED_WORDS else UNSET,
+            meaning=randomness_words(published.replayable, published.rows, words),
         ),
         not_protected=not_protected(options, provenance, whom, varies),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -296,12 +296,20 @@ class Asking(Part, frozen=True, kw_only=True):
     meaning: Annotated[Texts, _rule(minItems=1), _is("What that means, a sentence each.")]
 
 
+#: Where random words are from: the operating system for each of them, or the key of one job.
+SYSTEM_WORDS, KEYED_WORDS = "system", "job key"
+
+
 class Randomness(Part, frozen=True, kw_only=True):
     """Where the noise is from."""
 
     secure: Annotated[bool, _is("Whether all noise was of the operating system's randomness.")]
     replayable_rows: Annotated[Count, _is("Rows whose noise can be replayed by whoever knows the seed.")]
     meaning: Annotated[Text, _is("What that means, as a sentence.")]
+    words: Annotated[
+        Literal["system", "job key"] | UnsetType,
+        _is("Where random words are from: the system, which is not said, or the key of one job on many machines."),
+    ] = UNSET
 
 
 class StatedFile(Part, frozen=True, kw_only=True):
@@ -561,6 +569,7 @@ RELEASE_RULES: tuple[Mapping[str, Any], ...] = (
 #: Members that a statement of this version has only sometimes; it has all others.
 _SOMETIMES = {
     "ReleaseStatement": {"answer", "beginnings", "schedule", "sequence", "varied"},
+    "Randomness": {"words"},
     "Space": {"merged"},
     "Dependence": {"given", "largest_circle", "meaning", "model_sha256"},
 }

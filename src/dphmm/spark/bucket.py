@@ -1,0 +1,254 @@
+"""What one task of a release on a cluster does: the rows of a bucket of users in, one data file of the table out.
+
+All of a user's rows are in one bucket, and all of a bucket in one task, which plans them from the whole committed
+history. What it draws is a function of the job's key and of all that the draws depend on, so every attempt at a bucket
+draws the same. Nothing of it is seen before the driver commits the file.
+
+What refuses a bucket before it draws refuses the job, and nothing of it is committed. What refuses rows after others
+were drawn may depend on these: the drawn ones are committed first, as `dphmm.release_many` does.
+
+Proof: docs/proofs/keyed-words.md, docs/proofs/table-commit.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.batch import Batch, BatchReport
+from dphmm.errors import DphmmError, InvalidInput
+from dphmm.samplers.keyed import JobKey, encoded
+from dphmm.session.plan import ALGORITHM_VERSION
+from dphmm.session.releases import Releases
+from dphmm.states.visit_table import VisitTable
+from dphmm.storage.commit_log import TableFile
+from dphmm.storage.data_files import check_file, entry_name, say_attempt, write_rows
+from dphmm.storage.released import released_table
+from dphmm.storage.statement import Counted, Published
+from dphmm.storage.table_ledger import PREFIX, ledger_of, with_ledger
+from dphmm.storage.trajectories import trajectories_from_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Counts of a report that are added up over buckets.
+_COUNTS = ("rows", "subjects", "released", "not_asked", "replayed", "same_step", "skipped_steps", "late")
+_OWNERS = ("outside", "drifted")
+_LEDGER_COLUMNS = ("user", "step")
+
+
+def versions() -> dict[str, str]:
+    """What decides which integers are made of the same words: those of all machines of a job must be equal."""
+    packages = {name: version(name) for name in ("dphmm", "numpy", "numba", "pyarrow")}
+    machine = {"algorithm": str(ALGORITHM_VERSION), "machine": platform.machine(), "python": platform.python_version()}
+    return packages | machine
+
+
+class StoredFile(msgspec.Struct, frozen=True):
+    """A committed file with rows of a bucket, and the query that they are of."""
+
+    query: str
+    file: TableFile
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """An error of `dphmm.errors` as data: its class, its message, and the field that it names, if any."""
+
+    kind: str
+    message: str
+    field: str = ""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of a bucket: its file (None without rows), what its rows add up to, and what refused it."""
+
+    bucket: int
+    tag: str = ""
+    file: TableFile | None = None
+    counts: dict[str, int] = {}
+    counted: Counted | None = None
+    refused: Refusal | None = None
+
+    @property
+    def drew(self) -> bool:
+        """Whether it came to the point where answers are drawn."""
+        return bool(self.tag)
+
+
+@dataclass(frozen=True)
+class BucketJob:
+    """What is released, and under what: the same for all buckets of a job, and public.
+
+    ``world`` : model, policy, space, epsilon; ``choices`` : all others of `dphmm.batch.Batch`.
+    ``history`` : {bucket: its committed files in the order of the log}.
+    """
+
+    job: str
+    table: str
+    world: tuple[Any, ...]
+    choices: Mapping[str, Any]
+    resume: bool
+    history: Mapping[int, Sequence[StoredFile]]
+    versions: Mapping[str, str]
+
+    @cached_property
+    def batch(self) -> Batch:
+        """What answers rows; plans are kept with it."""
+        return Batch(*self.world, **self.choices)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "batch"}
+
+    def run(self, key: JobKey, bucket: int, rows: pa.Table) -> Outcome:
+        """Release the rows of a bucket, and describe the file that they are in. Refusals are returned, not raised."""
+        try:
+            if (own := versions()) != self.versions:
+                raise _other_versions(own, self.versions)
+            visits, before = self._rows(bucket, rows)
+            tag, batch = self._tagged(key, bucket, visits, before)
+        except DphmmError as error:
+            return Outcome(bucket, refused=_as_data(error))
+        return self._draw(batch, bucket, tag, visits)
+
+    def _rows(self, bucket: int, rows: pa.Table) -> tuple[VisitTable, MemoryLedger]:
+        """The rows to answer and the ledger of their users. Raises what refuses them."""
+        # A total order of the rows themselves: they come as the shuffle brings them.
+        rows = rows.sort_by([(name, "ascending") for name in rows.column_names])
+        batch = self.batch
+        loaded = trajectories_from_table(rows, space=batch.setting.space)
+        if len(loaded.rejected):
+            came = f"{len(loaded.rejected)} rows that cannot be read"
+            raise InvalidInput("frame", came, "a user, a time or step, and a place or state in every row")
+        visits = VisitTable.of(loaded.trajectories, batch.setting.space, batch.setting.model.step, batch.answer)
+        return visits, ledger_of(list(self._parts(bucket)), visits.users)
+
+    def _parts(self, bucket: int) -> Iterator[tuple[str, pa.Table]]:
+        """The committed rows of a bucket, file by file, with the columns that a ledger is made of."""
+        import pyarrow.parquet as pq
+
+        data = Path(self.table) / "data"
+        for stored in self.history.get(bucket, ()):
+            check_file(data, stored.file, True)
+            with pq.ParquetFile(data / stored.file.name) as file:
+                names = [n for n in file.schema_arrow.names if n in _LEDGER_COLUMNS or n.startswith(PREFIX)]
+                yield stored.query, file.read(columns=names)
+
+    def _tagged(self, key: JobKey, bucket: int, visits: VisitTable, ledger: MemoryLedger) -> tuple[str, Batch]:
+        """Check all that can be refused ahead; then say under which context is drawn: its tag, and the batch."""
+        context = encoded(
+            self.job,
+            *(part for pair in sorted(self.versions.items()) for part in pair),
+            self.batch.setting.query,
+            bucket,
+            *(stored.file.sha256 for stored in self.history.get(bucket, ())),
+            digest_of(visits),
+        )
+        batch = self.batch.over(ledger, key.bits(context))
+        batch.check(visits, resume=self.resume)
+        attempts = Path(self.table) / "attempts"
+        return say_attempt(attempts, self.job, bucket, key.tag(context)), batch
+
+    def _draw(self, batch: Batch, bucket: int, tag: str, visits: VisitTable) -> Outcome:
+        """Draw the answers and write them. Whatever was drawn is in the file, also where later rows are refused."""
+        query, ledger = batch.setting.query, batch.ledger
+        last = {user: ledger.entries(user, query)[-1].through for user, own in ledger.sessions() if own == query}
+        parts, refused = list[Releases](), None
+        try:
+            for part in batch.run(visits, resume=self.resume):
+                if isinstance(part, Releases):
+                    parts.append(part)
+        except DphmmError as error:
+            refused = _as_data(error)
+        found = Releases.joined(parts)
+        fresh = None if found is None else found.taken(_behind(found, last))
+        file = None
+        if fresh is not None and len(fresh):
+            published = released_table(fresh, batch.setting.space)
+            path = Path(self.table) / "data" / entry_name(self.job, bucket)
+            file = write_rows(with_ledger(published, fresh, ledger, query, last), path)
+        counted = Published(() if fresh is None else fresh).counted()
+        return Outcome(bucket, tag, file, _counts(batch.report), counted, refused)
+
+
+@dataclass(frozen=True)
+class ReleaseBuckets:
+    """The function that Spark maps over the batches of a partition. The job comes by itself: it may be large."""
+
+    job: Any
+    key: JobKey
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        rows = [batch for batch in batches if len(batch)]
+        if not rows:
+            return
+        table = pa.Table.from_batches(rows)
+        del rows
+        numbers = table.column("bucket").unique().to_pylist()
+        if len(numbers) != 1:
+            raise RuntimeError("a partition of Spark has rows of several buckets")
+        outcome = self._outcome(numbers[0], table.drop_columns(["bucket"]))
+        told = msgspec.json.encode(outcome).decode()
+        yield pa.record_batch({"bucket": pa.array(numbers, pa.int32()), "outcome": pa.array([told])})
+
+    def _outcome(self, bucket: int, rows: pa.Table) -> Outcome:
+        job: BucketJob = self.job.value
+        try:
+            return job.run(self.key, bucket, rows)
+        except Exception as error:
+            # What a library says may have values of rows in it; Spark writes it into logs.
+            at = _where(error)
+            raise RuntimeError(f"{type(error).__name__} at {at}; nothing of this task is shown") from None
+
+
+def digest_of(visits: VisitTable) -> bytes:
+    """SHA-256 of the rows that are answered: users, steps, times and true states. Private: for a context alone."""
+    digest = hashlib.sha256()
+    names = [user.encode("utf-8", "surrogatepass") for user in visits.users]
+    lengths = np.array([len(name) for name in names], dtype="<i8")
+    for part in (lengths.tobytes(), b"".join(names), visits.first.astype("<i8").tobytes()):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    for column in (visits.time, visits.step, visits.codes):
+        own = b"" if column is None else np.ascontiguousarray(column, dtype="<i8").tobytes()
+        digest.update(len(own).to_bytes(8, "big") + own)
+    return digest.digest()
+
+
+def _behind(rows: Releases, last: Mapping[str, int]) -> Any:
+    """Which rows (n,) are behind the last stored step of their user."""
+    if not last:
+        return np.ones(len(rows), dtype=np.bool_)
+    return rows.t > np.array([last.get(user, 0) for user in rows.users], dtype=np.int64)
+
+
+def _counts(report: BatchReport) -> dict[str, int]:
+    return {name: int(getattr(report, name)) for name in (*_COUNTS, *_OWNERS)}
+
+
+def _as_data(error: DphmmError) -> Refusal:
+    return Refusal(type(error).__name__, str(error), getattr(error, "field", ""))
+
+
+def _other_versions(own: Mapping[str, str], wanted: Mapping[str, str]) -> InvalidInput:
+    name = next(name for name in wanted if own.get(name) != wanted[name])
+    came = f"{name} {own.get(name)} on an executor"
+    return InvalidInput("spark", came, f"{name} {wanted[name]} on all machines, as on the driver")
+
+
+def _where(error: Exception) -> str:
+    """The file and the line that an error comes from."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "an unknown line" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"

@@ -1,0 +1,83 @@
+"""Which settings of a Spark session would show true states, or the key of a job, to somebody who should not see them.
+
+Proof: docs/proofs/keyed-words.md (its precondition: where the key may be).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dphmm.errors import InvalidInput
+
+
+class _Wanted(NamedTuple):
+    """A setting, what it must be, what it is where nothing is set, and what goes wrong otherwise."""
+
+    name: str
+    value: str
+    default: str
+    why: str
+
+
+#: Everywhere: what Python functions write into logs.
+_ALWAYS = (
+    _Wanted(
+        "spark.sql.execution.pyspark.udf.hideTraceback.enabled",
+        "true",
+        "false",
+        "an error's traceback goes into the logs",
+    ),
+    _Wanted(
+        "spark.sql.execution.pyspark.udf.tracebackWithLocals.enabled",
+        "false",
+        "false",
+        "a traceback has local variables, which are true states",
+    ),
+)
+#: Where executors are on other machines, or in other processes.
+_OUTSIDE = (
+    _Wanted("spark.authenticate", "true", "false", "anybody in the network can ask for the rows and the job key"),
+    _Wanted("spark.network.crypto.enabled", "true", "false", "rows and the job key cross the network in clear"),
+    _Wanted("spark.io.encryption.enabled", "true", "false", "shuffle files and spilled blocks have rows in clear"),
+)
+
+
+def check(spark: Any) -> list[str]:
+    """What of a session's settings is unsafe for `dphmm.spark.release`, each with its remedy; empty where nothing is.
+
+    Parameters
+    ----------
+    spark : a SparkSession, whose master tells where executors are.
+
+    A master ``local`` or ``local[...]`` keeps everything in one process tree on one machine: encryption is not asked
+    for there, and its folders (``spark.local.dir``) must be protected like the input.
+
+    Examples
+    --------
+    ``for unsafe in dphmm.spark.check(spark): print(unsafe)``
+
+    Source: docs/proofs/keyed-words.md.
+    """
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        return ["a Spark Connect session: the job key would pass through its server; use a classic session"]
+    found = []
+    if not hasattr(type(spark.range(0)), "repartitionById"):
+        found.append("this Spark has no repartitionById; use pyspark 4.1 or newer")
+    master = spark.sparkContext.master
+    local = master == "local" or master.startswith("local[")
+    for wanted in _ALWAYS if local else (*_ALWAYS, *_OUTSIDE):
+        value = str(spark.conf.get(wanted.name, wanted.default)).lower()
+        if value != wanted.value:
+            found.append(f"{wanted.name} is {value}: {wanted.why}; set it to {wanted.value}")
+    return found
+
+
+def require_safe(spark: Any) -> None:
+    """Raise InvalidInput with the first unsafe setting."""
+    found = check(spark)
+    if found:
+        what, _, remedy = found[0].rpartition("; ")
+        more = f" ({len(found) - 1} more: dphmm.spark.check lists them)" if len(found) > 1 else ""
+        raise InvalidInput("spark", what, remedy + more)

@@ -1,0 +1,218 @@
+"""The ledger of a release table: what its rows keep beside what is published, and a ledger of them again.
+
+A data file has one row for each released step, in order of user and step, with these columns beside the published ones:
+
+ledger_z_0, ...   the answer in lattice steps; null in a row that was not asked
+ledger_terms      JSON of what the release was made under, with the hash of its plan; null in a row that was not asked
+ledger_plan       the plan as JSON, in the first row of a file that has it
+ledger_session    the options of the session as JSON, in a user's first row of all
+ledger_caps       the caps of the user's account as JSON, in a user's first row of a file, where there are any
+
+Steps between the rows of a user are skipped ones. All of it is public, as the ledger is.
+
+Proof: docs/proofs/table-commit.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.accounting.ledger import Ledger, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
+from dphmm.accounting.promise import UNLIMITED, Caps
+from dphmm.errors import DphmmError, InvalidInput
+from dphmm.session.releases import NOT_ASKED, Releases
+from dphmm.storage.ledger.rows import caps_from, loss_of, number_of, number_text
+from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: What the names of these columns begin with.
+PREFIX = "ledger_"
+_WHOLE = "rows as dphmm wrote them; restore the table from a copy"
+
+
+def with_ledger(published: pa.Table, rows: Releases, ledger: Ledger, query: str, known: Iterable[str]) -> pa.Table:
+    """The published rows (n,) with the columns of the ledger beside them.
+
+    ``rows`` are those of ``published``, in order of user and step; ``ledger`` has stored them, and ``known`` are the
+    users whose sessions of this query earlier files have.
+    """
+    import pyarrow as pa
+
+    asked, before = rows.asked, set(known)
+    columns = {
+        f"z_{axis}": pa.array(rows.z_lattice[:, axis], pa.int64(), mask=~asked)
+        for axis in range(rows.z_lattice.shape[1])
+    }
+    kinds = [_terms(rows, number, secure) for number in range(len(rows.terms)) for secure in (False, True)]
+    term = pa.array((2 * rows.term + rows.secure).astype(np.int32), mask=~asked)
+    columns["terms"] = pa.DictionaryArray.from_arrays(term, pa.array(kinds, pa.string()))
+    plans, sessions, caps = (np.full(len(rows), None, dtype=np.object_) for _ in range(3))
+    for number, first in zip(*np.unique(rows.term, return_index=True), strict=True):
+        if rows.terms[number] != NOT_ASKED:
+            plans[first] = _plan_text(ledger.plan(rows.terms[number].plan_hash))
+    for first in _first_rows(rows.users).tolist():
+        user = rows.users[first]
+        header = ledger.header(user, query)
+        assert header is not None
+        if user not in before:
+            sessions[first] = header.options_text
+        kept = ledger.caps(user)
+        if kept != UNLIMITED:
+            caps[first] = kept.written()
+    columns |= {
+        name: pa.array(own, pa.string()) for name, own in (("plan", plans), ("session", sessions), ("caps", caps))
+    }
+    for name, column in columns.items():
+        published = published.append_column(f"{PREFIX}{name}", column)
+    return published
+
+
+def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str]) -> MemoryLedger:
+    """A ledger of what the table has of these users: (query, rows of a file) in the order of the log.
+
+    Raises InvalidInput for rows that dphmm did not write so.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ledger, wanted = MemoryLedger(), pa.array(sorted(set(users)), pa.string())
+    plans: dict[str, PlanRecord] = {}
+    caps: dict[str, str] = {}
+    headers: dict[tuple[str, str], SessionHeader] = {}
+    rows_of: dict[str, list[pa.Table]] = {}
+    with _as_written():
+        for query, rows in parts:
+            plans |= {plan.hash: plan for plan in map(_plan_from, _texts(rows, "plan"))}
+            rows = rows.filter(pc.is_in(rows.column("user"), wanted))
+            rows_of.setdefault(query, []).append(rows)
+            caps |= dict(_by_user(rows, "caps"))
+            for user, text in _by_user(rows, "session"):
+                headers[user, query] = SessionHeader(user, query, json.loads(text))
+        with ledger.transaction(wanted.to_pylist()) as transaction:
+            for header in headers.values():
+                transaction.open_session(header)
+            for query, tables in rows_of.items():
+                requests, z = _requests(query, pa.concat_tables(tables, promote_options="default"), plans)
+                admitted = transaction.admit_many(requests, UNLIMITED)
+                transaction.add_many(admitted, z[requests.releases])
+            for user, text in caps.items():
+                transaction.bind(user, _caps_of(text))
+    return ledger
+
+
+def _requests(query: str, rows: pa.Table, plans: Mapping[str, PlanRecord]) -> tuple[Requests, IntArray]:
+    """The stored rows of one query as requests (m,), with the skips between them, and their answers (m, d)."""
+    import pyarrow.compute as pc
+
+    rows = rows.sort_by([("user", "ascending"), ("step", "ascending")])
+    names = rows.column("user").combine_chunks().dictionary_encode()
+    user, t = names.indices.to_numpy().astype(np.int64), rows.column("step").to_numpy().astype(np.int64)
+    kinds = pc.cast(rows.column(f"{PREFIX}terms"), "string").combine_chunks().dictionary_encode()
+    terms = [_term(text, plans) for text in kinds.dictionary.to_pylist()]
+    terms.append(Request("", query, 1, "skip", None, None, None, False, False))
+    term = kinds.indices.fill_null(len(terms) - 1).to_numpy(zero_copy_only=False).astype(np.int64)
+    axes = [name for name in rows.column_names if name.startswith(f"{PREFIX}z_")]
+    z = np.stack([rows.column(name).fill_null(0).to_numpy().astype(np.int64) for name in axes], axis=1)
+    # Where the row before, or the beginning, leaves steps out, they were skipped.
+    before = np.where(np.diff(user, prepend=-1) != 0, 0, np.concatenate([[0], t[:-1]])) if len(t) else t
+    gaps = np.flatnonzero(t > before + 1)
+    steps = np.insert(np.ones(len(t), dtype=np.int64), gaps, (t - before - 1)[gaps])
+    requests = Requests(
+        query=query,
+        subjects=names.dictionary.to_pylist(),
+        terms=terms,
+        subject=np.insert(user, gaps, user[gaps]),
+        term=np.insert(term, gaps, len(terms) - 1),
+        t=np.insert(t, gaps, before[gaps] + 1),
+        steps=steps,
+    )
+    return requests, np.insert(z, gaps, 0, axis=0)
+
+
+def _first_rows(users: Sequence[str]) -> IntArray:
+    """Where the rows of each user begin."""
+    names = np.array(users, dtype=np.object_)
+    return np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]])) if len(names) else np.zeros(0, np.int64)
+
+
+def _texts(rows: pa.Table, name: str) -> list[str]:
+    """What a column has that is not null."""
+    found: list[str] = rows.column(f"{PREFIX}{name}").drop_null().to_pylist()
+    return found
+
+
+def _by_user(rows: pa.Table, name: str) -> list[tuple[str, str]]:
+    """(user, text) of the rows in which a column is not null."""
+    import pyarrow.compute as pc
+
+    own = rows.filter(pc.is_valid(rows.column(f"{PREFIX}{name}")))
+    return list(zip(own.column("user").to_pylist(), own.column(f"{PREFIX}{name}").to_pylist(), strict=True))
+
+
+def _terms(rows: Releases, number: int, secure: bool) -> str:
+    terms = rows.terms[number]
+    told = {
+        "constant": terms.constant,
+        "cost": number_text(terms.cost),
+        "epsilon": number_text(terms.epsilon),
+        "plan": terms.plan_hash,
+        "secure": secure,
+    }
+    return json.dumps(told, sort_keys=True)
+
+
+def _term(text: str, plans: Mapping[str, PlanRecord]) -> Request:
+    told: dict[str, Any] = json.loads(text)
+    return Request(
+        subject="",
+        query="",
+        t=1,
+        kind="release",
+        epsilon=Fraction(number_of(told["epsilon"])),
+        cost=loss_of(told["cost"]),
+        plan=plans[told["plan"]],
+        secure=told["secure"] is True,
+        constant=told["constant"] is True,
+    )
+
+
+def _plan_text(plan: PlanRecord) -> str:
+    told = {
+        "description": plan.description,
+        "hash": plan.hash,
+        "n_states": plan.n_states,
+        "states": base64.b64encode(zlib.compress(plan.plan_states, level=1)).decode(),
+    }
+    return json.dumps(told, sort_keys=True)
+
+
+def _plan_from(text: str) -> PlanRecord:
+    told: dict[str, Any] = json.loads(text)
+    size = (int(told["n_states"]) + 7) // 8
+    # One byte more than it may have: what is too long is refused, and cannot grow.
+    states = zlib.decompressobj().decompress(base64.b64decode(told["states"]), size + 1)
+    return PlanRecord(told["hash"], states, told["n_states"], told["description"])
+
+
+def _caps_of(text: str) -> Caps:
+    told: dict[str, str] = json.loads(text)
+    return caps_from(told.get("cap_epsilon"), told.get("cap_cost"), told.get("promise"), told.get("horizon"))
+
+
+class _as_written:
+    """Around what is read of a table: what is wrong with it is told without its content."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (DphmmError, ValueError, TypeError, KeyError, AttributeError, zlib.error)):
+            raise InvalidInput("table", "a damaged history", _WHOLE) from None

@@ -1,0 +1,196 @@
+"""A task of a release: attempts that nobody can tell apart, refusals as data, and no value of a row in what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dphmm
+from dphmm.samplers.keyed import JobKey
+from dphmm.spark import bucket as bucket_module
+from dphmm.spark.bucket import BucketJob, Outcome, ReleaseBuckets
+from dphmm.storage.release_table import ReleaseTable
+from spark.worlds import WORLD, people, rows
+
+pytestmark = pytest.mark.replayed_words
+
+
+def job_of(folder: Path, **choices: Any) -> BucketJob:
+    """A job on a table in which nothing is committed, as the driver makes it."""
+    if not (folder / "log").exists():
+        ReleaseTable.open(folder)
+    return BucketJob(
+        job="0" * 32,
+        table=str(folder),
+        world=(*WORLD, 1),
+        choices=choices,
+        resume=False,
+        history={},
+        versions=bucket_module.versions(),
+    )
+
+
+def answers(folder: Path, outcome: Outcome) -> pd.DataFrame:
+    assert outcome.file is not None
+    return pq.read_table(folder / "data" / outcome.file.name).to_pandas()
+
+
+class TestAttempts:
+    """A task that is run again, without Spark: attempts differ in nothing that is seen."""
+
+    def test_rows_in_any_order_and_any_cut_give_the_same_file(self, tmp_path):
+        table = pa.Table.from_pandas(rows(1, people(8), 1, 6), preserve_index=False)
+        outcomes = []
+        for seed in range(4):
+            order = np.random.default_rng(seed).permutation(len(table))
+            shuffled = table.take(order)
+            outcomes.append(job_of(tmp_path).run(JobKey.replayed(1), 3, shuffled))
+        files = [(tmp_path / "data" / outcome.file.name).read_bytes() for outcome in outcomes]
+        assert len(set(files)) == 1 and len({outcome.tag for outcome in outcomes}) == 1
+        assert len({outcome.file.name for outcome in outcomes}) == 4
+
+    def test_several_rows_of_one_time_are_put_in_an_order_of_their_own(self, tmp_path):
+        times = pd.to_datetime(["2026-01-01T00:00Z"] * 3)
+        table = pa.table({"user": ["ann"] * 3, "t": times, "state": ["a", "c", "e"]})
+        found = [
+            answers(tmp_path, job_of(tmp_path).run(JobKey.replayed(1), 0, table.take(order)))
+            for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0])
+        ]
+        for other in found[1:]:
+            pd.testing.assert_frame_equal(found[0], other)
+
+    @pytest.mark.parametrize("changed", ["state", "user", "step"])
+    def test_other_rows_draw_other_words_under_another_tag(self, tmp_path, changed):
+        table = rows(1, people(8), 1, 6, skipped=0)
+        other = table.copy()
+        other.loc[0, changed] = {"state": "f" if table.loc[0, "state"] != "f" else "a", "user": "eve", "step": 99}[
+            changed
+        ]
+        outcomes = [
+            job_of(tmp_path).run(JobKey.replayed(1), 0, pa.Table.from_pandas(one, preserve_index=False))
+            for one in (table, other)
+        ]
+        assert outcomes[0].tag != outcomes[1].tag
+        own, others = (answers(tmp_path, outcome) for outcome in outcomes)
+        both = own.merge(others, on=["user", "step"])
+        # Of 40 and more answers with noise, all would be equal under the same words.
+        assert len(both) > 40 and (both["z_0_x"] != both["z_0_y"]).mean() > 0.2
+
+    @pytest.mark.parametrize("other", ["job", "bucket", "query", "history", "versions"])
+    def test_everything_that_a_draw_depends_on_is_in_its_context(self, tmp_path, other):
+        table = pa.Table.from_pandas(rows(1, people(4), 1, 3), preserve_index=False)
+        job, number = job_of(tmp_path), 0
+        tag = job.run(JobKey.replayed(1), number, table).tag
+        if other == "bucket":
+            number = 1
+        elif other == "query":
+            job = job_of(tmp_path, query="another")
+        else:
+            changes = {"job": "1" * 32, "versions": {**job.versions, "more": "1"}, "history": {}}
+            job = BucketJob(**{**vars(job_of(tmp_path)), other: changes[other]})
+            if other == "history":
+                stored = job_of(tmp_path).run(
+                    JobKey.replayed(1), 0, pa.table({"user": ["zoe"], "step": [1], "state": ["a"]})
+                )
+                job = BucketJob(**{**vars(job), "history": {0: [bucket_module.StoredFile("state", stored.file)]}})
+        original = bucket_module.versions
+        try:
+            bucket_module.versions = lambda: dict(job.versions)  # what the executor is, too
+            assert job.run(JobKey.replayed(1), number, table).tag != tag
+        finally:
+            bucket_module.versions = original
+
+    def test_the_tag_is_there_before_anything_is_drawn(self, tmp_path, monkeypatch):
+        seen = []
+
+        def look(self, batch, number, tag, visits):
+            seen.append(sorted(path.name for path in (tmp_path / "attempts").iterdir()))
+            raise MemoryError
+
+        monkeypatch.setattr(BucketJob, "_draw", look)
+        table = pa.table({"user": ["ann"], "step": [1], "state": ["a"]})
+        with pytest.raises(MemoryError):
+            job_of(tmp_path).run(JobKey.replayed(1), 5, table)
+        (names,) = seen
+        assert len(names) == 1 and names[0].startswith(f"{'0' * 32}-00005-")
+
+    def test_another_version_is_refused_before_it_draws(self, tmp_path):
+        job = BucketJob(**{**vars(job_of(tmp_path)), "versions": {**bucket_module.versions(), "numba": "0.1"}})
+        outcome = job.run(JobKey.replayed(1), 0, pa.table({"user": ["ann"], "step": [1], "state": ["a"]}))
+        assert not outcome.drew and outcome.file is None
+        assert re.fullmatch(
+            r"spark: got numba [\d.]+ on an executor; expected numba 0\.1 on all .*", outcome.refused.message
+        )
+        assert list((tmp_path / "attempts").iterdir()) == []
+
+    def test_what_a_task_pickles_has_no_plans_and_what_it_prints_no_key(self, tmp_path):
+        job = job_of(tmp_path)
+        assert job.batch is job.batch
+        assert "batch" not in job.__getstate__()
+        key = JobKey.replayed(1)
+        assert repr(ReleaseBuckets(None, key)) == "ReleaseBuckets(job=None, key=JobKey(...))"
+
+
+class TestErrors:
+    """What a task says never has a value of a row in it."""
+
+    def test_an_unexpected_error_is_told_by_its_kind_and_place_alone(self, tmp_path, monkeypatch):
+        def broken(self, *_):
+            raise ValueError("the state of ann is a")
+
+        monkeypatch.setattr(BucketJob, "run", broken)
+        held = type("Held", (), {"value": job_of(tmp_path)})()
+        batch = pa.record_batch({"user": ["ann"], "step": [1], "state": ["a"], "bucket": pa.array([0], pa.int32())})
+        with pytest.raises(RuntimeError) as raised:
+            list(ReleaseBuckets(held, JobKey.replayed(1))([batch]))
+        assert re.fullmatch(r"ValueError at test_bucket\.py:\d+; nothing of this task is shown", str(raised.value))
+        assert raised.value.__cause__ is None and raised.value.__suppress_context__
+
+    def test_rows_of_two_buckets_in_one_task_are_refused(self, tmp_path):
+        held = type("Held", (), {"value": job_of(tmp_path)})()
+        batch = pa.record_batch(
+            {"user": ["ann", "bob"], "step": [1, 1], "state": ["a", "b"], "bucket": pa.array([0, 1], pa.int32())}
+        )
+        with pytest.raises(RuntimeError, match="several buckets"):
+            list(ReleaseBuckets(held, JobKey.replayed(1))([batch]))
+
+    @pytest.mark.parametrize(
+        ("column", "value"), [("user", None), ("step", None), ("state", None), ("state", "nowhere at all")]
+    )
+    def test_rows_that_cannot_be_read_refuse_the_job_by_their_number(self, tmp_path, column, value):
+        table = {"user": ["ann", "bob"], "step": [1, 1], "state": ["a", "b"]}
+        table[column] = [table[column][0], value]
+        outcome = job_of(tmp_path).run(JobKey.replayed(1), 0, pa.table(table))
+        assert not outcome.drew or value == "nowhere at all"
+        if outcome.refused is not None:
+            assert "nowhere" not in outcome.refused.message and "bob" not in outcome.refused.message
+
+
+class TestRefusals:
+    """What refuses rows before anything is drawn refuses the job; what comes later keeps what was drawn."""
+
+    def test_a_cap_that_a_user_would_pass_is_refused_before_the_tag(self, tmp_path):
+        table = pa.Table.from_pandas(rows(1, people(3), 1, 6, skipped=0), preserve_index=False)
+        outcome = job_of(tmp_path, cap_epsilon=5).run(JobKey.replayed(1), 0, table)
+        assert outcome.refused.kind == "BudgetExceeded" and not outcome.drew and outcome.file is None
+        assert list((tmp_path / "attempts").iterdir()) == []
+
+    def test_what_was_drawn_before_a_refusal_is_in_the_file(self, tmp_path):
+        """Costs of delta-sets depend on answers: a cap on them is met while rows are drawn."""
+        table = pa.Table.from_pandas(rows(1, people(3), 1, 12, skipped=0), preserve_index=False)
+        job = job_of(tmp_path, constraint=dphmm.DeltaSet(0.02), cap_cost=10)
+        outcome = job.run(JobKey.replayed(1), 0, table)
+        assert outcome.refused.kind == "BudgetExceeded" and outcome.drew
+        found = answers(tmp_path, outcome)
+        assert 0 < len(found) < 36 and outcome.counted.rows == len(found)
+        again = job.run(JobKey.replayed(1), 0, table)
+        assert (tmp_path / "data" / again.file.name).read_bytes() == (
+            tmp_path / "data" / outcome.file.name
+        ).read_bytes()

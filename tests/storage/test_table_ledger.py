@@ -1,0 +1,184 @@
+"""The ledger of a release table: restored from files it is the ledger that a run would have gone on with."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dphmm
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.batch import Batch
+from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.session.releases import Releases
+from dphmm.states.trajectory import Trajectories
+from dphmm.storage.released import released_table
+from dphmm.storage.table_ledger import ledger_of, with_ledger
+
+N = 6
+SPACE = dphmm.StateSpace(np.arange(N)[:, None], names=list("abcdef"))
+RING = 0.6 * np.eye(N) + 0.2 * np.roll(np.eye(N), 1, axis=1) + 0.2 * np.roll(np.eye(N), -1, axis=1)
+MODEL = dphmm.MarkovModel(np.full(N, 1 / N), RING)
+POLICY = dphmm.policy.radius(SPACE, 1)
+
+#: What is released under, by name.
+KINDS = {
+    "support": {},
+    "caps": {"cap_epsilon": 40, "cap_cost": 500},
+    "promise": {"epsilon": None, "promise": dphmm.SequencePromise(6, window=3)},
+    "schedule": {"epsilon": None, "schedule": dphmm.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [2, 5])},
+    "paced": {
+        "epsilon": None,
+        "schedule": dphmm.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [1, 2, 3, 5], [0.5, 0.2]),
+    },
+    "delta": {"constraint": dphmm.DeltaSet(0.02)},
+    "choices": {"step_choices": {2: {"epsilon": "0.3"}, 5: {"epsilon": "0.3"}}},
+    "horizon": {"horizon": 30},
+}
+
+
+def rows(seed, users, first, last, skipped=0.3):
+    """Rows of users at some of the steps first..last, each user at the step ``first`` of the world at least once."""
+    random = np.random.default_rng(seed)
+    owner, step, state = [], [], []
+    for user in users:
+        for t in range(first, last + 1):
+            if t == 1 or random.random() >= skipped:
+                owner.append(user)
+                step.append(t)
+                state.append("abcdef"[random.integers(N)])
+    return Trajectories.from_labels(owner, state=np.array(state, dtype=object), step=np.array(step))
+
+
+def batch(ledger, seed, query="state", epsilon=1, **choices):
+    return Batch(MODEL, POLICY, SPACE, epsilon, query=query, ledger=ledger, bits=dphmm.ReplayBits(seed), **choices)
+
+
+def released(work, table, resume=False):
+    parts = [part for part in work.run(table, resume=resume) if isinstance(part, Releases)]
+    return Releases.joined(parts)
+
+
+def file_of(work, found, last):
+    """The rows behind the ``last`` step of each user as a file holds them, read from its bytes."""
+    fresh = np.array([t > last.get(user, 0) for user, t in zip(found.users, found.t.tolist(), strict=True)])
+    kept = found.taken(fresh)
+    known = {user for user, t in last.items() if t}
+    stream = io.BytesIO()
+    pq.write_table(with_ledger(released_table(kept, SPACE), kept, work.ledger, work.setting.query, known), stream)
+    return work.setting.query, pq.read_table(stream)
+
+
+def told(ledger):
+    """All that a ledger says, without snapshots."""
+    keys = ledger.sessions()
+    users = sorted({user for user, _ in keys})
+    entries = {key: ledger.entries(*key) for key in keys}
+    plans = {e.plan_hash: ledger.plan(e.plan_hash) for own in entries.values() for e in own if e.plan_hash}
+    return (
+        entries,
+        {key: ledger.header(*key).options for key in keys},
+        {user: ledger.spent(user) for user in users},
+        {user: ledger.caps(user) for user in users},
+        plans,
+    )
+
+
+def lasts(ledger, query):
+    return {user: ledger.entries(user, other)[-1].through for user, other in ledger.sessions() if other == query}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_that_goes_on_from_files_is_one_that_never_stopped(kind, seed):
+    choices, users = KINDS[kind], ["ann", "bob", "eve"]
+    whole, parts, ledger = MemoryLedger(), [], MemoryLedger()
+    for number, (first, last) in enumerate([(1, 4), (5, 7), (8, 12)]):
+        table = rows(10 * seed + number, users, first, last)
+        expected = released(batch(whole, number, **choices), table, resume=True)
+        before = lasts(ledger, "state")
+        work = batch(ledger, number, **choices)
+        found = released(work, table, resume=True)
+        assert np.array_equal(found.z_lattice, expected.z_lattice)
+        assert np.array_equal(found.estimate, expected.estimate)
+        parts.append(file_of(work, found, before))
+        ledger = ledger_of(parts, users)
+        assert told(ledger) == told(whole)
+
+
+def test_every_query_of_a_user_is_restored():
+    whole, parts, ledger = MemoryLedger(), [], MemoryLedger()
+    for number, (query, first, last) in enumerate([("state", 1, 3), ("again", 1, 4), ("state", 4, 6)]):
+        table = rows(number, ["ann", "bob"], first, last, skipped=0)
+        expected = released(batch(whole, number, query), table, resume=True)
+        before = lasts(ledger, query)
+        work = batch(ledger, number, query)
+        found = released(work, table, resume=True)
+        assert np.array_equal(found.z_lattice, expected.z_lattice)
+        parts.append(file_of(work, found, before))
+        ledger = ledger_of(parts, ["ann", "bob"])
+    assert told(ledger) == told(whole)
+
+
+def test_rows_of_others_are_left_out_and_plans_that_they_had_first_are_not():
+    work = batch(MemoryLedger(), 1)
+    part = file_of(work, released(work, rows(1, ["ann", "zoe"], 1, 4)), {})
+    assert part[1].column("ledger_plan").drop_null().to_pylist()
+    ledger = ledger_of([part], ["zoe"])
+    assert ledger.sessions() == [("zoe", "state")]
+    assert ledger.entries("zoe", "state") == work.ledger.entries("zoe", "state")
+
+
+def test_a_cap_that_was_kept_stays():
+    work = batch(MemoryLedger(), 1, cap_epsilon=5)
+    part = file_of(work, released(work, rows(1, ["ann"], 1, 4, skipped=0)), {})
+    again = batch(ledger_of([part], ["ann"]), 2)
+    with pytest.raises(BudgetExceeded):
+        released(again, rows(2, ["ann"], 5, 8, skipped=0), resume=True)
+
+
+def test_rows_of_no_user_make_an_empty_ledger():
+    assert ledger_of([], ["ann"]).sessions() == []
+
+
+def _without(rows, name):
+    return rows.drop_columns([name])
+
+
+def _changed(rows, name, change):
+    place = rows.column_names.index(name)
+    column = rows.column(name).to_pylist()
+    return rows.set_column(place, name, pa.array(change(column), rows.schema.field(name).type))
+
+
+DAMAGE = {
+    "no session": lambda rows: _changed(rows, "ledger_session", lambda column: [None] * len(column)),
+    "no plan": lambda rows: _changed(rows, "ledger_plan", lambda column: [None] * len(column)),
+    "a column": lambda rows: _without(rows, "ledger_terms"),
+    "one step twice": lambda rows: _changed(rows, "step", lambda column: [1] * len(column)),
+    "a step before the first": lambda rows: _changed(rows, "step", lambda column: [0, *column[1:]]),
+    "terms": lambda rows: rows.set_column(
+        rows.column_names.index("ledger_terms"), "ledger_terms", pa.array(["{}"] * len(rows))
+    ),
+    "a plan set": lambda rows: _changed(
+        rows,
+        "ledger_plan",
+        lambda column: [text and text.replace('"n_states": 6', '"n_states": 60') for text in column],
+    ),
+    "text": lambda rows: _changed(rows, "ledger_session", lambda column: [text and "{" for text in column]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_dphmm_did_not_write_so_is_refused_without_its_content(damage):
+    work = batch(MemoryLedger(), 1)
+    query, part = file_of(work, released(work, rows(1, ["ann"], 1, 4)), {})
+    with pytest.raises(InvalidInput) as refused:
+        ledger_of([(query, DAMAGE[damage](part))], ["ann"])
+    assert (
+        str(refused.value)
+        == "table: got a damaged history; expected rows as dphmm wrote them; restore the table from a copy"
+    )
