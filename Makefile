@@ -1,14 +1,18 @@
-# Two commands for a fresh machine: `make demo` and `make test`. Each sets up what it needs in .venv.
+# Two commands for a fresh machine: `make demo` and `make test`. Each sets up what it needs in .venv. The tests of Spark
+# have an environment of their own: Spark wants an older pandas.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SPARK_VENV := .venv-spark
+SPARK_READY := $(SPARK_VENV)/.ready
 
-.PHONY: demo test test-long words lint bench verify frozen frozen-commands crashes fuzz mutants coverage docs clean help
+.PHONY: demo test test-spark test-long words lint bench verify frozen frozen-commands crashes fuzz mutants coverage docs clean help
 
 help:
 	@echo "make demo       set up, then run dphmm demo (writes demo-out/report.html)"
 	@echo "make test       set up, then run the tests"
+	@echo "make test-spark  set up Spark in .venv-spark (and a Java runtime where there is none), then run its tests"
 	@echo "make test-long  the long statistical and real-data tests too"
 	@echo "make words      the tests that draw the system's own random words, 200 times each, alone"
 	@echo "make lint       style, types and the import contract"
@@ -28,12 +32,22 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
 	touch $(READY)
 
+$(SPARK_READY): pyproject.toml
+	$(PYTHON) -m venv $(SPARK_VENV)
+	$(SPARK_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(SPARK_VENV)/bin/python -m pip install --quiet -e '.[dev-spark]'
+	touch $(SPARK_READY)
+
 demo: $(READY)
 	$(BIN)/dphmm demo --out demo-out
 
 test: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 -m "not long"
+
+test-spark: $(SPARK_READY)
+	bash .ci/system-packages java
+	DPHMM_TESTS_SKIPS=none $(SPARK_VENV)/bin/python -m pytest tests/spark
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=searching
@@ -76,4 +90,4 @@ docs: $(READY)
 	  samplers session dependent accounting storage batch decoding audit report evaluation plot)
 
 clean:
-	rm -rf $(VENV) demo-out docs-out
+	rm -rf $(VENV) $(SPARK_VENV) demo-out docs-out

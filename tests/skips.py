@@ -1,6 +1,7 @@
 """What was not tested, in one line at the end of a run; and, for .ci/run, that nothing else was left out.
 
-With ``DPHMM_TESTS_SKIPS=listed`` a run fails where a test is skipped for a reason that `skips.toml` does not allow.
+With ``DPHMM_TESTS_SKIPS=listed`` a run fails where a test is skipped for a reason that `skips.toml` does not allow;
+with ``none`` for any reason.
 """
 
 from __future__ import annotations
@@ -49,9 +50,12 @@ def not_tested(told: Iterable[str]) -> str:
     return "NOT TESTED: " + "; ".join([*parts, *others]) if parts or others else ""
 
 
-def not_allowed(told: Iterable[str]) -> list[str]:
-    """The reasons that no run of .ci/run may have, each once."""
-    return [reason for reason in dict.fromkeys(told) if (skip := _of(reason)) is None or not skip.allowed]
+def not_allowed(told: Iterable[str], rule: str = "listed") -> list[str]:
+    """The reasons that a run under a rule may not have, each once: "listed", "none", or any other for no rule."""
+    if rule not in ("listed", "none"):
+        return []
+    found = dict.fromkeys(told)
+    return [one for one in found if rule == "none" or (skip := _of(one)) is None or not skip.allowed]
 
 
 def _of(reason: str) -> Skip | None:
@@ -60,7 +64,7 @@ def _of(reason: str) -> Skip | None:
 
 def finish(session: pytest.Session) -> None:
     """Fail a run that left out what it may not; called when all reports have arrived."""
-    if os.environ.get(LISTED) == "listed" and session.exitstatus == 0 and not_allowed(_told(session.config)):
+    if session.exitstatus == 0 and not_allowed(_told(session.config), os.environ.get(LISTED, "")):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -68,8 +72,10 @@ def summarise(config: pytest.Config) -> None:
     """The last lines of a run."""
     terminal: Any = config.pluginmanager.get_plugin("terminalreporter")
     told = _told(config)
-    for reason in not_allowed(told) if os.environ.get(LISTED) == "listed" else ():
-        terminal.write_line(f"FAILED: skipped for a reason that tests/skips.toml does not allow: {reason}", red=True)
+    rule = os.environ.get(LISTED, "")
+    what = "none may be" if rule == "none" else "for a reason that tests/skips.toml does not allow"
+    for reason in not_allowed(told, rule):
+        terminal.write_line(f"FAILED: skipped, {what}: {reason}", red=True)
     if line := not_tested(told):
         terminal.write_line(line, yellow=True)
 

@@ -63,11 +63,13 @@ def test_ci_runs_the_readme_s_command_after_what_it_needs_is_there():
         "bash .ci/accessibility-checker",
         f"export {skips.LISTED}=listed",
         "make test",
+        "make test-spark",
     ]
     makefile = targets((ROOT / "Makefile").read_text())
     assert any('pytest -n 2 -m "not long"' in command for command in makefile["test"])
     first, second = re.findall(r"^(make \w+)  ", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert (first, second) == ("make demo", lines[-1])
+    assert (first, second) == ("make demo", lines[-2])
+    assert makefile["test-spark"][-1].startswith(f"{skips.LISTED}=none $(SPARK_VENV)/bin/python -m pytest tests/spark")
 
 
 def test_the_packages_of_ci_are_those_that_a_skip_names():
@@ -77,6 +79,20 @@ def test_the_packages_of_ci_are_those_that_a_skip_names():
     assert set(advice.rpartition("install ")[2].split()) <= set(" ".join(packages).split())
     assert all(name in script for name in browser.NAMES)
     assert subprocess.run(["bash", "-n", ".ci/system-packages"], cwd=ROOT, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("told", "status"), [("17.0.2", 0), ("25", 0), ("11.0.1", 1), ("1.8.0_292", 1), (None, 1)])
+def test_java_is_looked_for_where_spark_looks(told, status, tmp_path):
+    """A runtime that is too old is none, and without apt-get the last line says what to install."""
+    (tmp_path / "bin").mkdir()
+    if told is not None:
+        (tmp_path / "bin" / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{told}\"' >&2\n")
+        (tmp_path / "bin" / "java").chmod(0o755)
+    command = ["/bin/bash", str(ROOT / ".ci" / "system-packages"), "java"]
+    for environment in ({"PATH": str(tmp_path / "bin")}, {"PATH": "/none", "JAVA_HOME": str(tmp_path)}):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == status
+        assert ("jre-headless" in done.stderr and "JAVA_HOME" in done.stderr) == bool(status), done.stderr
 
 
 @pytest.mark.parametrize("uid", ["0", "1000"])
@@ -118,7 +134,8 @@ def test_one_line_says_what_was_not_tested_and_how_to_get_it():
 
 def test_only_listed_reasons_are_allowed():
     assert skips.not_allowed([REAL, NO_BROWSER, "it rains", "it rains"]) == [NO_BROWSER, "it rains"]
-    assert skips.not_allowed([REAL]) == []
+    assert skips.not_allowed([REAL]) == skips.not_allowed(["it rains"], "") == []
+    assert skips.not_allowed([REAL, REAL], "none") == [REAL]
 
 
 #: A run of one test that is skipped.
@@ -142,7 +159,7 @@ def pytest_sessionfinish(session):
 @pytest.mark.replayed_words
 @pytest.mark.parametrize(
     ("reason", "listed", "code"),
-    [(NO_BROWSER, "listed", 1), (NO_BROWSER, "", 0), (REAL, "listed", 0), ("it rains", "listed", 1)],
+    [(NO_BROWSER, "listed", 1), (NO_BROWSER, "", 0), (REAL, "listed", 0), ("it rains", "listed", 1), (REAL, "none", 1)],
 )
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_a_run_fails_for_other_reasons_and_ends_with_its_line(reason, listed, code, workers, tmp_path):
@@ -154,4 +171,4 @@ def test_a_run_fails_for_other_reasons_and_ends_with_its_line(reason, listed, co
     last = done.stdout.strip().splitlines()[-1]
     assert done.returncode == code, done.stdout + done.stderr
     assert last.startswith("NOT TESTED: ")
-    assert ("does not allow" in done.stdout) == bool(code)
+    assert ("FAILED: skipped, " in done.stdout) == bool(code)

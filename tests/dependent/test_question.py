@@ -10,7 +10,9 @@ command lists questions by hand, and where a cell of a frame raises.
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 from fractions import Fraction
@@ -24,11 +26,13 @@ import pytest
 from click.testing import CliRunner
 
 import dphmm
+from dphmm.accounting import MemoryLedger
 from dphmm.dependent import Answered, Question, register
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._options import Option, counting
-from dphmm.dependent._question import REGISTERED, Found
+from dphmm.dependent._question import REGISTERED, ExactCounts, Found
 from dphmm.dependent._tables import Rejected, data_numbers
+from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.samplers.entropy import default_bits
 from noisy_numbers import loss, replaced
 
@@ -337,3 +341,56 @@ def test_a_service_needs_no_command_line(folder):
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder)
     assert told.stdout.strip() == "False"
+
+
+def counts_of(values):
+    return ExactCounts(np.array(values), Rejected("row"))
+
+
+def test_exact_counts_show_nothing_and_are_not_written():
+    counts = counts_of([[31415926, 2718281]])
+    assert repr(counts) == str(counts) == "ExactCounts(...)"
+    for write in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="are not written"):
+            write(counts)
+
+
+@pytest.mark.replayed_words
+def test_counts_of_elsewhere_are_drawn_once_for_a_name():
+    """Also where somebody else stores the name while they are counted; a stored name counts nothing."""
+    frame, ledger = pd.DataFrame({"user": [], "step": [], "state": []}), MemoryLedger()
+    question = REGISTERED["histogram"](frame, "group:2", 1, {"states": "a,b"})
+    stored = []
+
+    def count():
+        if not stored:
+            stored.append(None)
+            stored[0] = question.answer_counts(lambda: counts_of([[500, 9]]), ledger, "visits")
+        return counts_of([[3, 4]])
+
+    found = question.answer_counts(count, ledger, "visits")
+    assert found.table.equals(stored[0].table) and len(ledger.publications()) == 1
+    assert (found.kept.fresh, stored[0].kept.fresh) == (False, True)
+
+    def never():
+        raise AssertionError("it was counted")
+
+    again = question.answer_counts(never, ledger, "visits")
+    assert again.table.equals(found.table) and not again.kept.fresh and again.statement == found.statement
+    with pytest.raises(InvalidInput, match=r"^publication: got nothing"):
+        question.answer_counts(never, ledger, "")
+
+
+def test_a_cap_refuses_before_anything_is_counted():
+    ledger = MemoryLedger()
+    with ledger.transaction() as transaction:
+        transaction.bind_publications(Fraction(1))
+    question = REGISTERED["degree"](
+        pd.DataFrame({"a": [], "b": []}), "independent", 2, {"people": 3, "level": "node", "cap": 1}
+    )
+
+    def never():
+        raise AssertionError("it was counted")
+
+    with pytest.raises(BudgetExceeded, match="nothing was drawn or spent"):
+        question.answer_counts(never, ledger, "edges")

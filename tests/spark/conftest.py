@@ -29,7 +29,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pyspark.sql.SparkSession.builder.master("local[2]")
         .appName("dphmm tests")
         .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.ui.showConsoleProgress", "false")
+        # Tables here are small: few tasks, and no second compilation of Java that is soon done.
+        .config("spark.default.parallelism", "1")
+        .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         .config("spark.driver.memory", "1g")
         .config("spark.driver.bindAddress", "127.0.0.1")

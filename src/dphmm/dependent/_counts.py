@@ -22,7 +22,7 @@ from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._dependence import about, model_with_states
 from dphmm.dependent._options import MAX_ROWS, Option, names
-from dphmm.dependent._question import Found, PerPerson, Question, fields
+from dphmm.dependent._question import CountedQuestion, ExactCounts, Found, PerPerson, fields
 from dphmm.dependent._records import MOST_TIMES, Clock, Records, first_text, records_of, windows, windows_of
 from dphmm.dependent._scales import MECHANISMS
 from dphmm.dependent._tables import Rejected, is_table, public_names
@@ -87,11 +87,23 @@ def histogram(
     records.check_against(dependence)
     spans = windows_of(windows, records.n_times)
     budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
-    source = default_bits(bits)
-    counts = np.zeros((len(spans), n_states), dtype=np.int64)
+    return _with_noise(_counts_of(records, spans), spans, budget, consistent, bits)
+
+
+def _counts_of(records: Records, spans: list[tuple[int, int]]) -> IntArray:
+    """How many records (W, N) are in each window and state."""
+    counts = np.zeros((len(spans), records.n_states), dtype=np.int64)
     for w, (first, end) in enumerate(spans):
         inside = (records.time >= first) & (records.time < end)
-        counts[w] = np.bincount(records.state[inside], minlength=n_states)
+        counts[w] = np.bincount(records.state[inside], minlength=records.n_states)
+    return counts
+
+
+def _with_noise(
+    counts: IntArray, spans: list[tuple[int, int]], budget: Budget, consistent: bool, bits: Bits | None
+) -> Answered:
+    """The published table of a histogram's counts (W, N)."""
+    source = default_bits(bits)
     sensitivity = Fraction(2 * _overlap(spans))
     noisy, part = add_integer_noise(counts, sensitivity, budget.per_record, "histogram", source)
     if consistent:
@@ -100,7 +112,7 @@ def histogram(
     return Answered(_table_of(spans, noisy), event)
 
 
-class Histogram(Question):
+class Histogram(CountedQuestion):
     """`histogram` of a table of trajectories as it is: names of states, or places; times, steps, or rows alone."""
 
     name = "histogram"
@@ -148,75 +160,88 @@ class Histogram(Question):
         """That of the dependence, or that of the states."""
         return self._public[0]
 
-    def find(self, bits: Bits | None) -> Found:
+    def counted(self) -> ExactCounts:
         """Count the records of the public steps."""
-        import pandas as pd
-
-        _, space = self._public
-        clock = self._clock()
-        spans = None
-        if self.given["times"] is not None:
-            spans = windows(self.given["windows"], clock.times, self.called("windows"))
-        between = self.between()
-        roles = self._roles(space)
-        if self.given["step"] is not None and roles.step is not None:
-            expected = f"no {self.called('step')}: DATA have a column step, which numbers the steps"
-            raise InvalidInput(self.called("step"), self.given["step"], expected)
-        clock.check(roles)
+        roles = self.roles()
         rows = self.data.read(roles.names)
         rejected = Rejected.of(rows)
-        records = records_of(rows, roles, clock, space, self.dependence.most, rejected)
+        most, clock, space = self.dependence.most, self.clock, self.space
+        found = records_of(rows, roles, clock, space, most, rejected)
+        records = Records.of(found, space.n_states, clock.times, most)
+        return ExactCounts(_counts_of(records, self.spans), rejected)
+
+    def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
+        """The counts with noise."""
+        import pandas as pd
+
+        clock, space, timed = self.clock, self.space, self.given["times"] is not None
+        answered = _with_noise(counts.values, self.spans, self.budget, self.given["consistent"], bits)
+        answered.table["state"] = [space.names[state] for state in answered.table["state"]]
+        if not timed:
+            # Where the number of steps is not public no step is the last one.
+            answered.table["end"] = pd.array([None] * len(answered.table), dtype="Int64")
+        domain = {
+            "states": space.n_states,
+            "times": clock.times if timed else None,
+            "step_seconds": clock.seconds,
+            "from": first_text(self.given["first"]),
+            "windows": self.spans if timed else None,
+            "consistent": bool(self.given["consistent"]),
+        }
+        by_person = self.dependence.by_person
+        unit = self.dependence.unit(answered.event.record)
+        return Found(answered, counts.rejected, domain, unit, by_person, () if by_person else (_PERSON,))
+
+    @cached_property
+    def budget(self) -> Budget:
+        """That of the dependence. Raises Refused for a mechanism that is not proved under it."""
         try:
-            with fields({"table": "DATA", "dependence": self.called("dependence")}):
-                answered = histogram(
-                    records,
-                    between,
-                    self.epsilon,
-                    n_states=space.n_states,
-                    windows=spans or [(0, MOST_TIMES)],
-                    n_times=clock.times,
-                    max_rows_per_user=self.dependence.most,
-                    mechanism=self.given["mechanism"],
-                    consistent=self.given["consistent"],
-                    bits=bits,
-                )
+            with fields({"dependence": self.called("dependence")}):
+                return Budget.of(self.between(), self.epsilon, self.given["mechanism"], False)
         except Refused as refusal:
             if self.given["mechanism"] is None:
                 raise
             option = self.called("mechanism")
             remedy = f"without {option} the noise is that of markov, which is proved"
             raise Refused(f"{option}: {refusal}; {remedy}") from None
-        answered.table["state"] = [space.names[state] for state in answered.table["state"]]
-        if spans is None:
-            # Where the number of steps is not public no step is the last one.
-            answered.table["end"] = pd.array([None] * len(answered.table), dtype="Int64")
-        domain = {
-            "states": space.n_states,
-            "times": None if self.given["times"] is None else clock.times,
-            "step_seconds": clock.seconds,
-            "from": first_text(self.given["first"]),
-            "windows": spans,
-            "consistent": bool(self.given["consistent"]),
-        }
-        by_person = self.dependence.by_person
-        unit = self.dependence.unit(answered.event.record)
-        return Found(answered, rejected, domain, unit, by_person, () if by_person else (_PERSON,))
 
-    def between(self) -> Any:
-        """Each person's own chain of the public steps, if one is named."""
-        return self.dependence.chain(self._clock().times) if self._chained else self.dependence.between()
-
-    def per_person(self) -> PerPerson:
-        """A record that is there or not changes half of what a replaced one does; a step has one record of a person."""
-        times = None if self.given["times"] is None else self._clock().times
-        limits = [limit for limit in (self.dependence.most, times) if limit is not None]
-        return PerPerson("add-remove", min(limits, default=None), Fraction(1, 2))
-
-    def _clock(self) -> Clock:
+    @cached_property
+    def clock(self) -> Clock:
         """What the public steps are."""
         model, _ = self._public
         needed = self._chained or self.given["windows"] is not None
         return Clock.of(self.given, None if model is None else model.step, needed, self.called)
+
+    @property
+    def space(self) -> StateSpace:
+        """The public states."""
+        return self._public[1]
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """The public windows [first, end); one of all steps where their number is not public."""
+        if self.given["times"] is None:
+            return [(0, MOST_TIMES)]
+        return windows(self.given["windows"], self.clock.times, self.called("windows"))
+
+    def roles(self) -> Roles:
+        """Which column of DATA is what. Raises InvalidInput where they cannot say the public states and steps."""
+        roles = self._roles(self.space)
+        if self.given["step"] is not None and roles.step is not None:
+            expected = f"no {self.called('step')}: DATA have a column step, which numbers the steps"
+            raise InvalidInput(self.called("step"), self.given["step"], expected)
+        self.clock.check(roles)
+        return roles
+
+    def between(self) -> Any:
+        """Each person's own chain of the public steps, if one is named."""
+        return self.dependence.chain(self.clock.times) if self._chained else self.dependence.between()
+
+    def per_person(self) -> PerPerson:
+        """A record that is there or not changes half of what a replaced one does; a step has one record of a person."""
+        times = None if self.given["times"] is None else self.clock.times
+        limits = [limit for limit in (self.dependence.most, times) if limit is not None]
+        return PerPerson("add-remove", min(limits, default=None), Fraction(1, 2))
 
     @cached_property
     def _public(self) -> tuple[MarkovModel | None, StateSpace]:

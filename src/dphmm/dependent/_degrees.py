@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphmm._checks import one_of, whole
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import whole_numbers
 from dphmm.dependent._counts import Answered, with_total
-from dphmm.dependent._edges import private_edges
+from dphmm.dependent._edges import ends_of, private_edges
 from dphmm.dependent._options import Option, counting, names
-from dphmm.dependent._question import Found, PerPerson, Question, fields
+from dphmm.dependent._question import CountedQuestion, ExactCounts, Found, PerPerson
 from dphmm.dependent._tables import is_table, public_names
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
@@ -54,8 +56,6 @@ def degree_distribution(
     last. ``consistent``: no counts below 0 and n people in all (post-processing). A row of ``edges`` that does not join
     two different people from 0 to n − 1 is no edge.
     """
-    import pandas as pd
-
     one_of(level, tuple(LEVELS), "level")
     people, most = whole(n, "n", 1), whole(cap, "cap", 1)
     if not isinstance(dependence, (str, tuple)):
@@ -65,8 +65,16 @@ def degree_distribution(
             raise InvalidInput("dependence", repr(dependence), f"one of the {people} people")
     pairs = simple_edges(edges, people)
     budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
-    source = default_bits(bits)
-    counts = histogram_of_degrees(pairs, people, most, level)
+    return _with_noise(histogram_of_degrees(pairs, people, most, level), people, level, budget, consistent, bits)
+
+
+def _with_noise(
+    counts: IntArray, people: int, level: str, budget: Budget, consistent: bool, bits: Bits | None
+) -> Answered:
+    """The published table of the numbers (cap + 1,) of people by degree."""
+    import pandas as pd
+
+    source, most = default_bits(bits), len(counts) - 1
     sensitivity = Fraction(4 if level == "edge" else 4 * most + 2)
     noisy, part = add_integer_noise(counts, sensitivity, budget.per_record, f"degrees ({level} level)", source)
     if consistent:
@@ -75,7 +83,7 @@ def degree_distribution(
     return Answered(frame, budget.event(f"degree distribution, {level} level", LEVELS[level], (part,), source))
 
 
-class Degree(Question):
+class Degree(CountedQuestion):
     """`degree_distribution` of a table of edges, whose ends are numbers or names of public people."""
 
     name = "degree"
@@ -105,9 +113,9 @@ class Degree(Question):
             raise InvalidInput(called("dependence"), "group", "group:K, K how many may depend on each other: group:3")
         self.dependence = self.depends(dependence, _DEPENDENCES[level], bounded=False)
         expected = "a public number of edges to count up to, 1 to 1000000"
-        self._cap = counting(self.given["cap"], called("cap"), expected, 1, 1_000_000)
+        self.cap = counting(self.given["cap"], called("cap"), expected, 1, 1_000_000)
         self._columns = None if columns is None else names(columns, called("columns"), "two columns: a,b")
-        self._people = self._who()
+        self.people = self._who()
         self.dependence.refuse_data(self.data, self._columns)
 
     @property
@@ -115,19 +123,33 @@ class Degree(Question):
         """The table of people too."""
         return [*super().inputs, *([self.given["people"]] if is_table(self.given["people"]) else [])]
 
-    def find(self, bits: Bits | None) -> Found:
+    @property
+    def n_people(self) -> int:
+        """How many there are, a public number."""
+        return self.people if isinstance(self.people, int) else len(self.people)
+
+    @cached_property
+    def budget(self) -> Budget:
+        """That of the dependence."""
+        return Budget.of(self.between(), self.epsilon, None, False)
+
+    def counted(self) -> ExactCounts:
         """Count the degrees of the edges in the table."""
-        n = self._people if isinstance(self._people, int) else len(self._people)
-        between = self.between()
-        pairs, rejected = private_edges(self.data, self._people, self._columns, self.called)
+        pairs, rejected = private_edges(self.data, self.people, self._columns, self.called)
+        n = self.n_people
+        return ExactCounts(histogram_of_degrees(simple_edges(pairs, n), n, self.cap, self.given["level"]), rejected)
+
+    def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
+        """The counts with noise."""
         level, consistent = self.given["level"], bool(self.given["consistent"])
-        with fields({"level": self.called("level"), "cap": self.called("cap")}):
-            answered = degree_distribution(
-                pairs, n, between, self.epsilon, level=level, cap=self._cap, consistent=consistent, bits=bits
-            )
-        domain = {"people": n, "level": level, "cap": self._cap, "consistent": consistent}
+        answered = _with_noise(counts.values, self.n_people, level, self.budget, consistent, bits)
+        domain = {"people": self.n_people, "level": level, "cap": self.cap, "consistent": consistent}
         unit = self.dependence.unit(answered.event.record, of_people=False)
-        return Found(answered, rejected, domain, unit, False, (_EDGE_ONLY,) if level == "edge" else ())
+        return Found(answered, counts.rejected, domain, unit, False, (_EDGE_ONLY,) if level == "edge" else ())
+
+    def ends(self) -> tuple[str, str]:
+        """The columns of a table that have the two ends. Raises InvalidInput where they are not two, or not there."""
+        return ends_of(self.data.columns(), self._columns, self.data, self.called)
 
     def between(self) -> Any:
         """A person, or an edge, is one record."""
@@ -183,11 +205,16 @@ def simple_edges(edges: Any, n: int) -> IntArray:
 
 
 def _fixed_order(first: IntArray, second: IntArray) -> IntArray:
-    """An order of pairs that looks random and depends on nothing but the two numbers of each (splitmix64)."""
-    with np.errstate(over="ignore"):
-        mixed = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + second.astype(np.uint64)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    order: IntArray = np.argsort(mixed, kind="stable")
+    """An order of increasing pairs that looks random: by `mixed`, and then as they stand."""
+    order: IntArray = np.argsort(mixed(first, second), kind="stable")
     return order
+
+
+def mixed(first: IntArray, second: IntArray) -> NDArray[np.uint64]:
+    """A number of each pair that looks random and depends on nothing but the two numbers of it (splitmix64)."""
+    with np.errstate(over="ignore"):
+        found: NDArray[np.uint64] = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + second.astype(np.uint64)
+        found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        found ^= found >> np.uint64(31)
+    return found

@@ -75,13 +75,13 @@ def private_edges(
         checked_input(data.path, "DATA")
     header = None if data.path is not None and _is_text(data.path) else data.columns()
     if header is not None:
-        _check_columns(header, columns, data, called)
+        ends_of(header, columns, data, called)
     if columns is None and data.path is not None:
         known = _is_number_below(people) if isinstance(people, int) else set(people).__contains__
         _check_header(data.path, header or (), "DATA", known)
     rows = edge_rows(data.path, columns) if data.path is not None else _edges_of_frame(data, columns)
     rejected = Rejected.of(rows)
-    pairs = _ends(rows.table, people)
+    pairs = ends_among_people(rows.table, people)
     unknown, loops = (pairs < 0).any(axis=1), pairs[:, 0] == pairs[:, 1]
     rejected.add(rows.places[unknown], "unknown_person")
     rejected.add(rows.places[loops], "loop")
@@ -100,8 +100,8 @@ def _edges_of_frame(data: PrivateTable, columns: Sequence[str] | None) -> Privat
     return PrivateRows(table, rows.places, rows.odd, rows.word)
 
 
-def _ends(edges: pa.Table, people: People) -> IntArray:
-    """Numbers (m, 2) of people, -1 for whoever is not among them."""
+def ends_among_people(edges: pa.Table, people: People) -> IntArray:
+    """Numbers (m, 2) of people of two columns of text, a and b; -1 for whoever is not among them."""
     from dphmm.storage.columns import integers
 
     if not isinstance(people, int):
@@ -118,8 +118,10 @@ def _is_text(path: PathLike) -> bool:
     return str(path).lower().endswith(TEXT)
 
 
-def _check_columns(header: Sequence[str], columns: Sequence[str] | None, data: PrivateTable, called: Called) -> None:
-    """Two columns of a table must be meant."""
+def ends_of(
+    header: Sequence[str], columns: Sequence[str] | None, data: PrivateTable, called: Called
+) -> tuple[str, str]:
+    """The two columns of a table that are meant. Raises InvalidInput where they are not two, or not there."""
     option = called("columns")
     unknown = next((name for name in columns or () if name not in header), None)
     if unknown is not None:
@@ -128,6 +130,8 @@ def _check_columns(header: Sequence[str], columns: Sequence[str] | None, data: P
         raise InvalidInput(option, ",".join(columns), "two columns, one for each end: a,b")
     if columns is None and len(header) != 2:
         raise InvalidInput("DATA", f"{data.name}: {listed(header)}", f"two columns, one for each end, or {option}")
+    first, second = header if columns is None else columns
+    return first, second
 
 
 def _check_header(path: PathLike, header: Sequence[str], field: str, known: Callable[[str], bool]) -> None:

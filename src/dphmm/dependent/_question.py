@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from dphmm._checks import exact_epsilon, one_of, written_fraction
 from dphmm.accounting.dependent import DependentEvent
@@ -37,7 +37,7 @@ from dphmm.storage.private_rows import PrivateRows, PrivateTable
 from dphmm.storage.publications import Admit, Kept, default_name, digest_of_settings, publish
 from dphmm.storage.query_statement import query_statement
 from dphmm.storage.statement_types import document
-from dphmm.types import Bits, Exact
+from dphmm.types import Bits, Exact, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,12 +186,21 @@ class Question(ABC):
             if listed is not None:
                 listed(result.rejected)
             return result
+        return self._stored(ledger, self.publication(publication, bits), lambda: self._answered(bits), listed)
+
+    def _stored(
+        self,
+        ledger: Ledger,
+        asked: Publication,
+        answered: Callable[[], QueryResult],
+        listed: Callable[[Rejected], None] | None = None,
+    ) -> QueryResult:
+        """The answer that a ledger has, or what ``answered`` draws in the transaction that stores it."""
         made: list[QueryResult] = []
-        asked = self.publication(publication, bits)
 
         def make(admit: Admit) -> bytes:
             admit(asked, None)
-            result = self._answered(bits)
+            result = answered()
             if asked.epsilon is not None and result.event.per_record * self.per_person().share > asked.epsilon:
                 raise DphmmError(f"query {self.name}: it would lose more than was admitted; nothing was stored")
             if listed is not None:
@@ -207,7 +216,7 @@ class Question(ABC):
 
         Raises InvalidInput for a frame without a ``name``, and for settings that cannot be written down.
         """
-        if name is None and self.data.path is None:
+        if not name and self.data.path is None:
             raise InvalidInput("publication", "nothing", "a name: a frame has none of its own")
         statement = digest_of_settings(self.name, self._settings())
         name = name or default_name("query", statement)
@@ -251,7 +260,10 @@ class Question(ABC):
         return QueryResult(table, epsilon, said, event, details, model, whom, Rejected("row"), told)
 
     def _answered(self, bits: Bits | None) -> QueryResult:
-        found = self.find(bits)
+        return self._said(self.find(bits))
+
+    def _said(self, found: Found) -> QueryResult:
+        """The answer with its statement."""
         event, model = found.answered.event, self.model
         whom = None if model is None else self._whom(model)
         provenance = {} if model is None else model.provenance
@@ -298,6 +310,66 @@ class Question(ABC):
     @property
     def _user_column(self) -> str:
         return self.given["user_column"] or "user"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class ExactCounts:
+    """What a table holds, counted and without noise: private. Neither ``repr`` nor a pickle shows anything of it.
+
+    ``values``: integers of the shape that the question publishes. ``rejected``: the rows that do not count as they are
+    written.
+    """
+
+    values: IntArray
+    rejected: Rejected
+
+    def __repr__(self) -> str:
+        return "ExactCounts(...)"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("ExactCounts are not written: they have no noise yet")
+
+
+class CountedQuestion(Question):
+    """A question that counts, and then draws once: many machines may count what one draws.
+
+    Decision: docs/adr/0030.
+    """
+
+    @property
+    @abstractmethod
+    def budget(self) -> Budget:
+        """What the answer spends. Raises InvalidInput and Refused, of public options alone."""
+
+    @abstractmethod
+    def counted(self) -> ExactCounts:
+        """Read the table, and count."""
+
+    @abstractmethod
+    def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
+        """The counts with noise."""
+
+    def find(self, bits: Bits | None) -> Found:
+        """Count, and draw the noise; what is public is checked first."""
+        _ = self.budget
+        return self.drawn(self.counted(), bits)
+
+    def answer_counts(
+        self, count: Callable[[], ExactCounts], ledger: Ledger, publication: str, bits: Bits | None = None
+    ) -> QueryResult:
+        """As `answer` with a ledger, of counts that are taken elsewhere, outside of any transaction.
+
+        A stored name is given back, and a cap refuses, before ``count`` is called. Where somebody else has stored the
+        name meanwhile, nothing is drawn. The noise is drawn in the transaction that stores the answer.
+        """
+        _ = self.budget
+        asked = self.publication(publication, bits)
+        with ledger.transaction() as transaction:
+            stored = transaction.admit_publication(asked).stored
+        if stored is not None:
+            return replace(self._read(stored.result), kept=Kept(stored, False))
+        counts = count()
+        return self._stored(ledger, asked, lambda: self._said(self.drawn(counts, bits)))
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from dphmm.states.units import parse_duration
 from dphmm.storage.columns import Numbering, Times, as_text, integers
 from dphmm.storage.private_rows import PrivateRows
 from dphmm.storage.trajectories import Roles, places_of
-from dphmm.types import BoolArray, IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MOST_TIMES = 10_000_000
 #: The public state that names which are not public count in, where there is one.
 OTHER = "other"
-_MICROSECONDS = 1_000_000
+MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +153,13 @@ class Clock:
             seconds = asked
         return cls(times or MOST_TIMES, seconds, _first(given["first"], seconds, called), called)
 
+    @property
+    def first_step(self) -> int | None:
+        """The number of the step that is 0, None where it is each person's own first one."""
+        if self.first is None or self.seconds is None:
+            return self.first
+        return self.first // (self.seconds * MICROSECONDS)
+
     def check(self, roles: Roles) -> None:
         """InvalidInput where the columns that there are cannot say the steps."""
         if roles.step is not None:
@@ -175,14 +182,14 @@ class Clock:
             return ranks, np.ones(len(user), dtype=np.bool_)
         if step is None:
             assert self.seconds is not None and time is not None
-            step = np.floor_divide(time, self.seconds * _MICROSECONDS)
+            step = np.floor_divide(time, self.seconds * MICROSECONDS)
         counts = np.zeros(len(user), dtype=np.bool_)
         counts[order] = last_of_each(own, step[order])
-        if self.first is None:
+        if self.first_step is None:
             begun = np.full(int(user.max(initial=-1)) + 1, np.iinfo(np.int64).max)
             np.minimum.at(begun, user, step)
             return step - begun[user], counts
-        return step - (self.first if self.seconds is None else self.first // (self.seconds * _MICROSECONDS)), counts
+        return step - self.first_step, counts
 
 
 def records_of(
@@ -218,7 +225,7 @@ def records_of(
     rejected.add(rows.places[read[counts & ~inside]], "outside_the_public_steps")
     kept = read[counts & inside]
     state, public = _states(rows, roles, kept, space)
-    rejected.add(rows.places[kept[~public]], "invalid_place" if _by_place(roles, space) else "unknown_state")
+    rejected.add(rows.places[kept[~public]], "invalid_place" if by_place(roles, space) else "unknown_state")
     whose, when = user[kept], steps[counts & inside]
     if most is not None:
         rejected.add(rows.places[kept][~first_of_each(whose, most, when)], "beyond_max_rows")
@@ -227,17 +234,13 @@ def records_of(
 
 def _states(rows: PrivateRows, roles: Roles, kept: IntArray, space: StateSpace) -> tuple[IntArray, BoolArray]:
     """The public state (n,) that each of the ``kept`` rows counts in, and which rows say so themselves."""
-    other = max(space.index_of(OTHER), 0)
+    other = other_state(space)
     found = np.full(len(kept), -1, dtype=np.int64)
-    if _by_place(roles, space):
+    if by_place(roles, space):
         assert isinstance(space, MapSpace) and roles.lat is not None and roles.lon is not None
         lat, lon, bad = places_of(rows.table, roles.lat, roles.lon)
         good = np.flatnonzero(~bad[kept])
-        at = kept[good]
-        states = np.asarray(space.locate(lat[at], lon[at])).astype(np.int64)
-        outside = states < 0
-        states[outside] = space.nearest(lat[at][outside], lon[at][outside])
-        found[good] = states
+        found[good] = states_of_places(space, lat[kept[good]], lon[kept[good]])
     else:
         assert roles.state is not None
         cells = as_text(rows.table.column(roles.state), roles.state).take(kept).to_pylist()
@@ -246,7 +249,21 @@ def _states(rows: PrivateRows, roles: Roles, kept: IntArray, space: StateSpace) 
     return np.where(found < 0, other, found), found >= 0
 
 
-def _by_place(roles: Roles, space: StateSpace) -> bool:
+def other_state(space: StateSpace) -> int:
+    """The public state of whatever is in none: "other" where there is one, else the first."""
+    return max(space.index_of(OTHER), 0)
+
+
+def states_of_places(space: MapSpace, lat: FloatArray, lon: FloatArray) -> IntArray:
+    """The state (n,) of each place; of one outside all states the nearest."""
+    states = np.asarray(space.locate(lat, lon)).astype(np.int64)
+    outside = states < 0
+    states[outside] = space.nearest(lat[outside], lon[outside])
+    return states
+
+
+def by_place(roles: Roles, space: StateSpace) -> bool:
+    """Whether places say the states."""
     return space.on_map and roles.lat is not None
 
 

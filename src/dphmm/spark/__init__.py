@@ -1,4 +1,4 @@
-"""Releases, counting and private learning on Apache Spark.
+"""Releases, counting, private learning and queries on Apache Spark.
 
 release             the rows of a frame into a release table: executors draw, the driver commits once
 released            the committed rows of a table as a frame
@@ -6,6 +6,8 @@ statements          the privacy statements of a table
 check               settings of a session that would show what must stay private
 count_transitions   exact, private counts of a frame's transitions
 fit_private         a Markov chain from a frame, stored in a ledger before it is returned
+histogram           how many records are in each state, stored in a ledger before it is returned
+degrees             how many people have 0, 1, 2, ... edges, stored in a ledger before it is returned
 
 It needs pyspark 4.1 or newer (``pip install 'dphmm[spark]'``), which is loaded where one of these is called.
 """
@@ -21,18 +23,31 @@ if TYPE_CHECKING:
     from dphmm.spark.batch import statements as statements
     from dphmm.spark.counting import count_transitions as count_transitions
     from dphmm.spark.learning import fit_private as fit_private
+    from dphmm.spark.queries import degrees as degrees
+    from dphmm.spark.queries import histogram as histogram
     from dphmm.spark.settings import check as check
 
 _HOMES = {
     "check": "dphmm.spark.settings",
     "count_transitions": "dphmm.spark.counting",
+    "degrees": "dphmm.spark.queries",
     "fit_private": "dphmm.spark.learning",
+    "histogram": "dphmm.spark.queries",
     "release": "dphmm.spark.batch",
     "released": "dphmm.spark.batch",
     "statements": "dphmm.spark.batch",
 }
 
-__all__ = ["check", "count_transitions", "fit_private", "release", "released", "statements"]
+__all__ = [
+    "check",
+    "count_transitions",
+    "degrees",
+    "fit_private",
+    "histogram",
+    "release",
+    "released",
+    "statements",
+]
 
 
 def __getattr__(name: str) -> Any:

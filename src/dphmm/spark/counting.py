@@ -9,7 +9,7 @@ Proof: docs/proofs/learning.md. Decision: docs/adr/0030.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,18 +18,18 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private.row_counter import counts_of_keys
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts
-from dphmm.spark.counting_task import AGAIN, ByName, ByNumber, ByPlace, CountRows
+from dphmm.spark.counting_task import AGAIN, ByName, ByNumber, ByPlace, CountRecords, CountRows
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
 
 _ROLES = ("user", "step", "state", "time", "lat", "lon")
-_INTEGERS = ("ByteType", "ShortType", "IntegerType", "LongType")
-_TEXT = ("StringType", "VarcharType", "CharType")
-_OWNERS = (*_INTEGERS, *_TEXT, "BinaryType")
-_TIMES = (*_INTEGERS, "TimestampType", "TimestampNTZType", "DateType")
-_NUMBERS = (*_INTEGERS, "FloatType", "DoubleType")
+INTEGERS = ("ByteType", "ShortType", "IntegerType", "LongType")
+TEXT = ("StringType", "VarcharType", "CharType")
+_OWNERS = (*INTEGERS, *TEXT, "BinaryType")
+_TIMES = (*INTEGERS, "TimestampType", "TimestampNTZType", "DateType")
+NUMBERS = (*INTEGERS, "FloatType", "DoubleType")
 #: More tasks than cores: where one has more rows than others, the rest are shared.
 _TASKS_PER_CORE = 4
 
@@ -79,14 +79,20 @@ def checked_shortest(shortest: int) -> int:
 
 def counted(frame: Any, roles: Roles, space: StateSpace, caps: Caps, shortest: int) -> TransitionCounts:
     """The counts of checked public options: one job, and a second one where an owner has very many rows."""
-    columns = roles.columns(frame)
-    keys, totals = _sums(columns, CountRows(space.n_states, caps, shortest, roles.states(space), by_step=False))
-    if AGAIN in keys:
-        keys, totals = _sums(columns, CountRows(space.n_states, caps, shortest, roles.states(space), by_step=True))
+    task = CountRows(space.n_states, caps, shortest, roles.states(space), by_step=False)
+    keys, totals = key_totals(roles.columns(frame), task)
     return counts_of_keys(keys, totals, space.n_states, caps)
 
 
-def _sums(columns: Any, task: CountRows) -> tuple[IntArray, IntArray]:
+def key_totals(columns: Any, task: CountRows | CountRecords) -> tuple[IntArray, IntArray]:
+    """What the tasks counted of columns owner, step and others: keys (k,) and totals (k,). One job, or two."""
+    keys, totals = _sums(columns, task)
+    if AGAIN in keys:
+        keys, totals = _sums(columns, replace(task, by_step=True))
+    return keys, totals
+
+
+def _sums(columns: Any, task: CountRows | CountRecords) -> tuple[IntArray, IntArray]:
     """What the tasks found, added up: keys (k,) and totals (k,)."""
     from pyspark.sql import functions
 
@@ -124,6 +130,21 @@ def _tasks(frame: Any) -> int:
     return _TASKS_PER_CORE * int(session.sparkContext.defaultParallelism)
 
 
+def types_of(frame: Any) -> dict[str, str]:
+    """The columns of a frame and their types: public. Raises InvalidInput for a name that stands twice."""
+    fields = frame.schema.fields
+    types = {field.name: type(field.dataType).__name__ for field in fields}
+    if len(types) < len(fields):
+        raise InvalidInput("columns", ", ".join(field.name for field in fields), "different names")
+    return types
+
+
+def checked_type(types: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> None:
+    """InvalidInput for a column of another type."""
+    if types[name] not in allowed:
+        raise InvalidInput(f"column {name}", types[name], f"one of {', '.join(allowed)}")
+
+
 @dataclass(frozen=True)
 class Roles:
     """Which column of a frame is what, and of which type: public."""
@@ -139,7 +160,7 @@ class Roles:
     @classmethod
     def of(cls, frame: Any, space: StateSpace, given: Mapping[str, str] | None) -> Roles:
         """From the frame's columns and their types. Raises InvalidInput for those that cannot say what is needed."""
-        types = {field.name: type(field.dataType).__name__ for field in frame.schema.fields}
+        types = types_of(frame)
         named = dict(given or {})
         for role, name in named.items():
             if role not in _ROLES:
@@ -151,23 +172,22 @@ class Roles:
             name = named.get(role, role)
             if name not in types:
                 raise InvalidInput("columns", ", ".join(types), f"a column {role}, or columns={{{role!r}: NAME}}")
-            if types[name] not in allowed:
-                raise InvalidInput(f"column {name}", types[name], f"one of {', '.join(allowed)}")
+            checked_type(types, name, allowed)
             return name
 
         if "time" not in named and "t" in types:
             named["time"] = "t"
-        user, step = needed("user", _OWNERS), needed("step", _INTEGERS)
+        user, step = needed("user", _OWNERS), needed("step", INTEGERS)
         time = needed("time", _TIMES) if "time" in named else None
         if space.on_map and "state" not in named and ("lat" in types or "lat" in named):
-            return cls(user, step, None, time, needed("lat", _NUMBERS), needed("lon", _NUMBERS), types)
-        return cls(user, step, needed("state", (*_INTEGERS, *_TEXT)), time, None, None, types)
+            return cls(user, step, None, time, needed("lat", NUMBERS), needed("lon", NUMBERS), types)
+        return cls(user, step, needed("state", (*INTEGERS, *TEXT)), time, None, None, types)
 
     def states(self, space: StateSpace) -> ByNumber | ByName | ByPlace:
         """How a task tells the number of a state."""
         if self.state is None:
             return ByPlace(space)
-        return ByNumber() if self.types[self.state] in _INTEGERS else ByName(tuple(space.names))
+        return ByNumber() if self.types[self.state] in INTEGERS else ByName(tuple(space.names))
 
     def columns(self, frame: Any) -> Any:
         """The columns that are counted: owner, step, time if there is one, and state, or lat and lon.
@@ -182,9 +202,9 @@ class Roles:
                 column = frame[f"`{name}`"]
                 if role in ("lat", "lon"):
                     column = column.cast("double")
-                elif self.types[name] in _INTEGERS:
+                elif self.types[name] in INTEGERS:
                     column = column.cast("long")
-                elif self.types[name] in _TEXT:
+                elif self.types[name] in TEXT:
                     column = column.cast("binary")
                 kept.append(column.alias(role))
         return frame.select(*kept)

@@ -1,21 +1,26 @@
-"""What a task does with the rows of its owners: Arrow batches in, totals of `RowCounter` out. No Spark is needed here.
+"""What a task does with the rows of its owners: Arrow batches in, totals of a counter out. No Spark is needed here.
 
 A task has all rows of its owners. Spark puts them in order by the owner alone, which is fast, and the task puts each
 owner's rows in order by step; or Spark does both, where an owner has more rows than a task holds.
 
-Proof: docs/proofs/learning.md. Decision: docs/adr/0030.
+Proof: docs/proofs/learning.md, docs/proofs/contributions.md. Decision: docs/adr/0030.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dphmm.markov.private.row_counter import UNSORTED, RowCounter
+from dphmm.dependent._record_counter import RecordCounter
+from dphmm.dependent._records import states_of_places
+from dphmm.markov.private.row_counter import UNSORTED, RowCounter, SortedRows
 from dphmm.markov.private.sensitivity import Caps
+from dphmm.storage.columns import EARLIEST, LATEST
+from dphmm.storage.trajectories import places_of
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -25,8 +30,14 @@ if TYPE_CHECKING:
 AGAIN = -1
 #: Rows of one owner that a task holds and puts in order itself.
 MOST_HELD = 2**20
+#: Steps that are numbers, least and largest.
+_STEPS = (-(2**53), 2**53)
 #: Keys of one batch that a task gives back.
 _ROWS_BACK = 2**16
+
+
+#: Numbers (m,) of the states of rows, -1 where there is none.
+States: TypeAlias = "Callable[[pa.RecordBatch], IntArray]"
 
 
 class NotInOrder(Exception):
@@ -83,23 +94,37 @@ class ByPlace:
 
 
 @dataclass(frozen=True)
-class CountRows:
-    """Count the rows of a task as they pass, and give the totals at the end.
+class ByNearestPlace:
+    """Numbers of states from places: of one outside all states the nearest, none of what is no place."""
 
-    ``by_step``: whether the rows are in order by owner and step, and not by ``key`` (or owner) alone.
-    """
+    space: Any
 
-    n_states: int
-    caps: Caps
-    shortest: int
-    states: ByNumber | ByName | ByPlace
-    by_step: bool
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Batches (key, total) of what `RowCounter` found; ``AGAIN`` alone where the rows are not in order enough."""
+    def __call__(self, batch: pa.RecordBatch) -> IntArray:
         import pyarrow as pa
 
-        counter = RowCounter(self.n_states, self.caps, self.shortest)
+        lat, lon, bad = places_of(pa.Table.from_batches([batch]), "lat", "lon")
+        found = np.full(len(lat), -1, dtype=np.int64)
+        found[~bad] = states_of_places(self.space, lat[~bad], lon[~bad])
+        return found
+
+
+class CountOwners(ABC):
+    """Count the rows of a task as they pass, and give the totals at the end."""
+
+    #: How a task tells the number of a state.
+    states: States
+    #: Whether the rows are in order by owner and step, and not by ``key`` (or owner) alone.
+    by_step: bool
+
+    @abstractmethod
+    def counter(self) -> SortedRows:
+        """What counts the rows of this task."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches (key, total) of what the counter found; ``AGAIN`` alone where the rows are not in order enough."""
+        import pyarrow as pa
+
+        counter = self.counter()
         parts = self._parts(batches, counter)
         try:
             for part in parts if self.by_step else in_order(parts):
@@ -111,16 +136,77 @@ class CountRows:
             rows = slice(first, first + _ROWS_BACK)
             yield pa.RecordBatch.from_arrays([pa.array(keys[rows]), pa.array(totals[rows])], ["key", "total"])
 
-    def _parts(self, batches: Iterator[pa.RecordBatch], counter: RowCounter) -> Iterator[Part]:
+    def _parts(self, batches: Iterator[pa.RecordBatch], counter: SortedRows) -> Iterator[Part]:
         """The rows that have an owner and a step."""
         owners = OwnerChanges()
         for batch in batches:
-            known = _owned(batch)
+            known = self.owned(batch)
             counter.leave_out(len(batch) - len(known))
             if len(known):
-                step = np.asarray(known.column("step"))
-                time = _integers(known.column("time")) if "time" in known.schema.names else None
-                yield Part(owners.of(known), step, self.states(known), time)
+                yield Part(owners.of(known), *self.when(known))
+
+    def owned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that have an owner and a step."""
+        return _owned(batch)
+
+    def when(self, known: pa.RecordBatch) -> tuple[IntArray, IntArray, IntArray | None]:
+        """Step, state and time of rows that have an owner and a step."""
+        time = _integers(known.column("time")) if "time" in known.schema.names else None
+        return np.asarray(known.column("step")), self.states(known), time
+
+
+@dataclass(frozen=True)
+class CountRows(CountOwners):
+    """Count transitions."""
+
+    n_states: int
+    caps: Caps
+    shortest: int
+    states: States
+    by_step: bool
+
+    def counter(self) -> RowCounter:
+        """One of transitions."""
+        return RowCounter(self.n_states, self.caps, self.shortest)
+
+
+@dataclass(frozen=True)
+class CountRecords(CountOwners):
+    """Count records of a histogram. ``bin``: microseconds of a step, where the column of steps has times."""
+
+    spans: tuple[tuple[int, int], ...]
+    n_states: int
+    n_times: int
+    first: int | None
+    most: int | None
+    other: int
+    bin: int | None
+    states: States
+    by_step: bool
+
+    def counter(self) -> RecordCounter:
+        """One of records."""
+        return RecordCounter(self.spans, self.n_states, self.n_times, self.first, self.most, self.other)
+
+    def owned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Those whose step, and whose time where there is one, is in the range that a query of a table takes, too."""
+        import pyarrow as pa
+
+        known = _owned(batch)
+        good = np.ones(len(known), dtype=np.bool_)
+        for name in {"step", "time"} & set(known.schema.names):
+            least, most = _STEPS if self.bin is None and name == "step" else (EARLIEST, LATEST - 1)
+            # A time that is missing is before all.
+            values = _integers(known.column(name))
+            good &= (values >= least) & (values <= most)
+        return known.filter(pa.array(good))
+
+    def when(self, known: pa.RecordBatch) -> tuple[IntArray, IntArray, IntArray | None]:
+        """Times are numbered by their bins, and are the times of their rows."""
+        if self.bin is None:
+            return super().when(known)
+        time = _integers(known.column("step"))
+        return np.floor_divide(time, self.bin), self.states(known), time
 
 
 class OwnerChanges:

@@ -142,8 +142,8 @@ _ZONED = rf"{_CLOCK}(?:Z|[+-]{_HOUR}(?::?{_SIXTY})?)$"
 _NAIVE = _CLOCK + "$"
 _NANOSECONDS = r"(\.[0-9]{6})[0-9]+"
 # Years that every library's timestamps hold; others are sentinels such as 0001-01-01 and 9999-12-31.
-_EARLIEST = int(np.datetime64("1678-01-01", "us").astype(np.int64))
-_LATEST = int(np.datetime64("2262-01-01", "us").astype(np.int64))
+EARLIEST = int(np.datetime64("1678-01-01", "us").astype(np.int64))
+LATEST = int(np.datetime64("2262-01-01", "us").astype(np.int64))
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _REMEDY = "times with a zone (timezone), such as 2008-10-23T02:53:04Z; or assume_utc=True, or timezone='Europe/Berlin'"
 
@@ -184,7 +184,7 @@ class Times:
             micros, marks = self._stamps(column)
         else:
             raise InvalidInput(self._field, f"a column of type {column.type}", _REMEDY)
-        marks["invalid_time"] |= (micros < _EARLIEST) | (micros >= _LATEST)
+        marks["invalid_time"] |= (micros < EARLIEST) | (micros >= LATEST)
         micros[np.logical_or.reduce(list(marks.values()))] = 0
         return micros, marks
 
@@ -265,7 +265,7 @@ def _counted(column: pa.ChunkedArray) -> tuple[IntArray, BoolArray]:
     missing: BoolArray = column.is_null().to_numpy().astype(np.bool_)
     counts = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
     per_second = _PER_SECOND[column.type.unit]
-    beyond = (counts < _EARLIEST // 10**6 * per_second) | (counts > _LATEST // 10**6 * per_second)
+    beyond = (counts < EARLIEST // 10**6 * per_second) | (counts > LATEST // 10**6 * per_second)
     counts = np.where(beyond, 0, counts).astype(np.int64)
     finer = max(1, per_second // 10**6)
     coarser = max(1, 10**6 // per_second)

@@ -8,6 +8,7 @@ Proof: docs/proofs/learning.md. Decision: docs/adr/0030.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from dphmm.types import BoolArray, IntArray
 UNSORTED = "rows are out of order: sort them by owner and step"
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """Rows (m,) by owner and step; a state of n is none."""
 
     new_owner: BoolArray
@@ -27,38 +28,39 @@ class _Rows(NamedTuple):
     state: IntArray
     time: IntArray
 
-    def take(self, rows: slice) -> _Rows:
+    def take(self, rows: slice) -> Rows:
         """Some of them."""
-        return _Rows(self.new_owner[rows], self.step[rows], self.state[rows], self.time[rows])
+        return Rows(self.new_owner[rows], self.step[rows], self.state[rows], self.time[rows])
 
-    def before(self, others: _Rows) -> _Rows:
+    def before(self, others: Rows) -> Rows:
         """These, and then others."""
         new_owner = np.concatenate([self.new_owner, others.new_owner])
         step, state, time = (np.concatenate(pair) for pair in zip(self[1:], others[1:], strict=True))
-        return _Rows(new_owner, step, state, time)
+        return Rows(new_owner, step, state, time)
 
 
-class RowCounter:
-    """Counts rows (owner, step, state) as `TransitionCounts`, part by part.
+class SortedRows(ABC):
+    """Takes rows (owner, step, state) by owner and step, part by part, and keeps one of each step.
 
-    Of several rows at one step the latest counts, and of those the least state. A sequence is a run of rows of one
-    owner at steps that follow each other; a row in no state counts nowhere, and cuts. An owner's first
-    ``caps.max_sequences`` sequences of at least ``shortest`` rows count, 1 or 2, each cut to its first
-    ``caps.max_length`` rows.
+    Of several rows at one step the latest counts, and of those the least state.
     """
 
-    def __init__(self, n_states: int, caps: Caps, shortest: int) -> None:
-        self._n, self._caps, self._shortest = n_states, caps, shortest
-        # Pairs of states, then states that come first, then owners, then steps and rows that are left out.
-        self._totals = KeyTotals(n_states**2 + n_states + 2)
+    def __init__(self, n_states: int) -> None:
+        self._n = n_states
         #: The last step that came, as one row: other rows of it may follow.
-        self._held: _Rows | None = None
-        # Of the last row that counted: its owner, step, state, place; and how many sequences that owner has.
-        self._owner = self._counted_owner = self._step = self._state = self._place = self._sequences = 0
+        self._held: Rows | None = None
 
+    @abstractmethod
     def leave_out(self, rows: int) -> None:
         """These rows count nowhere."""
-        self._totals.add(np.full(rows, self._n**2 + self._n + 1, dtype=np.int64))
+
+    @abstractmethod
+    def found(self) -> tuple[IntArray, IntArray]:
+        """What was counted, as keys and totals, which may be added to those of other owners. No row comes after it."""
+
+    @abstractmethod
+    def _take(self, rows: Rows) -> None:
+        """One row of each step, after those that came before; a state of n is none."""
 
     def add(self, new_owner: BoolArray, step: IntArray, state: IntArray, time: IntArray | None = None) -> None:
         """Rows (m,) by owner and step, after those that came before; those of one step in any order.
@@ -73,7 +75,7 @@ class RowCounter:
             return
         known = (state >= 0) & (state < self._n)
         time = np.zeros(len(step), dtype=np.int64) if time is None else time
-        rows = _Rows(new_owner, step, np.where(known, state, self._n), time)
+        rows = Rows(new_owner, step, np.where(known, state, self._n), time)
         if self._held is not None:
             rows = self._held.before(rows)
         else:
@@ -82,7 +84,38 @@ class RowCounter:
         self._take(one.take(slice(None, -1)))
         self._held = one.take(slice(-1, None))
 
-    def _take(self, rows: _Rows) -> None:
+    def _end(self) -> None:
+        """No row comes any more."""
+        if self._held is not None:
+            self._take(self._held)
+            self._held = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
+
+class RowCounter(SortedRows):
+    """Counts rows (owner, step, state) as `TransitionCounts`, part by part.
+
+    A sequence is a run of rows of one
+    owner at steps that follow each other; a row in no state counts nowhere, and cuts. An owner's first
+    ``caps.max_sequences`` sequences of at least ``shortest`` rows count, 1 or 2, each cut to its first
+    ``caps.max_length`` rows.
+    """
+
+    def __init__(self, n_states: int, caps: Caps, shortest: int) -> None:
+        super().__init__(n_states)
+        self._caps, self._shortest = caps, shortest
+        # Pairs of states, then states that come first, then owners, then steps and rows that are left out.
+        self._totals = KeyTotals(n_states**2 + n_states + 2)
+        # Of the last row that counted: its owner, step, state, place; and how many sequences that owner has.
+        self._owner = self._counted_owner = self._step = self._state = self._place = self._sequences = 0
+
+    def leave_out(self, rows: int) -> None:
+        """These rows count nowhere."""
+        self._totals.add(np.full(rows, self._n**2 + self._n + 1, dtype=np.int64))
+
+    def _take(self, rows: Rows) -> None:
         """One row of each step."""
         owner = self._owner + np.cumsum(rows.new_owner)
         self._owner = int(owner[-1]) if len(owner) else self._owner
@@ -116,17 +149,12 @@ class RowCounter:
         self._place, self._sequences = int(place[-1]), int(rank[-1])
 
     def found(self) -> tuple[IntArray, IntArray]:
-        """What was counted, as keys and totals, which may be added to those of other owners. No row comes after it."""
-        if self._held is not None:
-            self._take(self._held)
-            self._held = None
+        """What was counted: pairs of states, then states that come first, owners, and rows that are left out."""
+        self._end()
         return self._totals.found()
 
-    def __repr__(self) -> str:
-        return "RowCounter(...)"
 
-
-def _one_of_each_step(rows: _Rows) -> _Rows:
+def _one_of_each_step(rows: Rows) -> Rows:
     """One row for all of one owner and step, with the latest time and the least state of that time.
 
     The order of those rows changes nothing. Raises ValueError for steps that fall.
@@ -140,7 +168,7 @@ def _one_of_each_step(rows: _Rows) -> _Rows:
     latest = np.maximum.reduceat(time, runs)
     at_latest = np.repeat(latest, np.diff(np.append(runs, len(step)))) == time
     least = np.minimum.reduceat(np.where(at_latest, state, np.iinfo(np.int64).max), runs)
-    return _Rows(new_owner[runs], step[runs], least, latest)
+    return Rows(new_owner[runs], step[runs], least, latest)
 
 
 def counts_of_keys(keys: IntArray, totals: IntArray, n: int, caps: Caps) -> TransitionCounts:

@@ -1,0 +1,242 @@
+"""Queries of Spark frames: executors count exactly, the driver draws once and stores before it shows.
+
+The answers are those of `dphmm.query`: the same options, numbers and statement. The exact counts come to the driver, no
+row does. The noise is drawn in the transaction that stores the answer, under an id that the caller chooses.
+
+Proof: docs/proofs/contributions.md, docs/proofs/account.md. Decision: docs/adr/0030.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.dependent._counts import Histogram
+from dphmm.dependent._degrees import Degree
+from dphmm.dependent._question import ExactCounts
+from dphmm.dependent._record_counter import counts_of_intervals
+from dphmm.dependent._records import MICROSECONDS, by_place, other_state
+from dphmm.dependent._tables import Rejected
+from dphmm.errors import InvalidInput
+from dphmm.spark.counting import INTEGERS, NUMBERS, TEXT, checked_type, key_totals, types_of
+from dphmm.spark.counting_task import ByName, ByNearestPlace, CountRecords
+from dphmm.spark.edges_task import EDGES, EdgesOfPeople, KeepEdges
+from dphmm.states.space import FORBIDDEN, LONGEST_NAME
+from dphmm.types import Bits, Exact, IntArray
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dphmm.accounting.ledger import Ledger
+    from dphmm.dependent._question import QueryResult
+    from dphmm.storage.trajectories import Roles
+
+_LABELS = (*INTEGERS, *TEXT)
+_STAMPS = ("TimestampType", "TimestampNTZType")
+
+
+def histogram(
+    frame: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    ledger: Ledger,
+    event_id: str,
+    bits: Bits | None = None,
+    **options: Any,
+) -> QueryResult:
+    """How many records of a Spark frame are in each state, in each window of time, with noise that is drawn once.
+
+    Parameters
+    ----------
+    frame : rows with columns user, state (a name of the public states) and step (whole numbers), or t (timestamps, with
+        ``step`` or a model that has one). On a map also lat and lon instead of state.
+    dependence, epsilon : as in `dphmm.query`.
+    ledger : holds the answer and its loss before it is returned; the loss counts for every person of it.
+    event_id : the name of this answer there. The same id gives the stored answer, whatever the frame is.
+    bits, options : as in `dphmm.query` of a "histogram": states, times, windows, max_rows_per_user and more.
+
+    Of a user's rows at one step the latest counts, and of those the one in the state of the least number. Otherwise it
+    is the answer of `dphmm.query`, and under the same words its numbers; but the rows that do not count are not listed.
+
+    Returns the table (columns first, end, state, count) with its statement. Raises InvalidInput and Refused for public
+    options, and BudgetExceeded where a cap would be passed, before any job starts.
+
+    Examples
+    --------
+    ``dphmm.spark.histogram(visits, "group:5", 1, states="home,work", ledger=ledger, event_id="visits-2026").table``
+
+    Source: docs/proofs/contributions.md.
+    """
+    types = types_of(frame)
+    asked = Histogram(_header(types), dependence, epsilon, options)
+    roles, space, spans = asked.roles(), asked.space, tuple(asked.spans)
+    task = CountRecords(
+        spans,
+        space.n_states,
+        asked.clock.times,
+        asked.clock.first_step,
+        asked.dependence.most,
+        other_state(space),
+        None if roles.step is not None else _bin(asked, types),
+        ByNearestPlace(space) if by_place(roles, space) else ByName(tuple(space.names)),
+        by_step=False,
+    )
+    _check_types(types, roles, by_place(roles, space))
+
+    def count() -> ExactCounts:
+        keys, totals = key_totals(_records(frame, types, roles, by_place(roles, space)), task)
+        return ExactCounts(counts_of_intervals(keys, totals, spans, space.n_states), Rejected("row"))
+
+    return asked.answer_counts(count, ledger, event_id, bits)
+
+
+def degrees(
+    frame: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    ledger: Ledger,
+    event_id: str,
+    bits: Bits | None = None,
+    **options: Any,
+) -> QueryResult:
+    """How many people have 0, 1, 2, ... edges in a Spark frame of edges, with noise that is drawn once.
+
+    Parameters
+    ----------
+    frame : an edge a row: two columns, each a number or a name of a public person.
+    dependence, epsilon : as in `dphmm.query`.
+    ledger, event_id : as in `dphmm.spark.histogram`.
+    bits, options : as in `dphmm.query` of a "degree": people, level, cap and more.
+
+    It is the answer of `dphmm.query`, and under the same words its numbers; but the rows that are no edges are not
+    listed. At node level the edges of people with more than ``cap`` of them pass one task, one after the other.
+
+    Returns the table (columns degree, count) with its statement. Raises InvalidInput for public options, and
+    BudgetExceeded where a cap would be passed, before any job starts.
+
+    Examples
+    --------
+    ``dphmm.spark.degrees(edges, "independent", 1, people=1000, level="node", cap=50, ledger=ledger,
+    event_id="edges-2026").table``
+
+    Source: docs/proofs/dependent-markov.md.
+    """
+    types = types_of(frame)
+    asked = Degree(_header(types), dependence, epsilon, options)
+    ends = asked.ends()
+    for name in ends:
+        checked_type(types, name, _LABELS)
+
+    def count() -> ExactCounts:
+        return ExactCounts(_people_by_degree(frame, ends, asked), Rejected("row"))
+
+    return asked.answer_counts(count, ledger, event_id, bits)
+
+
+def _header(types: Mapping[str, str]) -> Any:
+    """A table with these columns and no row: all that a question looks at before it counts."""
+    import pyarrow as pa
+
+    return pa.table({name: pa.array([], pa.string()) for name in types})
+
+
+def _bin(asked: Histogram, types: Mapping[str, str]) -> int:
+    """Microseconds of a step."""
+    seconds = asked.clock.seconds
+    if seconds is None:
+        expected = "a column step, or timestamps and step, as step='5min': rows of a frame are in no order"
+        raise InvalidInput("columns", ", ".join(types), expected)
+    return seconds * MICROSECONDS
+
+
+def _check_types(types: Mapping[str, str], roles: Roles, places: bool) -> None:
+    checked_type(types, roles.user, _LABELS)
+    if roles.step is not None:
+        checked_type(types, roles.step, INTEGERS)
+    if roles.time is not None:
+        checked_type(types, roles.time, _STAMPS)
+    for name in (roles.lat, roles.lon) if places else (roles.state,):
+        assert name is not None
+        checked_type(types, name, NUMBERS if places else _LABELS)
+
+
+def _text(frame: Any, name: str) -> Any:
+    """A column of labels as text that is compared by its bytes, whatever collation it has."""
+    from pyspark.sql import functions
+
+    return functions.make_valid_utf8(frame[f"`{name}`"].cast("string"))
+
+
+def _records(frame: Any, types: Mapping[str, str], roles: Roles, places: bool) -> Any:
+    """The columns that are counted: owner, step, time where steps are numbers and there is one, and state or place.
+
+    A user whose name is empty, too long or unprintable is nobody, as in `dphmm.query`.
+    """
+    from pyspark.sql import functions
+
+    if types[roles.user] in INTEGERS:
+        owner = frame[f"`{roles.user}`"].cast("long")
+    else:
+        name = _text(frame, roles.user)
+        good = (functions.length(name) >= 1) & (functions.length(name) <= LONGEST_NAME) & ~name.rlike(FORBIDDEN)
+        owner = functions.when(good, name).cast("binary")
+    kept = [owner.alias("owner")]
+    if roles.step is None:
+        kept.append(frame[f"`{roles.time}`"].alias("step"))
+    else:
+        kept.append(frame[f"`{roles.step}`"].cast("long").alias("step"))
+        if roles.time is not None:
+            kept.append(frame[f"`{roles.time}`"].alias("time"))
+    if places:
+        kept += [
+            frame[f"`{name}`"].cast("double").alias(role) for role, name in (("lat", roles.lat), ("lon", roles.lon))
+        ]
+    else:
+        assert roles.state is not None
+        kept.append(_text(frame, roles.state).cast("binary").alias("state"))
+    return frame.select(*kept)
+
+
+def _people_by_degree(frame: Any, ends: tuple[str, str], asked: Degree) -> IntArray:
+    """Numbers of people (cap + 1,) by degree, as `histogram_of_degrees` has them."""
+    cap = asked.cap
+    ended = frame.select(*(_text(frame, name).alias(side) for name, side in zip(ends, ("a", "b"), strict=True)))
+    edges = ended.mapInArrow(EdgesOfPeople(asked.people), EDGES).distinct()
+    kept = _capped(edges, cap) if asked.given["level"] == "node" else edges
+    found = _of_people(kept).selectExpr(f"least(degree, {cap}L) AS degree").groupBy("degree").count().toArrow()
+    counts = np.zeros(cap + 1, dtype=np.int64)
+    counts[np.asarray(found.column("degree"))] = np.asarray(found.column("count"))
+    counts[0] = asked.n_people - counts.sum()
+    return counts
+
+
+def _of_people(edges: Any) -> Any:
+    """How many edges each person has who has any: person, degree."""
+    return (
+        edges.selectExpr("explode(array(first, second)) AS person")
+        .groupBy("person")
+        .agg({"*": "count"})
+        .toDF("person", "degree")
+    )
+
+
+def _capped(edges: Any, cap: int) -> Any:
+    """The edges that are left where no person has more than ``cap``.
+
+    Who has no more than that never stops an edge. So only edges with an end that has more wait for their turn.
+    """
+    from pyspark.sql import functions
+
+    full = _of_people(edges).where(f"degree > {cap}").select("person")
+    waits = functions.lit(True)
+    marked = edges.join(full.select(functions.col("person").alias("first"), waits.alias("one")), "first", "left")
+    marked = marked.join(full.select(functions.col("person").alias("second"), waits.alias("other")), "second", "left")
+    names = ["first", "second", "place"]
+    free = marked.where("one IS NULL AND other IS NULL").select(*names)
+    waiting = (
+        marked.where("one OR other").select(*names).repartition(1).sortWithinPartitions("place", "first", "second")
+    )
+    return free.unionByName(waiting.mapInArrow(KeepEdges(cap), EDGES))
