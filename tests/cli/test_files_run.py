@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-#: The limit that was set when the engine came; 205 had run before.
-MOST = 150
+#: The limit that was set when the engine came, when 205 had run before, was 150. Since then rows are read in parts
+#: (states/visit_table.py, storage/visits.py) and delta-sets planned in blocks (session/block.py).
+MOST = 153
 COUNTED = """
 import sys
 from dphmm.cli import main

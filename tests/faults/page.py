@@ -34,7 +34,7 @@ library, and commands of `dphmm`. Everywhere
   its input.
 
 This page is made from the tables in `tests/faults` by `python tests/faults/page.py > docs/faults.md`; a test compares.
-Numbers that are missing belong to surfaces that are not built yet (a service, Spark).
+Numbers that are missing belong to surfaces that are not built yet (a service).
 
 Files that nobody has thought of are made by `tests/fuzz`: every format that is read, spoiled at random, by bytes and by
 structure. A file loads or is refused as above; no other error, no code run, nothing written, within 10 s and 256 MB.

@@ -1,7 +1,7 @@
 """A driver of its own, whose tasks or which itself dies on purpose: ``python -m spark.driver FOLDER WHAT``.
 
 FOLDER/table is the release table. Every attempt of a task leaves FOLDER/side/BUCKET.attempts: a line for each attempt
-with the SHA-256 of the file that it wrote. What escapes is one line of JSON: how it ended.
+with the SHA-256 of the file that it wrote. What escapes is one line of JSON a job: how it ended.
 """
 
 from __future__ import annotations
@@ -90,6 +90,22 @@ def _marked(folder: Path, table: Any) -> tuple[Any, Any, JobKey]:
     return table.assign(state=[marks["abcdef".index(each)] for each in table["state"]]), (*WORLD[:2], space), key
 
 
+def _on_and_on(spark: Any, folder: Path) -> None:
+    """Release more and more steps, until somebody ends it."""
+    last = 0
+    while True:
+        last += 1
+        frame = spark.createDataFrame(rows(last, people(40), 1, last)).repartition(3)
+        try:
+            found = dphmm.spark.release(frame, *WORLD, 1, into=folder / "table", buckets=8, resume=True)
+            told = {"entry": found.entry}
+        except DphmmError as error:
+            told = {"refused": str(error)}
+        except Exception as error:
+            told = {"failed": type(error).__name__}
+        print("TOLD " + json.dumps(told), flush=True)
+
+
 def session() -> Any:
     from pyspark.sql import SparkSession
 
@@ -117,6 +133,8 @@ def main(folder: Path, what: str) -> None:
         dphmm.spark.batch._commit = _dies
     if what == "before clean":
         dphmm.spark.batch.ReleaseTable.clean = _dies
+    if what == "on and on":
+        _on_and_on(spark, folder)
     table, world, key = rows(1, people(60), 1, 6), WORLD, None
     if what == "marked":
         table, world, key = _marked(folder, table)

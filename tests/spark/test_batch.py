@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -11,7 +12,7 @@ from dphmm.errors import BudgetExceeded, InvalidInput, LedgerBusy
 from dphmm.samplers.keyed import JobKey
 from dphmm.spark.bucket import Outcome
 from dphmm.storage.release_table import ReleaseTable
-from spark.worlds import WORLD, in_order, people, rows
+from spark.worlds import MODEL, WORLD, N, in_order, people, rows
 
 pytestmark = pytest.mark.replayed_words
 
@@ -146,3 +147,155 @@ def test_a_job_is_committed_only_where_every_bucket_has_one_tag(tags, sound):
     else:
         with pytest.raises(InvalidInput, match=r"^frame: got other rows at another attempt; nothing was committed"):
             _require_one_context(FakeTurn(tags), outcomes)
+
+
+def test_places_and_times_are_read_as_release_many_reads_them(spark, tmp_path):
+    import dphmm.spark
+
+    space = dphmm.Grid.from_bounds(2.0, 48.0, 2.05, 48.04, cell=1000)
+    model = dphmm.MarkovModel.from_geometry(space, "10min", "60km/h")
+    policy = dphmm.policy.radius(space, 1500)
+    random = np.random.default_rng(3)
+    times = pd.Timestamp("2026-03-01T00:00Z") + pd.to_timedelta(random.integers(0, 6 * 3600, 120), unit="s")
+    table = pd.DataFrame(
+        {
+            "person": [f"p{number % 7}" for number in range(120)],
+            "at": times,
+            "lat": random.uniform(48.0, 48.04, 120),
+            "lon": random.uniform(2.0, 2.05, 120),
+        }
+    )
+    plain = table.rename(columns={"person": "user", "at": "t"})
+    expected = dphmm.release_many(
+        plain, model, policy, space, 1, ledger=MemoryLedger(), bits=dphmm.ReplayBits(1), progress=False
+    )
+    found = dphmm.spark.release(
+        spark.createDataFrame(table),
+        *(model, policy, space, 1),
+        into=tmp_path / "table",
+        columns={"user": "person", "t": "at"},
+        key=JobKey.replayed(1),
+        buckets=3,
+    )
+    told = in_order(found.table())
+    expected = expected.sort_values(["user", "step"]).reset_index(drop=True)
+    assert list(told.columns) == list(expected.columns)
+    assert told["user"].tolist() == expected["user"].tolist() and told["plan"].tolist() == expected["plan"].tolist()
+    zone = told["t"].dt.tz_localize(spark.conf.get("spark.sql.session.timeZone")).dt.tz_convert("UTC")
+    assert (zone.to_numpy() == expected["t"].to_numpy()).all()
+
+
+def test_labels_are_released_as_names(spark, tmp_path):
+    import dphmm.spark
+
+    space = dphmm.StateSpace.categories(list("abcdef"))
+    policy = dphmm.policy.complete(N)
+    table = rows(1, people(12), 1, 4)
+    expected = dphmm.release_many(
+        table, MODEL, policy, space, 1, ledger=MemoryLedger(), bits=dphmm.ReplayBits(1), progress=False
+    )
+    frame = spark.createDataFrame(table)
+    found = dphmm.spark.release(
+        *(frame, MODEL, policy, space, 1), into=tmp_path / "table", key=JobKey.replayed(1), buckets=3
+    )
+    told = in_order(found.table())
+    assert list(told.columns) == list(expected.columns) and set(told["z"]) <= set("abcdef")
+    again = dphmm.spark.release(
+        *(frame, MODEL, policy, space, 1), into=tmp_path / "table", key=JobKey.replayed(2), resume=True
+    )
+    assert again.statement is None and again.report.replayed == len(table)
+
+
+def test_a_user_is_in_one_bucket_whatever_its_column_is_like(spark, tmp_path):
+    """In another bucket nothing of its history is known, and a second answer would be drawn."""
+    from pyspark.sql import functions
+
+    import dphmm.spark
+
+    table = rows(1, [str(number) for number in range(20)], 1, 2)
+    frames = [
+        spark.createDataFrame(table),
+        spark.createDataFrame(table).withColumn("user", functions.collate("user", "UTF8_LCASE")),
+        spark.createDataFrame(table.assign(user=table["user"].astype(int))),
+    ]
+    for number, frame in enumerate(frames):
+        found = dphmm.spark.release(frame, *WORLD, 1, into=tmp_path / "table", resume=True, key=JobKey.replayed(number))
+        assert found.report.replayed == (len(table) if number else 0)
+    assert found.table().count() == len(table)
+
+
+def test_a_table_whose_users_are_placed_by_another_hash_is_refused(release, tmp_path, monkeypatch):
+    release(rows(1, people(3), 1, 2), tmp_path / "table")
+    monkeypatch.setattr("dphmm.spark.batch._hash_of_a_name", lambda spark: 1)
+    with pytest.raises(InvalidInput, match=r"^table: got users in buckets of another kind"):
+        release(rows(1, people(3), 1, 4), tmp_path / "table", resume=True)
+
+
+def test_a_job_that_waited_for_its_turn_sees_what_was_committed_meanwhile(release, tmp_path, monkeypatch):
+    table, begin = rows(1, people(12), 1, 3, skipped=0), ReleaseTable.begin
+
+    def late(self, *given, **named):
+        monkeypatch.setattr(ReleaseTable, "begin", begin)
+        release(table, tmp_path / "table", buckets=2)
+        return begin(self, *given, **named)
+
+    monkeypatch.setattr(ReleaseTable, "begin", late)
+    found = release(rows(2, people(12), 1, 5, skipped=0), tmp_path / "table", seed=2, resume=True)
+    assert found.report.replayed == len(table)
+    assert {file.partition for file in ReleaseTable.open(tmp_path / "table").committed()} == {0, 1}
+    assert found.table().count() == 60 == in_order(found.table()).groupby(["user", "step"]).ngroups
+
+
+def test_rows_of_jobs_with_and_without_estimates_are_read_together(release, tmp_path):
+    release(rows(1, people(5), 1, 2, skipped=0), tmp_path / "table", estimates=False)
+    found = release(rows(1, people(5), 1, 4, skipped=0), tmp_path / "table", resume=True)
+    told = in_order(found.table())
+    assert told["estimate"].isna().tolist() == [step <= 2 for step in told["step"]]
+
+
+WRONG = {
+    "no user": ({"step": [1], "state": ["a"]}, {}, r"^columns: got step, state; expected a column user,"),
+    "no step": ({"user": ["u"], "state": ["a"]}, {}, r"^columns: got user, state; expected a column t or step,"),
+    "no state": ({"user": ["u"], "step": [1]}, {}, r"^columns: got user, step; expected a column state or lat,"),
+    "a role": ({"user": ["u"], "step": [1], "state": ["a"]}, {"columns": {"who": "user"}}, r"^columns: got who; "),
+    "a name": ({"user": ["u"], "step": [1], "state": ["a"]}, {"columns": {"user": "who"}}, r"^columns\['user'\]: got"),
+    "a type": ({"user": ["u"], "step": ["1"], "state": ["a"]}, {}, r"^column step: got StringType; expected one of"),
+    "buckets": ({"user": ["u"], "step": [1], "state": ["a"]}, {"buckets": 0}, r"^buckets: got 0; "),
+    "a ledger": (
+        {"user": ["u"], "step": [1], "state": ["a"]},
+        {"ledger": None},
+        r"^ledger: got NoneType; expected none",
+    ),
+    "groups": ({"user": ["u"], "step": [1], "state": ["a"]}, {"groups": {}}, r"^groups: got dict; expected none"),
+    "a choice": ({"user": ["u"], "step": [1], "state": ["a"]}, {"mechanism": "tea"}, r"^mechanism: got tea; "),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_public_errors_come_before_the_table_is_touched(spark, tmp_path, wrong):
+    import dphmm.spark
+
+    table, choices, message = WRONG[wrong]
+    with pytest.raises(InvalidInput, match=message):
+        dphmm.spark.release(spark.createDataFrame(pd.DataFrame(table)), *WORLD, 1, into=tmp_path / "table", **choices)
+    assert not (tmp_path / "table").exists() or ReleaseTable.open(tmp_path / "table").entries() == []
+
+
+def test_rows_that_cannot_be_read_commit_nothing(release, tmp_path):
+    table = pd.concat([rows(1, people(5), 1, 2), pd.DataFrame({"user": [None], "step": [1], "state": ["a"]})])
+    with pytest.raises(InvalidInput, match=r"^frame: got 1 rows that cannot be read; expected a user, "):
+        release(table, tmp_path / "table")
+    assert ReleaseTable.open(tmp_path / "table").committed() == []
+
+
+def test_settings_that_write_rows_down_are_unsafe(spark):
+    import dphmm.spark
+
+    assert dphmm.spark.check(spark) == []
+    name = "spark.sql.execution.pyspark.udf.hideTraceback.enabled"
+    spark.conf.set(name, "false")
+    try:
+        (found,) = dphmm.spark.check(spark)
+    finally:
+        spark.conf.set(name, "true")
+    assert found == f"{name} is false: an error's traceback goes into the logs; set it to true"

@@ -152,7 +152,7 @@ def test_typed_times_are_set_aside_at_both_ends_of_what_is_kept(unit):
 
     from dphmm.storage import columns
 
-    first, last = -(-columns._EARLIEST // 10**6), columns._LATEST // 10**6
+    first, last = -(-columns.EARLIEST // 10**6), columns.LATEST // 10**6
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     seconds = [first, last, *([] if unit == "ns" else [first - 1, last + 1])]
     column = pa.chunked_array([pa.array([second * per_second for second in seconds], pa.timestamp(unit))])

@@ -135,7 +135,7 @@ class Content:
     @property
     def budget_of(self) -> str:
         """Of what the budget is, where it is not of the file alone."""
-        return "" if self.report.elsewhere is None else "budget: all files and queries of the ledger"
+        return "" if self.report.elsewhere is None else "budget: whole ledger"
 
     @cached_property
     def headline(self) -> str:

@@ -24,7 +24,7 @@ from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
 from dphmm.samplers.keyed import JobKey
 from dphmm.spark.bucket import BucketJob, Outcome, Refusal, ReleaseBuckets, StoredFile, versions
 from dphmm.spark.settings import require_safe
-from dphmm.storage.commit_log import Committed
+from dphmm.storage.commit_log import Committed, Entry
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.release_table import ReleaseTable, Turn
 from dphmm.storage.statement import Published, privacy_statement
@@ -117,7 +117,8 @@ def released(spark: Any, into: ReleaseTable | PathLike, query: str = "state") ->
     files = [file.name for entry in _committed(table, query) for file in entry.files]
     if not files:
         raise InvalidInput("query", query, "a query with committed rows in this table")
-    frame = spark.read.parquet(*(f"file://{table.data / name}" for name in files))
+    # Jobs with and without estimates have different columns.
+    frame = spark.read.option("mergeSchema", "true").parquet(*(f"file://{table.data / name}" for name in files))
     return frame.drop(*(name for name in frame.columns if name.startswith(PREFIX)))
 
 
@@ -198,18 +199,22 @@ def release(
     if batch.setting.model.step is not None and not {"t", "step"} & set(rows.columns):
         raise InvalidInput("columns", ", ".join(frame.columns), "a column t or step, or columns={'t': NAME}")
     table = _table(into)
-    parts = _buckets(table, buckets)
+    hashed = _hash_of_a_name(spark)
+    _buckets(table.entries(), buckets, hashed)
     key = JobKey.new() if key is None else key
-    turn = table.begin(_begun(batch, parts), holder=holder or platform.node() or "driver", seconds=LEASE)
+    turn = table.begin(_begun(batch), holder=holder or platform.node() or "driver", seconds=LEASE)
     try:
         with turn.renewing():
+            # Another job may have committed before this turn began.
+            before = table.entries()[: turn.position]
+            parts = _buckets(before, buckets, hashed)
             job = BucketJob(
                 job=turn.job,
                 table=str(table.path),
                 world=(model, policy, space, epsilon),
                 choices=choices,
                 resume=resume,
-                history=_history(table, turn.position),
+                history=_history(before),
                 versions=versions(),
             )
             outcomes = _drawn(spark, rows, job, key, parts)
@@ -218,7 +223,7 @@ def release(
             for outcome in outcomes:
                 if outcome.refused is not None and not (outcome.drew and drew):
                     raise _raised(outcome.refused)
-            committed, statement = _commit(turn, batch, outcomes, parts, model_people)
+            committed, statement = _commit(turn, batch, outcomes, {"buckets": parts, "hash": hashed}, model_people)
     except BaseException:
         # Where the job has committed all the same, nothing is abandoned; a dead disk leaves that to the next job.
         with suppress(LedgerBusy, OSError):
@@ -265,30 +270,46 @@ def _columns(frame: Any, given: Mapping[str, str] | None) -> Any:
         if role == "user":
             column = column.cast("string")
         kept.append(column.alias(role))
-    return frame.select(*kept).withColumn("hash", functions.xxhash64("user"))
+    return frame.select(*kept).withColumn("hash", _hash(functions.col("user")))
 
 
-def _buckets(table: ReleaseTable, given: int | None) -> int:
-    """In how many buckets the table keeps its users. Raises InvalidInput for another number than it has."""
-    for entry in table.entries():
-        kept = entry.document.get("buckets") if isinstance(entry, Committed) else None
-        if kept is not None:
+def _hash(user: Any) -> Any:
+    """What a user's bucket follows from: of the bytes of the name, so that no collation decides."""
+    from pyspark.sql import functions
+
+    return functions.xxhash64(user.cast("string").cast("binary"))
+
+
+def _hash_of_a_name(spark: Any) -> int:
+    """The hash of one name. A user whose hash changed would be in another bucket, where nothing of it is known."""
+    from pyspark.sql import functions
+
+    return int(spark.range(1).select(_hash(functions.lit("dphmm"))).first()[0])
+
+
+def _buckets(entries: Sequence[Entry], given: int | None, hashed: int) -> int:
+    """In how many buckets a table keeps its users. Raises InvalidInput for another number, or another hash."""
+    for entry in entries:
+        if isinstance(entry, Committed):
+            kept = entry.document.get("buckets")
+            if type(kept) is not int or entry.document.get("hash") != hashed:
+                raise InvalidInput("table", "users in buckets of another kind", "a table that dphmm.spark.release made")
             if given is not None and given != kept:
                 raise InvalidInput("buckets", given, f"{kept}, as the table has")
-            return int(kept)
+            return kept
     return BUCKETS if given is None else whole(given, "buckets", 1, _MOST_BUCKETS)
 
 
-def _begun(batch: Batch, buckets: int) -> dict[str, Any]:
+def _begun(batch: Batch) -> dict[str, Any]:
     """What the log says of a job that begins: public options and versions, nothing of its rows."""
     options = dict(batch.setting.header("", "").options)
-    return {"query": batch.setting.query, "buckets": buckets, "options": options, "versions": versions()}
+    return {"query": batch.setting.query, "options": options, "versions": versions()}
 
 
-def _history(table: ReleaseTable, position: int) -> dict[int, list[StoredFile]]:
-    """The committed files of each bucket up to an entry, in the order of the log."""
+def _history(entries: Sequence[Entry]) -> dict[int, list[StoredFile]]:
+    """The committed files of each bucket, in the order of the log."""
     found: dict[int, list[StoredFile]] = {}
-    for entry in table.entries()[:position]:
+    for entry in entries:
         if isinstance(entry, Committed):
             for file in entry.files:
                 found.setdefault(file.partition, []).append(StoredFile(entry.document["query"], file))
@@ -332,7 +353,7 @@ def _require_one_context(turn: Turn, outcomes: Sequence[Outcome]) -> None:
 
 
 def _commit(
-    turn: Turn, batch: Batch, outcomes: Sequence[Outcome], buckets: int, model_people: str
+    turn: Turn, batch: Batch, outcomes: Sequence[Outcome], placing: Mapping[str, int], model_people: str
 ) -> tuple[Committed, ReleaseStatement | None]:
     """Make the files part of the table, with the privacy statement of their rows."""
     published = Published.of_parts(outcome.counted for outcome in outcomes if outcome.counted is not None)
@@ -355,7 +376,7 @@ def _commit(
         )
     told = {
         "query": setting.query,
-        "buckets": buckets,
+        **placing,
         "rows": published.rows,
         "subjects": published.subjects,
         "statement": None if statement is None else document(statement),

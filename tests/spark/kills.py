@@ -1,0 +1,146 @@
+"""Random kills while jobs release into one table: ``PYTHONPATH=src:tests .venv-spark/bin/python -m spark.kills``.
+
+A driver on a local cluster releases more and more steps of some users into one table, job after job. At random moments
+a Python worker, an executor or the driver is killed; a driver that died is followed by another one. Whenever the
+table is read, every key that it ever showed must have the answer that it had, no key two of them, and the ledger of
+its rows must be whole. The kills are random by ``--seed``, their moments are not.
+
+Exit 1 where something else came out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from dphmm.storage.release_table import ReleaseTable
+from dphmm.storage.table_ledger import ledger_of
+from spark.test_faults import ROOT, SAFE
+from spark.worlds import people
+
+USERS = people(40)
+#: Spark gives up after so many failures, which here are ours.
+PATIENT = {
+    "spark.task.maxFailures": "50",
+    "spark.stage.maxConsecutiveAttempts": "50",
+    "spark.deploy.maxExecutorRetries": "-1",
+}
+
+
+def started(folder: Path) -> subprocess.Popen[str]:
+    """A driver that releases until it is killed."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")]),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(folder / "spill"),
+        "DPHMM_MASTER": "local-cluster[2,1,1024]",
+        "DPHMM_SETTINGS": json.dumps({**SAFE, **PATIENT, "spark.sql.warehouse.dir": str(folder / "warehouse")}),
+    }
+    call = [sys.executable, "-m", "spark.driver", str(folder), "on and on"]
+    return subprocess.Popen(
+        call,
+        env=environment,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def below(pid: int) -> dict[str, list[int]]:
+    """The processes of a driver by what they are."""
+    parents, lines = {}, {}
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            try:
+                parents[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+                lines[int(place.name)] = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+    mine, found = {pid}, True
+    while found:
+        found = {child for child, parent in parents.items() if parent in mine} - mine
+        mine |= found
+    executors = [one for one in mine if "CoarseGrainedExecutorBackend" in lines.get(one, "")]
+    workers = [one for one in mine if "pyspark.daemon" in lines.get(one, "") and parents[one] not in executors]
+    return {"executor": executors, "worker": workers, "driver": [pid]}
+
+
+class Checker:
+    """What the table has shown so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.seen = folder / "table", dict[tuple[str, int], tuple[float, ...]]()
+
+    def look(self) -> None:
+        """Read the table. Raises AssertionError for a second answer, a lost one, or a ledger that is not whole."""
+        table = ReleaseTable.open(self.path)
+        rows = table.read(["user", "step", "z_0"], verify=True).to_pylist()
+        found = {(row["user"], row["step"]): (row["z_0"],) for row in rows}
+        assert len(found) == len(rows), "two answers of one key"
+        assert all(found.get(key) == z for key, z in self.seen.items()), "an answer changed, or is gone"
+        self.seen = found
+        parts = [("state", pq.read_table(path)) for path in table.paths()]
+        ledger = ledger_of(parts, USERS)
+        assert sum(len(ledger.entries(*key)) for key in ledger.sessions()) == len(found), "the ledger has other steps"
+
+
+def campaign(folder: Path, times: int, seed: int) -> Counter[str]:
+    """Kill so many times; how often what was killed."""
+    chance, checker, killed = random.Random(seed), Checker(folder), Counter[str]()
+    driver, jobs = started(folder), 0
+    while sum(killed.values()) < times:
+        time.sleep(chance.uniform(0.1, 4.0))
+        kinds = below(driver.pid)
+        kind = chance.choices(["worker", "executor", "driver"], [5, 3, 1])[0]
+        if not kinds["executor"] or not kinds[kind]:
+            assert driver.poll() is None, "the driver ended by itself"
+            continue
+        if kind == "driver":
+            # It and its Java process; executors see that it is gone.
+            os.killpg(driver.pid, signal.SIGKILL)
+        else:
+            os.kill(chance.choice(kinds[kind]), signal.SIGKILL)
+        killed[kind] += 1
+        print(f"{sum(killed.values()):3}: {kind}", flush=True)
+        if (folder / "table" / "log").exists():
+            checker.look()
+        if kind == "driver":
+            jobs += driver.communicate()[0].count("TOLD ")
+            ReleaseTable.open(folder / "table").abandon_open(force=True)
+            driver = started(folder)
+    os.killpg(driver.pid, signal.SIGKILL)
+    jobs += driver.communicate()[0].count("TOLD ")
+    checker.look()
+    print(f"{jobs} jobs ended, {len(checker.seen)} answers were shown")
+    return killed
+
+
+def main() -> None:
+    """Run a campaign and print what was killed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        killed = campaign(Path(folder), given.times, given.seed)
+        print(f"{given.times} kills ({dict(killed)}), 0 violations, {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
