@@ -568,9 +568,8 @@ def spent(report: ReleaseReport) -> Spent:
             words += f" Over {counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(in_all)}."
         if promise.window is not None:
             words += f" All together: {in_short(in_all)}."
-    if report.elsewhere is not None:
-        words += " All files and queries of the ledger are counted."
-    elif promise is not None:
+    # The bar names the ledger where it is counted.
+    if report.elsewhere is None and promise is not None:
         words += " The cap is the statement's; give --ledger to check it."
     return Spent(big, words, model_words(report))
 
