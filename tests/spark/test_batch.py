@@ -135,13 +135,14 @@ class FakeTurn:
         ({0: {"aa", "cc"}, 1: {"bb"}}, False),
         ({0: {"aa"}, 1: {"cc"}}, False),
         ({0: {"aa"}}, False),
+        ({0: {"aa"}, 1: {"bb"}, 2: {"cc"}}, False),
     ],
-    ids=["one each", "an attempt that never ended", "another tag", "none"],
+    ids=["one each", "an attempt that never ended", "another tag", "none", "a bucket that gave no result"],
 )
 def test_a_job_is_committed_only_where_every_bucket_has_one_tag(tags, sound):
     from dphmm.spark.batch import _require_one_context
 
-    outcomes = [Outcome(0, tag="aa"), Outcome(1, tag="bb")]
+    outcomes = [Outcome(0, tag="aa"), Outcome(1, tag="bb"), Outcome(3)]
     if sound:
         _require_one_context(FakeTurn(tags), outcomes)
     else:

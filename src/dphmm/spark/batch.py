@@ -341,15 +341,14 @@ def _drawn(spark: Any, rows: Any, job: BucketJob, key: JobKey, buckets: int) -> 
 
 def _require_one_context(turn: Turn, outcomes: Sequence[Outcome]) -> None:
     """Raises InvalidInput where attempts at a bucket saw different rows: whichever came first would be chosen."""
-    tags = turn.tags()
-    for outcome in outcomes:
-        found = tags.get(outcome.bucket, set())
-        if len(found) > 1 or (outcome.drew and outcome.tag not in found):
-            raise InvalidInput(
-                "frame",
-                "other rows at another attempt; nothing was committed",
-                "the same rows whenever it is evaluated: write it to files first, and read these",
-            )
+    drew = {outcome.bucket: {outcome.tag} for outcome in outcomes if outcome.drew}
+    # A bucket that was drawn and gave no result in the end is one whose rows were gone at another attempt.
+    if turn.tags() != drew:
+        raise InvalidInput(
+            "frame",
+            "other rows at another attempt; nothing was committed",
+            "the same rows whenever it is evaluated: write it to files first, and read these",
+        )
 
 
 def _commit(
