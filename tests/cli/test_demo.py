@@ -34,7 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Com
     """A small demo, run as a user runs it."""
     folder = tmp_path_factory.mktemp("demo")
     command = [sys.executable, "-c", "from dphmm.cli import main; main()", "demo", *map(str, SMALL)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     return folder / "demo-out", done
 
 

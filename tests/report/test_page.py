@@ -341,7 +341,7 @@ def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
     for card in ("Guaranteed", "What a reader can still find", "Not protected"):
         assert alone.said.partition(card)[2][:300].partition("Spent")[0] in both.said, card
     assert "12 answers a day, no cap" in alone.said and "24 answers a day, no cap" in both.said
-    assert "No limit for a day: 12 answers a day" in both.said and "budget: all files and queries" in both.said
+    assert "No limit for a day: 12 answers a day" in both.said and "budget: whole ledger" in both.said
 
 
 def test_the_delta_set_is_told_as_the_statement_tells_it(world):
