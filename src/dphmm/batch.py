@@ -279,8 +279,7 @@ class Batch:
 
         ``met``: a user's state and the step number of its step 1. ``sessions``: those that the ledger has of the users.
         """
-        query, paces = self.setting.query, self.setting.paces
-        known = {subject for subject, other in sessions if other == query}
+        query, paces, known = self.setting.query, self.setting.paces, self._known(sessions)
         if self.caps.epsilon is not None and not paces:
             most = [len(visit.rows) for visit in visits]
             for number, visit in enumerate(visits if self.setting.schedule is not None else ()):
@@ -298,13 +297,16 @@ class Batch:
             if caps.horizon is not None:
                 last = steps[visit.rows[-1]] - origin + 1
                 caps.horizon.keep(visit.user, query, last)
+            # A cap that is given now was looked at above.
+            kept_cap = caps.epsilon if self.caps.epsilon is None else None
+            if paces or (caps.promise is None and kept_cap is None):
+                continue
             t = steps[visit.rows] - origin + 1
-            if caps.promise is not None and not paces:
-                self._keep_promise(caps.promise, visit.user, t[self._may_ask(subject, t)], origin)
-            if self.caps.epsilon is None and caps.epsilon is not None and not paces:
-                # One that the account had before.
-                asked, spent = int(self._may_ask(subject, t).sum()), self.ledger.spent(visit.user).epsilon
-                self._keep_cap(caps.epsilon, visit, known, asked, steps, spent)
+            asked = t[self._may_ask(subject, t)]
+            if caps.promise is not None:
+                self._keep_promise(caps.promise, visit.user, asked, origin)
+            if kept_cap is not None:
+                self._keep_cap(kept_cap, visit, known, len(asked), steps, self.ledger.spent(visit.user).epsilon)
         of_user = {visit.user: visit for visit in visits}
         for group in () if paces else self._groups_then():
             needs, who = Fraction(0), [member for member in group.members if member in of_user]

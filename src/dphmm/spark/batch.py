@@ -19,10 +19,11 @@ import msgspec
 
 from dphmm import errors
 from dphmm._checks import whole
-from dphmm.batch import Batch
+from dphmm.batch import Batch, BatchReport
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
 from dphmm.samplers.keyed import JobKey
 from dphmm.spark.bucket import BucketJob, Outcome, Refusal, ReleaseBuckets, StoredFile, versions
+from dphmm.spark.counting import INTEGERS, NUMBERS, TEXT, checked_type, named_columns, types_of
 from dphmm.spark.settings import require_safe
 from dphmm.storage.commit_log import Committed, Entry
 from dphmm.storage.inputs import PathLike
@@ -44,37 +45,21 @@ LEASE = 300.0
 _MOST_BUCKETS = 10**5
 #: How often a commit whose outcome is not known is asked for again.
 _COMMITS = 5
-_ROLES = ("user", "t", "step", "lat", "lon", "state")
-_TIMES = ("TimestampType",)
-_WHOLE = ("ByteType", "ShortType", "IntegerType", "LongType")
-_REAL = (*_WHOLE, "FloatType", "DoubleType")
-_NAMES = (*_WHOLE, "StringType", "VarcharType", "CharType")
-_TYPES = {"user": _NAMES, "t": _TIMES, "step": _WHOLE, "lat": _REAL, "lon": _REAL, "state": _NAMES}
+_NAMES = (*INTEGERS, *TEXT)
+_TYPES = {
+    "user": _NAMES,
+    "t": ("TimestampType",),
+    "step": INTEGERS,
+    "lat": NUMBERS,
+    "lon": NUMBERS,
+    "state": _NAMES,
+}
 _ELSEWHERE = {
     "ledger": "none: the release table is the ledger; dphmm.release_many takes one",
     "bits": "none: words are those of a job key",
     "groups": "none: members of a group are in several buckets; dphmm.release_many takes groups",
     "cap_group": "none: members of a group are in several buckets; dphmm.release_many takes groups",
 }
-
-
-@dataclass(frozen=True)
-class Report:
-    """What became of the rows of a job; see `dphmm.batch.BatchReport`.
-
-    ``outside`` and ``drifted`` are for the data owner alone and never published.
-    """
-
-    rows: int = 0
-    subjects: int = 0
-    released: int = 0
-    not_asked: int = 0
-    replayed: int = 0
-    same_step: int = 0
-    skipped_steps: int = 0
-    late: int = 0
-    outside: int = field(default=0, repr=False)
-    drifted: int = field(default=0, repr=False)
 
 
 @dataclass(frozen=True)
@@ -88,7 +73,7 @@ class Released:
     into: ReleaseTable = field(repr=False)
     query: str
     entry: int
-    report: Report
+    report: BatchReport
     statement: ReleaseStatement | None = field(repr=False)
 
     def table(self) -> Any:
@@ -236,7 +221,8 @@ def release(
     for outcome in outcomes:
         if outcome.refused is not None:
             raise _raised(outcome.refused, f"; {committed.document['rows']} rows were committed before it")
-    report = Report(**_sums(outcomes))
+    plans = {plan for outcome in outcomes if outcome.counted is not None for plan in outcome.counted.plans}
+    report = BatchReport(**_sums(outcomes), plans=plans)
     return Released(spark, table, query, committed.number, report, statement)
 
 
@@ -252,15 +238,10 @@ def _columns(frame: Any, given: Mapping[str, str] | None) -> Any:
     """The columns that are released, under the names of their roles. Raises InvalidInput for those that will not do."""
     from pyspark.sql import functions
 
-    types = {one.name: type(one.dataType).__name__ for one in frame.schema.fields}
-    named = {role: role for role in _ROLES if role in types} | dict(given or {})
+    types = types_of(frame)
+    named = {role: role for role in _TYPES if role in types} | named_columns(types, given, tuple(_TYPES))
     for role, name in named.items():
-        if role not in _ROLES:
-            raise InvalidInput("columns", role, f"a role, one of {', '.join(_ROLES)}")
-        if name not in types:
-            raise InvalidInput(f"columns[{role!r}]", name, f"one of the columns {', '.join(types)}")
-        if types[name] not in _TYPES[role]:
-            raise InvalidInput(f"column {name}", types[name], f"one of {', '.join(_TYPES[role])}")
+        checked_type(types, name, _TYPES[role])
     for roles in (("user",), ("t", "step"), ("state", "lat")):
         if not set(roles) & set(named):
             raise InvalidInput("columns", ", ".join(types), f"a column {' or '.join(roles)}, or columns={{ROLE: NAME}}")

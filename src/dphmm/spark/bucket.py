@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -41,9 +41,6 @@ from dphmm.storage.trajectories import trajectories_from_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Counts of a report that are added up over buckets.
-_COUNTS = ("rows", "subjects", "released", "not_asked", "replayed", "same_step", "skipped_steps", "late")
-_OWNERS = ("outside", "drifted")
 _LEDGER_COLUMNS = ("user", "step")
 
 
@@ -233,7 +230,8 @@ def _behind(rows: Releases, last: Mapping[str, int]) -> Any:
 
 
 def _counts(report: BatchReport) -> dict[str, int]:
-    return {name: int(getattr(report, name)) for name in (*_COUNTS, *_OWNERS)}
+    """What of a report is added up over buckets: all but the plans, which `Counted` has."""
+    return {one.name: int(getattr(report, one.name)) for one in fields(report) if one.name != "plans"}
 
 
 def _as_data(error: DphmmError) -> Refusal:

@@ -145,6 +145,17 @@ def checked_type(types: Mapping[str, str], name: str, allowed: tuple[str, ...]) 
         raise InvalidInput(f"column {name}", types[name], f"one of {', '.join(allowed)}")
 
 
+def named_columns(types: Mapping[str, str], given: Mapping[str, str] | None, roles: tuple[str, ...]) -> dict[str, str]:
+    """The names of columns that were given, by role. Raises InvalidInput for other roles and unknown names."""
+    named = dict(given or {})
+    for role, name in named.items():
+        if role not in roles:
+            raise InvalidInput("columns", role, f"a role, one of {', '.join(roles)}")
+        if name not in types:
+            raise InvalidInput(f"columns[{role!r}]", name, f"one of the columns {', '.join(types)}")
+    return named
+
+
 @dataclass(frozen=True)
 class Roles:
     """Which column of a frame is what, and of which type: public."""
@@ -161,12 +172,7 @@ class Roles:
     def of(cls, frame: Any, space: StateSpace, given: Mapping[str, str] | None) -> Roles:
         """From the frame's columns and their types. Raises InvalidInput for those that cannot say what is needed."""
         types = types_of(frame)
-        named = dict(given or {})
-        for role, name in named.items():
-            if role not in _ROLES:
-                raise InvalidInput("columns", role, f"a role, one of {', '.join(_ROLES)}")
-            if name not in types:
-                raise InvalidInput(f"columns[{role!r}]", name, f"one of the columns {', '.join(types)}")
+        named = named_columns(types, given, _ROLES)
 
         def needed(role: str, allowed: tuple[str, ...]) -> str:
             name = named.get(role, role)
