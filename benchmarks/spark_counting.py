@@ -100,6 +100,7 @@ def session_of(cores: int, folder: str) -> Any:
         "spark.driver.memory": "4g",
         "spark.local.dir": folder,
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
     }
     builder = pyspark.sql.SparkSession.builder.master(f"local[{cores}]")
     for name, value in settings.items():

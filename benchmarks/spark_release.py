@@ -4,13 +4,16 @@
 
 It needs pyspark and a Java runtime. Each line has the wall time and the CPU time of all processes (this one, Java and
 the Python workers), in seconds; sides are run in turn, after a warm-up each. "one process" reads the file, releases it
-with a ledger in memory, and writes a Parquet file. Spark runs on two cores and on one, each in a process of its own.
+with a ledger in memory, and writes a Parquet file. Spark runs on two cores and on one (pinned to it), each in a process
+of its own. "rows moved" reads, hashes and shuffles the same rows on Spark and brings them to a Python function that
+does nothing: what of the whole is Spark's own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -76,6 +79,24 @@ def measured(side: Callable[[int], None], repeats: int) -> list[tuple[float, flo
     return seen
 
 
+def moved(session: Any, path: Path) -> None:
+    """The rows on their way to the tasks that would release them, and no further."""
+    from pyspark.sql import functions
+
+    import dphmm.spark.batch as batch
+
+    rows = batch._columns(session.read.parquet(str(path)), None)
+    placed = rows.withColumn("bucket", functions.pmod("hash", functions.lit(batch.BUCKETS)).cast("int")).drop("hash")
+    placed.repartitionById(batch.BUCKETS, "bucket").mapInArrow(_counted, "rows long").collect()
+
+
+def _counted(batches: Any) -> Any:
+    import pyarrow as pa
+
+    table = pa.Table.from_batches(list(batches)) if batches else None
+    yield pa.record_batch({"rows": [0 if table is None else len(table)]})
+
+
 def main() -> None:
     """Print medians of every side, and ratios of one run."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -87,12 +108,15 @@ def main() -> None:
     parts, choices = world(given.side), {"estimates": not given.no_estimates}
     with tempfile.TemporaryDirectory() as folder:
         if given.cores:
+            if given.cores == 1 and hasattr(os, "sched_setaffinity"):
+                os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
             session = session_of(given.cores, folder)
             seen = measured(
                 lambda turn: on_spark(session, given.file, Path(folder) / f"table {turn}", parts, choices),
                 given.repeats,
             )
-            print(json.dumps(seen))
+            alone = measured(lambda _: moved(session, given.file), given.repeats)
+            print(json.dumps([seen, alone]))
             session.stop()
             return
         path = Path(folder) / "walks.parquet"
@@ -105,13 +129,16 @@ def main() -> None:
             own += ["--no-estimates"] * given.no_estimates
             call = [sys.executable, "-m", "benchmarks.spark_release", f"--cores={cores}", f"--file={path}", *own]
             out = subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True).stdout
-            found[f"Spark, {cores} cores"] = json.loads(out.splitlines()[-1])
+            found[f"Spark, {cores} cores"], found[f"rows moved, {cores}"] = json.loads(out.splitlines()[-1])
         medians = {name: [statistics.median(c) for c in zip(*seen, strict=True)] for name, seen in found.items()}
         for name, (wall, cpu) in medians.items():
             row = 1e6 * cpu / given.rows
             print(f"{name:16} wall {wall:7.2f} s   CPU of all processes {cpu:7.2f} s   {row:6.2f} µs of CPU a row")
-        plain, two, one = medians.values()
+        plain, two, only, one, _ = medians.values()
         print(f"Spark on two cores / one process   CPU {two[1] / plain[1]:5.2f}   wall {two[0] / plain[0]:5.2f}")
+        print(
+            f"rows moved on two cores / one process      CPU {only[1] / plain[1]:5.2f}   wall {only[0] / plain[0]:5.2f}"
+        )
         print(f"Spark: one core / two cores        wall {one[0] / two[0]:5.2f}")
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ import numpy as np
 
 from dphmm import _kernels
 from dphmm._kept import kept
+from dphmm._kernels.threads import cores
 from dphmm.accounting.records import PlanRecord, Request
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
@@ -460,8 +460,3 @@ def in_parts(n: int, states: int, work: Callable[[int, int], None]) -> None:
         thread.join()
     if failed:
         raise failed[0]
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

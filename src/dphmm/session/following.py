@@ -10,7 +10,6 @@ Proof: docs/proofs/support.md.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dphmm import _kernels
+from dphmm._kernels.threads import cores
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import SETTLED, Belief
 from dphmm.markov.model import MarkovModel
@@ -254,15 +254,15 @@ class _Work:
 
     def run_all(self) -> None:
         """Every step, on all cores."""
-        cores = _cores()
+        threads = cores()
         few = 1 + len(self._legs) * len(self._own.space.own_answers) // _LITTLE
-        cuts = _cuts(self._begins, min(few, cores * _PIECES) if cores > 1 else 1)
+        cuts = _cuts(self._begins, min(few, threads * _PIECES) if threads > 1 else 1)
         pieces = list(pairwise(cuts))
         if len(pieces) == 1:
             self.run(*pieces[0])
             return
         # Made here and ended here: threads do not live on in a forked child.
-        with ThreadPoolExecutor(cores) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             for piece in [pool.submit(self.run, first, last) for first, last in pieces]:
                 piece.result()
 
@@ -437,10 +437,6 @@ def _flushing() -> Flushing:
     from dphmm._kernels.lanes import Flushing
 
     return Flushing(_kernels.markov.TRUSTED, _RATIO, _CERTAIN)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _cuts(begins: IntArray, pieces: int) -> list[int]:

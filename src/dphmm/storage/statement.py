@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -189,7 +189,7 @@ class Published:
             self.constants += count * terms.constant
             self.mechanisms[terms.mechanism] += count
             self.plans.add(terms.plan_hash)
-        for (user, number), count in Counter(zip(releases.users, releases.term.tolist(), strict=True)).items():
+        for user, number, count in _runs(releases):
             terms = releases.terms[number]
             account = self._accounts.get(user, EMPTY)
             self._accounts[user] = account.plus_times(terms.epsilon, terms.cost, count)
@@ -214,6 +214,17 @@ class Published:
     def largest(self) -> Account:
         """The largest total epsilon, and the largest total cost, of any one subject."""
         return _largest([*self._accounts.values(), self._elsewhere[1]])
+
+
+def _runs(releases: Releases) -> Iterator[tuple[str, int, int]]:
+    """(user, number of terms, rows) of rows that follow each other and are alike in both."""
+    if not len(releases):
+        return
+    names = np.array(releases.users, dtype=np.object_)
+    differ = (names[1:] != names[:-1]) | (releases.term[1:] != releases.term[:-1])
+    first = np.concatenate([[0], 1 + np.flatnonzero(differ)])
+    counts = np.diff(first, append=len(names))
+    yield from zip(names[first].tolist(), releases.term[first].tolist(), counts.tolist(), strict=True)
 
 
 def _largest(accounts: Collection[Account]) -> Account:
