@@ -6,7 +6,7 @@ It needs pyspark and a Java runtime. Each line has the wall time and the CPU tim
 the Python workers), in seconds; sides are run in turn, after a warm-up each. "one process" reads the file, releases it
 with a ledger in memory, and writes a Parquet file. Spark runs on two cores and on one (pinned to it), each in a process
 of its own. "rows moved" reads, hashes and shuffles the same rows on Spark and brings them to a Python function that
-does nothing: what of the whole is Spark's own.
+does nothing: what of the whole is Spark's own. A job of 100 rows tells what a job and its commit cost.
 """
 
 from __future__ import annotations
@@ -116,11 +116,16 @@ def main() -> None:
                 given.repeats,
             )
             alone = measured(lambda _: moved(session, given.file), given.repeats)
-            print(json.dumps([seen, alone]))
+            few = given.file.with_name("few.parquet")
+            small = measured(
+                lambda turn: on_spark(session, few, Path(folder) / f"few {turn}", parts, choices), given.repeats
+            )
+            print(json.dumps([seen, alone, small]))
             session.stop()
             return
         path = Path(folder) / "walks.parquet"
         made(path, given.rows, parts[2].n_states, given.users)
+        made(path.with_name("few.parquet"), 100, parts[2].n_states, 100)
         found = {
             "one process": measured(lambda _: one_process(path, Path(folder) / "out", parts, choices), given.repeats)
         }
@@ -129,12 +134,13 @@ def main() -> None:
             own += ["--no-estimates"] * given.no_estimates
             call = [sys.executable, "-m", "benchmarks.spark_release", f"--cores={cores}", f"--file={path}", *own]
             out = subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True).stdout
-            found[f"Spark, {cores} cores"], found[f"rows moved, {cores}"] = json.loads(out.splitlines()[-1])
+            names = (f"Spark, {cores} cores", f"rows moved, {cores}", f"100 rows, {cores}")
+            found |= dict(zip(names, json.loads(out.splitlines()[-1]), strict=True))
         medians = {name: [statistics.median(c) for c in zip(*seen, strict=True)] for name, seen in found.items()}
         for name, (wall, cpu) in medians.items():
-            row = 1e6 * cpu / given.rows
-            print(f"{name:16} wall {wall:7.2f} s   CPU of all processes {cpu:7.2f} s   {row:6.2f} µs of CPU a row")
-        plain, two, only, one, _ = medians.values()
+            row = "" if name.startswith("100") else f"   {1e6 * cpu / given.rows:6.2f} µs of CPU a row"
+            print(f"{name:16} wall {wall:7.2f} s   CPU of all processes {cpu:7.2f} s{row}")
+        plain, two, only, _, one, *_ = medians.values()
         print(f"Spark on two cores / one process   CPU {two[1] / plain[1]:5.2f}   wall {two[0] / plain[0]:5.2f}")
         print(
             f"rows moved on two cores / one process      CPU {only[1] / plain[1]:5.2f}   wall {only[0] / plain[0]:5.2f}"
