@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from dphmm.mechanisms import registry
-from dphmm.policy import _kinds
+from dphmm.policy import graph
 
 
 def policy_kinds() -> list[str]:
     """Every kind of policy."""
-    return list(_kinds.KINDS)
+    return list(graph.KINDS)
 
 
 def release_mechanisms() -> list[str]:

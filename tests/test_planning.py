@@ -2,7 +2,7 @@
 
 Claims: every candidate spends the total and no more, in every block and window; releases lie at the middles of equal
 parts of the steps that may be named; paced releases come exactly where `Schedule.asks` says; errors of people followed
-side by side are those of a session's belief and of `Hindsight`; what is found of somebody who stays is what exact
+side by side are those of a session's belief and of `Smoother`; what is found of somebody who stays is what exact
 enumeration of all answers finds; the same input gives the same plan, and no secure word is drawn; a plan that was
 written comes back, and a damaged one, or one for another model, does not. Twins: a session's own fold, a dense
 forward-backward pass, enumeration.
@@ -23,8 +23,8 @@ from dphmm.accounting.schedule import Schedule
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.planning import LADDER, World
 from dphmm.schedule_plan import _digest
-from dphmm.session.retrospect import Hindsight, Published
 from dphmm.session.setting import Setting
+from dphmm.session.smoothing import Published, Smoother
 from dphmm.session.step import Position
 from dphmm.simulated import Followed, Moves, likelihood_columns, median, places, walks
 
@@ -220,9 +220,9 @@ def followed_with_answers(setting, schedule, paths, monkeypatch):
 
     monkeypatch.setattr(simulated, "answer_under", told)
     followed = Followed(setting, schedule, paths, LINE.own_answers[paths], Moves(setting.model), 3)
-    online, hindsight = np.empty((*paths.shape, 1)), np.empty((*paths.shape, 1))
-    followed._estimate(np.arange(len(paths)), online, hindsight)
-    return followed, online, hindsight, drawn
+    online, smoothed_means = np.empty((*paths.shape, 1)), np.empty((*paths.shape, 1))
+    followed._estimate(np.arange(len(paths)), online, smoothed_means)
+    return followed, online, smoothed_means, drawn
 
 
 def dense(model, start, steps, answers):
@@ -248,13 +248,13 @@ def dense(model, start, steps, answers):
 @pytest.mark.parametrize("start", ["before", "at"])
 @pytest.mark.parametrize("constraint", ["support", "delta=0.2"])
 @pytest.mark.parametrize("merged", [False, True])
-def test_estimates_side_by_side_are_those_of_a_session_and_of_hindsight(start, constraint, merged, monkeypatch):
+def test_estimates_side_by_side_are_those_of_a_session_and_of_a_smoother(start, constraint, merged, monkeypatch):
     space = LINE.merged({4: 2}) if merged else LINE
     policy = dphmm.policy.radius(space, 1)
     setting = Setting.of(MODEL, policy, space, 2, constraint=constraint, start=start)
     schedule = Schedule(dphmm.SequencePromise(10, steps=14), 2, [2, 3, 7, 12])
     paths = walks(MODEL, 4, 14, np.random.default_rng(8), start)
-    followed, online, hindsight, drawn = followed_with_answers(setting, schedule, paths, monkeypatch)
+    followed, online, smoothed_means, drawn = followed_with_answers(setting, schedule, paths, monkeypatch)
     by_step = [[plan, z] for plan, _, z in drawn]
     for person in range(4):
         if constraint == "support":
@@ -264,8 +264,8 @@ def test_estimates_side_by_side_are_those_of_a_session_and_of_hindsight(start, c
             answers = {t: (plan, z[0]) for t, (plan, z) in zip(schedule.at, own, strict=True)}
         expected = dense(MODEL, start, 14, answers)
         assert np.allclose(online[person, :, 0], expected[0], atol=1e-9, rtol=0)
-        assert np.allclose(hindsight[person, :, 0], expected[1], atol=1e-9, rtol=0)
-        # A session's own fold and its Hindsight, at the steps that were asked.
+        assert np.allclose(smoothed_means[person, :, 0], expected[1], atol=1e-9, rtol=0)
+        # A session's own fold and its Smoother, at the steps that were asked.
         position = Position.first(MODEL, setting.options)
         for t in schedule.at:
             position = position.skipping(MODEL, t - position.t) if t > position.t else position
@@ -276,8 +276,8 @@ def test_estimates_side_by_side_are_those_of_a_session_and_of_hindsight(start, c
             position = position.following(MODEL, posterior)
         z = np.array([answers[t][1] for t in schedule.at])
         published = Published("a", np.array(schedule.at), z, [answers[t][0].hash for t in schedule.at])
-        again = Hindsight(setting).smooth(published).mean
-        assert np.allclose(again, hindsight[person, np.array(schedule.at) - 1], atol=1e-9, rtol=0)
+        again = Smoother(setting).smooth(published).mean
+        assert np.allclose(again, smoothed_means[person, np.array(schedule.at) - 1], atol=1e-9, rtol=0)
     if constraint == "support":
         own = followed.errors()
         distances = np.abs(LINE.own_answers[paths] - online)

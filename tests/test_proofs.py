@@ -21,7 +21,7 @@ import dphmm
 import dphmm.accounting
 from dphmm.accounting import composition
 from dphmm.mechanisms import registry
-from dphmm.policy._kinds import KINDS
+from dphmm.policy.graph import KINDS
 from dphmm.samplers import LatticeSampler
 from dphmm.sensitivity.protection import METHODS
 from dphmm.session.options import FLAT, SCOPES
@@ -55,10 +55,8 @@ MODULES += ("storage/release_table", "storage/commit_log", "storage/data_files",
 #: Modules of those packages on which no statement of a page rests, and why.
 CARRY_NOTHING = {
     "policy/_files": "reads descriptions and edges; what comes out is checked as a policy",
-    "policy/_kinds": "names for kinds that hull.md has",
     "session/options": "checks choices and writes them down",
     "session/releases": "columns of such records",
-    "session/retrospect": "reads published answers only, and changes none",
     "accounting/records": "records, checked when they are made",
     "accounting/summary": "prints what budget and composition computed",
     "dependent/_comparison": "a table of what _scales judged",

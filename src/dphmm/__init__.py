@@ -68,9 +68,9 @@ if TYPE_CHECKING:
     from dphmm.sensitivity.protection import exposed_states as exposed_states
     from dphmm.sensitivity.protection import protectable_graph as protectable_graph
     from dphmm.sensitivity.spread import l1_sensitivity as l1_sensitivity
-    from dphmm.session.joint import joint_belief as joint_belief
     from dphmm.session.releases import Release as Release
     from dphmm.session.session import ReleaseSession as ReleaseSession
+    from dphmm.session.smoothing import joint_belief as joint_belief
     from dphmm.states.grid import Grid as Grid
     from dphmm.states.hexes import H3 as H3
     from dphmm.states.space import StateSpace as StateSpace
@@ -105,7 +105,7 @@ _HOMES = {
     "decode": "dphmm.decoding",
     "event_odds": "dphmm.decoding",
     "OtherQuery": "dphmm.decoding",
-    "joint_belief": "dphmm.session.joint",
+    "joint_belief": "dphmm.session.smoothing",
     "query": "dphmm.dependent._question",
     "BudgetExceeded": "dphmm.errors",
     "DegenerateHull": "dphmm.errors",

@@ -19,8 +19,8 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.odds import EventOdds, EventWatch, PathEvent
-from dphmm.session.retrospect import Hindsight, Hindsights, Published, Smoothed
 from dphmm.session.setting import Setting, check_same_states
+from dphmm.session.smoothing import Published, Smoothed, Smoother, Smoothers
 from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
@@ -148,11 +148,11 @@ def smooth_rows(
         whole = _room(n, space.n_states)
     mean, probability = np.empty((n, space.dimension)), np.empty(n)
     state, path = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    hindsights, done = Hindsights(subjects), 0
+    smoothers, done = Smoothers(subjects), 0
     others = OtherRows(beside)
     for user, own in rows.by_user():
         known = others.of(user)
-        part = hindsights.of(user).smooth(published_of(rows, user, own), marginals=marginals, beside=known)
+        part = smoothers.of(user).smooth(published_of(rows, user, own), marginals=marginals, beside=known)
         mean[own], probability[own], state[own], path[own] = part.mean, part.probability, part.state, part.path
         if whole is not None:
             whole[own] = part.marginals
@@ -166,13 +166,13 @@ class OtherRows:
     """The answers of other queries, user by user."""
 
     def __init__(self, beside: Sequence[tuple[ReleasedRows, Subjects]]) -> None:
-        self._queries = [(rows, dict(rows.by_user()), Hindsights(subjects)) for rows, subjects in beside]
+        self._queries = [(rows, dict(rows.by_user()), Smoothers(subjects)) for rows, subjects in beside]
 
-    def of(self, user: str) -> list[tuple[Hindsight, Published]]:
+    def of(self, user: str) -> list[tuple[Smoother, Published]]:
         """What was published about a user under each of the queries that know it."""
         return [
-            (hindsights.of(user), published_of(rows, user, own[user]))
-            for rows, own, hindsights in self._queries
+            (smoothers.of(user), published_of(rows, user, own[user]))
+            for rows, own, smoothers in self._queries
             if user in own
         ]
 

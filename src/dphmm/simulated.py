@@ -206,31 +206,31 @@ class Followed:
     def errors(self, smoothed: bool = True) -> Errors:
         """Errors of the estimates. Raises as the planner does."""
         n, steps = self.paths.shape
-        online, hindsight = np.empty((n, steps, self._points.shape[1])), np.empty((n, steps, self._points.shape[1]))
+        online, after_all = np.empty((n, steps, self._points.shape[1])), np.empty((n, steps, self._points.shape[1]))
         each = max(1, _KEPT // (steps * self.setting.space.n_states))
         asked = 0
         for first in range(0, n, each):
             part = np.arange(first, min(first + each, n))
-            asked += self._estimate(part, online, hindsight if smoothed else None)
+            asked += self._estimate(part, online, after_all if smoothed else None)
         distances = self.setting.space.distances
         before = float(distances(online, self.there).mean())
         if not smoothed:
             return Errors(before, np.nan, asked / n, np.empty(0))
-        after = distances(hindsight, self.there)
+        after = distances(after_all, self.there)
         return Errors(before, float(after.mean()), asked / n, np.asarray(after.mean(axis=0)))
 
-    def _estimate(self, part: IntArray, online: FloatArray, hindsight: FloatArray | None) -> int:
+    def _estimate(self, part: IntArray, online: FloatArray, after_all: FloatArray | None) -> int:
         kept, seen = [], []
         for t, beliefs, answers in self.steps(part):
             online[part, t - 1] = best_answers(self.setting.space, beliefs)
-            if hindsight is not None:
+            if after_all is not None:
                 kept.append(beliefs)
             seen.append(answers)
-        if hindsight is not None:
+        if after_all is not None:
             ahead = np.ones((len(self._points), len(part)))
             for t in range(len(seen), 0, -1):
                 both = kept.pop() * ahead
-                hindsight[part, t - 1] = best_answers(self.setting.space, both)
+                after_all[part, t - 1] = best_answers(self.setting.space, both)
                 ahead[:, seen[t - 1].who] *= seen[t - 1].likelihood
                 if t > 1:
                     ahead = self.moves.back(ahead, t)

@@ -26,9 +26,8 @@ from dphmm.batch import Batch, Released, already_released
 from dphmm.errors import InvalidInput
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import check_header
-from dphmm.states.observed import true_states
 from dphmm.states.space import StateSpace, check_names
-from dphmm.states.trajectory import Trajectories
+from dphmm.states.trajectory import Trajectories, true_states
 from dphmm.storage.json_lines import strict_json
 from dphmm.storage.released import released_table
 

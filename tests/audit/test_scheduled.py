@@ -21,8 +21,8 @@ from crafted_bits import keyed_system_bits
 from dphmm.audit import check_released
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
-from dphmm.session.retrospect import Hindsight
-from dphmm.session.retrospect import Published as Answers
+from dphmm.session.smoothing import Published as Answers
+from dphmm.session.smoothing import Smoother
 from dphmm.storage.released import released_table
 from dphmm.storage.statement import (
     Published,
@@ -142,7 +142,7 @@ def test_smoothed_rows_are_those_of_all_paths(schedule):
     marginals /= marginals.sum(axis=1, keepdims=True)
     z = np.array([row.z_lattice if row.asked else [0] for row in rows])
     answers = Answers("", np.arange(1, 6), z, [row.plan_hash for row in rows])
-    found = Hindsight(session.setting).smooth(answers, marginals=True)
+    found = Smoother(session.setting).smooth(answers, marginals=True)
     assert np.allclose(found.marginals, marginals, atol=1e-12)
 
 

@@ -1,7 +1,7 @@
 """Simulated releases of walks: a session's own where the mechanism is exact, Algorithm 2 where it is not.
 
 Claims. With an exact mechanism the simulation publishes what `ReleaseSession` does with the same bits, to the word, and
-its hindsight is what `decode` makes of it. With a continuous one beliefs are those of Bayes' rule written out on dense
+its smoother is what `decode` makes of it. With a continuous one beliefs are those of Bayes' rule written out on dense
 matrices. Degrees are those of Def. 5.2. Models know nothing of the people that are released. They would fail for a
 belief that lags a step behind, for noise on another body, and for a fold that is fitted to its own people.
 """
@@ -21,8 +21,8 @@ from dphmm.evaluation.experiment import Settings
 from dphmm.evaluation.walk_cells import name_of, policies
 from dphmm.evaluation.walk_laws import PlanarLaplace
 from dphmm.evaluation.walk_releases import Choices, degree, release, release_walk
-from dphmm.session.retrospect import Hindsight, Published
 from dphmm.session.session import ReleaseSession
+from dphmm.session.smoothing import Published, Smoother
 
 UTIL, TRANS, DPLS = policies(walk_sources.CITY, "auto")
 
@@ -67,7 +67,7 @@ def test_exact_mechanisms_are_a_session_s(city, choices):
         assert found.drift.any() and not found.drift.all()
     made = session.releases
     z, plans = np.array([one.z_lattice for one in made]), [one.plan_hash for one in made]
-    smoothed = Hindsight(begun).smooth(Published("", np.arange(1, 9), z, plans))
+    smoothed = Smoother(begun).smooth(Published("", np.arange(1, 9), z, plans))
     np.testing.assert_allclose(found.smoothed, smoothed.mean, rtol=1e-9)
     assert found.smoothed_cell.tolist() == fold.cell_of[smoothed.state].tolist()
     assert found.path_cell.tolist() == fold.cell_of[smoothed.path].tolist()

@@ -15,7 +15,7 @@ import pytest
 
 from dphmm.mechanisms import registry
 from dphmm.mechanisms.lattice import DiscreteKNorm
-from dphmm.policy import _kinds
+from dphmm.policy import graph
 from dphmm.policy._cliques import Complete
 from exactness.features import EXPECTED, JUDGED_ELSEWHERE
 from exactness.instances import KINDS, MECHANISMS, UNION, Instance, PolicySpec
@@ -69,7 +69,7 @@ def test_a_drawn_kind_is_the_registered_one(kind):
         if instance.policy.kind == kind and len(instance.queries) == 1:
             play = Play.of(instance)
             everybody = np.ones(instance.n, dtype=np.bool_)
-            assert play.policy.describe()["kind"] == kind and isinstance(play.policy, _kinds.KINDS[kind])
+            assert play.policy.describe()["kind"] == kind and isinstance(play.policy, graph.KINDS[kind])
             edges = policy_edges(instance.policy, instance, play.spaces[instance.queries[0].name])
             assert {tuple(edge) for edge in play.policy.edges(everybody).tolist()} == edges
             if edges:
@@ -78,12 +78,12 @@ def test_a_drawn_kind_is_the_registered_one(kind):
 
 
 def test_a_new_kind_and_a_new_mechanism_are_told_of(monkeypatch):
-    monkeypatch.setitem(_kinds.KINDS, "rings", Complete)
+    monkeypatch.setitem(graph.KINDS, "rings", Complete)
     monkeypatch.setitem(registry.RELEASE_KINDS, "geometric", DiscreteKNorm)
     assert policies_left_out() == [f"rings is registered and not tried here: add {_POLICY}"]
     assert mechanisms_left_out() == [f"geometric is registered and not tried here: add {_MECHANISM}"]
     # A new table: an entry that is put back would come last, and messages name the kinds in order.
-    monkeypatch.setattr(_kinds, "KINDS", {kind: made for kind, made in _kinds.KINDS.items() if kind != "complete"})
+    monkeypatch.setattr(graph, "KINDS", {kind: made for kind, made in graph.KINDS.items() if kind != "complete"})
     assert "complete is tried here and no longer registered" in policies_left_out()
 
 

@@ -20,9 +20,9 @@ from dphmm.audit.history import moved
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.jump import LEAST_SHARE, Jump
-from dphmm.markov.retrospect import likeliest_path, marginals
+from dphmm.markov.smoothing import likeliest_path, marginals
 from dphmm.simulated import _jumped, walks
-from markov.test_retrospect import Given, brute, model_of
+from markov.test_smoothing import Given, brute, model_of
 
 N = 5
 

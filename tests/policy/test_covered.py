@@ -18,8 +18,8 @@ import pytest
 import dphmm
 from dphmm import policy
 from dphmm.errors import InvalidInput
-from dphmm.policy import _covered
-from dphmm.policy._kinds import KINDS
+from dphmm.policy import _radius
+from dphmm.policy.graph import KINDS
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from dphmm.states.gaps import offsets_by_gap
@@ -405,7 +405,7 @@ def test_a_search_that_is_cut_short_understates(monkeypatch):
         [p for p in itertools.combinations(range(len(grid)), 2) if p != (0, len(grid) - 1)], len(grid)
     )
     whole = policy.covered_distance(graph, grid)
-    monkeypatch.setattr(_covered, "_MOST_PAIRS", 1000)
+    monkeypatch.setattr(_radius, "_MOST_PAIRS", 1000)
     assert 0 < policy.covered_distance(graph, grid) < whole
 
 

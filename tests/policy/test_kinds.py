@@ -16,9 +16,9 @@ from scipy import sparse
 from dphmm import policy
 from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
-from dphmm.policy._kinds import KINDS
 from dphmm.policy._radius import LatticeRadius, ListedRadius
 from dphmm.policy.constraint import Constraint
+from dphmm.policy.graph import KINDS
 from dphmm.states.space import StateSpace
 
 

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 import naive_policy as naive
 from dphmm import policy
 from dphmm.errors import InvalidInput
-from dphmm.policy._kinds import KINDS
 from dphmm.policy._offsets import _autocorrelated
 from dphmm.policy._points import Cells, hull_points
 from dphmm.policy.constraint import Constraint
-from dphmm.policy.graph import projected, refuse_too_many
+from dphmm.policy.graph import KINDS, projected, refuse_too_many
 from dphmm.states.space import StateSpace
 
 

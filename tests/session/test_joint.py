@@ -17,8 +17,8 @@ from dphmm.errors import InvalidInput
 from dphmm.policy import complete, from_edges
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.odds import path_loss
-from dphmm.session.retrospect import Hindsight
 from dphmm.session.setting import Setting
+from dphmm.session.smoothing import Smoother
 from dphmm.storage.smoothed import released_rows
 
 MATRIX = np.array([[0.6, 0.2, 0.1, 0.1], [0.1, 0.7, 0.2, 0], [0.3, 0, 0.4, 0.3], [0.05, 0.05, 0.3, 0.6]])
@@ -138,16 +138,16 @@ def test_odds_and_path_losses_count_all_queries(policy):
         query: Setting.of(model(spaces[query]), POLICIES[policy], spaces[query], epsilon)
         for query, epsilon in (("where", 1), ("what", 2))
     }
-    hindsights = {query: Hindsight(setting) for query, setting in settings.items()}
+    smoothers = {query: Smoother(setting) for query, setting in settings.items()}
     rows = {query: released_rows(tables[query], spaces[query]) for query in tables}
     told = {query: published_of(rows[query], "a", np.arange(len(tables[query]))) for query in tables}
     seen = likelihoods(ledger, spaces, policy)
     for one, two in itertools.islice(itertools.combinations(itertools.product(range(4), repeat=4), 2), 0, None, 977):
         paths = np.array(one), np.array(two)
-        bound = path_loss(hindsights["where"], told["where"], *paths, [(hindsights["what"], told["what"])])
+        bound = path_loss(smoothers["where"], told["where"], *paths, [(smoothers["what"], told["what"])])
         ratio = sum(math.log(seen[t][a] / seen[t][b]) for t, (a, b) in enumerate(zip(one, two, strict=True), start=1))
         assert abs(ratio) <= bound + 1e-9
-        assert bound >= path_loss(hindsights["where"], told["where"], *paths)
+        assert bound >= path_loss(smoothers["where"], told["where"], *paths)
 
 
 def test_a_query_alone_is_smoothed_as_ever():

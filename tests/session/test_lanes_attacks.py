@@ -18,7 +18,7 @@ import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch, Released
 from dphmm.mechanisms import chosen_kind
-from dphmm.policy import _kinds
+from dphmm.policy import graph
 from dphmm.policy._cliques import Complete
 from dphmm.session import following
 from dphmm.states.trajectory import Trajectories
@@ -139,5 +139,5 @@ _POLICY = "how it is drawn to POLICIES, in tests/session/test_lanes_attacks.py"
 def test_every_kind_of_policy_is_drawn(monkeypatch):
     """And every mechanism by its name, of which none may be refused."""
     assert left_out(policy_kinds(), POLICIES, _POLICY) == []
-    monkeypatch.setitem(_kinds.KINDS, "rings", Complete)
+    monkeypatch.setitem(graph.KINDS, "rings", Complete)
     assert left_out(policy_kinds(), POLICIES, _POLICY) == [f"rings is registered and not tried here: add {_POLICY}"]

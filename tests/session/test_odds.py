@@ -19,8 +19,8 @@ import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.session.odds import EventWatch, PathEvent, path_loss
 from dphmm.session.options import Options
-from dphmm.session.retrospect import Hindsight, Published
 from dphmm.session.setting import Setting
+from dphmm.session.smoothing import Published, Smoother
 
 N = 3
 CHOICES = {
@@ -178,7 +178,7 @@ def test_two_possible_paths_lose_at_most_the_sum_of_their_pairs():
     for name in ("support", "delta", "table", "allow", "jump"):
         setting, published, asked = played(name, "some")
         rows = [(step, plan, z) for step, plan, z in asked]
-        hindsight, reached = Hindsight(setting), 0.0
+        smoother, reached = Smoother(setting), 0.0
         possible = sorted({path for path, _ in paths_of(setting.model, setting.options.start, 5)})
         for one, other in itertools.product(possible[::7], possible[::5]):
             loss = 0.0
@@ -186,7 +186,7 @@ def test_two_possible_paths_lose_at_most_the_sum_of_their_pairs():
                 logs = np.where(plan.still_possible(z), plan.log_likelihood(z), -np.inf)
                 with np.errstate(invalid="ignore"):
                     loss += logs[one[step - 1]] - logs[other[step - 1]]
-            bound = path_loss(hindsight, published, np.array(one), np.array(other))
+            bound = path_loss(smoother, published, np.array(one), np.array(other))
             assert math.isnan(loss) or abs(loss) <= bound + 1e-12, name
             reached = max(reached, abs(loss) / bound if 0 < bound < math.inf and math.isfinite(loss) else 0)
             if one == other:
@@ -207,4 +207,4 @@ def test_events_and_paths_that_cannot_be():
         EventWatch(setting, PathEvent.of([0], N, 1, 2**27)).odds(published)
     for one in (np.zeros(4, dtype=int), np.full(5, 3)):
         with pytest.raises(InvalidInput):
-            path_loss(Hindsight(setting), published, one, np.zeros(5, dtype=int))
+            path_loss(Smoother(setting), published, one, np.zeros(5, dtype=int))

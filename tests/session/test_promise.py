@@ -12,7 +12,7 @@ import dphmm
 import naive
 import naive_policy
 from dphmm.mechanisms import MECHANISM_CHOICES
-from dphmm.policy import _kinds
+from dphmm.policy import graph as kinds
 from dphmm.policy._cliques import Complete
 from dphmm.session.answer import answer_under
 from dphmm.session.options import Options
@@ -165,7 +165,7 @@ def test_every_kind_of_policy_is_drawn(monkeypatch):
     """Mechanisms are those of the registry, and one that cannot be made for an instance fails."""
     assert left_out(policy_kinds(), POLICIES, _POLICY) == []
     assert set(MECHANISMS) == set(MECHANISM_CHOICES)
-    monkeypatch.setitem(_kinds.KINDS, "rings", Complete)
+    monkeypatch.setitem(kinds.KINDS, "rings", Complete)
     assert left_out(policy_kinds(), POLICIES, _POLICY) == [f"rings is registered and not tried here: add {_POLICY}"]
 
 

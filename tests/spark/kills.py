@@ -1,7 +1,8 @@
 """Random kills while jobs release into one table: ``PYTHONPATH=src:tests .venv-spark/bin/python -m spark.kills``.
 
 A driver on a local cluster releases more and more steps of some users into one table, job after job. At random moments
-a Python worker, an executor or the driver is killed; a driver that died is followed by another one. Whenever the
+a Python worker, an executor or the driver is killed; a driver that died is followed by another one. Two of three kills
+wait until a job has committed since the last one: otherwise no job would come so far. Whenever the
 table is read, every key that it ever showed must have the answer that it had, no key two of them, and the ledger of
 its rows must be whole. The kills are random by ``--seed``, their moments are not.
 
@@ -38,7 +39,7 @@ PATIENT = {
 }
 
 
-def started(folder: Path) -> subprocess.Popen[str]:
+def started(folder: Path) -> subprocess.Popen[bytes]:
     """A driver that releases until it is killed."""
     environment = {
         **os.environ,
@@ -50,15 +51,15 @@ def started(folder: Path) -> subprocess.Popen[str]:
         "DPHMM_SETTINGS": json.dumps({**SAFE, **PATIENT, "spark.sql.warehouse.dir": str(folder / "warehouse")}),
     }
     call = [sys.executable, "-m", "spark.driver", str(folder), "on and on"]
-    return subprocess.Popen(
-        call,
-        env=environment,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
+    with (folder / "told").open("a") as told:
+        return subprocess.Popen(
+            call, env=environment, cwd=ROOT, stdout=told, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+
+
+def committed(folder: Path) -> int:
+    """How many jobs have told their entry in the log."""
+    return (folder / "told").read_text().count('TOLD {"entry"')
 
 
 def below(pid: int) -> dict[str, list[int]]:
@@ -96,17 +97,29 @@ class Checker:
         self.seen = found
         parts = [("state", pq.read_table(path)) for path in table.paths()]
         ledger = ledger_of(parts, USERS)
-        assert sum(len(ledger.entries(*key)) for key in ledger.sessions()) == len(found), "the ledger has other steps"
+        stored = [
+            (key[0], entry.t) for key in ledger.sessions() for entry in ledger.entries(*key) if entry.z is not None
+        ]
+        assert sorted(stored) == sorted(found), "the ledger has other answered steps"
+
+
+def _wait_for_a_job(folder: Path) -> None:
+    """Until another job has committed, or a minute has gone."""
+    before, began = committed(folder), time.monotonic()
+    while committed(folder) == before and time.monotonic() - began < 60:
+        time.sleep(0.1)
 
 
 def campaign(folder: Path, times: int, seed: int) -> Counter[str]:
     """Kill so many times; how often what was killed."""
     chance, checker, killed = random.Random(seed), Checker(folder), Counter[str]()
-    driver, jobs = started(folder), 0
+    driver = started(folder)
     while sum(killed.values()) < times:
+        if chance.random() < 2 / 3:
+            _wait_for_a_job(folder)
         time.sleep(chance.uniform(0.1, 4.0))
-        kinds = below(driver.pid)
         kind = chance.choices(["worker", "executor", "driver"], [5, 3, 1])[0]
+        kinds = below(driver.pid)
         if not kinds["executor"] or not kinds[kind]:
             assert driver.poll() is None, "the driver ended by itself"
             continue
@@ -116,17 +129,19 @@ def campaign(folder: Path, times: int, seed: int) -> Counter[str]:
         else:
             os.kill(chance.choice(kinds[kind]), signal.SIGKILL)
         killed[kind] += 1
-        print(f"{sum(killed.values()):3}: {kind}", flush=True)
         if (folder / "table" / "log").exists():
             checker.look()
+        print(f"{sum(killed.values()):3}: {kind}, {committed(folder)} jobs, {len(checker.seen)} answers", flush=True)
         if kind == "driver":
-            jobs += driver.communicate()[0].count("TOLD ")
+            driver.wait()
             ReleaseTable.open(folder / "table").abandon_open(force=True)
             driver = started(folder)
     os.killpg(driver.pid, signal.SIGKILL)
-    jobs += driver.communicate()[0].count("TOLD ")
+    driver.wait()
     checker.look()
-    print(f"{jobs} jobs ended, {len(checker.seen)} answers were shown")
+    jobs = committed(folder)
+    assert jobs >= times / 4, f"{jobs} jobs committed: too few to say anything"
+    print(f"{jobs} jobs committed, {len(checker.seen)} answers were shown")
     return killed
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from dphmm.errors import InvalidInput
 from dphmm.states import Trajectories
-from dphmm.states.observed import public_times
-from dphmm.states.trajectory import MICROSECONDS
+from dphmm.states.trajectory import MICROSECONDS, public_times
 
 NAMES = np.array(["a", "b"], dtype=object)
 

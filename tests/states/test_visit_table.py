@@ -9,8 +9,7 @@ from dphmm import StateSpace
 from dphmm._kernels import grouping
 from dphmm.errors import InvalidInput
 from dphmm.states import visit_table
-from dphmm.states.observed import in_steps, public_times, true_states
-from dphmm.states.trajectory import Trajectories
+from dphmm.states.trajectory import Trajectories, in_steps, public_times, true_states
 from dphmm.states.visit_table import Gathering, VisitTable
 
 SPACE = StateSpace.categories(("a", "b", "c"))

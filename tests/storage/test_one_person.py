@@ -27,7 +27,7 @@ import pytest
 
 from dphmm.errors import InvalidInput
 from dphmm.states import Grid, StateSpace
-from dphmm.states.observed import in_steps, public_times, true_states
+from dphmm.states.trajectory import in_steps, public_times, true_states
 from dphmm.storage.frames import convert_frame
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.trajectories import (

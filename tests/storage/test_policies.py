@@ -10,7 +10,7 @@ import pytest
 from dphmm import policy
 from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
-from dphmm.policy._kinds import KINDS
+from dphmm.policy.graph import KINDS
 from dphmm.sensitivity import merge_lonely
 from dphmm.states.space import StateSpace
 from dphmm.storage.policies import load_policy, load_policy_space, save_policy
@@ -133,7 +133,7 @@ def test_what_could_not_be_loaded_is_not_saved(path):
         ({"format": True}, "format"),
         ({"format": "1"}, "format"),
         ({"format": None}, "format"),
-        ({"kind": "secret"}, "one of complete"),
+        ({"kind": "secret"}, "one of categorical, complete"),
         ({"kind": 3}, "kind"),
         ({"parameters": {}}, "n_states"),
         ({"parameters": {"n_states": -1}}, "N: got -1"),

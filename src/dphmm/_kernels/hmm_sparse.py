@@ -8,7 +8,7 @@ they do again: nothing that is possible ever becomes 0.
 ``rows`` (V, N) are likelihoods, each in either form as ``logged_rows`` (V,) says; ``which`` (T,) is the row of each
 observation, -1 where nothing was observed. ``moves`` (T,) is how many moves of the chain lie before each observation.
 So a table of symbols and a likelihood of its own for every step are the same to these functions. Blocks of a long
-sequence follow each other by the row that each leaves behind; `dphmm.markov.retrospect` puts them together.
+sequence follow each other by the row that each leaves behind; `dphmm.markov.smoothing` puts them together.
 
 Matrices are compressed columns where a distribution is moved on, compressed rows where it is moved back. A jump is a
 rank-one term beside them: (weights·row) gains at every entry; both (N,), or (0,) where none is. Of a share λu the gains

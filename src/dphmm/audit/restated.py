@@ -26,8 +26,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.answer_table import is_reference
 from dphmm.mechanisms.registry import RELEASE_MECHANISMS
-from dphmm.policy._kinds import KINDS
-from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.graph import KINDS, PolicyGraph
 from dphmm.session.choice import checked_varies
 from dphmm.session.options import Options
 from dphmm.states.space import StateSpace

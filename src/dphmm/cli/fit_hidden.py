@@ -19,9 +19,8 @@ from dphmm.errors import InvalidInput
 if TYPE_CHECKING:
     from dphmm.accounting.event import LearningEvent, NotPrivateEvent
     from dphmm.markov.hidden.hmm import CategoricalHMM
-    from dphmm.states.observed import Sequences
     from dphmm.states.space import StateSpace
-    from dphmm.states.trajectory import Trajectories
+    from dphmm.states.trajectory import Sequences, Trajectories
     from dphmm.storage.publications import AdmitFit
 
 _STARTS = 5

@@ -73,7 +73,7 @@ def space_of(given: Mapping[str, Any], trajectories: Trajectories) -> StateSpace
 
 def is_table(answers: str | None) -> bool:
     """Whether --answers names a table of numbers."""
-    from dphmm.states.kinds import ANSWERS_OF_NAMES
+    from dphmm.states.space import ANSWERS_OF_NAMES
 
     return answers is not None and answers not in ANSWERS_OF_NAMES
 

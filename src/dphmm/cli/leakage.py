@@ -172,13 +172,13 @@ def _of_paths(
 ) -> dict[str, Any]:
     from dphmm.decoding import OtherRows, published_of, rows_of_users
     from dphmm.session.odds import path_loss
-    from dphmm.session.retrospect import Hindsights
+    from dphmm.session.smoothing import Smoothers
 
     one, other = (_states(path, "--paths", subjects.setting.space) for path in given["paths"])
-    hindsights, found, others = Hindsights(subjects), [], OtherRows(beside)
+    smoothers, found, others = Smoothers(subjects), [], OtherRows(beside)
     try:
         for user, own in rows_of_users(rows, _users(given)):
-            bound = path_loss(hindsights.of(user), published_of(rows, user, own), one, other, others.of(user))
+            bound = path_loss(smoothers.of(user), published_of(rows, user, own), one, other, others.of(user))
             found.append({"subject": user, "bound": _finite(bound)})
     except InvalidInput as error:
         raise named(error, {"one": "--paths", "other": "--paths", "user": "--user"}) from None

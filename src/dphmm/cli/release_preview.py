@@ -142,7 +142,7 @@ def plan_words(plan: Mapping[str, Any], unit: str) -> str:
     if plan["constant"]:
         return "a public constant: every possible state has the same answer; cost 0"
     from dphmm.accounting.records import in_short
-    from dphmm.states.kinds import LABELS_WRONG
+    from dphmm.states.space import LABELS_WRONG
 
     cost = "unbounded" if plan["cost"] is None else in_short(plan["cost"])
     error = f"root mean square error {plan['expected_error']:.4g} {unit}"

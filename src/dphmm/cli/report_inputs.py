@@ -195,7 +195,7 @@ def _policy(
     given: Mapping[str, Any], statement: ReleaseStatement, model: MarkovModel, space: StateSpace
 ) -> PolicyGraph | None:
     """The policy that was given, or the one that the statement describes, where it does."""
-    from dphmm.policy._kinds import from_description
+    from dphmm.policy.graph import from_description
 
     if given["policy"] is not None:
         return loaded_policy(given["policy"], model)[0]

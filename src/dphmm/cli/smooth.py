@@ -24,7 +24,7 @@ from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dphmm.session.options import Options
-    from dphmm.session.retrospect import Smoothed
+    from dphmm.session.smoothing import Smoothed
     from dphmm.storage.smoothed import ReleasedRows
 
 MEANING = "computed from published data alone: nothing is spent, and anybody can do it"

@@ -129,7 +129,7 @@ class Dependence:
 
     def chain(self, times: int) -> Any:
         """Each person's own chain of so many steps."""
-        from dphmm.dependent import Chain
+        from dphmm.dependent._chain import Chain
 
         model, _ = self.model
         self._told["meaning"] = (

@@ -1,4 +1,4 @@
-"""Experiment "dphmm": Figures 10 to 13 of the DPHMM paper, with other mechanisms, estimates and hindsight beside them.
+"""Experiment "dphmm": Figures 10 to 13 of the DPHMM paper, with other mechanisms, estimates and smoothing beside them.
 
 Twenty walks of a hundred steps, the first cell known to everybody. Gutil joins cells within a radius, Gtrs cells that
 one cell may lead to; both are planned on all possible states. DPLS hides among a δ-location set. What the paper does

@@ -38,10 +38,10 @@ _SWEPT = ("data", "method", "mechanism", "epsilon")
 ANALYTICS = ("density", "flows", "ends", "visits", "gyration")
 #: The policies' own plan sets, and the paper's mechanism.
 PAPERS_MECHANISM = "planar-isotropic"
-_NAMES = {"z": "z", "estimate": "estimate", "smoothed": "hindsight"}
+_NAMES = {"z": "z", "estimate": "estimate", "smoothed": "smoothed"}
 #: Short ones, for figures.
 _SHORT = {PAPERS_MECHANISM: "PIM", "planar-laplace": "planar Laplace", "laplace": "Laplace", "auto": "auto"}
-#: Of every ε; hindsight for the best of them, so that a figure can still be read.
+#: Of every ε; smoothed for the best of them, so that a figure can still be read.
 _IN_HINDSIGHT = "auto"
 
 

@@ -22,7 +22,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import Hops, NoiseMechanism, make_known
 from dphmm.mechanisms.registry import AUTO
 from dphmm.policy import radius
-from dphmm.policy._covered import covered_distance
+from dphmm.policy._radius import covered_distance
 from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options

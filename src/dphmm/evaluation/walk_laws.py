@@ -20,7 +20,7 @@ from dphmm.samplers.uniform import exponentials, unit_floats
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.answer import answer_under
 from dphmm.session.plan import Plan
-from dphmm.session.retrospect import likelihood_row
+from dphmm.session.smoothing import likelihood_row
 from dphmm.session.step import Position
 from dphmm.states.lattice import Lattice
 from dphmm.types import Bits, Exact, FloatArray

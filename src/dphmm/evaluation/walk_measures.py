@@ -18,7 +18,7 @@ from dphmm.evaluation.walk_releases import Released
 from dphmm.evaluation.walk_studies import Study
 from dphmm.types import FloatArray, IntArray
 
-#: What is published or computed from it: the answer, the estimate at the time, the estimate in hindsight.
+#: What is published or computed from it: the answer, the estimate at the time, the smoothed estimate.
 READINGS = ("z", "estimate", "smoothed")
 #: What is known without any release.
 BLIND = "blind"

@@ -10,7 +10,7 @@ import numpy as np
 from dphmm.evaluation.walk_laws import Law, law_of, planned_with
 from dphmm.evaluation.walk_studies import OTHERS, Fold, Study
 from dphmm.markov.model import MarkovModel
-from dphmm.markov.retrospect import Rows, likeliest_path, marginals
+from dphmm.markov.smoothing import Rows, likeliest_path, marginals
 from dphmm.policy import complete, radius, transition
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
@@ -61,9 +61,9 @@ class Released:
 
     Places (n, 2) in metres: ``truth``, ``z``, ``estimate`` (posterior mean), ``smoothed`` (the mean given the whole
     release), ``blind`` (the mean by start and model alone, as if nothing were released). Cells (n,) of the whole grid:
-    ``cell`` is the true one, ``estimate_cell`` the likeliest now, ``smoothed_cell`` in hindsight, ``path_cell`` on the
-    likeliest path. ``degree``: how many plan states the true one, or its surrogate, hides among; ``degree_possible``:
-    how many possible states. ``drift``: the true state was outside the plan set.
+    ``cell`` is the true one, ``estimate_cell`` the likeliest now, ``smoothed_cell`` given all answers, ``path_cell``
+    on the likeliest path. ``degree``: how many plan states the true one, or its surrogate, hides among;
+    ``degree_possible``: how many possible states. ``drift``: the true state was outside the plan set.
     """
 
     walk: IntArray
@@ -185,7 +185,7 @@ def _unseen(model: MarkovModel, start: Position, steps: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Observed:
-    """Answers one move apart, as `dphmm.markov.retrospect` takes them."""
+    """Answers one move apart, as `dphmm.markov.smoothing` takes them."""
 
     values: FloatArray
     logged: BoolArray

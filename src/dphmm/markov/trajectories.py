@@ -21,8 +21,8 @@ from dphmm.states.trajectory import MICROSECONDS, Counts, Trajectories
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
-    from dphmm.states.observed import Sequences
     from dphmm.states.space import StateSpace
+    from dphmm.states.trajectory import Sequences
 
 
 class Source(NamedTuple):

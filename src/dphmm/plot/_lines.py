@@ -10,8 +10,7 @@ from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
 from dphmm.plot._axes import BLACK, BLUE, GREY, LOOKS, alone, axes, plain, titled
 from dphmm.plot._columns import Columns
-from dphmm.states.kinds import LABELS_WRONG
-from dphmm.states.space import StateSpace
+from dphmm.states.space import LABELS_WRONG, StateSpace
 from dphmm.storage.release_words import off
 from dphmm.types import FloatArray, IntArray
 

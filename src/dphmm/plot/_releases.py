@@ -18,8 +18,7 @@ from dphmm.report.page import Content
 from dphmm.report.palette import LABELS, ROLES
 from dphmm.report.words import ODDS
 from dphmm.schedule_plan import SchedulePlan
-from dphmm.states.kinds import LABELS_WRONG
-from dphmm.states.space import StateSpace
+from dphmm.states.space import LABELS_WRONG, StateSpace
 from dphmm.storage.release_words import off, sureness
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from dphmm.policy.graph import (
     projected,
     read_only,
     refuse_too_many,
+    registered,
     sorted_edges,
 )
 from dphmm.types import BoolArray, IntArray
@@ -132,6 +133,7 @@ class CliqueGraph(PolicyGraph):
         return _kernels.policy.contract_cliques(*self._runs, len(self.indices), within.support, within.surrogate)
 
 
+@registered
 class Complete(CliqueGraph):
     """Every two states are neighbours: one clique."""
 
@@ -161,6 +163,7 @@ class Complete(CliqueGraph):
         return states[:0] if len(states) > 1 else states.copy()
 
 
+@registered
 class Categorical(CliqueGraph):
     """States are neighbours iff they have one label: disjoint cliques."""
 
@@ -183,6 +186,7 @@ class Categorical(CliqueGraph):
         return categorical(description["labels"])
 
 
+@registered
 class Transition(CliqueGraph):
     """States are neighbours iff some state can move to both: one clique per source row, all rows of the matrix."""
 

@@ -17,7 +17,7 @@ from dphmm.errors import InvalidInput
 from dphmm.policy._cliques import array_hash
 from dphmm.policy._points import hull_points
 from dphmm.policy.constraint import Constraint
-from dphmm.policy.graph import PolicyGraph, count_of_states, projected, read_only, sorted_edges
+from dphmm.policy.graph import PolicyGraph, count_of_states, projected, read_only, registered, sorted_edges
 from dphmm.types import BoolArray, IntArray
 
 Ends = tuple[IntArray, IntArray]
@@ -85,6 +85,7 @@ class Listed(PolicyGraph):
         return a[apart], b[apart]
 
 
+@registered
 class EdgeGraph(Listed):
     """A policy of explicit edges."""
 

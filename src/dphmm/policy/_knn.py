@@ -18,7 +18,7 @@ from dphmm.errors import InvalidInput
 from dphmm.policy._edges import Listed
 from dphmm.policy._points import LatticeDistance
 from dphmm.policy._radius import DISTANCE_TOLERANCE, floats_hash, lattice_hash
-from dphmm.policy.graph import PolicyGraph, read_only, refuse_too_many, sorted_edges
+from dphmm.policy.graph import PolicyGraph, read_only, refuse_too_many, registered, sorted_edges
 from dphmm.types import FloatArray, IntArray
 
 #: Squared distances of pairs of states (m,), (m,): integers, or floats.
@@ -29,6 +29,7 @@ _SLACK_OF_SPAN = 2.0**-48
 _CANDIDATES_AT_ONCE = 2**20
 
 
+@registered
 class Knn(Listed):
     """Every state and its k nearest others: k, and a hash of the answers."""
 

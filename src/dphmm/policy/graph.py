@@ -34,6 +34,9 @@ MOST_EDGES = 50_000_000
 MOST_STATES = 2**26
 _INT64 = 2**62
 T = TypeVar("T")
+Kind = TypeVar("Kind", bound="type[PolicyGraph]")
+#: The kinds of policies by name, in the order in which `dphmm.policy` imports them.
+KINDS: dict[str, type[PolicyGraph]] = {}
 
 
 class PolicyGraph(ABC):
@@ -122,8 +125,6 @@ class PolicyGraph(ABC):
 
     def union(self, other: PolicyGraph) -> PolicyGraph:
         """The graph with the edges of both. Raises InvalidInput for another number of states."""
-        from dphmm.policy._union import union
-
         return union(self, other)
 
     @abstractmethod
@@ -255,3 +256,131 @@ def refuse_too_many(count: int, field: str, remedy: str) -> None:
     """InvalidInput where listing would take more than 50,000,000 pairs."""
     if count > MOST_EDGES:
         raise InvalidInput(field, f"{count} pairs of states", f"at most {MOST_EDGES}: {remedy}")
+
+
+def registered(kind: Kind) -> Kind:
+    """Make a kind of policy known: policies that its ``describe`` described are rebuilt by it (class decorator).
+
+    A new kind is a file, its function in `dphmm.policy`, a command in `dphmm.cli.policy` and a row in docs/commands.md.
+    Tests that try every kind fail then, and say what each of them needs.
+    """
+    KINDS[kind.kind] = kind
+    return kind
+
+
+def from_description(description: Any, space: Any = None, model: Any = None) -> PolicyGraph:
+    """The policy that ``describe`` described; one of a space or model needs that.
+
+    Raises InvalidInput for an unknown kind, a missing part, or a space or model that gives another graph.
+    """
+    if not isinstance(description, dict):
+        raise InvalidInput("policy", type(description).__name__, "a description with a kind")
+    kind = description.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidInput("kind", kind, "one of " + ", ".join(sorted(KINDS)))
+    _check_depth(description)
+    try:
+        policy = KINDS[kind].from_description(description, space, model)
+    except InvalidInput:
+        raise
+    except KeyError as missing:
+        raise InvalidInput("policy", f"a description without {missing.args[0]}", "a complete one") from None
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+        raise InvalidInput("policy", "parameters of another type", f"those of a {kind} policy") from None
+    if policy.describe() != description:
+        raise InvalidInput("policy", "a description that does not fit its own parameters", "one by describe()")
+    return policy
+
+
+def needs(description: dict[str, Any], kind: str) -> bool:
+    """Whether a description is of a kind, or a union with a part of it."""
+    return description.get("kind") == kind or any(needs(part, kind) for part in description.get("parts", ()))
+
+
+def _check_depth(description: dict[str, Any], depth: int = 0) -> None:
+    # Unions are flat as described; a forged file may nest them.
+    if depth > 1:
+        raise InvalidInput("policy", "a union inside a union", "parts of other kinds")
+    parts = description.get("parts", ())
+    if not isinstance(parts, (list, tuple)):
+        raise InvalidInput("parts", type(parts).__name__, "a list of policies")
+    for part in parts:
+        if isinstance(part, dict) and "parts" in part:
+            _check_depth(part, depth + 1)
+
+
+@registered
+class Union(PolicyGraph):
+    """States are neighbours iff they are in some part. Parts are distinct and in the order of their digests."""
+
+    kind: ClassVar[str] = "union"
+
+    def __init__(self, parts: tuple[PolicyGraph, ...]) -> None:
+        super().__init__(parts[0].n_states, tuple(note for part in parts for note in part.notes))
+        self.parts = parts
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "n_states": self.n_states,
+            "parts": [part.describe() for part in self.parts],
+        }
+
+    def _identity(self) -> dict[str, Any]:
+        return {"kind": self.kind, "n_states": self.n_states, "parts": [part.digest for part in self.parts]}
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any], space: Any, model: Any) -> PolicyGraph:
+        parts = [from_description(part, space, model) for part in description["parts"]]
+        return union(*parts)
+
+    def _extreme(self, direction: NDArray[Any], lattice: IntArray, within: Constraint) -> tuple[int, IntArray]:
+        return max((part._extreme(direction, lattice, within) for part in self.parts), key=lambda e: e[0])
+
+    def _has_neighbor(self, within: Constraint) -> BoolArray:
+        mask: BoolArray = np.logical_or.reduce([part._has_neighbor(within) for part in self.parts])
+        return mask
+
+    def _join(self, parent: IntArray, within: Constraint) -> None:
+        for part in self.parts:
+            part._join(parent, within)
+
+    def _edges(self, within: Constraint) -> IntArray:
+        edges = np.vstack([part._edges(within) for part in self.parts])
+        return sorted_edges(edges[:, 0], edges[:, 1])
+
+    def _around(self, states: IntArray) -> IntArray:
+        return np.unique(np.concatenate([part._around(states) for part in self.parts]))
+
+    def _joins(self, a: IntArray, b: IntArray) -> BoolArray:
+        found: BoolArray = np.logical_or.reduce([part._joins(a, b) for part in self.parts])
+        return found
+
+    def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
+        found = [part._few(lattice, within) for part in self.parts]
+        few = [rows for rows in found if rows is not None]
+        return np.vstack(few) if len(few) == len(found) else None
+
+    def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
+        return np.vstack([part._spanning(lattice, within) for part in self.parts])
+
+
+def union(*policies: PolicyGraph) -> PolicyGraph:
+    """The policy with the edges of all ``policies``; nested unions are flattened and repetitions dropped.
+
+    Raises InvalidInput unless all are policies on one number of states.
+    """
+    if not policies:
+        raise InvalidInput("policies", "none", "at least one policy")
+    parts: dict[str, PolicyGraph] = {}
+    for policy in policies:
+        if not isinstance(policy, PolicyGraph):
+            raise InvalidInput("policies", type(policy).__name__, "policies")
+        if policy.n_states != policies[0].n_states:
+            came = f"policies on {policies[0].n_states} and on {policy.n_states} states"
+            raise InvalidInput("policies", came, "one number of states")
+        for part in policy.parts if isinstance(policy, Union) else (policy,):
+            parts[part.digest] = part
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    return Union(tuple(part for _, part in sorted(parts.items())))

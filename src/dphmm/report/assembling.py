@@ -27,8 +27,8 @@ from dphmm.population import shares_of_outcomes
 from dphmm.report.beliefs import Cells, levels, spreads
 from dphmm.report.content import Backdrop, Hour, Made, Person, Prospects, ReleaseReport, Rows, Share, Truth
 from dphmm.session.plan import Plan
-from dphmm.session.retrospect import Hindsights, Published, Smoothed
 from dphmm.session.setting import Setting
+from dphmm.session.smoothing import Published, Smoothed, Smoothers
 from dphmm.session.subjects import Subjects
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.statement import load_statement, promise_of_statement, schedule_of_statement, stated_options
@@ -226,7 +226,7 @@ class _Reading:
     ) -> None:
         self._file, self._rows, self._made, self._cells = file, rows, made, cells
         self._ledger, self._progress = ledger, progress
-        self._hindsights = None if made.subjects is None else Hindsights(made.subjects)
+        self._smoothers = None if made.subjects is None else Smoothers(made.subjects)
         self.plans: dict[str, Plan] = {}
         self.errors = np.full(len(rows), np.nan)
         self._written = 0
@@ -242,7 +242,7 @@ class _Reading:
     def not_remade(self) -> str:
         """What a reader must know where not everybody's plans were made again."""
         total = len(self._rows.by_user)
-        if self._hindsights is None or self.remade == total:
+        if self._smoothers is None or self.remade == total:
             return ""
         return (
             f"The plans of {self.remade:,} of {total:,} people were made again from public data and are the file's; "
@@ -258,7 +258,7 @@ class _Reading:
         done = 0
         for number, user in enumerate((*chosen, *others)):
             rows = by_user[user]
-            if self._hindsights is None:
+            if self._smoothers is None:
                 found.append(Person(user, rows))
                 continue
             wanted = number < len(chosen) and self._written < MOST_WRITTEN
@@ -297,8 +297,8 @@ class _Reading:
 
     def _smoothed(self, user: str, rows: IntArray) -> Smoothed:
         """What all answers say of a person's rows; each answer's plan is made again and must be its own."""
-        assert self._hindsights is not None
-        file, hindsight = self._file, self._hindsights.of(user)
+        assert self._smoothers is not None
+        file, smoother = self._file, self._smoothers.of(user)
         entries = [] if self._ledger is None else self._ledger.entries(user, self._made.statement.query)
         if self._ledger is not None:
             replayable = bool(self._made.statement.randomness.replayable_rows)
@@ -307,17 +307,17 @@ class _Reading:
         published = Published(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows])
         places = np.arange(len(rows))
         try:
-            steps = hindsight.steps(published)
+            steps = smoother.steps(published)
         except InvalidInput:
             if self._ledger is None:
                 raise
             # Plans that depend on answers of other files cannot be made of this file alone.
             published, places = self._with_ledger(user, rows, entries)
-            steps = hindsight.steps(published)
+            steps = smoother.steps(published)
             self.with_others = True
         for _, plan in steps.plans:
             self.plans.setdefault(plan.hash, plan)
-        return hindsight.smooth(published, marginals=True).at(places)
+        return smoother.smooth(published, marginals=True).at(places)
 
     def _with_ledger(self, user: str, rows: IntArray, entries: Sequence[Entry]) -> tuple[Published, IntArray]:
         """The answers of the file and all others that the ledger has of the query, by step; and where the rows are."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from dphmm.report.content import rounded_down
 from dphmm.report.svg import Drawing
-from dphmm.states.kinds import LABELS_WRONG
+from dphmm.states.space import LABELS_WRONG
 from dphmm.types import FloatArray
 
 #: The two widths that every chart is drawn for: beside another one, and on a phone.

@@ -24,7 +24,7 @@ from dphmm.report.content import Person, ReleaseReport, Share, rounded_down
 from dphmm.report.palette import css
 from dphmm.report.svg import Drawing
 from dphmm.states.grid import Grid
-from dphmm.states.kinds import LABELS_WRONG
+from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.storage.promises import length
 from dphmm.storage.release_words import off, stay_words

@@ -16,7 +16,7 @@ import numpy as np
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
-from dphmm.states.kinds import LABELS_WRONG
+from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.promises import length, places_words
 from dphmm.storage.release_words import Found, off, stay_words, sureness
 from dphmm.storage.statement_types import document, epsilons_of

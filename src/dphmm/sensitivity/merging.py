@@ -15,9 +15,8 @@ from dphmm._checks import one_of
 from dphmm.errors import Unprotectable
 from dphmm.policy import from_edges
 from dphmm.policy._radius import Radius, radius
-from dphmm.policy._union import Union, union
 from dphmm.policy.constraint import Constraint
-from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.graph import PolicyGraph, Union, union
 from dphmm.sensitivity.differences import PolicyDifferences
 from dphmm.sensitivity.hull import hull_of, sensitivity_hull
 from dphmm.sensitivity.protection import exposed_among, exposed_states

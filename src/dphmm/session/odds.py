@@ -26,13 +26,13 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.session.layout import check_gap
-from dphmm.session.retrospect import Hindsight, Published, Steps
 from dphmm.session.setting import Setting
+from dphmm.session.smoothing import Published, Smoother, Steps
 from dphmm.session.subjects import Subjects
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States
 
 if TYPE_CHECKING:
-    from dphmm.session.joint import JointSteps
+    from dphmm.session.smoothing import JointSteps
 
 #: Units in the last place by which a log may move and still count as settled.
 _SETTLED = 2.0
@@ -120,24 +120,24 @@ class EventWatch:
             came = f"{len(event.states)} states"
             raise InvalidInput("event", came, f"{setting.model.n_states}, the states of the model")
         self._setting, self._event = setting, event
-        self._hindsight = Hindsight(setting, subjects)
+        self._smoother = Smoother(setting, subjects)
         self._priors: dict[tuple[int, int], Odds] = {}
 
     def odds(
         self,
         published: Published,
         window: tuple[int, int] | None = None,
-        beside: Sequence[tuple[Hindsight, Published]] = (),
+        beside: Sequence[tuple[Smoother, Published]] = (),
     ) -> EventOdds:
         """One subject's odds; ``window`` (first, last) stands for the event's steps where they are the subject's own.
 
-        ``beside``: the answers of its other queries. Raises as `Hindsight.smooth` does, and for a window that ends too
+        ``beside``: the answers of its other queries. Raises as `Smoother.smooth` does, and for a window that ends too
         long after the last answer.
         """
         first, last = window or (self._event.first, self._event.last)
         event = PathEvent(self._event.states, first, last, self._event.always)
         model, start = self._setting.model, self._setting.first().prior
-        steps = self._hindsight.observed(published, beside)
+        steps = self._smoother.observed(published, beside)
         check_gap(max(0, last - int(steps.t[-1])))
         plans = steps.plans
         posterior = _followed(model, start, event, _answers(published, steps, {t for t, _ in plans}))
@@ -148,11 +148,11 @@ class EventWatch:
 
 
 def path_loss(
-    hindsight: Hindsight,
+    smoother: Smoother,
     published: Published,
     one: IntArray,
     other: IntArray,
-    beside: Sequence[tuple[Hindsight, Published]] = (),
+    beside: Sequence[tuple[Smoother, Published]] = (),
 ) -> float:
     """How much one subject's answers lose, at most, of two possible paths: states (T,) from step 1 on, T the last step.
 
@@ -162,7 +162,7 @@ def path_loss(
 
     Source: docs/proofs/paths.md.
     """
-    n, observed = hindsight.model.n_states, hindsight.observed(published, beside)
+    n, observed = smoother.model.n_states, smoother.observed(published, beside)
     for name, path in (("one", one), ("other", other)):
         if len(path) < observed.t[-1]:
             expected = f"{int(observed.t[-1])}, a state for every step up to the last answer"

@@ -33,8 +33,7 @@ from dphmm.session.setting import Setting, check_header
 from dphmm.session.step import ESTIMATE_LOSSES, LABEL, Position, estimate
 from dphmm.session.stepwise import Stepwise
 from dphmm.session.walk import walk
-from dphmm.states.kinds import Labels
-from dphmm.states.space import StateSpace
+from dphmm.states.space import Labels, StateSpace
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 
 #: Releases that a session keeps at hand; older ones are made again from the ledger.

@@ -2,12 +2,19 @@
 
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
-from dphmm.states.kinds import SPACES, Labels, category_space, from_description, ordered_labels, space_of_names
 from dphmm.states.lattice import Lattice
 from dphmm.states.maps import MapSpace
-from dphmm.states.observed import Sequences, Visit
-from dphmm.states.space import StateSpace, lattice_answers
-from dphmm.states.trajectory import Counts, Trajectories
+from dphmm.states.space import (
+    SPACES,
+    Labels,
+    StateSpace,
+    category_space,
+    from_description,
+    lattice_answers,
+    ordered_labels,
+    space_of_names,
+)
+from dphmm.states.trajectory import Counts, Sequences, Trajectories, Visit
 from dphmm.states.units import parse_duration, parse_length, parse_speed
 
 __all__ = [

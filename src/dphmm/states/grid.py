@@ -23,7 +23,7 @@ from dphmm.states.maps import (
     least_metres_north,
     metres_per_degree,
 )
-from dphmm.states.space import Description
+from dphmm.states.space import Description, registered
 from dphmm.states.units import parse_length
 from dphmm.types import FloatArray, IntArray
 
@@ -36,6 +36,7 @@ _LEAST_METRES_OF_A_DEGREE = 110_000.0
 _CELL_NAME = re.compile("x(0|[1-9][0-9]*)y(0|[1-9][0-9]*)")
 
 
+@registered
 class Grid(MapSpace):
     """Square cells over a box: states row-major from the south-west, x fastest.
 

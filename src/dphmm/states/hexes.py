@@ -16,7 +16,7 @@ from dphmm.errors import InvalidInput
 from dphmm.states.gaps import Polygons
 from dphmm.states.lattice import snap
 from dphmm.states.maps import LARGEST_LATITUDE, MapSpace, Projection, as_places, least_metres_north
-from dphmm.states.space import Description
+from dphmm.states.space import Description, registered
 from dphmm.types import FloatArray, IntArray
 
 #: Default pitch, as a share of the mean edge of a cell of the resolution.
@@ -27,6 +27,7 @@ _BASE_CELLS = 122
 _PENTAGONS = frozenset({4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117})
 
 
+@registered
 class H3(MapSpace):
     """The H3 cells that cover some public places, in the order of their numbers; named by their hex strings.
 

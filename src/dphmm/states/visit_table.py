@@ -21,9 +21,16 @@ from numpy.typing import NDArray
 from dphmm import _kernels
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
-from dphmm.states.observed import in_steps, public_times, true_states
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import ANSWERS, MICROSECONDS, Trajectories, one_of_each
+from dphmm.states.trajectory import (
+    ANSWERS,
+    MICROSECONDS,
+    Trajectories,
+    in_steps,
+    one_of_each,
+    public_times,
+    true_states,
+)
 from dphmm.types import BoolArray, IntArray
 
 #: Most rows: places of rows are kept in 32 bits.
@@ -65,7 +72,7 @@ class VisitTable(Sequence[UserRows]):
     codes (n,) : the state of each row, see `Gathering`; ``states`` reads them.
     time (n,) : microseconds since 1970 UTC, or None; step (n,) : numbers of steps, or None. Without ``step`` a step is
     the time bin of ``seconds``, or where there are none the rank of the row among its user's, from 0.
-    in_bins : rows were brought into time bins, which counts as reading another table: see `dphmm.states.observed`.
+    in_bins : rows were brought into time bins, which counts as reading another table: see `dphmm.states.trajectory`.
     n_rows, same_step, outside : how many rows there were, were left out, and are in no state, for the data owner alone.
     """
 

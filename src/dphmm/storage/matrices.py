@@ -11,8 +11,7 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.markov.stochastic import DENSE_STATES, divided, row_sums
-from dphmm.states.kinds import ordered_labels
-from dphmm.states.space import check_names
+from dphmm.states.space import check_names, ordered_labels
 from dphmm.storage.columns import as_text, decimals
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_input

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
 from dphmm.policy._files import read_json
-from dphmm.policy._kinds import from_description, needs
-from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.graph import PolicyGraph, from_description, needs
 from dphmm.storage.inputs import replacing
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from dphmm.session.releases import Released, Releases
-from dphmm.states.kinds import Labels
-from dphmm.states.space import StateSpace
+from dphmm.states.space import Labels, StateSpace
 from dphmm.types import FloatArray, IntArray, Loss
 
 

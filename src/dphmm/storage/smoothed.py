@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.session.retrospect import Smoothed
+from dphmm.session.smoothing import Smoothed
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed

@@ -11,9 +11,8 @@ import numpy as np
 from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.errors import InvalidInput
 from dphmm.policy.graph import PolicyGraph
-from dphmm.states.observed import not_of_time_bins
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import MICROSECONDS
+from dphmm.states.trajectory import MICROSECONDS, not_of_time_bins
 from dphmm.storage.columns import Times, as_text, plain_type
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import checked_input

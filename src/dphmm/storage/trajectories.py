@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm.errors import InvalidInput
-from dphmm.states.observed import no_time_bins, not_of_time_bins
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import Counts, Trajectories, ranks
+from dphmm.states.trajectory import Counts, Trajectories, no_time_bins, not_of_time_bins, ranks
 from dphmm.storage import columns
 from dphmm.storage.columns import REASONS as TIME_REASONS
 from dphmm.storage.columns import Numbering, Times

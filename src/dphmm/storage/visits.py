@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm.states.observed import true_states
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import Trajectories
+from dphmm.states.trajectory import Trajectories, true_states
 from dphmm.states.visit_table import Gathering, VisitTable
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.tables import delimited_names, read_rows

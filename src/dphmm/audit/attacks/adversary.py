@@ -19,7 +19,7 @@ from dphmm.session.plan import Plan
 from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from dphmm.markov.retrospect import Rows
+    from dphmm.markov.smoothing import Rows
 
 #: prior: the chain, no answers. memoryless: each answer by itself, all possible states alike. tracker: the filter.
 #: smoother: all answers, later ones too. viterbi: the states of the likeliest path, certain of them.
@@ -64,7 +64,7 @@ class Adversary:
             return np.array([_alone(answer) for answer in seen])
         if self.method in ("prior", "tracker"):
             return self._seen(self._forward(seen), n)
-        from dphmm.markov.retrospect import likeliest_path, marginals
+        from dphmm.markov.smoothing import likeliest_path, marginals
 
         observations = self._observations(seen)
         prior = self._before(seen[0].t)
@@ -140,7 +140,7 @@ class _Observations:
 
     def rows(self, first: int, last: int) -> Rows:
         """The likelihoods of the answers first..last, in logs."""
-        from dphmm.markov.retrospect import Rows
+        from dphmm.markov.smoothing import Rows
 
         some = self.values[first:last]
         return Rows(some, np.ones(len(some), dtype=np.bool_), np.arange(len(some)))

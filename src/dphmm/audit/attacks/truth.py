@@ -15,9 +15,8 @@ from dphmm.audit.released_rows import stored_answers
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.states.maps import MapSpace
-from dphmm.states.observed import in_steps, public_times, true_states
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import Trajectories
+from dphmm.states.trajectory import Trajectories, in_steps, public_times, true_states
 from dphmm.storage.statement_types import ReleaseStatement, member
 from dphmm.types import BoolArray, FloatArray, IntArray
 

@@ -20,10 +20,10 @@ import pytest
 import dphmm
 from dphmm import decoding
 from dphmm.errors import InvalidInput
-from dphmm.session import retrospect
+from dphmm.session import smoothing
 from dphmm.session.options import Options
-from dphmm.session.retrospect import Hindsight, Published
 from dphmm.session.setting import Setting
+from dphmm.session.smoothing import Published, Smoother
 
 N = 5
 #: Skips before some steps; the first release of "late" is at step 2.
@@ -88,9 +88,9 @@ def played(name, gaps, seed=1, steps=4):
     return session, options, (model, policy, space), posteriors
 
 
-def hindsight_of(options, parts):
+def smoother_of(options, parts):
     model, policy, space = parts
-    return Hindsight(Setting(model, policy, space, options))
+    return Smoother(Setting(model, policy, space, options))
 
 
 def published_of(session, count=None):
@@ -118,7 +118,7 @@ def test_the_last_step_is_the_session_s_posterior(name, gaps):
     """After any number of releases the filter is the smoother of the last one: to 1e-12, on every option."""
     session, options, parts, posteriors = played(name, GAPS[gaps])
     for count, posterior in enumerate(posteriors, start=1):
-        got = hindsight_of(options, parts).smooth(published_of(session, count), marginals=True)
+        got = smoother_of(options, parts).smooth(published_of(session, count), marginals=True)
         assert np.allclose(got.marginals[-1], posterior, rtol=0, atol=1e-12)
         assert np.array_equal(got.marginals[-1] > 0, posterior > 0)
         assert got.state[-1] == session.released(session.releases[count - 1].t).estimate_state
@@ -171,7 +171,7 @@ def test_equal_to_all_paths(name, gaps):
         rows.append(np.where(possible, np.exp(np.where(possible, plan.log_likelihood(release.z_lattice), 0)), 0))
         again.release(int(rng.choice(np.flatnonzero(again.support))))
     t = [release.t for release in session.releases]
-    got = hindsight_of(options, parts).smooth(published_of(session), marginals=True)
+    got = smoother_of(options, parts).smooth(published_of(session), marginals=True)
     expected, paths = brute(model, options.start, t, rows)
     assert np.allclose(got.marginals, expected, rtol=1e-9, atol=1e-14)
     assert np.allclose(got.mean, expected @ space.answers)
@@ -191,12 +191,12 @@ def test_a_plan_set_of_one_state():
     assert all(release.constant for release in session.releases)
     options = Options.checked(1, dimension=1, constraint="delta=0.1")
     parts = (model, dphmm.policy.complete(2), space)
-    got = hindsight_of(options, parts).smooth(published_of(session), marginals=True)
+    got = smoother_of(options, parts).smooth(published_of(session), marginals=True)
     assert np.allclose(got.marginals, [[0.95, 0.05]] * 3)
     published = published_of(session)
     changed = Published("u", published.t, published.z + 1, published.plans)
     with pytest.raises(InvalidInput, match=r"step 1 of 'u': .* no possible state"):
-        hindsight_of(options, parts).smooth(changed)
+        smoother_of(options, parts).smooth(changed)
 
 
 @pytest.mark.parametrize("name", ["support", "delta"])
@@ -214,11 +214,11 @@ def test_another_plan_is_refused(name):
     ]
     for other, parts in others:
         with pytest.raises(InvalidInput, match="of 'u': got an answer drawn under plan"):
-            hindsight_of(other, parts).smooth(published)
+            smoother_of(other, parts).smooth(published)
     if name == "delta":
         fewer = Published("u", published.t[1:], published.z[1:], published.plans[1:])
         with pytest.raises(InvalidInput, match="missing or changed"):
-            hindsight_of(options, (model, policy, space)).smooth(fewer)
+            smoother_of(options, (model, policy, space)).smooth(fewer)
 
 
 @pytest.mark.parametrize(("t", "match"), [([0, 1], "before 1"), ([2, 2], "two rows"), ([3, 2], "two rows")])
@@ -226,14 +226,14 @@ def test_steps_that_were_never_released(t, match):
     session, options, parts, _ = played("support", GAPS["none"])
     published = published_of(session, 2)
     with pytest.raises(InvalidInput, match=match):
-        hindsight_of(options, parts).smooth(Published("u", np.array(t), published.z, published.plans))
+        smoother_of(options, parts).smooth(Published("u", np.array(t), published.z, published.plans))
 
 
 def test_rows_made_in_blocks_are_the_same(monkeypatch):
     session, options, parts, _ = played("delta", GAPS["some"])
-    whole = hindsight_of(options, parts).smooth(published_of(session), marginals=True)
-    monkeypatch.setattr(retrospect, "_KEPT", 0)
-    again = hindsight_of(options, parts).smooth(published_of(session), marginals=True)
+    whole = smoother_of(options, parts).smooth(published_of(session), marginals=True)
+    monkeypatch.setattr(smoothing, "_KEPT", 0)
+    again = smoother_of(options, parts).smooth(published_of(session), marginals=True)
     for name in ("mean", "state", "probability", "path", "marginals"):
         assert np.array_equal(getattr(whole, name), getattr(again, name))
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.markov import retrospect
-from dphmm.markov.retrospect import Rows, Table, likeliest_path, marginals, smooth
+from dphmm.markov import smoothing
+from dphmm.markov.smoothing import Rows, Table, likeliest_path, marginals, smooth
 
 
 class Given:
@@ -292,7 +292,7 @@ class Endless:
 
 def test_long_sequences_hold_few_rows(monkeypatch):
     """10^5 steps of nine states: some hundred rows at a time, and the same as all at once."""
-    monkeypatch.setattr(retrospect, "_KEPT", 1)
+    monkeypatch.setattr(smoothing, "_KEPT", 1)
     rng = np.random.default_rng(8)
     model, t = model_of(rng, 9, zeros=False), 100_000
     prior, endless = dphmm.Belief.initial(model), Endless(t, 9)
