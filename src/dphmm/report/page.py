@@ -404,9 +404,20 @@ class Content:
         measured, band = self.by_step(steps)
         asked = self.asked_steps(steps)
         beforehand = self.beforehand
-        curves = charts.Curves(beforehand, measured, band, found.without, asked)
         base = off(found.without, found.unit)
-        ticks = self.ticks(steps)
+        ticks, drawn = self.ticks(steps), slice(None)
+        if not report.whole and (known := np.flatnonzero(~np.isnan(beforehand))).size:
+            # A file of less than a block is drawn over its own steps.
+            drawn = slice(int(known[0]), int(known[-1]) + 1)
+            ends = [self._step_name(place, steps) for place in (drawn.start, drawn.stop - 1)]
+            ticks = list(zip((0.0, float(known[-1] - known[0] + 1)), ends, strict=True))
+        curves = charts.Curves(
+            beforehand[drawn],
+            None if measured is None else measured[drawn],
+            None if band is None else band[drawn],
+            found.without,
+            [place - (drawn.start or 0) for place in asked if place in range(steps)[drawn]],
+        )
         now, before = off(found.error, found.unit), off(expected.found.error, found.unit)
         where = "What somebody's label is" if found.unit == LABELS_WRONG else "Where somebody is"
         heading = f"{where}: expected {now} off"

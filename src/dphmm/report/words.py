@@ -273,7 +273,8 @@ def guarantee(report: ReleaseReport) -> Guarantee:
                 + f": for {block}, judge by how far off a reader still is." * (report.found is not None)
             ).rstrip(".") + "."
     elif promise is None and statement.horizon is not None:
-        note = f"No limit for a day; {horizon_words(report)}."
+        of_all = f". Of this file; {more}" if more else ""
+        note = f"No limit for a day; {horizon_words(report)}{of_all}."
     elif not report.confirmed:
         note = (
             "So the statement says. What all answers tell together is not told: give the policy (--policy), without "
