@@ -175,6 +175,7 @@ def test_what_does_not_hold_is_not_promised(grid) -> None:
 
 def test_states_without_a_map_have_no_metres(grid) -> None:
     statement = msgspec.structs.replace(released(grid), covered_distance=None)
+    statement = msgspec.structs.replace(statement, space=msgspec.structs.replace(statement.space, kind="plain"))
     told = story(statement)
     assert not re.search(r"\bm\b|town|position", " ".join(line for _, line in told.rows()))
     assert told.guaranteed["words"][0].startswith("any two states that the policy joins: at most")
