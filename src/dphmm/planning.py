@@ -318,8 +318,18 @@ class World:
 
     @cached_property
     def without(self) -> float:
-        """The mean error of the best single place: what the model alone tells of where somebody is."""
+        """The mean error of the best single place: what the model alone tells of where somebody is.
+
+        Of labels it is exact: no invented people are needed to count who has the likeliest one.
+        """
+        if self.setting.space.has_labels:
+            return self._likeliest_wrong
         return float(self.setting.space.distances(self.one_place, self.there).mean())
+
+    @property
+    def _likeliest_wrong(self) -> float:
+        """How often the likeliest label is wrong, as the model has people."""
+        return float(1 - self.occupancy.max())
 
     @cached_property
     def one_place(self) -> FloatArray:
@@ -359,7 +369,8 @@ class World:
         weights = self._paced if schedule.kind == "paced" else self._planned
         people = self.people if schedule.kind == "paced" else SLEEPERS
         there = self._stayers[1][: min(people, SLEEPERS)]
-        without = float(self.setting.space.distances(self.one_place, there).mean())
+        labels = self.setting.space.has_labels
+        without = self._likeliest_wrong if labels else float(self.setting.space.distances(self.one_place, there).mean())
         found = []
         setting = self._at(schedule.exact)
         for number, answers, columns in weights(setting, self.in_steps(schedule), staying, ends):
@@ -421,8 +432,8 @@ class World:
         """The mean distance of the better estimate from the places, and which one it is."""
         points = self.setting.space.own_answers
         if self.setting.space.has_labels:
-            guess = best_answers(self.setting.space, weights)
-            return float(self.setting.space.distances(guess, there).mean()), "mode"
+            # Given the answers the likeliest label is wrong so often: only the answers are drawn, not who is right.
+            return float((1 - weights.max(axis=0) / weights.sum(axis=0)).mean()), "mode"
         guesses = {"mean": weights.T @ points / weights.sum(axis=0)[:, None], "median": median(weights, points)}
         return min((float(self.setting.space.distances(guess, there).mean()), name) for name, guess in guesses.items())
 

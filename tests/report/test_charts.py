@@ -76,3 +76,23 @@ def test_the_number_on_top_of_an_axis_of_errors_is_not_cut():
     drawn = str(error_chart(curves, 540.0, "m", [], "without", "finding"))
     ends = re.findall(r'x="([\d.]+)"[^>]*text-anchor="end">([^<]*)<', drawn)
     assert ("1500 m" in [told for _, told in ends]) and all(float(x) >= 7.4 * len(told) for x, told in ends)
+
+
+def test_a_row_lies_on_the_axis_that_all_people_share():
+    """One person has a single row, two steps after the others begin; another a gap."""
+    drawn = [
+        str(strips([Strip("a", [0] * 4, [0.9] * 4, []), other], ["x", "y"], 592, 60.0, [], "It is so."))
+        for other in (Strip("b", [1], [0.9], [(0, 1)], [2]), Strip("b", [1, 1], [0.9] * 2, [], [0, 3]))
+    ]
+    grey = [[float(x) for x in re.findall(r'<rect class="label-1 sure-9" x="([\d.]+)"', drawing)] for drawing in drawn]
+    own = [float(x) for x in re.findall(r'<rect class="label-0 sure-9" x="([\d.]+)"', drawn[0])]
+    assert grey == [[own[2]], [own[0], own[3]]]
+    (square,) = re.findall(r'<rect class="label-1" x="([\d.]+)"', drawn[0])
+    assert own[2] < float(square) < own[3]
+
+
+def test_a_name_in_a_strip_is_told_or_left_out():
+    from dphmm.report.charts import whole_or_short
+
+    assert whole_or_short("employment", 70.0) == "employment" and whole_or_short("employment", 30.0) == ""
+    assert whole_or_short("job", 21.0) == "job" and whole_or_short("job", 14.0) == ""

@@ -338,8 +338,11 @@ def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
     data = [re.search(r'id="data">(.*?)</script>', text)[1] for text in pages]
     assert data[0] == data[1] and '"levels"' in data[0]
     alone, both = map(_Reader, pages)
+    more = "another file answers too, and a reader of both finds more"
+    assert f"12 answers a day of this file, each allows 73.2 %; {more}." in both.said
+    same = both.said.replace(" of this file, each", ", each").replace(f"; {more}", "").replace(" Of this file.", "")
     for card in ("Guaranteed", "What a reader can still find", "Not protected"):
-        assert alone.said.partition(card)[2][:300].partition("Spent")[0] in both.said, card
+        assert alone.said.partition(card)[2][:300].partition("Spent")[0] in same, card
     assert "12 answers a day, no cap" in alone.said and "24 answers a day, no cap" in both.said
     assert "No limit for a day: 12 answers a day" in both.said and "budget: whole ledger" in both.said
 
@@ -349,7 +352,7 @@ def test_the_delta_set_is_told_as_the_statement_tells_it(world):
     assert (
         "not among its own neighbours" not in said and "Every policy edge among possible states keeps epsilon" in said
     )
-    assert "answered as the nearest state inside; the guarantee stays" in said
+    assert "each is answered as the nearest state inside" in said and "the guarantee stays" not in said
 
 
 def test_a_total_over_steps_is_told_as_on_the_terminal(tmp_path):
@@ -474,3 +477,108 @@ def test_names_on_a_map_do_not_lie_on_each_other(world):
         assert len(boxes) > 2
         for at, (first, last, low) in enumerate(boxes):
             assert all(last <= a or first >= b or abs(low - y) >= 12 for a, b, y in boxes[at + 1 :]), name
+
+
+def test_a_second_query_is_counted_alike_on_page_terminal_and_json(world, tmp_path):
+    """Twelve answers of epsilon 1 and twelve of 2: 36 in all, wherever it is told; and whose sureness is whose."""
+    import json
+    import shutil
+
+    folder = tmp_path / "two"
+    shutil.copytree(world("grid"), folder)
+    public = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--epsilon", 2)
+    other = ("--query", "again", "-o", folder / "again.parquet")
+    run("release", folder / "walks.csv", *public, *other, "--ledger", folder / "ledger.db")
+    told = report(folder, tmp_path / "page.html", "--ledger", folder / "ledger.db", "--json")
+    document, terminal = json.loads(told.stdout), " ".join(told.stderr.split())
+    said = _Reader((tmp_path / "page.html").read_text()).said
+    assert document["spent"]["epsilon_sum"] == "36" and document["spent"]["counted_in"] == "ledger"
+    assert "epsilon sum 36 for who has most answers" in terminal and "36 for who has most answers" in said
+    more = "another query asks too, and a reader of both finds more"
+    assert f"12 answers a day of this file, each allows 73.2 %; {more}" in said
+    assert f"each allows 73.2 % of this file; {more}" in terminal
+    assert f"of this file; {more}" in document["still_found"]["words"][-1]
+    assert said.count(more) >= 2
+
+
+def test_a_promise_is_counted_over_the_whole_ledger(world, tmp_path):
+    """Of 4 an hour one query takes its part and another the rest: page, terminal and --json count both."""
+    import json
+    from dataclasses import replace
+
+    own = of_world(world("planned"))
+    users = list(own.rows.by_user)
+    beside = replace(own, elsewhere={user: [(1, Fraction(3, 2))] for user in users}, queries=1)
+    told, spent = beside.story.spent, words.spent(beside)
+    largest, in_all = max(beside.largest_of.values()), beside.in_all
+    assert in_all == own.in_all + Fraction(3, 2)
+    assert told["epsilon_sum"] == str(in_all) and told["most"] == str(largest)
+    assert f"in all at most {words.in_short(in_all)}" in told["words"][0]
+    assert spent.big.startswith(f"{words.in_short(largest)} of 4")
+    assert json.dumps(told)
+
+
+def test_what_further_places_lose_is_told_of_all_answers_too(world):
+    """The factor of one answer never stands without that of all of them: losses of two ways add up."""
+    own = of_world(world("grid"))
+    (_, loss), counts = own.further[0], words.counts_of(own)
+    assert counts.most == 12
+    both = f"{words.factor_words(loss)} times, all 12 of a day {words.factor_words(12 * loss)} times"
+    assert both in " ".join(words.not_protected_short(own))
+    assert both in " ".join(cell for row in words.not_protected(own) for cell in row)
+
+
+def test_without_the_policy_no_bound_of_several_answers_is_told(doctored, tmp_path):
+    """Page, terminal and --json agree: nothing confirms a promise of a policy that is known by its hash alone."""
+    import json
+
+    folder = doctored("planned", {"policy.parameters": None})
+    told = report(folder, tmp_path / "page.html", "--json")
+    document, said = json.loads(told.stdout), _Reader((tmp_path / "page.html").read_text()).said
+    terminal = " ".join(told.stderr.split())
+    every = sureness(Fraction(4))
+    for text in (said, terminal, told.stdout):
+        assert every not in text and "4 of 4" not in text and "judge by" not in text and "680 m" not in text
+    assert document["guaranteed"]["all_answers"] is None and document["guaranteed"]["covered_distance"] is None
+    assert document["spent"]["total"] is None and document["spent"]["most"] is None
+    assert "without the policy nothing confirms it" in terminal and "which nothing confirms" in said
+    assert "noisy positions" in document["published"]["words"][0] and "positions" in said
+    assert "part of town" in document["not_protected"]["words"][0] and "Which part of town" in said
+
+
+def test_rows_are_compared_with_the_ledger_without_the_policy_too(doctored, world, tmp_path, monkeypatch):
+    from dphmm.report import assembling
+
+    def refuse(*_):
+        raise InvalidInput("ledger", "other rows", "those of the file")
+
+    monkeypatch.setattr(assembling, "_require_stored", refuse)
+    folder = doctored("grid", {"policy.parameters": None})
+    line = report(folder, tmp_path / "page.html", "--ledger", folder / "ledger.db", code=2).stderr
+    assert "error: --ledger: got other rows" in line
+
+
+def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(world):
+    from dataclasses import replace
+
+    from dphmm.report.content import Leaving
+
+    own = of_world(world("grid"))
+    told = replace(own)
+    told.__dict__["leaving"] = Leaving(4300.0, 1800.0, 27_600.0)
+    ((figure, line),) = words._leaving(told)
+    assert figure == "no better" and "another reader may do better" in line and "nothing" not in line
+
+
+def test_one_row_is_told_of_as_one(tmp_path):
+    from report.worlds import grid as make
+
+    folder = make(tmp_path, users=("u1",))
+    first = (folder / "walks.csv").read_text().splitlines()[:2]
+    (folder / "one.csv").write_text("\n".join(first) + "\n")
+    public = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--epsilon", 1)
+    run("release", folder / "one.csv", *public, "-o", folder / "one.parquet", "--ledger", folder / "1.db")
+    run("report", folder / "one.parquet", "--model", folder / "model.npz", "-o", folder / "one.html")
+    said = _Reader((folder / "one.html").read_text()).said.partition("In the words of the privacy statement")[0]
+    for wrong in ("each allows", "in every answer", "1 answer a day", "each answer changes"):
+        assert wrong not in said, wrong

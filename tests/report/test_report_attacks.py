@@ -200,7 +200,7 @@ def test_a_total_over_steps_that_the_plans_do_not_keep_is_refused(doctored, worl
 def test_a_total_over_steps_that_no_policy_confirms_is_left_out(doctored, tmp_path):
     folder = doctored("grid", {"horizon": HORIZON, "policy.parameters": None})
     told = report(folder, tmp_path / "page.html", "--json").stdout
-    assert "12 steps together" not in told and "no limit for a day: 12 answers" in told
+    assert "12 steps together" not in told and "nothing confirms it, nor a bound on all answers" in told
 
 
 def test_learning_that_the_model_does_not_record_is_refused(doctored, tmp_path):

@@ -175,6 +175,19 @@ def test_what_does_not_hold_is_not_promised(grid) -> None:
 
 def test_states_without_a_map_have_no_metres(grid) -> None:
     statement = msgspec.structs.replace(released(grid), covered_distance=None)
+    statement = msgspec.structs.replace(statement, space=msgspec.structs.replace(statement.space, kind="plain"))
     told = story(statement)
     assert not re.search(r"\bm\b|town|position", " ".join(line for _, line in told.rows()))
     assert told.guaranteed["words"][0].startswith("any two states that the policy joins: at most")
+
+
+def test_where_nothing_is_published_nothing_is_guaranteed_or_found(grid) -> None:
+    """A plan knows figures of an answer; a file without one has none."""
+    empty = released(grid)
+    none = msgspec.structs.replace(empty, published=msgspec.structs.replace(empty.published, rows=0, subjects=0))
+    told = story(none, found=SLEEPERS)
+    rows = dict(told.rows("no plan"))
+    assert rows["guaranteed"] == rows["still found"] == "nothing: no answer has been published"
+    assert told.guaranteed["one_answer"] is None and told.guaranteed["all_answers"] is None
+    assert told.still_found is not None and told.still_found["error"] is None
+    assert "%" not in "".join(rows.values()) and "1,030 m" not in "".join(rows.values())

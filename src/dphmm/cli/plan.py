@@ -92,6 +92,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     """The table: a line for each total, the one that was asked for marked, and one without the file."""
     from dphmm.accounting.records import in_short
+    from dphmm.states.space import LABELS_WRONG
     from dphmm.storage.release_words import off
 
     most = "at most " if own.schedule.kind == "paced" else ""
@@ -99,6 +100,8 @@ def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     place = {"night": "sleeping place", "sequence": "the place of who stays"}.get(
         own.stays.what, "the place of who stays"
     )
+    if own.unit == LABELS_WRONG:
+        place = "the label of who stays"
     rows = [(_for(own), "answers", "expected error", f"{place} after {ends}", "")]
     for one in found:
         schedule, mark = one.schedule, "<- " + in_short(own.schedule.promise.exact) if one is own else ""

@@ -277,28 +277,31 @@ def indistinguishable(policy: PolicyGraph, space: StateSpace, place: int | str, 
 def strip(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
     """Labels: the likeliest one of each step, fainter where less sure; published answers as squares above."""
     report = _of(release)
-    figure = Content(report).strip_figure
+    content = Content(report)
+    figure = content.strip_figure
     people = [person for person in report.persons if person.state is not None]
     if not report.space.has_labels or figure is None:
         raise InvalidInput("release", f"states of kind {report.space.kind}", "states that are labels")
     chosen = people[:: -(-len(people) // 8)]
     ax = axes(ax)
     dark = _is_dark(ax)
-    for number, person in enumerate(chosen):
+    for number, (person, places) in enumerate(zip(chosen, content.shared_places(chosen), strict=True)):
         assert person.state is not None and person.probability is not None
-        for at, (label, chance) in enumerate(zip(person.state.tolist(), person.probability.tolist(), strict=True)):
+        for at, label, chance in zip(places, person.state.tolist(), person.probability.tolist(), strict=True):
             shade = LABELS[min(label, len(LABELS) - 1)][dark]
             ax.barh(number, 1, left=at, height=0.45, color=shade, alpha=max(0.06, min(0.95, chance)), linewidth=0)
         asked = np.flatnonzero(report.rows.asked[person.rows])
-        for at in asked.tolist():
-            label = int(report.rows.z[person.rows[at], 0])
-            ax.plot(at + 0.5, number - 0.35, "s", color=LABELS[min(label, len(LABELS) - 1)][dark], markersize=5)
+        for row in asked.tolist():
+            label = int(report.rows.z[person.rows[row], 0])
+            ax.plot(
+                places[row] + 0.5, number - 0.35, "s", color=LABELS[min(label, len(LABELS) - 1)][dark], markersize=5
+            )
     for label, name in enumerate(report.space.names[: len(LABELS)]):
         ax.plot([], [], "s", color=LABELS[label][dark], label=_plain(name))
     ax.set_yticks(range(len(chosen)), [_plain(person.name) for person in chosen])
     ax.invert_yaxis()
     titled(ax, figure.heading, share=_BESIDE_LEGEND)
-    ax.set_xlabel("row")
+    ax.set_xlabel("step, from the first of all people")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 

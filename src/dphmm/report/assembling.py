@@ -114,6 +114,7 @@ def release_report(
     if made.subjects is not None:
         _require_spent(file, reading.plans)
     begin("finding what is expected")
+    elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
     report = ReleaseReport(
         title,
         name,
@@ -128,7 +129,8 @@ def release_report(
         hours=reading.hours(),
         backdrop=backdrop or Backdrop(),
         notes=[*notes, *filter(None, (note, reading.not_remade, _WITH_OTHERS * reading.with_others))],
-        elsewhere=None if ledger is None else _elsewhere(ledger, rows, made.statement.query),
+        elsewhere=elsewhere,
+        queries=queries,
     )
     return report
 
@@ -259,6 +261,8 @@ class _Reading:
         for number, user in enumerate((*chosen, *others)):
             rows = by_user[user]
             if self._smoothers is None:
+                # Nothing is made again, but what is stored is compared all the same.
+                self._stored(user, rows)
                 found.append(Person(user, rows))
                 continue
             wanted = number < len(chosen) and self._written < MOST_WRITTEN
@@ -299,10 +303,7 @@ class _Reading:
         """What all answers say of a person's rows; each answer's plan is made again and must be its own."""
         assert self._smoothers is not None
         file, smoother = self._file, self._smoothers.of(user)
-        entries = [] if self._ledger is None else self._ledger.entries(user, self._made.statement.query)
-        if self._ledger is not None:
-            replayable = bool(self._made.statement.randomness.replayable_rows)
-            _require_stored(user, rows, file, entries, replayable)
+        entries = self._stored(user, rows)
         plans = [file.plans[row] for row in rows.tolist()]
         published = Published(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows])
         places = np.arange(len(rows))
@@ -318,6 +319,15 @@ class _Reading:
         for _, plan in steps.plans:
             self.plans.setdefault(plan.hash, plan)
         return smoother.smooth(published, marginals=True).at(places)
+
+    def _stored(self, user: str, rows: IntArray) -> Sequence[Entry]:
+        """What the ledger has of a person's answers to this query, which those of the file must be among."""
+        if self._ledger is None:
+            return []
+        entries = self._ledger.entries(user, self._made.statement.query)
+        replayable = bool(self._made.statement.randomness.replayable_rows)
+        _require_stored(user, rows, self._file, entries, replayable)
+        return entries
 
     def _with_ledger(self, user: str, rows: IntArray, entries: Sequence[Entry]) -> tuple[Published, IntArray]:
         """The answers of the file and all others that the ledger has of the query, by step; and where the rows are."""
@@ -378,15 +388,20 @@ def _float_above(cost: Loss) -> float:
     return near if isinstance(cost, float) or Fraction(near) >= cost else math.nextafter(near, math.inf)
 
 
-def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> dict[str, list[tuple[int, Fraction]]]:
-    """Of each person the answers that a ledger has beside those of the file: of other files, and of other queries."""
+def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[tuple[int, Fraction]]], int]:
+    """Of each person the answers that a ledger has beside those of the file: of other files, and of other queries.
+
+    Beside them the number of these queries.
+    """
     own = {user: set(rows.step[at[rows.asked[at]]].tolist()) for user, at in rows.by_user.items()}
     found: dict[str, list[tuple[int, Fraction]]] = {}
+    queries = set()
     for user, name in ledger.sessions_of(list(own)):
         for entry in ledger.entries(user, name):
             if entry.z is not None and not entry.constant and (name != query or entry.t not in own[user]):
                 found.setdefault(user, []).append((entry.t, entry.epsilon or Fraction(0)))
-    return found
+                queries |= {name} - {query}
+    return found, len(queries)
 
 
 def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth:

@@ -322,12 +322,21 @@ def band_chart(
 
 @dataclass(frozen=True)
 class Strip:
-    """One person: the likeliest label of each step with its probability, and the answers (step, label)."""
+    """One person: the likeliest label of each row with its probability, and the answers (row, label).
+
+    ``places``: where each row lies on the axis that all people share; from 0 on without.
+    """
 
     name: str
     label: Sequence[int]
     probability: Sequence[float]
     answers: Sequence[tuple[int, int]]
+    places: Sequence[int] = ()
+
+    @property
+    def at(self) -> Sequence[int]:
+        """Where each row lies."""
+        return self.places or range(len(self.label))
 
 
 def strips(
@@ -343,7 +352,7 @@ def strips(
     Fainter where a reader is less sure.
     """
     left = min(110.0, 12 + max((len(person.name) for person in people), default=0) * 7.2)
-    n = max(len(person.label) for person in people)
+    n = max(person.at[-1] + 1 for person in people)
     step = (width - left - 4) / n
     drawing = Drawing(width, pitch * len(people) + 26, finding, "chart")
     for number, person in enumerate(people):
@@ -351,28 +360,32 @@ def strips(
         middle_y = top + (pitch - 28) / 2 + 4
         drawing.text(0, middle_y, shortened(person.name, left - 8), "name")
         ends = 0.0
-        for at, label in person.answers:
+        answers = [(person.at[row], label) for row, label in person.answers]
+        for at, label in answers:
             x = left + (at + 0.5) * step
             drawing.frame(x - 4.5, top - 13, 9, 9, f"label-{colour_of(label)}")
             if x - 4.5 >= ends:
-                room = (
-                    min([left + (other + 0.5) * step for other, _ in person.answers if other > at] + [width]) - x - 12
-                )
-                told = shortened(names[label], room)
-                if len(told) > 1:
+                room = min([left + (other + 0.5) * step for other, _ in answers if other > at] + [width]) - x - 12
+                told = whole_or_short(names[label], room)
+                if told:
                     drawing.text(x + 8, top - 5, told, "tiny")
                     ends = x + 8 + len(told) * 5.8
         first = 0
         while first < len(person.label):
             last = first
-            while last + 1 < len(person.label) and person.label[last + 1] == person.label[first]:
+            # A row that is missing is a gap.
+            while (
+                last + 1 < len(person.label)
+                and person.label[last + 1] == person.label[first]
+                and person.at[last + 1] == person.at[last] + 1
+            ):
                 last += 1
-            for at in range(first, last + 1):
-                shade = f"label-{colour_of(person.label[at])} sure-{round(10 * person.probability[at])}"
-                drawing.frame(left + at * step, top, step + 0.3, pitch - 28, shade)
-            told = shortened(names[person.label[first]], (last + 1 - first) * step - 6)
+            for row in range(first, last + 1):
+                shade = f"label-{colour_of(person.label[row])} sure-{round(10 * person.probability[row])}"
+                drawing.frame(left + person.at[row] * step, top, step + 0.3, pitch - 28, shade)
+            told = whole_or_short(names[person.label[first]], (last + 1 - first) * step - 6)
             if told:
-                middle = left + (first + last + 1) / 2 * step
+                middle = left + (person.at[first] + person.at[last] + 1) / 2 * step
                 drawing.text(middle, middle_y, told, "in-strip", "middle")
             first = last + 1
     for place, told in ticks:
@@ -408,6 +421,16 @@ def colour_of(label: int) -> int:
     from dphmm.report.palette import LABELS
 
     return min(label, len(LABELS) - 1)
+
+
+#: Of a name that is cut so many letters must be left, or it says nothing.
+_LEFT = 6
+
+
+def whole_or_short(name: str, room: float) -> str:
+    """A name where it fits; so many of its letters that it can be told; else nothing."""
+    told = shortened(name, room)
+    return told if told == name or len(told) > _LEFT else ""
 
 
 def shortened(name: str, room: float) -> str:

@@ -25,7 +25,7 @@ from dphmm.session.subjects import Subjects
 from dphmm.states.grid import Grid
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
-from dphmm.storage.release_words import Found, Story, story
+from dphmm.storage.release_words import Found, InLedger, Story, story
 from dphmm.storage.statement import promise_of_statement, schedule_of_statement
 from dphmm.storage.statement_types import ReleaseStatement, exact_epsilons
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -210,7 +210,7 @@ class ReleaseReport:
 
     ``name``: of the file. ``persons``: those who can be looked at; the first is shown. ``plans``: the different plans
     of their answers. ``elsewhere``: (step, epsilon) of each answer about a person that a ledger has beside those of the
-    file; None without a ledger.
+    file; None without a ledger. ``queries``: how many other queries they are of.
     """
 
     title: str
@@ -227,6 +227,7 @@ class ReleaseReport:
     backdrop: Backdrop = field(default_factory=Backdrop)
     notes: Sequence[str] = ()
     elsewhere: Mapping[str, Sequence[tuple[int, Fraction]]] | None = None
+    queries: int = 0
 
     def __post_init__(self) -> None:
         if self.truth is not None and self.truth.places.shape != (len(self.rows), self.space.dimension):
@@ -258,10 +259,15 @@ class ReleaseReport:
         """Whether answers are drawn on a plane."""
         return self.space.dimension == 2 and not self.space.has_labels
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether the policy is known; without it nothing bounds what several answers tell together."""
+        return self.made.subjects is not None
+
     @cached_property
     def promise(self) -> SequencePromise | None:
-        """The promise over paths, where there is one."""
-        return promise_of_statement(self.statement)
+        """The promise over paths, where there is one; None where no policy confirms what it is a promise of."""
+        return promise_of_statement(self.statement) if self.confirmed else None
 
     @cached_property
     def schedule(self) -> Schedule | None:
@@ -313,7 +319,24 @@ class ReleaseReport:
     @cached_property
     def story(self) -> Story:
         """The five answers, as the terminal and ``--json`` have them."""
-        return story(self.statement, self.promise, self.schedule, self.found)
+        return story(
+            self.statement, self.promise, self.schedule, self.found, ledger=self.in_ledger, confirmed=self.confirmed
+        )
+
+    @cached_property
+    def in_ledger(self) -> InLedger | None:
+        """What the ledger counts of the person with most answers; None without a ledger."""
+        if self.elsewhere is None:
+            return None
+        largest = max(self.largest_of.values(), default=Fraction(0))
+        return InLedger(largest, self.in_all, self.queries, any(self.elsewhere.values()))
+
+    @cached_property
+    def in_all(self) -> Fraction:
+        """The largest sum of epsilons of a person, over everything; the ledger's where there is one."""
+        return max(
+            (sum((total for _, _, total in blocks), Fraction(0)) for _, blocks in self.spent), default=Fraction(0)
+        )
 
     @cached_property
     def leaving(self) -> Leaving | None:

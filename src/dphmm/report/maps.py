@@ -116,7 +116,8 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
     """Names of places, or degrees, which keep clear of the scale bar; and the scale bar."""
     bar = rounded_down(view.side / view.scale * _BAR)
     told = _length(bar) if report.on_map else f"{bar:g}"
-    right, bottom, width = view.side - 22, view.side - 18, bar * view.scale
+    # Above the crosses of answers beyond the map, which lie at its edge.
+    right, bottom, width = view.side - 22, view.side - _INSIDE - 22, bar * view.scale
     named = [(name, *view(np.array([x, y])).tolist(), "place") for name, x, y in report.backdrop.names]
     if _without_backdrop(report) and isinstance(report.space, MapSpace):
         for line, degrees, across in _graticule(view, report.space):

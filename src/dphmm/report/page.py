@@ -186,7 +186,7 @@ class Content:
         expected = self.report.prospects.expected
         if expected is None:
             return ""
-        return f"Expected, once it is asked: {expected.found.lines[0]}."
+        return f"Once it is asked: {expected.found.lines[0]}."
 
     @property
     def answered(self) -> bool:
@@ -404,9 +404,20 @@ class Content:
         measured, band = self.by_step(steps)
         asked = self.asked_steps(steps)
         beforehand = self.beforehand
-        curves = charts.Curves(beforehand, measured, band, found.without, asked)
         base = off(found.without, found.unit)
-        ticks = self.ticks(steps)
+        ticks, drawn = self.ticks(steps), slice(None)
+        if not report.whole and (known := np.flatnonzero(~np.isnan(beforehand))).size:
+            # A file of less than a block is drawn over its own steps.
+            drawn = slice(int(known[0]), int(known[-1]) + 1)
+            ends = [self._step_name(place, steps) for place in (drawn.start, drawn.stop - 1)]
+            ticks = list(zip((0.0, float(known[-1] - known[0] + 1)), ends, strict=True))
+        curves = charts.Curves(
+            beforehand[drawn],
+            None if measured is None else measured[drawn],
+            None if band is None else band[drawn],
+            found.without,
+            [place - (drawn.start or 0) for place in asked if place in range(steps)[drawn]],
+        )
         now, before = off(found.error, found.unit), off(expected.found.error, found.unit)
         where = "What somebody's label is" if found.unit == LABELS_WRONG else "Where somebody is"
         heading = f"{where}: expected {now} off"
@@ -556,14 +567,25 @@ class Content:
         if not self.answered or self.alone:
             return None
         blocks, users = self.blocks(), report.spent
+        if not report.confirmed and report.elsewhere is None:
+            # The rows say what they cost, and nothing confirms them.
+            return None
         cap = None if report.promise is None else float(report.promise.exact)
         alike = len({tuple((count, total) for _, count, total in told) for _, told in users}) == 1
         heading = self._spent_heading(alike)
-        limit = "no cap" if cap is None else f"cap: {in_short(report.promise.exact)} {self._per}"  # type: ignore[union-attr]
-        finding = f"{heading}; {limit}."
+        limit = (
+            ""
+            if not report.confirmed
+            else "no cap"
+            if cap is None
+            else f"cap: {in_short(report.promise.exact)} {self._per}"
+        )  # type: ignore[union-attr]
+        finding = f"{heading}; {limit}.".replace("; .", ".")
         drawings = [charts.budget_chart(blocks, cap, limit, width, finding) for width in charts.WIDTHS]
         caption = (
-            f"{words.horizon_words(report)}."
+            "Without the policy no cap is told."
+            if not report.confirmed
+            else f"{words.horizon_words(report)}."
             if cap is None and report.statement.horizon is not None
             else "Nothing limits the sum."
             if cap is None
@@ -627,7 +649,13 @@ class Content:
         """People who spent alike, and what they have left."""
         promise = self.report.promise
         kept = "as stated" if self.report.elsewhere is None else "kept"
-        cap = "none" if promise is None else f"{in_short(promise.exact)} {self._per}, {kept}"
+        cap = (
+            "not told"
+            if not self.report.confirmed
+            else "none"
+            if promise is None
+            else f"{in_short(promise.exact)} {self._per}, {kept}"
+        )
         return [(*group, cap) for group in words.spending_groups(self.report)]
 
     @cached_property
@@ -728,8 +756,8 @@ class Content:
         if not report.space.has_labels or not people:
             return None
         chosen = people[:: -(-len(people) // _STRIPS)]
-        told = []
-        for person in chosen:
+        told, places = [], self.shared_places(chosen)
+        for person, own in zip(chosen, places, strict=True):
             assert person.state is not None and person.probability is not None
             asked = np.flatnonzero(report.rows.asked[person.rows])
             answers = report.rows.z[person.rows[asked], 0].astype(np.int64)
@@ -739,11 +767,12 @@ class Content:
                     person.state.tolist(),
                     person.probability.tolist(),
                     list(zip(asked.tolist(), answers.tolist(), strict=True)),
+                    own,
                 )
             )
         names = list(report.space.names)
         finding = f"What a reader believes of {words.plural(len(chosen), 'person', 'people')}, step by step."
-        ticks = self._row_ticks(chosen[0])
+        ticks = self._shared_ticks(chosen, 1 + max(own[-1] for own in places))
         pitch = min(_STRIP_HIGH, max(_STRIP, (_ROOM - _AROUND) / len(told)))
         drawings = [charts.strips(told, names, width, pitch, ticks, finding) for width in charts.FIRST_WIDTHS]
         rows = [
@@ -757,6 +786,29 @@ class Content:
         sure = float(np.mean(np.concatenate([one.probability for one in told])))
         heading = f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average"
         return Figure("people", heading, drawings, caption, heads, rows)
+
+    def shared_places(self, people: Sequence[Person]) -> list[list[int]]:
+        """Where the rows of each person lie on one axis: bins of the clock, or steps where there is none."""
+        rows, step = self.report.rows, self.report.made.model.step
+        if rows.time is None or step is None:
+            at = [rows.step[person.rows] for person in people]
+        else:
+            at = [rows.time[person.rows] // step for person in people]
+        first = min(int(own[0]) for own in at)
+        return [(own - first).tolist() for own in at]
+
+    def _shared_ticks(self, people: Sequence[Person], n: int) -> list[tuple[float, str]]:
+        """The first and the last place of the axis that people share."""
+        rows, step = self.report.rows, self.report.made.model.step
+        if rows.time is None or step is None:
+            least = min(int(rows.step[person.rows[0]]) for person in people)
+            names = [f"step {least:,}", f"step {least + n - 1:,}"]
+        else:
+            least = min(int(rows.time[person.rows[0]]) // step for person in people)
+            ends = [place * step + self.report.zone for place in (least, least + n - 1)]
+            same = ends[0] // _DAY == ends[1] // _DAY
+            names = [words.clock(end) if same else words.day_name(end) for end in ends]
+        return list(zip((0.0, float(n)), names, strict=True)) if n > 1 else []
 
     def _row_ticks(self, person: Person) -> list[tuple[float, str]]:
         n = len(person.rows)
@@ -877,7 +929,8 @@ class Content:
         """How to audit the file, to be typed in a shell."""
         name = self.report.name
         name = f"./{name}" if name.startswith("-") else name
-        return f"dphmm audit --released {quoted(name)} --model MODEL --policy POLICY"
+        ledger = "" if self.report.elsewhere is None else " --ledger LEDGER"
+        return f"dphmm audit --released {quoted(name)} --model MODEL --policy POLICY{ledger}"
 
     # -- files and details -----------------------------------------------------------------------------------------
 
@@ -921,8 +974,10 @@ class Content:
     def promises(self) -> list[str]:
         """The statement's own sentences about the guarantee."""
         s = self.report.statement
-        parts = (s.sequence, s.schedule, s.varied, s.beginnings)
+        parts = (s.sequence if self.report.confirmed else None, s.schedule, s.varied, s.beginnings)
         told = [sentence for part in parts if part for sentence in part.meaning]
+        if self.report.confirmed:
+            told.append(f"{s.totals.epsilon_sum_meaning}: {s.totals.epsilon_sum}.")
         meaning = member(s, "covered_distance.meaning")
         return [*s.promise.meaning, *([meaning] if meaning else []), *told, s.promise.assumes]
 

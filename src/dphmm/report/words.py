@@ -80,7 +80,7 @@ def counts_of(report: ReleaseReport) -> Counts:
     block = ""
     if promise is not None and promise.per is not None:
         block = _BLOCKS.get(str(promise.per), f"each {promise.per}" + " steps" * isinstance(promise.per, int))
-    elif promise is None and schedule is None and rows.time is not None:
+    elif promise is None and (schedule is None or not report.confirmed) and rows.time is not None:
         block = "a day"
     return Counts(int(rows.asked.sum()), len(rows), len(rows.by_user), most, alike, block)
 
@@ -106,7 +106,7 @@ def headline(report: ReleaseReport) -> str:
     if counts.rows == 1:
         return f"One noisy {what} of one person"
     step = report.made.model.step
-    if report.schedule is None and report.promise is None and step is not None:
+    if report.schedule is None and report.promise is None and step is not None and _every_step(report):
         return f"A noisy {what} every {span(step)} {whom}"
     number = counted(counts.most)
     first = f"{number if counts.alike else f'up to {number}'} noisy {what}{'s' * (counts.most != 1)}"
@@ -156,8 +156,9 @@ def _nothing_asked(report: ReleaseReport, counts: Counts) -> str:
         return told + "Nothing is spent."
     block = _BLOCKS.get(str(promise.per), "in each block") if promise.per is not None else "in all"
     most = "up to " * (schedule.kind == "paced")
+    times = "once" if schedule.releases == 1 else f"{counted(schedule.releases)} times"
     return (
-        f"{told}The plan asks {most}{counted(schedule.releases)} times {block}, first at step {schedule.at[0]}. "
+        f"{told}The plan asks {most}{times} {block}, first at step {schedule.at[0]}. "
         f"Nothing is spent: 0 of {in_short(promise.exact)}."
     )
 
@@ -247,10 +248,12 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         most = min(most, counts.most) if promise.per is None or counts.most else most
     short = [("before", 0.5, "50 %"), ("one answer", _share(one), sure)]
     long = [("0 answers", 0.5, _odds("50 %", Fraction(0)))]
-    for number in range(1, 1 + min(3, counts.most) if most is None else min(4, most)):
+    several = 1 + min(3 if report.confirmed else 1, counts.most) if most is None else min(4, most)
+    for number in range(1, several):
         total = one * number
         long.append((plural(number, "answer"), _share(total), _odds(sureness(total), total)))
     note = ""
+    more = "" if report.in_ledger is None else report.in_ledger.more
     if promise is not None and most is not None and (most > 1 or promise.exact > one):
         every = sureness(promise.exact)
         # Other queries of a person may spend what this one leaves of the promise.
@@ -266,14 +269,23 @@ def guarantee(report: ReleaseReport) -> Guarantee:
                 name, block = f"the answers {over_words(promise)}", "longer times"
             name = all_words(name)
             note = (
-                f"{name[0].upper()}{name[1:]} together allow near certainty: for {block}, judge by what can be found."
-            )
+                f"{name[0].upper()}{name[1:]} together allow near certainty"
+                + f": for {block}, judge by how far off a reader still is." * (report.found is not None)
+            ).rstrip(".") + "."
     elif promise is None and statement.horizon is not None:
-        note = f"No limit for a day; {horizon_words(report)}."
+        of_all = f". Of this file; {more}" if more else ""
+        note = f"No limit for a day; {horizon_words(report)}{of_all}."
+    elif not report.confirmed:
+        note = (
+            "So the statement says. What all answers tell together is not told: give the policy (--policy), without "
+            "which nothing confirms it."
+        )
     elif promise is None:
         note = f"No limit {'for a day' if counts.block == 'a day' else 'for all answers'}: " + (
-            f"{plural(counts.most, 'answer')}{' a day' * (counts.block == 'a day')}, each allows {sure}."
+            f"{plural(counts.most, 'answer')}{' a day' * (counts.block == 'a day')}"
         )
+        note += " of this file" * bool(more) + f", {'it' if counts.most == 1 else 'each'} allows {sure}"
+        note += f"; {more}." if more else "."
     big = f"at most {sure} sure" if sure[0].isdigit() else f"{sure} sure"
     words = f"Whoever is torn 50 : 50 between {which(report)} is {big} after one answer, whatever else they know."
     if statement.private is False:
@@ -308,14 +320,17 @@ def block_words(report: ReleaseReport) -> list[str]:
     if promise is None:
         horizon = report.statement.horizon
         together = "Nothing bounds what all answers tell together."
+        if not report.confirmed:
+            together = "What all answers tell together is not told: without the policy nothing confirms it."
         if horizon is not None:
             together = (
                 f"Of all answers together: {horizon_words(report)}, {moment}, for a reader who believes the model. "
                 "Nothing bounds what they tell of a whole path."
             )
         return [
-            f"Take {pair}: each answer changes the odds between them, {moment}, by at most the factor of one answer "
-            f"below, given all answers before it. {together}"
+            f"Take {pair}: {'the' if counts.answers == 1 else 'each'} answer changes the odds between them, {moment}, "
+            f"by at most the factor of one answer below{', given all answers before it' * (counts.answers > 1)}. "
+            f"{together}"
         ]
     over = "a day" if promise.per == "1d" else "their time in one block" if promise.per else "the whole time"
     # Windows overlap: ways that differ for longer are bounded by no cap.
@@ -382,6 +397,31 @@ def set_words(report: ReleaseReport, joined: int) -> str:
     return told
 
 
+def _further_words(report: ReleaseReport) -> str:
+    """ "places 2 km apart one answer may move the odds 1.2 times, all 8 of a day 4.4 times".
+
+    Two ways that are everywhere so far apart at most lose the sum of what each answer loses.
+    """
+    (far, loss), counts = report.further[0], counts_of(report)
+    told = f"places {_far(far)} apart one answer may move the odds {_times(loss)}"
+    if counts.most < 2:
+        return told
+    of = f"of {counts.block}" if counts.block.startswith(("a ", "an ")) else "of this file" if not counts.block else (
+        f"of {counts.block}"
+    )  # fmt: skip
+    return f"{told}, all {counts.most:,} {of} {_times(counts.most * loss)}"
+
+
+def _times(loss: Fraction) -> str:
+    told = factor_words(loss)
+    return "not at all" if told == "1" else f"{told} times"
+
+
+def _every_step(report: ReleaseReport) -> bool:
+    """Whether the file has an answer in every row."""
+    return bool(report.rows.asked.all())
+
+
 def _far(metres: float) -> str:
     return f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m"
 
@@ -398,6 +438,8 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
     if unit == LABELS_WRONG:
         how = "are" if found.measured else "are expected to be"
         told = f"of steps {how} guessed wrong ({_wrong(found.without)} without the file)"
+        if len(report.rows) == 1 and not found.measured:
+            told = f"expected chance that this step is guessed wrong ({_wrong(found.without)} without the file)"
         lines = [(_wrong(found.error), told)]
     else:
         how = "on average" if found.measured else "expected"
@@ -418,7 +460,9 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         ends = number == len(stays) - 1
         base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
-    return [*lines, *_leaving(report)], _where_from(report, found)
+    more = "" if report.in_ledger is None else report.in_ledger.more
+    of_all = f" Of this file; {more}." if more else ""
+    return [*lines, *_leaving(report)], _where_from(report, found) + of_all
 
 
 def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
@@ -429,7 +473,12 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
     guess = f"a guess of {clock(round(told.guess / 600) * 600)}"
     error, without = f"{told.error / 3600:.1f} h", f"{told.without / 3600:.1f} h"
     if told.error >= told.without:
-        return [("nothing", f"about when somebody left home: {guess} is {without} off, with the file {error}")]
+        # What this reader does is no bound on what others can do.
+        words = (
+            f"than a guess about when somebody left home: with the file this reader is {error} off, {guess} for all is "
+            f"{without} off; another reader may do better"
+        )
+        return [("no better", words)]
     return [(error, f"off about when somebody left home ({without} by {guess})")]
 
 
@@ -465,7 +514,7 @@ def stays_words(found: Found) -> str:
 
 def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
     """What is not protected, what that means here, and what helps."""
-    found, rows = report.found, []
+    found, rows, several = report.found, [], int(report.rows.asked.sum()) > 1
     place = "Places one returns to" if report.on_map else "What lasts"
     if report.found is not None and found is not None and stays_words(found):
         home = found.what == "night" and report.on_map
@@ -473,12 +522,14 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
         rows.append(
             (place, f"{what} found to {stays_words(found)}.", "fewer days, a smaller budget, no answers at night")
         )
-    else:
+    elif several:
         rows.append((place, "It shows again in every answer, and answers add up.", "fewer answers, a smaller budget"))
+    else:
+        rows.append((place, "Another answer about it would add to this one.", "fewer answers, a smaller budget"))
     more = report.further
     if report.on_map:
         told = (
-            f"For places {_far(more[0][0])} apart one answer may move the odds {factor_words(more[0][1])} times."
+            f"For {_further_words(report)}."
             if more
             else "The further apart two places are, the more one answer may tell of them."
         )
@@ -510,22 +561,23 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
 
 def not_protected_short(report: ReleaseReport) -> list[str]:
     """The same for the first screen."""
-    more = report.further
+    more, several = report.further, int(report.rows.asked.sum()) > 1
     first = "A place somebody returns to: the budget starts anew each day, and days add up." if (
         report.promise is not None and report.promise.per == "1d"
     ) else "A place somebody returns to: it shows again in every answer."  # fmt: skip
     if not report.on_map:
         first = "A state that lasts shows again in every answer."
+    if not several:
+        first = f"{'A place somebody returns to' if report.on_map else 'A state that lasts'}: answers about it add up."
     lines = [first]
     if report.on_map:
         lines.append(
-            f"Which part of town: for places {_far(more[0][0])} apart one answer may move the odds "
-            f"{factor_words(more[0][1])} times."
+            f"Which part of town: for {_further_words(report)}."
             if more
             else "Which part of town: the further apart two places are, the more an answer tells."
         )
     if report.statement.constraint.name.startswith("delta"):
-        lines.append("Rows outside the delta-set: answered as the nearest state inside; the guarantee stays.")
+        lines.append("How exact rows outside the delta-set are: each is answered as the nearest state inside.")
     lines.append("Who is in the file" + (", and on which days." if report.rows.time is not None else "."))
     return lines
 
@@ -543,15 +595,20 @@ def spent(report: ReleaseReport) -> Spent:
     """What was spent of what there is, for whom."""
     counts, promise, told = counts_of(report), report.promise, report.spent
     largest = max(report.largest_of.values(), default=Fraction(0))
-    in_all = max((sum((total for _, _, total in blocks), Fraction(0)) for _, blocks in told), default=Fraction(0))
+    in_all = report.in_all
     least, most = epsilons_of(report.statement)
     each = f"ε\u00a0{in_short(least)}" if least == most else f"at most ε\u00a0{in_short(most)}"
     days = max((len(blocks) for _, blocks in told), default=0)
     most_answers, alike = _most_of(told)
     # Other queries have other epsilons.
     answers = f"{plural(most_answers, 'answer')}" + f" at {each}" * (not report.elsewhere)
-    if promise is None:
-        big = f"{plural(most_answers, 'answer')}{' a day' if counts.block == 'a day' else ''}, no cap"
+    if not report.confirmed:
+        whose = "by the statement, which nothing confirms" if report.elsewhere is None else "of the whole ledger"
+        big = f"{plural(most_answers, 'answer')}{' a day' * (counts.block == 'a day')}"
+        words = f"Epsilon sum {in_short(in_all)} for who has most answers, {whose}; give --policy."
+    elif promise is None:
+        once = counts.answers == 1 and not report.elsewhere
+        big = f"{plural(most_answers, 'answer')}{' a day' if counts.block == 'a day' and not once else ''}, no cap"
         each = "" if report.elsewhere else f"Each answer at {each}. "
         most_spent = f"{in_short(in_all)} for who has most answers"
         words = f"{each}Nothing limits their sum, {most_spent}."

@@ -4,7 +4,8 @@ A Trajectories is frozen; every operation gives a new one and says how many rows
 private: nothing here puts one into a message or a repr.
 
 `Counts` say how many rows something happened to, by reason. `Sequences` are what fitting takes, `Visit` is what
-releasing takes of a user; `true_states` finds the state of every row. Order among the rows of many users needs no loop over rows.
+releasing takes of a user; `true_states` finds the state of every row. Order among the rows of many users needs no loop
+over rows.
 """
 
 from __future__ import annotations

@@ -30,6 +30,9 @@ _NO_ERROR = 1e-9
 #: Between a number and its unit.
 _UNIT = re.compile(r"(?<=[0-9]) (?=(?:k?m|%)(?![a-z]))")
 _NEAREST_TO_SURE = "more than 99.9999 %"
+_NOTHING = "nothing: no answer has been published"
+#: Kinds of states whose answers are places on a map.
+_ON_MAPS = ("grid", "h3")
 
 
 def sureness(epsilon: Fraction) -> str:
@@ -125,6 +128,29 @@ def stay_words(what: str, unit: str) -> str:
 
 
 @dataclass(frozen=True)
+class InLedger:
+    """What a ledger counts of the people of a file, over all its files and queries, of the person with most.
+
+    ``largest``: in a block or window of the promise, or in all without one; ``in_all``: of everything. ``queries``: how
+    many other queries have answers about them; ``others``: whether there are other answers at all.
+    """
+
+    largest: Fraction
+    in_all: Fraction
+    queries: int = 0
+    others: bool = False
+
+    @property
+    def more(self) -> str:
+        """Who else answers, and what follows for a reader; nothing where nobody does."""
+        if not self.others:
+            return ""
+        asks = {0: "another file answers too", 1: "another query asks too"}
+        who = asks.get(self.queries, f"{self.queries} other queries ask too")
+        return f"{who}, and a reader of {'all' if self.queries > 1 else 'both'} finds more"
+
+
+@dataclass(frozen=True)
 class Story:
     """The five answers about one release, each a document for JSON whose ``words`` are its lines for people."""
 
@@ -165,22 +191,54 @@ def story(
     schedule: Schedule | None = None,
     found: Found | None = None,
     cap: Fraction | None = None,
+    ledger: InLedger | None = None,
+    *,
+    confirmed: bool = True,
 ) -> Story:
     """The five answers of a release that is stated, with its promise and schedule.
 
     ``found``: what a plan, or the truth of simulated people, says; left out without it. ``cap``: of the sum of
-    epsilons.
+    epsilons. ``ledger``: what was spent by its count, in place of the file's. ``confirmed``: whether the policy is
+    known; without it no bound on several answers is told.
     """
     asked = statement.published.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0)
     (least, epsilon), step = epsilons_of(statement), statement.model.step_seconds
     most, block = (None, "") if promise is None else _block(promise, schedule, least, step)
     return Story(
         published=_published(statement, asked, schedule, most, block),
-        guaranteed=_guaranteed(statement, promise, epsilon, most, block),
-        still_found=None if found is None else found.document(),
+        guaranteed=_guaranteed(statement, promise, epsilon, most, block, ledger, confirmed)
+        if asked
+        else _nothing_guaranteed(statement),
+        still_found=_found(found, ledger) if asked else dict.fromkeys(_FIGURES) | {"words": [_NOTHING]},
         not_protected=_not_protected(statement),
-        spent=_spent(statement, promise, epsilon, most, block, cap),
+        spent=_spent(statement, promise, epsilon, most, block, cap, ledger)
+        if confirmed
+        else _not_confirmed(statement, ledger),
     )
+
+
+#: The members of `Found.document` beside its words.
+_FIGURES = ("error", "error_without", "unit", "measured", "stays")
+
+
+def _found(found: Found | None, ledger: InLedger | None) -> dict[str, Any] | None:
+    """What a reader of this file finds; who reads other answers, too, finds more."""
+    if found is None:
+        return None
+    told = found.document()
+    more = "" if ledger is None else ledger.more
+    return {**told, "words": [*told["words"], *([f"of this file; {more}"] if more else [])]}
+
+
+def _nothing_guaranteed(statement: ReleaseStatement) -> dict[str, Any]:
+    """Where no answer has been published nothing is guaranteed of one."""
+    return {
+        "holds": statement.private,
+        "covered_distance": None,
+        "one_answer": None,
+        "all_answers": None,
+        "words": [_NOTHING],
+    }
 
 
 def _block(promise: SequencePromise, schedule: Schedule | None, epsilon: Fraction, step: int | None) -> tuple[int, str]:
@@ -201,7 +259,8 @@ def _published(
     statement: ReleaseStatement, asked: int, schedule: Schedule | None, most: int | None, block: str
 ) -> dict[str, Any]:
     counts = statement.published
-    what = "noisy positions" if statement.covered_distance else "noisy answers"
+    labels, on_map = statement.space.kind == "labels", _on_map(statement)
+    what = "noisy positions" if on_map else "noisy labels" if labels else "noisy answers"
     kind = "every" if schedule is None else schedule.kind
     times = {
         "every": "at every step",
@@ -223,12 +282,23 @@ def _published(
     }
 
 
+def _on_map(statement: ReleaseStatement) -> bool:
+    """Whether answers are places on a map, whether or not a distance between them is known to be covered."""
+    return bool(statement.covered_distance) or statement.space.kind in _ON_MAPS
+
+
 def _in(block: str) -> str:
     return block if block.startswith("a") and not block.startswith("any") else f"in {block}"
 
 
 def _guaranteed(
-    statement: ReleaseStatement, promise: SequencePromise | None, epsilon: Fraction, most: int | None, block: str
+    statement: ReleaseStatement,
+    promise: SequencePromise | None,
+    epsilon: Fraction,
+    most: int | None,
+    block: str,
+    ledger: InLedger | None,
+    confirmed: bool,
 ) -> dict[str, Any]:
     covered = statement.covered_distance
     facts = None if covered is UNSET or covered is None else document(covered)
@@ -253,8 +323,11 @@ def _guaranteed(
         whole = couples and promise is not None and promise.steps is not None
         states = "and so two states of one step" if whole else "two states of one step can lose more"
         words.append(f"two paths that are equal or joined so at every step: {together}; {states}")
-    if most is None:
-        words.append(_no_limit(statement, epsilon, one))
+    if not confirmed:
+        words.append("so the statement says; without the policy nothing confirms it, nor a bound on all answers")
+    elif most is None:
+        more = "" if ledger is None else ledger.more
+        words.append(_no_limit(statement, epsilon, one) + (f" of this file; {more}" if more else ""))
     if statement.private is False:
         words = [f"NOT PRIVATE: {'; '.join(statement.not_private_because)}"]
     elif statement.private == "unknown" and statement.unknown_because is not UNSET:
@@ -293,7 +366,7 @@ def _no_limit(statement: ReleaseStatement, epsilon: Fraction, one: str) -> str:
 
 
 def _not_protected(statement: ReleaseStatement) -> dict[str, Any]:
-    here = "places one returns to; the part of town" if statement.covered_distance else (
+    here = "places one returns to; the part of town" if _on_map(statement) else (
         "states one returns to; states that the policy does not join"
     )  # fmt: skip
     return {"sentences": list(statement.not_protected), "words": [f"{here}; who is in the file"]}
@@ -306,23 +379,42 @@ def _spent(
     most: int | None,
     block: str,
     cap: Fraction | None,
+    ledger: InLedger | None,
 ) -> dict[str, Any]:
-    spent_in_all = Fraction(statement.totals.epsilon_sum)
-    in_all = in_short(spent_in_all)
+    spent_in_all = Fraction(statement.totals.epsilon_sum) if ledger is None else ledger.in_all
+    in_all, counted = in_short(spent_in_all), "; of all files and queries of the ledger" * (ledger is not None)
     if promise is None or most is None:
         limit = "no cap" if cap is None else f"the cap is {in_short(cap)}"
-        words = [f"epsilon sum {in_all} for who has most answers, {limit}"]
+        words = [f"epsilon sum {in_all} for who has most answers, {limit}{counted}"]
     else:
         needed, total = _needed(promise, epsilon, most), in_short(promise.exact)
-        spent, whose = in_short(min(needed, spent_in_all)), "" if needed == promise.exact else " by this query"
-        words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}"]
+        whose = "" if needed == promise.exact or ledger is not None else " by this query"
+        spent = in_short(min(needed, spent_in_all) if ledger is None else ledger.largest)
+        words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}{counted}"]
+    largest = None if most is None or promise is None else _needed(promise, epsilon, most)
     return {
-        "most": None if most is None or promise is None else str(_needed(promise, epsilon, most)),
+        "most": None if largest is None else str(largest if ledger is None else ledger.largest),
         "total": None if promise is None else str(promise.exact),
         "of": block or None,
-        "epsilon_sum": statement.totals.epsilon_sum,
+        "epsilon_sum": statement.totals.epsilon_sum if ledger is None else str(ledger.in_all),
+        "counted_in": "file" if ledger is None else "ledger",
         "cap": None if cap is None else str(cap),
         "words": words,
+    }
+
+
+def _not_confirmed(statement: ReleaseStatement, ledger: InLedger | None) -> dict[str, Any]:
+    """What is spent where the policy is not known: the ledger's count, or what the file's rows say."""
+    total = statement.totals.epsilon_sum if ledger is None else str(ledger.in_all)
+    whose = "by the statement, which nothing confirms" if ledger is None else "of all files and queries of the ledger"
+    return {
+        "most": None,
+        "total": None,
+        "of": None,
+        "epsilon_sum": total,
+        "counted_in": "file" if ledger is None else "ledger",
+        "cap": None,
+        "words": [f"epsilon sum {in_short(Fraction(total))} for who has most answers, {whose}; give --policy"],
     }
 
 
