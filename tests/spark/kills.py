@@ -114,30 +114,34 @@ def campaign(folder: Path, times: int, seed: int) -> Counter[str]:
     """Kill so many times; how often what was killed."""
     chance, checker, killed = random.Random(seed), Checker(folder), Counter[str]()
     driver = started(folder)
-    while sum(killed.values()) < times:
-        if chance.random() < 2 / 3:
-            _wait_for_a_job(folder)
-        time.sleep(chance.uniform(0.1, 4.0))
-        kind = chance.choices(["worker", "executor", "driver"], [5, 3, 1])[0]
-        kinds = below(driver.pid)
-        if not kinds["executor"] or not kinds[kind]:
-            assert driver.poll() is None, "the driver ended by itself"
-            continue
-        if kind == "driver":
-            # It and its Java process; executors see that it is gone.
-            os.killpg(driver.pid, signal.SIGKILL)
-        else:
-            os.kill(chance.choice(kinds[kind]), signal.SIGKILL)
-        killed[kind] += 1
-        if (folder / "table" / "log").exists():
-            checker.look()
-        print(f"{sum(killed.values()):3}: {kind}, {committed(folder)} jobs, {len(checker.seen)} answers", flush=True)
-        if kind == "driver":
-            driver.wait()
-            ReleaseTable.open(folder / "table").abandon_open(force=True)
-            driver = started(folder)
-    os.killpg(driver.pid, signal.SIGKILL)
-    driver.wait()
+    try:
+        while sum(killed.values()) < times:
+            if chance.random() < 2 / 3:
+                _wait_for_a_job(folder)
+            time.sleep(chance.uniform(0.1, 4.0))
+            kind = chance.choices(["worker", "executor", "driver"], [5, 3, 1])[0]
+            kinds = below(driver.pid)
+            if not kinds["executor"] or not kinds[kind]:
+                assert driver.poll() is None, "the driver ended by itself"
+                continue
+            if kind == "driver":
+                # It and its Java process; executors see that it is gone.
+                os.killpg(driver.pid, signal.SIGKILL)
+            else:
+                os.kill(chance.choice(kinds[kind]), signal.SIGKILL)
+            killed[kind] += 1
+            if (folder / "table" / "log").exists():
+                checker.look()
+            print(
+                f"{sum(killed.values()):3}: {kind}, {committed(folder)} jobs, {len(checker.seen)} answers", flush=True
+            )
+            if kind == "driver":
+                driver.wait()
+                ReleaseTable.open(folder / "table").abandon_open(force=True)
+                driver = started(folder)
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
     checker.look()
     jobs = committed(folder)
     assert jobs >= times / 4, f"{jobs} jobs committed: too few to say anything"

@@ -560,6 +560,25 @@ class Content:
             numbers,
         )
 
+    def _cap_words(self) -> str:
+        """What limits the sum, in a few words; nothing where it is not confirmed."""
+        promise = self.report.promise
+        if not self.report.confirmed:
+            return ""
+        return "no cap" if promise is None else f"cap: {in_short(promise.exact)} {self._per}"
+
+    def _cap_caption(self) -> str:
+        """What limits the sum, and who sees to it."""
+        report = self.report
+        if not report.confirmed:
+            return "Without the policy no cap is told."
+        if report.promise is None:
+            horizon = report.statement.horizon
+            return "Nothing limits the sum." if horizon is None else f"{words.horizon_words(report)}."
+        if report.elsewhere is None:
+            return "The cap is the statement's; give --ledger to check it."
+        return "The cap is kept by the ledger: an answer that would pass it is refused."
+
     @cached_property
     def budget_figure(self) -> Figure | None:
         """What was spent over time, against the cap."""
@@ -573,26 +592,10 @@ class Content:
         cap = None if report.promise is None else float(report.promise.exact)
         alike = len({tuple((count, total) for _, count, total in told) for _, told in users}) == 1
         heading = self._spent_heading(alike)
-        limit = (
-            ""
-            if not report.confirmed
-            else "no cap"
-            if cap is None
-            else f"cap: {in_short(report.promise.exact)} {self._per}"
-        )  # type: ignore[union-attr]
-        finding = f"{heading}; {limit}.".replace("; .", ".")
+        limit = self._cap_words()
+        finding = f"{heading}; {limit}." if limit else f"{heading}."
         drawings = [charts.budget_chart(blocks, cap, limit, width, finding) for width in charts.WIDTHS]
-        caption = (
-            "Without the policy no cap is told."
-            if not report.confirmed
-            else f"{words.horizon_words(report)}."
-            if cap is None and report.statement.horizon is not None
-            else "Nothing limits the sum."
-            if cap is None
-            else "The cap is kept by the ledger: an answer that would pass it is refused."
-            if report.elsewhere is not None
-            else "The cap is the statement's; give --ledger to check it."
-        )
+        caption = self._cap_caption()
         caption += (
             " Of this file alone: the ledger counts all files together."
             if report.elsewhere is None
@@ -649,13 +652,10 @@ class Content:
         """People who spent alike, and what they have left."""
         promise = self.report.promise
         kept = "as stated" if self.report.elsewhere is None else "kept"
-        cap = (
-            "not told"
-            if not self.report.confirmed
-            else "none"
-            if promise is None
-            else f"{in_short(promise.exact)} {self._per}, {kept}"
-        )
+        if not self.report.confirmed:
+            cap = "not told"
+        else:
+            cap = "none" if promise is None else f"{in_short(promise.exact)} {self._per}, {kept}"
         return [(*group, cap) for group in words.spending_groups(self.report)]
 
     @cached_property
