@@ -567,7 +567,7 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(world):
     told = replace(own)
     told.__dict__["leaving"] = Leaving(4300.0, 1800.0, 27_600.0)
     ((figure, line),) = words._leaving(told)
-    assert figure == "no better" and "another reader may do better" in line and "nothing" not in line
+    assert figure == "1.2 h" and "no better than a guess of 7:40" in line and "another reader may do better" in line
 
 
 def test_one_row_is_told_of_as_one(tmp_path):

@@ -474,11 +474,8 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
     error, without = f"{told.error / 3600:.1f} h", f"{told.without / 3600:.1f} h"
     if told.error >= told.without:
         # What this reader does is no bound on what others can do.
-        words = (
-            f"than a guess about when somebody left home: with the file this reader is {error} off, {guess} for all is "
-            f"{without} off; another reader may do better"
-        )
-        return [("no better", words)]
+        words = f"off about when somebody left home: no better than {guess} ({without}); another reader may do better"
+        return [(error, words)]
     return [(error, f"off about when somebody left home ({without} by {guess})")]
 
 
