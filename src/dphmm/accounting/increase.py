@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from dphmm._checks import state_mask
-from dphmm.accounting.marginals import Course
+from dphmm.accounting.marginals import Course, compressed
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, FloatArray, IntArray, States
 
@@ -175,8 +174,6 @@ def _same(one: Increasing, other: Increasing) -> bool:
 FAR = 600.0
 #: Entries below this are taken as too small for floats.
 SMALLEST = 1e-300
-#: Sums of rows that are further from 1 are divided out.
-_ROUNDING = 2.0**-44
 #: Memory for what is known of pairs of rows from one call to the next, in numbers.
 MOST_BOUNDS = 2**23
 _UNIT = 2.0**-53
@@ -297,34 +294,6 @@ def largest_increase(transition: Any, alpha: float, rows: States = None) -> floa
     ``alpha`` >= 0, or ``math.inf``. Rounded up.
     """
     return Increase(transition, rows)(alpha)
-
-
-def compressed(transition: Any) -> Any:
-    """A transition matrix, or a model's, as a csr_array of positive float64 entries; rows sum to 1, or are empty."""
-    given = getattr(transition, "transition", transition)
-    if not sparse.issparse(given):
-        try:
-            given = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInput("transition", type(transition).__name__, "a matrix of probabilities") from None
-        if given.ndim != 2:
-            raise InvalidInput("transition", f"an array of shape {given.shape}", "a matrix")
-    matrix = sparse.csr_array(given, dtype=np.float64)
-    if not matrix.has_canonical_format or not matrix.data.all():
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-    if not (np.isfinite(matrix.data).all() and (matrix.data > 0).all()):
-        raise InvalidInput("transition", "a negative, infinite or missing entry", "probabilities")
-    sums = np.asarray(matrix.sum(axis=1)).ravel()
-    wrong = (sums > 0) & (np.abs(sums - 1) > 1e-9)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InvalidInput("transition", f"row {row} with sum {sums[row]:.12g}", "rows that sum to 1 within 1e-9")
-    if (np.abs(sums[sums > 0] - 1) > _ROUNDING).any():
-        data = matrix.data / np.repeat(sums, np.diff(matrix.indptr))
-        matrix = sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-    return matrix
 
 
 def loss(value: object, field: str) -> float:

@@ -19,6 +19,8 @@ from dphmm.types import BoolArray, Chain, FloatArray
 NO_LEAKAGE = "a model made with --jump 0, or a promise over paths (--path-epsilon), which needs no leakage"
 #: The smallest positive float: what is possible stays possible.
 _LEAST = 5e-324
+#: Sums of rows that are further from 1 are divided out.
+_ROUNDING = 2.0**-44
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,14 +118,40 @@ class Course:
         return self._columns
 
 
+def compressed(transition: Any) -> Any:
+    """A transition matrix, or a model's, as a csr_array of positive float64 entries; rows sum to 1, or are empty."""
+    given = getattr(transition, "transition", transition)
+    if not sparse.issparse(given):
+        try:
+            given = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput("transition", type(transition).__name__, "a matrix of probabilities") from None
+        if given.ndim != 2:
+            raise InvalidInput("transition", f"an array of shape {given.shape}", "a matrix")
+    matrix = sparse.csr_array(given, dtype=np.float64)
+    if not matrix.has_canonical_format or not matrix.data.all():
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    if not (np.isfinite(matrix.data).all() and (matrix.data > 0).all()):
+        raise InvalidInput("transition", "a negative, infinite or missing entry", "probabilities")
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    wrong = (sums > 0) & (np.abs(sums - 1) > 1e-9)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidInput("transition", f"row {row} with sum {sums[row]:.12g}", "rows that sum to 1 within 1e-9")
+    if (np.abs(sums[sums > 0] - 1) > _ROUNDING).any():
+        data = matrix.data / np.repeat(sums, np.diff(matrix.indptr))
+        matrix = sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    return matrix
+
+
 def reversed_transition(transition: Any, marginal: FloatArray) -> Any:
     """Pr(s_{t-1} = b | s_t = a) = marginal[b] M[b, a] / (marginal M)[a] as a csr matrix (a, b).
 
     ``marginal`` (N,): the law of s_{t-1}. Rows of states that s_t cannot be are empty. The same for every t only if
     ``marginal`` is stationary.
     """
-    from dphmm.accounting.increase import compressed
-
     matrix = compressed(transition)
     given = np.asarray(marginal, dtype=np.float64)
     if given.shape != (matrix.shape[0],) or not (given >= 0).all() or abs(float(given.sum()) - 1) > 1e-9:

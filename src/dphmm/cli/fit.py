@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.cli.console import Console, Row, print_json
-from dphmm.cli.fit_options import FIELDS, check_together, fit_options, jump_rate
+from dphmm.cli.console import Console, print_json
+from dphmm.cli.fit_options import FIELDS, answers_words, check_together, fit_options, jump_rate, people_row
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
 from dphmm.cli.outcomes import SET_ASIDE
 from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, ledger_options
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
 
-_MOST_NAMES = 12
 NOT_PRIVATE = (
     "fitted without privacy: the model gives no bound for releases about the people it was fitted on, "
     "because its possible moves can show one person's; fit it on other people, or on public data, or with --epsilon"
@@ -140,28 +139,6 @@ def _fitted(
     except InvalidInput as error:
         times = "--max-speed" if choices["max_speed"] else "--gap"
         raise named(error, {**FIELDS, "time": times}) from None
-
-
-def people_row(model: str) -> Row:
-    """Where the people of a model are, and what for."""
-    from dphmm.storage.learned import people_path
-
-    told = "keyed digests of user names, for you alone: by them dphmm release tells whether it releases these people"
-    return "", f"written to {people_path(model)}: {told}"
-
-
-def answers_words(model: MarkovModel) -> str:
-    """What the names are answered with; the ordinal answers of the first of them."""
-    from dphmm.mechanisms.table_program import MOST_ANSWERS
-
-    space = model.space
-    assert space is not None
-    if space.has_labels:
-        many = f"; a release takes at most {MOST_ANSWERS} of them" if len(space) > MOST_ANSWERS else ""
-        return f"answers are the names themselves, without any order (numbers instead: --answers ordinal or FILE){many}"
-    shown = [f"{answer:g} {name}" for name, answer in zip(space.names, space.answers[:, 0].tolist(), strict=True)]
-    more = f", ... ({len(shown)} in all: dphmm inspect --states)" if len(shown) > _MOST_NAMES else ""
-    return f"answers in the order of the names: {', '.join(shown[:_MOST_NAMES])}{more}"
 
 
 def _counting(given: dict[str, Any]) -> dict[str, Any]:

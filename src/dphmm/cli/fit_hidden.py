@@ -47,7 +47,7 @@ def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 
 def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
-    from dphmm.cli.fit import people_row
+    from dphmm.cli.fit_options import people_row
     from dphmm.cli.fit_times import bins_of, check_times, times, warn_of_order
     from dphmm.cli.owner_view import by_reason, in_words
     from dphmm.cli.publishing import kept_document, kept_rows, stored_fit

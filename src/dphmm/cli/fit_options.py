@@ -1,17 +1,23 @@
-"""The options of dphmm fit: what there is, and which of them go together."""
+"""The options of dphmm fit: what there is, which of them go together; and rows that all its kinds print."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dphmm.cli.console import Row
 from dphmm.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dphmm.markov.model import MarkovModel
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_SPEED = "150km/h"
+#: Answers of so many names are printed.
+_MOST_NAMES = 12
 METHODS = ("ngrams", "every-iteration", "paper-every-iteration", "paper-last-iteration-not-private")
 
 _CHAIN = (
@@ -204,3 +210,25 @@ FIELDS = {
     "order": "--order", "random_state": "--seed", "sequences": "TRAJ", "step": "--step", "trajectories": "TRAJ",
     "X": "TRAJ", "merge_rare": "--merge-rare",
 }  # fmt: skip
+
+
+def people_row(model: str) -> Row:
+    """Where the people of a model are, and what for."""
+    from dphmm.storage.learned import people_path
+
+    told = "keyed digests of user names, for you alone: by them dphmm release tells whether it releases these people"
+    return "", f"written to {people_path(model)}: {told}"
+
+
+def answers_words(model: MarkovModel) -> str:
+    """What the names are answered with; the ordinal answers of the first of them."""
+    from dphmm.mechanisms.table_program import MOST_ANSWERS
+
+    space = model.space
+    assert space is not None
+    if space.has_labels:
+        many = f"; a release takes at most {MOST_ANSWERS} of them" if len(space) > MOST_ANSWERS else ""
+        return f"answers are the names themselves, without any order (numbers instead: --answers ordinal or FILE){many}"
+    shown = [f"{answer:g} {name}" for name, answer in zip(space.names, space.answers[:, 0].tolist(), strict=True)]
+    more = f", ... ({len(shown)} in all: dphmm inspect --states)" if len(shown) > _MOST_NAMES else ""
+    return f"answers in the order of the names: {', '.join(shown[:_MOST_NAMES])}{more}"

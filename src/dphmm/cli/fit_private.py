@@ -240,7 +240,7 @@ def warn_replayable(event: LearningEvent, console: Console) -> None:
 
 
 def _say(model: MarkovModel, event: LearningEvent, given: Mapping[str, Any], console: Console) -> None:
-    from dphmm.cli.fit import answers_words
+    from dphmm.cli.fit_options import answers_words
     from dphmm.cli.fit_spaces import is_table
     from dphmm.cli.portrait import by_name
 
