@@ -346,3 +346,19 @@ def test_who_is_in_the_model_is_checked_before_the_table_is_touched(release, tmp
     with pytest.raises(InvalidInput, match="model_people: got nobody"):
         release(rows(1, people(2), 1, 1), tmp_path / "table", model_people="nobody")
     assert not (tmp_path / "table").exists()
+
+
+@pytest.mark.parametrize("role", ["user", "state"])
+def test_bytes_that_are_no_text_are_a_row_that_cannot_be_read(spark, tmp_path, role):
+    import dphmm.spark
+
+    frame = spark.createDataFrame(rows(1, people(2), 1, 1)).withColumn(role, spark_text("FF61"))
+    with pytest.raises(InvalidInput, match="0 rows that can be read of"):
+        dphmm.spark.release(frame, *WORLD, 1, into=tmp_path / "table", buckets=2)
+
+
+def spark_text(digits):
+    """Bytes as a column of text, whether they are text or not."""
+    from pyspark.sql import functions
+
+    return functions.expr(f"CAST(X'{digits}' AS STRING)")

@@ -258,8 +258,9 @@ def _columns(frame: Any, given: Mapping[str, str] | None) -> Any:
     kept = []
     for role, name in named.items():
         column = frame[f"`{name}`"]
-        if role == "user":
-            column = column.cast("string")
+        if role == "user" or types[name] in TEXT:
+            # Bytes that are no text are a missing cell, which is refused by its reason.
+            column = functions.try_validate_utf8(column.cast("string"))
         kept.append(column.alias(role))
     return frame.select(*kept).withColumn("hash", _hash(functions.col("user")))
 
