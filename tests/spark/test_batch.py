@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -308,7 +311,7 @@ class _Held(dict):
     """Settings that are read as those of a session, or of a context."""
 
 
-def test_settings_of_a_session_do_not_pass_for_those_of_its_cluster():
+def test_settings_of_a_session_do_not_pass_for_those_of_its_cluster(monkeypatch):
     """What `getOrCreate` writes into a running session encrypts nothing."""
     from dphmm.spark.settings import _ALWAYS, _OUTSIDE, check
 
@@ -330,7 +333,10 @@ def test_settings_of_a_session_do_not_pass_for_those_of_its_cluster():
         def range(self, _):
             return Frame()
 
-    pytest.importorskip("pyspark")
+    # No Spark is needed to ask for settings.
+    classic = types.SimpleNamespace(is_remote=lambda: False)
+    for name in ("pyspark", "pyspark.sql", "pyspark.sql.utils"):
+        monkeypatch.setitem(sys.modules, name, classic)
     assert [line.split(" is false")[0] for line in check(Session())] == [wanted.name for wanted in _OUTSIDE]
     begun.update(said)
     assert check(Session()) == []

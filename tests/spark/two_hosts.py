@@ -1,4 +1,4 @@
-"""A slow task and its speculative copy on two hosts: ``PYTHONPATH=src:tests .venv-spark/bin/python -m spark.two_hosts``.
+"""A slow task and its copy on two hosts: ``PYTHONPATH=src:tests .venv-spark/bin/python -m spark.two_hosts``.
 
 A standalone cluster has a worker on 127.0.0.1 and one on 127.0.0.2: Spark runs a second attempt at a task on another
 host only. The first attempt at one bucket draws, writes its file and goes to sleep. The second one must write the same
