@@ -68,7 +68,7 @@ class DiesOnce:
         if self.how == "executor" and number % 4 == 0:
             # The parent of this worker is Python's daemon, and its parent the executor.
             os.kill(_parent(os.getppid()), signal.SIGKILL)
-        if self.how == "slow":
+        if self.how == "slow" or (self.how == "one slow" and number == 0):
             time.sleep(600)
 
 
@@ -127,7 +127,7 @@ def session() -> Any:
 def main(folder: Path, what: str) -> None:
     (folder / "side").mkdir(exist_ok=True)
     spark, plain = session(), dphmm.spark.batch.ReleaseBuckets
-    if what in ("raise", "worker", "executor", "changed", "slow"):
+    if what in ("raise", "worker", "executor", "changed", "slow", "one slow"):
         dphmm.spark.batch.ReleaseBuckets = lambda job, key: DiesOnce(plain(job, key), str(folder), what)
     if what == "before commit":
         dphmm.spark.batch._commit = _dies

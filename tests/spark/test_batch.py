@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -302,3 +305,66 @@ def test_settings_that_write_rows_down_are_unsafe(spark):
     finally:
         spark.conf.set(name, "true")
     assert found == f"{name} is false: an error's traceback goes into the logs; set it to true"
+
+
+class _Held(dict):
+    """Settings that are read as those of a session, or of a context."""
+
+
+def test_settings_of_a_session_do_not_pass_for_those_of_its_cluster(monkeypatch):
+    """What `getOrCreate` writes into a running session encrypts nothing."""
+    from dphmm.spark.settings import _ALWAYS, _OUTSIDE, check
+
+    said = _Held({wanted.name: wanted.value for wanted in (*_ALWAYS, *_OUTSIDE)})
+    begun = _Held({})
+
+    class Context:
+        master = "spark://here:7077"
+
+        def getConf(self):
+            return begun
+
+    class Frame:
+        def repartitionById(self): ...
+
+    class Session:
+        conf, sparkContext = said, Context()
+
+        def range(self, _):
+            return Frame()
+
+    # No Spark is needed to ask for settings.
+    classic = types.SimpleNamespace(is_remote=lambda: False)
+    for name in ("pyspark", "pyspark.sql", "pyspark.sql.utils"):
+        monkeypatch.setitem(sys.modules, name, classic)
+    assert [line.split(" is false")[0] for line in check(Session())] == [wanted.name for wanted in _OUTSIDE]
+    begun.update(said)
+    assert check(Session()) == []
+
+
+@pytest.mark.parametrize("name", ["a[1]", "b{c,d}", "e*", "f?", "g\\h", "i j%20#k"])
+def test_a_folder_is_never_taken_for_a_pattern(release, spark, tmp_path, name):
+    found = release(rows(1, people(4), 1, 2), tmp_path / name, buckets=2)
+    assert found.table().count() == found.report.released
+
+
+def test_who_is_in_the_model_is_checked_before_the_table_is_touched(release, tmp_path):
+    with pytest.raises(InvalidInput, match="model_people: got nobody"):
+        release(rows(1, people(2), 1, 1), tmp_path / "table", model_people="nobody")
+    assert not (tmp_path / "table").exists()
+
+
+@pytest.mark.parametrize("role", ["user", "state"])
+def test_bytes_that_are_no_text_are_a_row_that_cannot_be_read(spark, tmp_path, role):
+    import dphmm.spark
+
+    frame = spark.createDataFrame(rows(1, people(2), 1, 1)).withColumn(role, spark_text("FF61"))
+    with pytest.raises(InvalidInput, match="0 rows that can be read of"):
+        dphmm.spark.release(frame, *WORLD, 1, into=tmp_path / "table", buckets=2)
+
+
+def spark_text(digits):
+    """Bytes as a column of text, whether they are text or not."""
+    from pyspark.sql import functions
+
+    return functions.expr(f"CAST(X'{digits}' AS STRING)")

@@ -76,6 +76,20 @@ def asked(question, frame, table, dependence, epsilon, **options):
     return found
 
 
+class TestNames:
+    def test_people_whose_names_are_no_text_do_not_share_a_name(self, spark):
+        """Replaced, both would be one name under one cap, and one person would decide which rows of the other count."""
+        cells = "(X'FF', 2L, 'home'), (X'FE', 1L, 'work'), (X'61', 1L, 'gym')"
+        columns = "CAST(user AS STRING) AS user, step, state"
+        found = spark.sql(f"SELECT {columns} FROM VALUES {cells} AS t(user, step, state)")
+        answer = queries.histogram(
+            found, "group", 1000, states=NAMES, max_rows_per_user=1, ledger=MemoryLedger(), event_id="one",
+            bits=ReplayBits(5),
+        )  # fmt: skip
+        counts = {row["state"]: row["count"] for row in answer.table.to_dict("records")}
+        assert counts == {**dict.fromkeys(NAMES, 0), "gym": 1}
+
+
 class TestHistograms:
     @pytest.mark.parametrize(
         ("dependence", "options"),

@@ -10,9 +10,11 @@ Proof: docs/proofs/table-commit.md, docs/proofs/keyed-words.md. Decision: docs/a
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,6 +29,7 @@ from dphmm.spark.counting import INTEGERS, NUMBERS, TEXT, checked_type, named_co
 from dphmm.spark.settings import require_safe
 from dphmm.storage.commit_log import Committed, Entry
 from dphmm.storage.inputs import PathLike
+from dphmm.storage.learned import Whom
 from dphmm.storage.release_table import ReleaseTable, Turn
 from dphmm.storage.statement import Published, privacy_statement
 from dphmm.storage.statement_types import KEYED_WORDS, ReleaseStatement, document, typed
@@ -103,7 +106,7 @@ def released(spark: Any, into: ReleaseTable | PathLike, query: str = "state") ->
     if not files:
         raise InvalidInput("query", query, "a query with committed rows in this table")
     # Jobs with and without estimates have different columns.
-    frame = spark.read.option("mergeSchema", "true").parquet(*(f"file://{table.data / name}" for name in files))
+    frame = spark.read.option("mergeSchema", "true").parquet(*(_literal(table.data / name) for name in files))
     return frame.drop(*(name for name in frame.columns if name.startswith(PREFIX)))
 
 
@@ -175,6 +178,8 @@ def release(
     """
     spark = frame.sparkSession
     require_safe(spark)
+    # The statement is made when all is drawn, which is late to find that it cannot be.
+    Whom.of(model_people)
     for name in _ELSEWHERE:
         if name in choices:
             raise InvalidInput(name, type(choices[name]).__name__, _ELSEWHERE[name])
@@ -230,6 +235,11 @@ def _table(into: ReleaseTable | PathLike) -> ReleaseTable:
     return into if isinstance(into, ReleaseTable) else ReleaseTable.open(into)
 
 
+def _literal(path: Path) -> str:
+    """A path for Spark's readers, which take `[a]`, `{a,b}`, `*` and `?` in it for patterns of other paths."""
+    return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))
+
+
 def _committed(table: ReleaseTable, query: str) -> list[Committed]:
     return [entry for entry in table.entries() if isinstance(entry, Committed) and entry.document.get("query") == query]
 
@@ -248,8 +258,9 @@ def _columns(frame: Any, given: Mapping[str, str] | None) -> Any:
     kept = []
     for role, name in named.items():
         column = frame[f"`{name}`"]
-        if role == "user":
-            column = column.cast("string")
+        if role == "user" or types[name] in TEXT:
+            # Bytes that are no text are a missing cell, which is refused by its reason.
+            column = functions.try_validate_utf8(column.cast("string"))
         kept.append(column.alias(role))
     return frame.select(*kept).withColumn("hash", _hash(functions.col("user")))
 

@@ -164,10 +164,13 @@ def _check_types(types: Mapping[str, str], roles: Roles, places: bool) -> None:
 
 
 def _text(frame: Any, name: str) -> Any:
-    """A column of labels as text that is compared by its bytes, whatever collation it has."""
+    """A column of labels as text that is compared by its bytes, whatever collation it has.
+
+    Bytes that are no text are nothing: replaced, those of two people could be one name, under which they share a cap.
+    """
     from pyspark.sql import functions
 
-    return functions.make_valid_utf8(frame[f"`{name}`"].cast("string"))
+    return functions.try_validate_utf8(frame[f"`{name}`"].cast("string"))
 
 
 def _records(frame: Any, types: Mapping[str, str], roles: Roles, places: bool) -> Any:

@@ -67,8 +67,12 @@ def check(spark: Any) -> list[str]:
         found.append("this Spark has no repartitionById; use pyspark 4.1 or newer")
     master = spark.sparkContext.master
     local = master == "local" or master.startswith("local[")
+    # Those of the context were fixed when it began. A session may say otherwise (`getOrCreate` on a running one writes
+    # whatever it is given into the session), and nothing is encrypted for that.
+    begun = spark.sparkContext.getConf()
     for wanted in _ALWAYS if local else (*_ALWAYS, *_OUTSIDE):
-        value = str(spark.conf.get(wanted.name, wanted.default)).lower()
+        held = begun if wanted in _OUTSIDE else spark.conf
+        value = str(held.get(wanted.name, wanted.default)).lower()
         if value != wanted.value:
             found.append(f"{wanted.name} is {value}: {wanted.why}; set it to {wanted.value}")
     return found
