@@ -7,6 +7,7 @@ taken in another order than in one process, or where the cap begins anew in anot
 from __future__ import annotations
 
 import pickle
+import traceback
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from dphmm.dependent._degrees import _fixed_order, histogram_of_degrees, simple_edges
+from dphmm.spark.counting_task import WithoutValues
 from dphmm.spark.edges_task import EdgesOfPeople, KeepEdges
 
 NAMES = ["first", "second", "place"]
@@ -83,3 +85,22 @@ def test_edges_out_of_order_or_twice_are_refused_and_not_shown(rows, parts):
 def test_they_can_be_sent():
     for task in (KeepEdges(3), EdgesOfPeople(["ann", "bob"])):
         assert pickle.loads(pickle.dumps(task)) == task
+
+
+def test_an_error_in_a_task_shows_its_kind_and_place_and_no_value():
+    def task(batches):
+        yield next(batches)
+        raise ValueError("where ann sleeps")
+
+    batches = batches_of([(1, 2), (3, 4)], ["a", "b"], pa.int64(), [1])
+    found = WithoutValues(task)(batches)
+    assert next(found).to_pylist() == [{"a": 1, "b": 2}]
+    with pytest.raises(RuntimeError, match=r"^ValueError at test_edges_task.py:\d+; nothing of this task") as raised:
+        next(found)
+    told = "".join(traceback.format_exception(raised.value))
+    assert "where ann sleeps" not in told.replace('raise ValueError("where ann sleeps")', "")
+
+
+def test_a_task_without_values_can_be_sent():
+    task = pickle.loads(pickle.dumps(WithoutValues(KeepEdges(2))))
+    assert task == WithoutValues(KeepEdges(2))

@@ -30,6 +30,7 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.samplers.keyed import JobKey, encoded
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import Releases
+from dphmm.spark.counting_task import without_values
 from dphmm.states.visit_table import VisitTable
 from dphmm.storage.commit_log import TableFile
 from dphmm.storage.data_files import check_file, entry_name, say_attempt, write_rows
@@ -204,9 +205,7 @@ class ReleaseBuckets:
         try:
             return job.run(self.key, bucket, rows)
         except Exception as error:
-            # What a library says may have values of rows in it; Spark writes it into logs.
-            at = _where(error)
-            raise RuntimeError(f"{type(error).__name__} at {at}; nothing of this task is shown") from None
+            raise without_values(error) from None
 
 
 def digest_of(visits: VisitTable) -> bytes:
@@ -242,11 +241,3 @@ def _other_versions(own: Mapping[str, str], wanted: Mapping[str, str]) -> Invali
     name = next(name for name in wanted if own.get(name) != wanted[name])
     came = f"{name} {own.get(name)} on an executor"
     return InvalidInput("spark", came, f"{name} {wanted[name]} on all machines, as on the driver")
-
-
-def _where(error: Exception) -> str:
-    """The file and the line that an error comes from."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "an unknown line" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"

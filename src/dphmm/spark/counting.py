@@ -18,7 +18,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private.row_counter import counts_of_keys
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts
-from dphmm.spark.counting_task import AGAIN, ByName, ByNumber, ByPlace, CountRecords, CountRows
+from dphmm.spark.counting_task import AGAIN, ByName, ByNumber, ByPlace, CountRecords, CountRows, WithoutValues
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _sums(columns: Any, task: CountRows | CountRecords) -> tuple[IntArray, IntAr
     """What the tasks found, added up: keys (k,) and totals (k,)."""
     from pyspark.sql import functions
 
-    found = together(columns, task.by_step).mapInArrow(task, "key long, total long")
+    found = together(columns, task.by_step).mapInArrow(WithoutValues(task), "key long, total long")
     sums = found.groupBy("key").agg(functions.sum("total").alias("total")).toArrow()
     keys, totals = (np.asarray(sums.column(name), dtype=np.int64) for name in ("key", "total"))
     return keys, totals

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,6 +39,29 @@ _ROWS_BACK = 2**16
 
 #: Numbers (m,) of the states of rows, -1 where there is none.
 States: TypeAlias = "Callable[[pa.RecordBatch], IntArray]"
+
+
+@dataclass(frozen=True)
+class WithoutValues:
+    """What a task does, with errors that show nothing of its rows: what a library says may, and Spark logs it."""
+
+    task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches that the task makes. Raises RuntimeError with the kind and the place of what it raises."""
+        try:
+            yield from self.task(batches)
+        except Exception as error:
+            raise without_values(error) from None
+
+
+def without_values(error: Exception) -> RuntimeError:
+    """An error with the kind of another one, and the file and line that it comes from; raise it ``from None``."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    at = "an unknown line" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    return RuntimeError(f"{type(error).__name__} at {at}; nothing of this task is shown")
 
 
 class NotInOrder(Exception):

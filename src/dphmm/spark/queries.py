@@ -20,7 +20,7 @@ from dphmm.dependent._records import MICROSECONDS, by_place, other_state
 from dphmm.dependent._tables import Rejected
 from dphmm.errors import InvalidInput
 from dphmm.spark.counting import INTEGERS, NUMBERS, TEXT, checked_type, key_totals, types_of
-from dphmm.spark.counting_task import ByName, ByNearestPlace, CountRecords
+from dphmm.spark.counting_task import ByName, ByNearestPlace, CountRecords, WithoutValues
 from dphmm.spark.edges_task import EDGES, EdgesOfPeople, KeepEdges
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.types import Bits, Exact, IntArray
@@ -207,7 +207,7 @@ def _people_by_degree(frame: Any, ends: tuple[str, str], asked: Degree) -> IntAr
     """Numbers of people (cap + 1,) by degree, as `histogram_of_degrees` has them."""
     cap = asked.cap
     ended = frame.select(*(_text(frame, name).alias(side) for name, side in zip(ends, ("a", "b"), strict=True)))
-    edges = ended.mapInArrow(EdgesOfPeople(asked.people), EDGES).distinct()
+    edges = ended.mapInArrow(WithoutValues(EdgesOfPeople(asked.people)), EDGES).distinct()
     kept = _capped(edges, cap) if asked.given["level"] == "node" else edges
     found = _of_people(kept).selectExpr(f"least(degree, {cap}L) AS degree").groupBy("degree").count().toArrow()
     counts = np.zeros(cap + 1, dtype=np.int64)
@@ -242,4 +242,4 @@ def _capped(edges: Any, cap: int) -> Any:
     waiting = (
         marked.where("one OR other").select(*names).repartition(1).sortWithinPartitions("place", "first", "second")
     )
-    return free.unionByName(waiting.mapInArrow(KeepEdges(cap), EDGES))
+    return free.unionByName(waiting.mapInArrow(WithoutValues(KeepEdges(cap)), EDGES))

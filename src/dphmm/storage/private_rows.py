@@ -31,7 +31,8 @@ from dphmm.types import IntArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What stands for bytes that are not UTF-8.
+#: What stands for bytes that are not UTF-8. A cell with it is a missing one: the names of two people could be the same,
+#: and with it a cap that is theirs alone.
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}"
 
 #: What csv takes for the length of a cell at most: as much as fits into a C long everywhere.
@@ -131,7 +132,9 @@ def _check_columns(there: Sequence[str], wanted: Sequence[str]) -> None:
         raise InvalidInput("column", missing, "one of " + listed(there))
 
 
-def text_rows(columns: Sequence[str], cells: Sequence[Sequence[str]], places: list[int], odd: list[int]) -> PrivateRows:
+def text_rows(
+    columns: Sequence[str], cells: Sequence[Sequence[str | None]], places: list[int], odd: list[int]
+) -> PrivateRows:
     """Rows of text: ``cells`` are columns of cells."""
     import pyarrow as pa
 
@@ -162,7 +165,7 @@ def _printed(cell: Any) -> str | None:
             return "1e999" if number > 0 else "-1e999"
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
     try:
-        return str(cell).encode(errors="backslashreplace").decode()
+        return str(cell).encode().decode()
     except Exception:
         # Whatever somebody's cell raises, the rows of others are read.
         return None
@@ -170,7 +173,7 @@ def _printed(cell: Any) -> str | None:
 
 def _of_csv(file: Path, names: list[str], kept: list[str]) -> PrivateRows:
     at = [names.index(name) for name in kept]
-    columns: list[list[str]] = [[] for _ in kept]
+    columns: list[list[str | None]] = [[] for _ in kept]
     places: list[int] = []
     odd: list[int] = []
     width, header, line = len(names), True, 0
@@ -183,7 +186,8 @@ def _of_csv(file: Path, names: list[str], kept: list[str]) -> PrivateRows:
             elif len(record) == width:
                 places.append(begun)
                 for column, number in zip(columns, at, strict=True):
-                    column.append(record[number])
+                    cell = record[number]
+                    column.append(None if _NO_TEXT in cell else cell)
             elif record:
                 odd.append(begun)
     found = text_rows(kept, columns, places, odd)
