@@ -12,6 +12,7 @@ Proof: docs/proofs/policy-leakage.md.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -164,6 +165,7 @@ def policy_leakage(
     *,
     most_states: int = MOST_PROGRAM_STATES,
     most_programs: int = MOST_PROGRAMS,
+    progress: Callable[[int, int], None] | None = None,
 ) -> PolicyLeakage:
     """Bound what each edge loses over a sequence: log Pr(z_1 .. z_T | s_t = i) / Pr(z_1 .. z_T | s_t = j).
 
@@ -174,6 +176,7 @@ def policy_leakage(
         anything with ``loss_between(i, j)``, or None where nothing is released.
     edges : (m, 2) states, or a policy.
     most_states, most_programs : sizes from which programs are bounded instead of solved.
+    progress : told how many of the steps, which are gone through in both directions, are done, and how many there are.
 
     Raises InvalidInput for edges, losses or models that do not fit each other.
     """
@@ -184,21 +187,27 @@ def policy_leakage(
     pairs = _edges(edges, n)
     steps = list(plans_or_losses)
     sweep = _Sweep(course, list(course.marginals(len(steps))), steps, pairs, most_states, most_programs)
-    return sweep.leakage()
+    return sweep.leakage(progress)
 
 
 def policy_allocation(
-    model: Any, plans_of: Callable[[Fraction], Sequence[Any]], edges: Any, target: float, **sizes: int
+    model: Any,
+    plans_of: Callable[[Fraction], Sequence[Any]],
+    edges: Any,
+    target: float,
+    progress: Callable[[int, int], None] | None = None,
+    **sizes: int,
 ) -> Fraction | None:
     """The largest epsilon of three digits found, at most ``target``, with a policy leakage of at most ``target``.
 
     ``plans_of(epsilon)``: the plans or losses of all steps, which must not depend on any answer. What is returned has
     been checked; if losses jump with epsilon a larger one may do as well. None where not even 2**-20 does.
+    ``progress``: that of `policy_leakage`, for each epsilon that is tried anew.
     """
     most = loss(target, "target")
 
     def kept(epsilon: Fraction) -> bool:
-        return policy_leakage(model, plans_of(epsilon), edges, **sizes).worst <= most
+        return policy_leakage(model, plans_of(epsilon), edges, progress=progress, **sizes).worst <= most
 
     scale = Fraction(1)
     while scale > most:
@@ -241,14 +250,22 @@ class _Sweep:
         self._kept: dict[int, FloatArray] = {}
         self._solved = self._bounded = 0
 
-    def leakage(self) -> PolicyLeakage:
+    def leakage(self, progress: Callable[[int, int], None] | None = None) -> PolicyLeakage:
         """Both sweeps, put together at the edges."""
+        done, steps = itertools.count(1), 2 * len(self._steps)
+
+        def counted(found: Iterator[tuple[int, FloatArray]]) -> Iterator[tuple[int, FloatArray]]:
+            for one in found:
+                if progress is not None:
+                    progress(next(done), steps)
+                yield one
+
         shape = (len(self._steps), len(self._edges))
         i, j = self._edges.T
         present, there, back = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
         total = np.full(shape, -np.inf)
-        forward = {t: (F[i, j], F[j, i]) for t, F in self._forward()}
-        for t, B in self._backward():
+        forward = {t: (F[i, j], F[j, i]) for t, F in counted(self._forward())}
+        for t, B in counted(self._backward()):
             backward = B[i, j], B[j, i]
             present[t] = losses_between(self._steps[t], i, j, self._n)
             there[t], back[t] = np.maximum(*forward[t]), np.maximum(*backward)

@@ -226,10 +226,18 @@ def with_budget_plan(job: Job, console: Console) -> Job:
 
     if job.steps is None or job.epsilon is None:
         return job
-    from dphmm.session.budget_plan import BudgetPlan
+    from dphmm.session.budget_plan import BudgetPlan, may_take_long
 
+    setting = job.batch(None).setting
+    if may_take_long(setting, job.steps):
+        moves = setting.model.n_transitions / setting.model.n_states
+        console.warn(
+            f"the search for epsilon goes through pairs of {setting.model.n_states:,} states with {moves:,.0f} moves "
+            f"each at {job.steps:,} steps, and may take long; --path-epsilon {job.epsilon} --steps {job.steps}, a "
+            "promise over paths, needs no search"
+        )
     with console.progress("search for epsilon") as progress:
-        found = BudgetPlan.allocated(job.batch(None).setting, str(job.epsilon), job.steps, progress)
+        found = BudgetPlan.allocated(setting, str(job.epsilon), job.steps, progress)
     return replace(job, epsilon=shown(found.epsilon), budget_plan=found)
 
 

@@ -5,7 +5,6 @@ Proof: docs/proofs/budget-split.md.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,6 +35,8 @@ MEANING = (
 PROOF = "docs/proofs/policy-leakage.md"
 #: Epsilons that the search tries, unless the first ones lose too much: the least of three digits, then by bisection.
 _TRIED = 12
+#: Moves of pairs of states that take minutes on one core: each takes some 0.1 microseconds.
+_MANY_MOVES = 5 * 10**9
 
 
 def checked_steps(steps: int) -> int:
@@ -43,6 +44,12 @@ def checked_steps(steps: int) -> int:
     if not 1 <= steps <= MOST_STEPS:
         raise InvalidInput("steps", steps, f"a number of steps from 1 to {MOST_STEPS}")
     return steps
+
+
+def may_take_long(setting: Setting, steps: int) -> bool:
+    """Whether the search for an epsilon goes through so many moves of pairs of states that it may take minutes."""
+    model = setting.model
+    return model.jump is None and 2 * _TRIED * steps * model.n_states * model.n_transitions > _MANY_MOVES
 
 
 def check_public(setting: Setting) -> None:
@@ -111,16 +118,19 @@ class BudgetPlan:
     ) -> BudgetPlan:
         """The largest epsilon of three digits; Refused where there is none. The setting's own epsilon does not matter.
 
-        ``progress``: told how many epsilons have been begun, and how many there will be.
+        ``progress``: told how much of the steps of all epsilons that are tried is done, and how much there will be.
         """
         target, count = exact_epsilon(total, "total_epsilon"), checked_steps(steps)
-        tried = itertools.count()
+        tried = 0
 
         def plans_of(epsilon: Fraction) -> list[Plan]:
-            begun = next(tried)
-            if progress is not None:
-                progress(begun, max(begun + 1, _TRIED))
+            nonlocal tried
+            tried += 1
             return coming_plans(setting.with_epsilon(epsilon), count)
+
+        def told(done: int, of: int) -> None:
+            if progress is not None:
+                progress((tried - 1) * of + done, max(tried, _TRIED) * of)
 
         limit = math.nextafter(float(target), 0.0) if Fraction(float(target)) > target else float(target)
         start, edges = setting.options.start, np.asarray(setting.policy.edges())
@@ -129,7 +139,7 @@ class BudgetPlan:
             raise InvalidInput("steps", f"{len(edges)} edges over {count} steps", f"{_MOST_NUMBERS} numbers at most")
         from dphmm.accounting.edge_leakage import policy_allocation
 
-        epsilon = policy_allocation(chain, plans_of, edges, limit)
+        epsilon = policy_allocation(chain, plans_of, edges, limit, told)
         if epsilon is None:
             raise Refused(f"total_epsilon: no epsilon of 2**-20 or more keeps {count} steps at {total}")
         worst = leakage_of(setting.model, start, plans_of(epsilon), setting.policy).worst
