@@ -1,0 +1,53 @@
+"""What is measured of the source, and what must not come back: circles of imports.
+
+It could fail where a file imports one that imports it, at once or later in a function.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from benchmarks.house import House, Module, components, words
+
+#: Public constructors of a model (`MarkovModel.fit`, `.fit_private`, `.from_geometry`) call what makes models; a class
+#: on a base of scikit-learn calls what it is a result of.
+KNOWN = [
+    {"dphmm.markov.estimate", "dphmm.markov.geometry", "dphmm.markov.model", "dphmm.markov.private.caps",
+     "dphmm.markov.private.chain", "dphmm.markov.private.transition_counts"},
+    {"dphmm.dependent._estimator", "dphmm.dependent._linear"},
+]  # fmt: skip
+
+
+def module(name, text):
+    return Module(name, Path(f"{name.replace('.', '/')}.py"), text, ast.parse(text))
+
+
+def test_no_files_import_each_other_but_those_that_are_known():
+    assert [set(group) for group in House.read().circles()] == KNOWN
+
+
+def test_a_circle_is_found_also_where_a_function_closes_it():
+    one = module("dphmm.one", "from dphmm.two import b\n")
+    two = module("dphmm.two", "def f():\n    from dphmm import one\n")
+    types = module("dphmm.three", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import dphmm.one\n")
+    house = House([one, two, types])
+    assert house.circles() == [["dphmm.one", "dphmm.two"]]
+    assert house.graph["dphmm.three"] == set()
+
+
+def test_components_are_those_of_the_graph():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"e"}}
+    assert sorted(components(graph), key=len, reverse=True)[0] == ["a", "b", "c"]
+
+
+def test_lines_of_code_are_counted_without_docstrings_and_comments():
+    text = '"""What it is.\n\nMore."""\n\n# Why.\nx = [\n    1,\n]\n\n\ndef f():\n    """Doc."""\n    return x\n'
+    assert module("dphmm.x", text).code_lines() == 5
+
+
+def test_a_banned_word_is_found_in_prose_and_in_names(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.house.ROOT", tmp_path)
+    path = tmp_path / "a.py"
+    path.write_text("class CrowdView: ...\nlane_of = 1\nplanes = 2\n# a crowd of people\n")
+    assert [found.split(":")[1] for found in words([path])] == ["1 Crowd", "2 lane", "4 crowd"]
