@@ -15,7 +15,8 @@ import pytest
 import dphmm
 import naive_release as plain
 from dphmm.markov.filtering import Belief
-from dphmm.policy import _kinds
+from dphmm.policy import graph as kinds
+from dphmm.policy._cliques import Complete
 from dphmm.policy.constraint import delta_states
 from registered import left_out, policy_kinds
 
@@ -111,7 +112,7 @@ _PLAIN = "its edges in plain NumPy to JOINED and the library's policy to OURS, i
 def test_every_registered_kind_of_policy_has_a_plain_twin(monkeypatch):
     assert left_out(policy_kinds(), JOINED, _PLAIN) == []
     assert {name: policy.describe()["kind"] for name, policy in OURS.items()} == {name: name for name in JOINED}
-    monkeypatch.setitem(_kinds.KINDS, "rings", _kinds.Complete)
+    monkeypatch.setitem(kinds.KINDS, "rings", Complete)
     assert left_out(policy_kinds(), JOINED, _PLAIN) == [f"rings is registered and not tried here: add {_PLAIN}"]
 
 
