@@ -52,7 +52,7 @@ def bits_of(end):
 @pytest.mark.parametrize("name", WORLDS)
 def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
     monkeypatch.setattr(following, "_LITTLE", 1)
-    monkeypatch.setattr(following, "_cores", lambda: 2)
+    monkeypatch.setattr(following, "cores", lambda: 2)
     rng = np.random.default_rng([11, WORLDS.index(name)])
     own = follower_of(name)
     parts = steps_of(rng, own, 13)

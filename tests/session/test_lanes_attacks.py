@@ -116,7 +116,7 @@ def test_a_subject_is_told_the_same_in_whatever_company(kind, mechanism, monkeyp
         monkeypatch.setattr("dphmm.batch.CHUNK", int(rng.choice([1, 3, 7, 10**6])))
         monkeypatch.setattr(following, "_LITTLE", int(rng.choice([1, 2**15])))
         cores = int(rng.choice([1, 2, 5]))
-        monkeypatch.setattr(following, "_cores", lambda: cores)
+        monkeypatch.setattr(following, "cores", lambda: cores)
         work = Batch(model, policy, space, epsilon, ledger=ledger, bits=dphmm.ReplayBits(bits), **choices)
         return work, [row for chunk in work.run(trajectories(some), resume=resume) for row in chunk]
 

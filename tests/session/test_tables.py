@@ -163,7 +163,7 @@ def test_beliefs_do_not_depend_on_how_the_work_is_divided(name, chunk, cores, mo
     ledger = MemoryLedger()
     expected = told(run(batch_of(name, ledger), rows))
     monkeypatch.setattr("dphmm.batch.CHUNK", chunk)
-    monkeypatch.setattr(following, "_cores", lambda: cores)
+    monkeypatch.setattr(following, "cores", lambda: cores)
     monkeypatch.setattr(following, "_LITTLE", 1)
     assert told(run(batch_of(name, ledger), rows, resume=True)) == expected
 
@@ -275,7 +275,7 @@ def test_only_one_row_is_kept_whatever_the_number_of_subjects(monkeypatch):
     middle = np.full(n, 0.5)
     middle[[0, -1]] = 0.75
     model = dphmm.MarkovModel(np.full(n, 1 / n), sparse.diags_array([side, middle, side], offsets=[-1, 0, 1]))
-    monkeypatch.setattr(following, "_cores", lambda: 2)
+    monkeypatch.setattr(following, "cores", lambda: 2)
     names = [f"u{k}" for k in range(600) for _ in range(2)]
     rows = Trajectories.from_labels(names, state=np.array(["7", "8"] * 600, dtype=object))
     work = Batch(model, dphmm.policy.radius(space, 1), space, 1, bits=dphmm.ReplayBits(1))

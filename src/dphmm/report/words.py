@@ -281,9 +281,10 @@ def guarantee(report: ReleaseReport) -> Guarantee:
             "which nothing confirms it."
         )
     elif promise is None:
-        note = f"No limit {'for a day' if counts.block == 'a day' else 'for all answers'}: " + (
-            f"{plural(counts.most, 'answer')}{' a day' * (counts.block == 'a day')}"
-        )
+        # Of one answer in all it is not known that there is one each day.
+        by_day = counts.block == "a day" and counts.answers > 1
+        note = f"No limit {'for a day' if by_day else 'for all answers'}: {plural(counts.most, 'answer')}"
+        note += " a day" * by_day
         note += " of this file" * bool(more) + f", {'it' if counts.most == 1 else 'each'} allows {sure}"
         note += f"; {more}." if more else "."
     big = f"at most {sure} sure" if sure[0].isdigit() else f"{sure} sure"
