@@ -275,9 +275,10 @@ def test_the_search_shows_how_far_it_is(parts, town, tmp_path, run, monkeypatch)
     monkeypatch.setattr("dphmm.cli.console.Console.progress", progress)
     run(*total_release(town, tmp_path, steps=12))
     assert list(bars) == ["search for epsilon", "release"]
-    begun = [done for done, _ in bars["search for epsilon"]]
-    assert begun == list(range(len(begun))) and len(begun) > 5
-    assert all(done < total for done, total in bars["search for epsilon"])
+    # Every step of both directions of time, for every epsilon that is tried.
+    seen = [done for done, _ in bars["search for epsilon"]]
+    assert seen == list(range(1, len(seen) + 1)) and len(seen) % (2 * 12) == 0 and len(seen) > 5 * 2 * 12
+    assert all(done <= total for done, total in bars["search for epsilon"])
 
 
 def test_another_query_about_the_same_people_is_refused(town, tmp_path, run):
