@@ -53,7 +53,7 @@ HEAVY = frozenset(
 )
 #: Words that are not the field's: names and prose say something else (docs/glossary.md).
 BANNED = (
-    "crowd", "roster", "member by member", "lane", "lanes", "woven", "scenery", "portrait", "smoother", "smoothing",
+    "crowd", "roster", "member by member", "lane", "lanes", "woven", "scenery", "portrait", "hindsight", "retrospect",
     "follower", "followed", "restated", "forks", "unpacking", "set_aside", "given_partners", "few_differences",
 )  # fmt: skip
 

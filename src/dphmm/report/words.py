@@ -407,10 +407,7 @@ def _further_words(report: ReleaseReport) -> str:
     told = f"places {_far(far)} apart one answer may move the odds {_times(loss)}"
     if counts.most < 2:
         return told
-    of = f"of {counts.block}" if counts.block.startswith(("a ", "an ")) else "of this file" if not counts.block else (
-        f"of {counts.block}"
-    )  # fmt: skip
-    return f"{told}, all {counts.most:,} {of} {_times(counts.most * loss)}"
+    return f"{told}, all {counts.most:,} of {counts.block or 'this file'} {_times(counts.most * loss)}"
 
 
 def _times(loss: Fraction) -> str:
