@@ -51,11 +51,8 @@ HEAVY = frozenset(
         "xarray",
     ]
 )
-#: Words that are not the field's: names and prose say something else (docs/glossary.md).
-BANNED = (
-    "crowd", "roster", "member by member", "lane", "lanes", "woven", "scenery", "portrait", "hindsight", "retrospect",
-    "follower", "followed", "restated", "forks", "unpacking", "set_aside", "given_partners", "few_differences",
-)  # fmt: skip
+#: The page of words; its last table lists those that are not used.
+GLOSSARY = ROOT / "docs" / "glossary.md"
 
 
 class Module(NamedTuple):
@@ -222,15 +219,27 @@ def components(graph: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
+def banned() -> list[str]:
+    """Words that names and prose do not use, from the last table of the glossary."""
+    _, _, last = GLOSSARY.read_text().partition("## Words that are not used")
+    rows = [line.split("|")[1] for line in last.splitlines() if line.startswith("|")]
+    return [word.strip() for row in rows[2:] for word in row.split(",")]
+
+
 def words(paths: list[Path]) -> list[str]:
     """Where banned words stand, as words or as parts of names."""
-    pattern = re.compile("|".join(rf"(?<![a-z]){re.escape(word)}(?![a-z])" for word in BANNED), re.IGNORECASE)
+    pattern = re.compile("|".join(rf"(?<![a-z]){re.escape(word)}(?![a-z])" for word in banned()), re.IGNORECASE)
     found = []
     for path in paths:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             split = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", line)
             found += [f"{path.relative_to(ROOT)}:{number} {one}" for one in pattern.findall(split)]
     return found
+
+
+def pages() -> list[Path]:
+    """The documents but the glossary, which names the words that are not used."""
+    return [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if page != GLOSSARY)]
 
 
 def main() -> None:
@@ -243,7 +252,7 @@ def main() -> None:
     lines = {module.path: module.code_lines() for module in house.modules.values()}
     lengths = sorted(length for module in house.modules.values() for length in module.functions())
     circles, inner, unmirrored = house.circles(), house.inner(), house.unmirrored()
-    prose = words([*lines, *sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"])
+    prose = words([*lines, *pages()])
     with_code = len(house.modules) - sum(path.name in ("__init__.py", "__main__.py") for path in lines)
     print(f"files                 {len(lines)}")
     print(f"code lines            {sum(lines.values()):,}")

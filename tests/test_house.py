@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from benchmarks.house import House, Module, components, words
+from benchmarks.house import House, Module, banned, components, words
 
 #: Public constructors of a model (`MarkovModel.fit`, `.fit_private`, `.from_geometry`) call what makes models; a class
 #: on a base of scikit-learn calls what it is a result of.
@@ -44,6 +44,12 @@ def test_components_are_those_of_the_graph():
 def test_lines_of_code_are_counted_without_docstrings_and_comments():
     text = '"""What it is.\n\nMore."""\n\n# Why.\nx = [\n    1,\n]\n\n\ndef f():\n    """Doc."""\n    return x\n'
     assert module("dphmm.x", text).code_lines() == 5
+
+
+def test_the_words_that_are_not_used_are_those_of_the_glossary():
+    assert {"crowd", "set_aside", "woven"} <= set(banned())
+    assert "not" not in banned()
+    assert all(word == word.strip() != "" for word in banned())
 
 
 def test_a_banned_word_is_found_in_prose_and_in_names(tmp_path, monkeypatch):
