@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dphmm.storage.importers.archives import members
+from dphmm.storage.inputs import members
 from faults.forging import model_members, text_array, write_members
 from faults.spoiled_files import PLT, parquet, zipped
 from fuzz.registry import _GOWALLA, READERS

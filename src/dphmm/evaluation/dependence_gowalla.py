@@ -52,7 +52,7 @@ class City:
 @lru_cache(maxsize=2)
 def city(folder: Path) -> City:
     """The people of the check-ins file."""
-    from dphmm.storage.importers.csv_table import import_csv
+    from dphmm.storage.importers.imported import import_csv
     from dphmm.storage.tables import read_table
 
     rows = import_csv(folder / CHECK_INS, user_column="user").trajectories

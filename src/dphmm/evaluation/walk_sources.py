@@ -75,7 +75,7 @@ def _city() -> Study:
 
 def _geolife(path: Path) -> Study:
     """Steps of a minute, cells of 340 m; holes of up to five minutes keep the cell before."""
-    from dphmm.storage.importers.csv_table import import_csv
+    from dphmm.storage.importers.imported import import_csv
 
     rows = import_csv(path).trajectories
     grid = Grid.from_bounds(*THIRD_RING, cell=340)
@@ -85,7 +85,7 @@ def _geolife(path: Path) -> Study:
 
 def _gowalla(path: Path) -> Study:
     """Every check-in is a step, cells of 890 m; places are those where anybody checked in."""
-    from dphmm.storage.importers.csv_table import import_csv
+    from dphmm.storage.importers.imported import import_csv
     from dphmm.storage.tables import read_table
 
     rows = import_csv(path, user_column="block", order_column="k").trajectories

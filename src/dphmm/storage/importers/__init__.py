@@ -1,9 +1,8 @@
 """Importers: one file per format, each registered here under the name the command line knows it by."""
 
-from dphmm.storage.importers.csv_table import import_csv
 from dphmm.storage.importers.geolife import import_geolife
 from dphmm.storage.importers.gowalla import import_gowalla
-from dphmm.storage.importers.imported import Imported, Importer, ImportReport, Progress
+from dphmm.storage.importers.imported import Imported, Importer, ImportReport, Progress, import_csv
 from dphmm.storage.importers.sequences import import_sequences
 
 IMPORTERS: dict[str, Importer] = {

@@ -15,10 +15,8 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Counts, Trajectories
-from dphmm.storage.importers.archives import members
-from dphmm.storage.importers.imported import Imported, Progress, finished
-from dphmm.storage.importers.rows import RowReader
-from dphmm.storage.inputs import PathLike
+from dphmm.storage.importers.imported import Imported, Progress, RowReader, finished
+from dphmm.storage.inputs import PathLike, members
 from dphmm.storage.trajectories import Assembler, Cells, Roles
 
 if TYPE_CHECKING:

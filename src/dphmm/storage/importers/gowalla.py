@@ -6,8 +6,7 @@ from typing import IO, cast
 
 from dphmm.states.trajectory import Counts
 from dphmm.storage.csv_files import Layout
-from dphmm.storage.importers.imported import Imported, Progress, finished
-from dphmm.storage.importers.rows import RowReader
+from dphmm.storage.importers.imported import Imported, Progress, RowReader, finished
 from dphmm.storage.inputs import PathLike, checked_input, steady, unpacked
 from dphmm.storage.trajectories import Assembler, Cells, Roles
 

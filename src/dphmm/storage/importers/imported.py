@@ -1,21 +1,32 @@
-"""What every importer gives: trajectories sorted by user and time, a report, and the rows set aside.
+"""What every importer gives, and the two ways to make it: from any table of rows, and from headerless text.
+
+An import gives trajectories sorted by user and time, a report, and the rejected rows. `import_csv` takes any table with
+names of columns. `RowReader` reads headerless delimited text for the importers of single data sets: it leaves out and
+counts rows with another number of cells, and a byte that is not UTF-8 makes its cell unreadable. No row decides about
+another one.
 
 Proof: docs/proofs/records.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import codecs
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Counts, Trajectories
-from dphmm.storage.trajectories import Loaded, explained
+from dphmm.storage.csv_files import listed
+from dphmm.storage.inputs import Legible, PathLike, legible
+from dphmm.storage.tables import delimited_names
+from dphmm.storage.trajectories import Loaded, explained, load_trajectories
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 #: Called with (done, total), in files or bytes, as the work goes on.
 Progress: TypeAlias = Callable[[int, int], object]
@@ -70,3 +81,98 @@ def _place_of(name: str) -> tuple[bool, int, str]:
     """Where a name stands among any others: nobody else's name decides how it is compared."""
     whole = name.isascii() and name.isdigit()
     return not whole, int(name) if whole else 0, name
+
+
+def import_csv(
+    source: PathLike,
+    *,
+    user_column: str | None = None,
+    time_column: str | None = None,
+    order_column: str | None = None,
+    trip_column: str | None = None,
+    state_column: str | None = None,
+    lat_column: str | None = None,
+    lon_column: str | None = None,
+    assume_utc: bool = False,
+    timezone: str | None = None,
+    delimiter: str = ",",
+    progress: Progress | None = None,
+) -> Imported:
+    """Trajectories of a .csv, .csv.gz or .parquet file; options, reasons and errors as in load_trajectories.
+
+    The report warns where nothing says in which order the rows of a user are.
+    """
+    loaded = load_trajectories(
+        source,
+        user_column=user_column,
+        time_column=time_column,
+        order_column=order_column,
+        trip_column=trip_column,
+        state_column=state_column,
+        lat_column=lat_column,
+        lon_column=lon_column,
+        assume_utc=assume_utc,
+        timezone=timezone,
+        delimiter=delimiter,
+    )
+    if progress is not None:
+        progress(1, 1)
+    imported = finished("csv", loaded, 1)
+    if loaded.trajectories.time is not None or order_column is not None:
+        return imported
+    names = delimited_names(source, delimiter)
+    if "step" in names:
+        return imported
+    warning = f"no time column found among {listed(names)}: rows are taken in file order; name one with time_column="
+    return imported._replace(report=replace(imported.report, warnings=(warning,)))
+
+
+_BLOCK = 1 << 23
+
+
+class RowReader:
+    """Reads text of fixed columns; ``ragged`` counts the rows that were left out so far."""
+
+    def __init__(self, names: Sequence[str], keep: Sequence[str], delimiter: str) -> None:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        self.ragged = 0
+        self._keep = list(keep)
+        self._options: dict[str, Any] = {
+            "read_options": csv.ReadOptions(column_names=list(names), block_size=_BLOCK, use_threads=False),
+            "parse_options": csv.ParseOptions(
+                delimiter=delimiter, quote_char=False, double_quote=False, invalid_row_handler=self._skip
+            ),
+            "convert_options": csv.ConvertOptions(
+                include_columns=self._keep, column_types=dict.fromkeys(names, pa.string())
+            ),
+        }
+
+    def read(self, data: bytes, name: str) -> pa.Table:
+        """The table of a text in memory, perhaps without rows."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        # A mark of UTF-8 with nothing behind it is an empty file to Arrow, which refuses those.
+        if not data.removeprefix(codecs.BOM_UTF8).strip():
+            return pa.table({column: pa.array([], pa.string()) for column in self._keep})
+        try:
+            return csv.read_csv(pa.BufferReader(legible(data)), **self._options)
+        except pa.ArrowInvalid:
+            raise InvalidInput(name, "rows that cannot be read", "the format's own files") from None
+
+    def stream(self, file: IO[bytes], name: str) -> Iterator[pa.Table]:
+        """Tables of some 8 MiB of text each."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        try:
+            for batch in csv.open_csv(Legible(file), **self._options):
+                yield pa.Table.from_batches([batch])
+        except pa.ArrowInvalid:
+            raise InvalidInput(name, "an empty file or rows that cannot be read", "the format's own files") from None
+
+    def _skip(self, row: Any) -> str:
+        self.ragged += 1
+        return "skip"

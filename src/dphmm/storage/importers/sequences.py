@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.importers.imported import Imported, Progress
-from dphmm.storage.importers.seq_text import read_seq
-from dphmm.storage.importers.wide_table import read_wide
-from dphmm.storage.inputs import PathLike, checked_input, steady
-from dphmm.storage.tables import SUFFIXES
+from dphmm.states.space import check_names
+from dphmm.states.trajectory import Counts, Trajectories, ranks
+from dphmm.storage.columns import Numbering
+from dphmm.storage.csv_files import listed
+from dphmm.storage.importers.imported import Imported, ImportReport, Progress
+from dphmm.storage.inputs import PathLike, checked_input, open_bytes, steady
+from dphmm.storage.tables import SUFFIXES, delimited_names, read_rows
+from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _SEQ = (".seq", ".seq.gz")
 
@@ -51,3 +63,135 @@ def _told(imported: Imported, progress: Progress | None) -> Imported:
     if progress is not None:
         progress(1, 1)
     return imported
+
+
+def read_seq(path: Path, named: bool = True) -> Imported:
+    """Sequences of a .seq or .seq.gz file; a sequence with anything but category numbers is set aside whole.
+
+    ``named``: the first line has the names of the categories; else it is a sequence like all others.
+    """
+    import pyarrow as pa
+
+    lines = _lines(path)
+    if not lines:
+        raise InvalidInput(str(path), "0 sequences", "a line of category names and one line per sequence")
+    names = _categories(path, lines[0]) if named else None
+    sequences = lines if names is None else lines[1:]
+    items = [line.split() for line in sequences]
+    most = len(names) if names is not None else np.iinfo(np.int32).max
+    good = [all(_is_category(item, most) for item in sequence) for sequence in items]
+    kept = [number for number, fine in enumerate(good) if fine]
+    if not kept:
+        raise InvalidInput(str(path), f"0 sequences that can be read of {len(items)}", "numbers of categories")
+    numbers = np.array([int(item) for number in kept for item in items[number]], dtype=np.int64)
+    lengths = [len(items[number]) for number in kept]
+    owner = np.repeat(np.arange(len(kept), dtype=np.int32), lengths)
+    users = tuple(str(number + 1) for number in kept)
+    rows = Trajectories(users, owner, step=ranks(owner), state=_labels(numbers, names))
+    total = sum(map(len, items))
+    lost = Counts({"bad_sequence": total - len(rows)})
+    rejected = {
+        "row": pa.array([number + 1 for number, fine in enumerate(good) if not fine], pa.int64()),
+        "reason": pa.array(["bad_sequence"] * (len(good) - len(kept)), pa.string()),
+    }
+    return Imported(rows, ImportReport("sequences", 1, total, len(rows), len(users), lost), pa.table(rejected))
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines with something on them that are no comments; what is not ASCII stands for itself in no category."""
+    with open_bytes(path) as file:
+        text = file.read().decode("ascii", errors="replace")
+    lines = io.StringIO(text, newline=None)
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("%")]
+
+
+def _categories(path: Path, line: str) -> tuple[str, ...]:
+    """The names on the first line, which must not be somebody's sequence."""
+    words = line.split()
+    if not line.isascii():
+        raise InvalidInput(str(path), "bytes that are not ASCII in its names", "a .seq text")
+    if all(word.isdigit() for word in words):
+        expected = "names of categories; or names=False for a file of sequences alone"
+        raise InvalidInput(str(path), "numbers in its first line", expected)
+    return check_names(words, len(words))
+
+
+def _is_category(item: str, most: int) -> bool:
+    # Longer numbers are no categories, and thousands of digits would take long to read.
+    return item.isdigit() and len(item) <= 9 and 0 < int(item) <= most
+
+
+def _labels(numbers: NDArray[np.int64], names: tuple[str, ...] | None) -> NDArray[np.object_]:
+    if names is not None:
+        return np.array(names, dtype=object)[numbers - 1]
+    distinct, inverse = np.unique(numbers, return_inverse=True)
+    return np.array([str(number) for number in distinct], dtype=object)[inverse]
+
+
+def read_wide(path: Path, columns: str, user_column: str | None) -> Imported:
+    """The states in the columns "first:last"; a column is a step, numbered from 0; empty cells are gaps.
+
+    Of a person's rows the first one counts.
+    """
+    import pyarrow as pa
+
+    names = delimited_names(path)
+    chosen = _range(columns, names)
+    if user_column is not None and user_column not in names:
+        raise InvalidInput("user_column", user_column, "one of " + listed(names))
+    wanted = chosen if user_column is None else [user_column, *chosen]
+    if len(set(wanted)) != len(wanted):
+        raise InvalidInput("user_column", user_column, "a column outside those of the states")
+    found = read_rows(path, wanted)
+    table = pa.concat_tables(found.parts)
+    if not len(table):
+        raise InvalidInput(str(path), "0 rows", "one row per person")
+    at = np.delete(np.arange(1, len(table) + len(found.ragged) + 1), np.array(found.ragged, dtype=np.int64) - 1)
+    users, owner = _owners(table, user_column, at)
+    labels = Numbering()
+    states = np.stack([labels.add(table.column(name), name)[0] for name in chosen], axis=1)
+    anonymous, again = owner < 0, (owner >= 0) & (ranks(owner) > 0)
+    named = ~anonymous & ~again
+    known = (states >= 0) & named[:, None]
+    if not known.any():
+        raise InvalidInput(str(path), "0 states", "names of states in " + columns)
+    person, step = np.nonzero(known)
+    state = np.array(labels.labels, dtype=object)[states[known]]
+    rows = Trajectories(users, owner[person].astype(np.int32), step=step.astype(np.int64), state=state)
+    lost = Counts(
+        {
+            "missing_user": int(anonymous.sum()) * len(chosen),
+            "repeated_user": int(again.sum()) * len(chosen),
+            "missing_state": int((states < 0)[named].sum()),
+            "ragged_row": len(found.ragged),
+        }
+    )
+    read = states.size + len(found.ragged)
+    report = ImportReport("sequences", 1, read, len(rows), len(np.unique(rows.user)), lost)
+    aside = dict.fromkeys(found.ragged, "ragged_row")
+    aside |= dict.fromkeys(at[anonymous].tolist(), "missing_user") | dict.fromkeys(at[again].tolist(), "repeated_user")
+    listed_rows = sorted(aside)
+    reasons = pa.array([aside[row] for row in listed_rows], pa.string())
+    return Imported(rows, report, pa.table({"row": pa.array(listed_rows, pa.int64()), "reason": reasons}))
+
+
+def _range(columns: str, names: list[str]) -> list[str]:
+    """The columns from the first named to the last; names may themselves contain colons."""
+    parts = columns.split(":")
+    for at in range(1, len(parts)):
+        first, last = ":".join(parts[:at]), ":".join(parts[at:])
+        if first in names and last in names:
+            start, stop = names.index(first), names.index(last)
+            if start > stop:
+                raise InvalidInput("columns", columns, f"{first} to the left of {last}")
+            return names[start : stop + 1]
+    raise InvalidInput("columns", columns, "FIRST:LAST, two of " + listed(names))
+
+
+def _owners(table: pa.Table, user_column: str | None, at: IntArray) -> tuple[tuple[str, ...], IntArray]:
+    """Names, and the number of each row's person, -1 for nobody. Without names a person is the number of a row."""
+    if user_column is None:
+        return tuple(str(row) for row in at.tolist()), np.arange(len(table))
+    users = Numbering()
+    owner, _ = users.add(table.column(user_column), user_column)
+    return users.labels, owner

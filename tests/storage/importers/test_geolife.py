@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.importers import IMPORTERS
+
+HEADER = "\r\n".join(
+    [
+        "Geolife trajectory",
+        "WGS 84",
+        "Altitude is in Feet",
+        "Reserved 3",
+        "0,2,255,My Track,0,0,2,8421376",
+        "0",
+        "",
+    ]
+)
+
+
+def plt(*rows):
+    return (HEADER + "".join(f"{row}\r\n" for row in rows)).encode()
+
+
+def point(lat, lon, clock, date="2008-10-23"):
+    return f"{lat},{lon},0,492,39744.1201851852,{date},{clock}"
+
+
+FILES = {
+    "Data/001/Trajectory/20081023055305.plt": plt(point(39.5, 116.5, "05:53:05"), point(39.6, 116.6, "05:53:06")),
+    "Data/000/Trajectory/20081024020959.plt": plt(point(39.3, 116.3, "02:09:59", "2008-10-24")),
+    "Data/000/Trajectory/20081023025304.plt": plt(
+        point(39.1, 116.1, "02:53:04"),
+        point(400.166666, 116.1, "02:53:05"),
+        point(39.2, 116.2, "02:53:09"),
+        "39.2,116.2",
+    ),
+    "Data/000/labels.txt": b"Start Time\tEnd Time\tTransportation Mode\r\n",
+    "Data/002/Trajectory/20081023025304.plt": b"Geolife trajectory\r\nWGS 84\r\n",
+    "User Guide-1.3.pdf": b"%PDF",
+}
+
+
+def write_folder(path, files=FILES):
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return path
+
+
+def write_tar(path, files=FILES, mode="w:gz"):
+    with tarfile.open(path, mode) as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return path
+
+
+def write_zip(path, files=FILES):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+def geolife_source(kind, tmp_path):
+    if kind == "folder":
+        return write_folder(tmp_path / "Geolife")
+    if kind == "Data":
+        return write_folder(tmp_path / "Geolife") / "Data"
+    if kind == "zip":
+        return write_zip(tmp_path / "x.zip")
+    return write_tar(tmp_path / f"x.{kind}", mode="w" if kind == "tar" else "w:gz")
+
+
+@pytest.mark.parametrize("kind", ["folder", "Data", "tar", "tar.gz", "tgz", "zip"])
+def test_geolife_is_read_in_place(tmp_path, kind):
+    source = geolife_source(kind, tmp_path)
+    before = sorted(p.relative_to(tmp_path) for p in tmp_path.rglob("*"))
+    seen = []
+    rows, report, rejected = IMPORTERS["geolife"](source, progress=lambda done, total: seen.append((done, total)))
+    assert rows.users == ("000", "001")
+    assert rows.user.tolist() == [0, 0, 0, 1, 1]
+    assert rows.lat.tolist() == [39.1, 39.2, 39.3, 39.5, 39.6] and rows.lon.tolist() == [
+        116.1,
+        116.2,
+        116.3,
+        116.5,
+        116.6,
+    ]
+    assert rows.trip.tolist() == [0, 0, 1, 0, 0]
+    assert rows.time[0] == np.datetime64("2008-10-23T02:53:04", "us").astype(np.int64)
+    assert report.files == 4 and report.rows == 7 and report.kept == 5 and report.users == 2
+    assert report.dropped == {"invalid_place": 1, "ragged_row": 1}
+    assert rejected.column("reason").to_pylist() == ["invalid_place"]
+    assert report.lines()[0] == "7 rows in 4 file(s), 5 kept, 2 users"
+    assert len(seen) == 4 and all(0 < done <= total for done, total in seen) and sorted(seen) == seen
+    assert sorted(p.relative_to(tmp_path) for p in tmp_path.rglob("*")) == before
+
+
+def test_geolife_in_many_flushes_is_the_same(tmp_path, monkeypatch):
+    from dphmm.storage.importers import geolife
+
+    source = write_folder(tmp_path)
+    whole = IMPORTERS["geolife"](source)
+    monkeypatch.setattr(geolife, "_ENOUGH", 1)
+    parts = IMPORTERS["geolife"](source)
+    assert parts.report == whole.report
+    for name in whole.trajectories.columns:
+        assert np.array_equal(getattr(parts.trajectories, name), getattr(whole.trajectories, name))
+
+
+def test_sources_without_geolife_are_refused(tmp_path):
+    write_folder(tmp_path / "g", {"Data/000/labels.txt": b""})
+    (tmp_path / "x.rar").write_bytes(b"")
+    for source, words in [
+        (tmp_path / "g", "plt"),
+        (tmp_path / "x.rar", ".zip"),
+        (tmp_path / "missing.zip", "exists"),
+        ("/dev/null", "device"),
+    ]:
+        with pytest.raises(InvalidInput, match=words):
+            IMPORTERS["geolife"](source)
+    with pytest.raises(InvalidInput, match="0 rows that can be read of 1"):
+        IMPORTERS["geolife"](
+            write_folder(
+                tmp_path / "b",
+                {"Data/000/Trajectory/a.plt": plt("\xff").replace("ÿ".encode(), b"\xff,1,1,1,1,1,1")},
+            )
+        )
+
+
+def test_real_geolife_files(data_folder):
+    rows, report, _ = IMPORTERS["geolife"](data_folder / "raw" / "geolife_plt_sample.tar.gz")
+    assert report.users == 16 and report.files == 151 and report.kept == len(rows) == 184_635
+    first = rows.take(rows.user == rows.users.index("000"))
+    assert (first.lat[0], first.lon[0]) == (39.984702, 116.318417)
+    assert first.time[0] == np.datetime64("2008-10-23T02:53:04", "us").astype(np.int64)

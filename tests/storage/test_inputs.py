@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import tarfile
+import zipfile
+
+import pytest
+
+from dphmm.errors import InvalidInput
+from dphmm.storage import inputs
+from dphmm.storage.importers import IMPORTERS
+from storage.importers.test_geolife import plt, point, write_folder, write_tar, write_zip
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../Data/000/Trajectory/a.plt", "/Data/000/Trajectory/a.plt", "Data/../../x", "C:/Data/a", "a\\b"],
+)
+def test_members_that_leave_the_archive_are_refused(tmp_path, name):
+    for source in (write_tar(tmp_path / "x.tar.gz", {name: b""}), write_zip(tmp_path / "x.zip", {name: b""})):
+        with pytest.raises(InvalidInput, match="leaves"):
+            IMPORTERS["geolife"](source)
+
+
+def test_links_and_devices_in_archives_are_refused(tmp_path):
+    for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE):
+        with tarfile.open(tmp_path / "x.tar", "w") as archive:
+            info = tarfile.TarInfo("Data/000/Trajectory/a.plt")
+            info.type, info.linkname = kind, "/etc/passwd"
+            archive.addfile(info)
+        with pytest.raises(InvalidInput, match="link or device"):
+            IMPORTERS["geolife"](tmp_path / "x.tar")
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        link = zipfile.ZipInfo("Data/000/Trajectory/a.plt")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    with pytest.raises(InvalidInput, match="link"):
+        IMPORTERS["geolife"](tmp_path / "x.zip")
+
+
+def test_links_in_folders_are_refused(tmp_path):
+    write_folder(tmp_path / "g")
+    (tmp_path / "g/Data/000/Trajectory/z.plt").symlink_to(tmp_path / "g/Data/000/labels.txt")
+    with pytest.raises(InvalidInput, match="links"):
+        IMPORTERS["geolife"](tmp_path / "g")
+
+
+def test_bombs_are_refused(tmp_path, monkeypatch):
+    files = {"Data/000/Trajectory/a.plt": plt(*[point(39.1, 116.1, "02:53:04")] * 20_000)}
+    sources = [write_tar(tmp_path / "x.tar.gz", files), write_zip(tmp_path / "x.zip", files)]
+    for source in sources:
+        assert IMPORTERS["geolife"](source).report.kept == 20_000
+    monkeypatch.setattr(inputs, "FREE_BYTES", 1000)
+    for source in sources:
+        with pytest.raises(InvalidInput, match="bomb"):
+            IMPORTERS["geolife"](source)
+    monkeypatch.undo()
+    monkeypatch.setattr(inputs, "MOST_MEMBER", 1000)
+    for source in (*sources, write_folder(tmp_path / "g", files)):
+        with pytest.raises(InvalidInput, match="at most 1000"):
+            IMPORTERS["geolife"](source)
+
+
+@pytest.mark.parametrize("make", [write_tar, write_zip])
+def test_damaged_archives_are_refused_wherever_they_break(tmp_path, make):
+    name = "x.zip" if make is write_zip else "x.tar.gz"
+    whole = make(tmp_path / name).read_bytes()
+    for length in range(0, len(whole) - 30, 37):
+        (tmp_path / name).write_bytes(whole[:length])
+        with pytest.raises(InvalidInput):
+            IMPORTERS["geolife"](tmp_path / name)
+
+
+def test_an_archive_with_a_flipped_byte_is_refused(tmp_path):
+    whole = bytearray(write_zip(tmp_path / "x.zip").read_bytes())
+    whole[60] ^= 0xFF
+    (tmp_path / "x.zip").write_bytes(whole)
+    with pytest.raises(InvalidInput):
+        IMPORTERS["geolife"](tmp_path / "x.zip")
+
+
+def test_encrypted_members_are_refused(tmp_path):
+    data = bytearray(write_zip(tmp_path / "x.zip").read_bytes())
+    at = data.find(b"PK\x01\x02")
+    data[at + 8] |= 1
+    (tmp_path / "x.zip").write_bytes(data)
+    with pytest.raises(InvalidInput, match="encrypted"):
+        IMPORTERS["geolife"](tmp_path / "x.zip")
