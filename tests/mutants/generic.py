@@ -21,8 +21,9 @@ from mutants.operators import Change, changes
 from mutants.workshop import Run, Workshop, workshops
 
 #: Each part, the tests of its own, and those of the parts above that lean on it.
-_LEDGER = ("tests/storage/test_ledger_contract.py", "tests/storage/test_ledger_file.py")
-_LEDGER += ("tests/storage/test_ledger_machine.py", "tests/storage/test_ledger_facts.py")
+_LEDGER = tuple(
+    f"tests/storage/ledger/test_{name}.py" for name in ("contract", "sqlite", "schema", "transaction", "rows")
+)
 _ABOVE = ("tests/session/test_promise.py", "tests/test_naive_twin.py", "tests/exactness/test_slice.py")
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "samplers": (("tests/samplers",), ("tests/mechanisms",)),
@@ -30,11 +31,11 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sensitivity": (("tests/sensitivity",), ("tests/mechanisms/test_loss.py", *_ABOVE)),
     "policy": (("tests/policy",), ("tests/sensitivity", *_ABOVE)),
     "accounting": (("tests/accounting", *_LEDGER), _ABOVE),
-    "storage/ledger": (("tests/accounting", *_LEDGER), ("tests/storage/test_ledger_processes.py",)),
+    "storage/ledger": (("tests/accounting", *_LEDGER), ("tests/storage/ledger/test_processes.py",)),
     "session": (("tests/session",), ("tests/independence/test_plan.py", *_ABOVE)),
     "states": (("tests/states",), ("tests/storage/test_trajectories.py", "tests/cli/test_fit.py")),
     "storage": (
-        ("tests/storage", "--ignore-glob=*test_ledger*"),
+        ("tests/storage", "--ignore=tests/storage/ledger"),
         ("tests/cli/test_import.py", "tests/cli/test_release.py", "tests/cli/test_query.py"),
     ),
     "storage/importers": (

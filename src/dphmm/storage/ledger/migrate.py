@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dphmm.errors import DphmmError
-from dphmm.storage.ledger import format1, schema
-from dphmm.storage.ledger.check import check_contents
+from dphmm.storage.ledger import schema
 from dphmm.storage.ledger.connection import connect, damaged, explained, held, ledger_path
 from dphmm.storage.ledger.rows import account_from, digest_of, entry_from, hash_stored, options_from, plan_from
 
@@ -67,7 +66,7 @@ def migrate_ledger(path: str | Path, *, timeout: float = 30.0) -> bool:
 def _migrated(connection: sqlite3.Connection, path: Path) -> bool:
     if schema.found_format(connection, path) == schema.FORMAT:
         return False
-    check_contents(connection, path, format1.reading())
+    schema.check_contents(connection, path, schema.reading_format1())
     # The pages of a large ledger may leave memory: nothing here was drawn and not shown.
     connection.execute("PRAGMA cache_spill = ON")
     for function in (digest_of, hash_stored):
@@ -80,7 +79,7 @@ def _migrated(connection: sqlite3.Connection, path: Path) -> bool:
         _move(connection)
         _require_equal(connection, path)
         for name in _DROP:
-            connection.execute(f"DROP TABLE {name}{format1.OLD}")
+            connection.execute(f"DROP TABLE {name}{schema.SUFFIX_FORMAT1}")
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
@@ -93,7 +92,7 @@ def _migrated(connection: sqlite3.Connection, path: Path) -> bool:
 
 def _move(connection: sqlite3.Connection) -> None:
     for name in _MOVED:
-        connection.execute(f"ALTER TABLE {name} RENAME TO {name}{format1.OLD}")
+        connection.execute(f"ALTER TABLE {name} RENAME TO {name}{schema.SUFFIX_FORMAT1}")
     schema.create_tables(connection, "meta")
     for statement in _COPY:
         connection.execute(statement)
@@ -103,7 +102,9 @@ def _move(connection: sqlite3.Connection) -> None:
 
 def _require_equal(connection: sqlite3.Connection, path: Path) -> None:
     """Both say the same, record by record, or nothing is committed."""
-    old, new = (_contents(connection, reading) for reading in (format1.reading(format1.OLD), schema.READING))
+    old, new = (
+        _contents(connection, reading) for reading in (schema.reading_format1(schema.SUFFIX_FORMAT1), schema.READING)
+    )
     nothing = object()
     if any(one != other for one, other in zip_longest(old, new, fillvalue=nothing)):
         raise DphmmError(f"ledger {path.name}: its copy in the new format differs; the file was left as it was")

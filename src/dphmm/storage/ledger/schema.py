@@ -1,4 +1,6 @@
-"""The tables of a ledger file, the queries that read them, and the checks that a file is a ledger.
+"""The tables of a ledger file, the queries that read them, and the checks that a file is a whole ledger.
+
+Format 2, which is written:
 
 meta         format, maker, epoch, features that a program must know to use the file, delta and cap of publications
 document     public texts, each once: options of sessions, descriptions of plans
@@ -12,24 +14,43 @@ snapshot     a belief at a step: a cache that the rows can always replace
 publication  what was published about all persons of a data set, with its result
 group        in two tables, group_account and group_member: who shares a cap; there from the first group on
 
+Files of format 1 are read for ever. Nothing but `migrate_ledger` writes to one.
+
 Decision: docs/adr/0012. Proof: docs/proofs/ledger.md.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
+from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from dphmm.errors import InvalidInput
-from dphmm.storage.ledger import format1
+from dphmm.accounting.budget import EMPTY, Account, quoted, recount
+from dphmm.accounting.promise import Group
+from dphmm.errors import DphmmError, InvalidInput
+from dphmm.storage.ledger.rows import (
+    account_from,
+    caps_from,
+    entry_from,
+    fact_from,
+    groups_from,
+    number_of,
+    published_from,
+)
 
 FORMAT = 2
 #: What a program must know to use a file that has it, because it would pass a bound or print a smaller total.
 FEATURES: frozenset[str] = frozenset({"caps", "promise", "horizon", "publications", "groups"})
 
+_META = """(
+    key TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID"""
+
 _TABLES = {
-    "meta": format1.META,
+    "meta": _META,
     "document": """(
     id INTEGER PRIMARY KEY,
     digest BLOB NOT NULL UNIQUE,
@@ -227,7 +248,7 @@ def reading(connection: sqlite3.Connection, path: Path) -> str:
     time, result).
     Raises InvalidInput for what is no ledger.
     """
-    return READING if found_format(connection, path) == FORMAT else format1.reading()
+    return READING if found_format(connection, path) == FORMAT else reading_format1()
 
 
 def found_format(connection: sqlite3.Connection, path: Path) -> int:
@@ -236,7 +257,7 @@ def found_format(connection: sqlite3.Connection, path: Path) -> int:
     # A trigger or an altered table could make the account say less than was released.
     found = _objects(connection)
     own = _STATEMENTS | (_GROUP_STATEMENTS if "group_account" in found else {})
-    if found != (own if written == FORMAT else format1.STATEMENTS):
+    if found != (own if written == FORMAT else STATEMENTS_FORMAT1):
         raise InvalidInput("ledger", str(path), "the tables as dphmm made them; others were added or changed")
     return written
 
@@ -267,3 +288,164 @@ def _this_version() -> str:
         return f"dphmm {version('dphmm')}"
     except PackageNotFoundError:
         return "dphmm, not installed"
+
+
+_TABLES_FORMAT1 = {
+    "meta": _META,
+    "session": """(
+    id INTEGER PRIMARY KEY,
+    subject TEXT NOT NULL,
+    query TEXT NOT NULL,
+    options TEXT NOT NULL,
+    UNIQUE (subject, query)
+)""",
+    "plan": """(
+    id INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    n_states INTEGER NOT NULL CHECK (n_states >= 1),
+    states BLOB NOT NULL,
+    description TEXT NOT NULL
+)""",
+    "release": """(
+    session INTEGER NOT NULL REFERENCES session (id),
+    t INTEGER NOT NULL CHECK (t >= 1),
+    through INTEGER NOT NULL CHECK (through = t OR through > t AND kind = 'skip'),
+    kind TEXT NOT NULL CHECK (kind IN ('release', 'skip')),
+    z TEXT,
+    epsilon TEXT,
+    cost TEXT,
+    plan INTEGER REFERENCES plan (id),
+    secure INTEGER NOT NULL CHECK (secure IN (0, 1)),
+    constant INTEGER NOT NULL CHECK (constant IN (0, 1)),
+    PRIMARY KEY (session, t),
+    CHECK ((kind = 'release') = (z IS NOT NULL)),
+    CHECK ((z IS NULL) = (epsilon IS NULL) AND (z IS NULL) = (cost IS NULL) AND (z IS NULL) = (plan IS NULL))
+) WITHOUT ROWID""",
+    "account": """(
+    subject TEXT NOT NULL PRIMARY KEY,
+    epsilon TEXT NOT NULL,
+    cost_nanos TEXT NOT NULL,
+    unbounded INTEGER NOT NULL CHECK (unbounded IN (0, 1))
+) WITHOUT ROWID""",
+}
+STATEMENTS_FORMAT1 = {name: f"CREATE TABLE {name} {columns}" for name, columns in _TABLES_FORMAT1.items()}
+
+#: What follows the names of these tables while their rows move into new ones.
+SUFFIX_FORMAT1 = "_format1"
+
+
+def reading_format1(suffix: str = "") -> str:
+    """What begins every query of such a file; see `schema.reading`. ``suffix``: of the names of its tables."""
+    return f"""WITH
+stored_header AS (SELECT subject, query, options FROM session{suffix}),
+stored_entry AS (
+    SELECT subject, query, t, through - t + 1 AS steps, kind, z, epsilon, cost, secure, constant, hash
+    FROM session{suffix} AS session JOIN release{suffix} AS release ON release.session = session.id
+    LEFT JOIN plan{suffix} AS plan ON plan.id = release.plan
+),
+stored_plan AS (SELECT id, hash, n_states, states, description FROM plan{suffix}),
+stored_account AS (SELECT subject, epsilon, cost_nanos, unbounded FROM account{suffix}),
+stored_caps AS (SELECT NULL AS subject, NULL AS cap_epsilon, NULL AS cap_cost, NULL AS promise, NULL AS horizon
+    WHERE 0),
+stored_snapshot AS (SELECT NULL AS subject, NULL AS query, NULL AS t, NULL AS digest, NULL AS belief WHERE 0),
+stored_publication AS (
+    SELECT NULL AS name, NULL AS kind, NULL AS statement, NULL AS unit, NULL AS relation, NULL AS units_per_person,
+        NULL AS epsilon, NULL AS rho, NULL AS delta, NULL AS counts, NULL AS version, NULL AS time, NULL AS result
+    WHERE 0
+)
+"""
+
+
+def check_pages(connection: sqlite3.Connection, path: Path) -> None:
+    """Read every page. Raises InvalidInput with the first fault that SQLite finds."""
+    found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    if found != "ok":
+        first = " ".join(found.split())[:80]
+        raise InvalidInput("ledger", str(path), f"an undamaged ledger ({first}): restore its latest copy")
+
+
+_PAST_HORIZON = "SELECT 1 FROM stored_entry WHERE subject = ? AND epsilon IS NOT NULL AND (query != ? OR t > ?) LIMIT 1"
+_SPENT = "SELECT t, epsilon FROM stored_entry WHERE subject = ? AND epsilon IS NOT NULL"
+#: Sessions, rows and changes raise the version of their account by one each.
+_VERSIONS = """SELECT subject FROM account WHERE version IS NOT
+    (SELECT count(*) FROM session WHERE account = account.id)
+    + (SELECT count(*) FROM session JOIN release ON release.session = session.id WHERE account = account.id)
+    + (SELECT count(*) FROM change WHERE account = account.id)"""
+
+
+def check_contents(connection: sqlite3.Connection, path: Path, reading: str) -> None:
+    """Read every page and recount every account, in one snapshot. Raises DphmmError for a difference.
+
+    ``reading`` begins every query of the file's format: `schema.reading`.
+    """
+    check_pages(connection, path)
+    connection.execute("BEGIN")
+    try:
+        dangling = connection.execute("PRAGMA foreign_key_check").fetchone()
+        if dangling is not None:
+            raise DphmmError(f"ledger {path.name}: a row of {dangling[0]} has lost what it refers to")
+        counted, stored = _counted(connection, reading), _stored(connection, reading)
+        broken = _broken_promise(connection, reading)
+        _check_publications(connection, path, reading)
+        groups = _groups(connection)
+        other = connection.execute(_VERSIONS).fetchone() if reading == READING else None
+    finally:
+        connection.execute("ROLLBACK")
+    for subject in sorted({*counted, *stored}, key=str):
+        if not isinstance(subject, str):
+            raise DphmmError(f"ledger {path.name}: a subject whose name is no text: restore its latest copy")
+        if counted.get(subject, EMPTY) != stored.get(subject, EMPTY):
+            raise DphmmError(f"ledger {path.name}: the account of {quoted(subject)} is not that of its releases")
+    if broken is not None:
+        raise DphmmError(f"ledger {path.name}: the releases of {quoted(broken)} break the promise of its account")
+    for group in groups:
+        if sum((stored.get(member, EMPTY).epsilon for member in group.members), Fraction(0)) > group.cap:
+            raise DphmmError(f"ledger {path.name}: the releases of group {quoted(group.name)} pass its cap")
+    if other is not None:
+        raise DphmmError(f"ledger {path.name}: the version of {quoted(other[0])} is not the number of its facts")
+
+
+def _counted(connection: sqlite3.Connection, reading: str) -> dict[str, Account]:
+    accounts: dict[str, Account] = defaultdict(lambda: EMPTY)
+    for subject, query, *row in connection.execute(f"{reading} SELECT * FROM stored_entry"):
+        accounts[subject] = recount([entry_from(subject, query, tuple(row))], accounts[subject])
+    return dict(accounts)
+
+
+def _broken_promise(connection: sqlite3.Connection, reading: str) -> str | None:
+    """A subject whose releases, of all its queries, break its promise."""
+    for subject, *kept in connection.execute(f"{reading} SELECT * FROM stored_caps").fetchall():
+        spent = connection.execute(f"{reading} {_SPENT}", (subject,))
+        caps = caps_from(*kept)
+        if caps.promise is not None and not caps.promise.holds([(t, number_of(epsilon)) for t, epsilon in spent]):
+            return str(subject)
+        if caps.horizon is not None:
+            within = (subject, caps.horizon.query, caps.horizon.steps)
+            if connection.execute(f"{reading} {_PAST_HORIZON}", within).fetchone() is not None:
+                return str(subject)
+    return None
+
+
+def _check_publications(connection: sqlite3.Connection, path: Path, reading: str) -> None:
+    """Every publication can be read with its result, they are numbered from 1, and the file says that it has some."""
+    features, *_ = connection.execute("SELECT value FROM meta WHERE key = 'features'").fetchone() or ("",)
+    numbers = []
+    for row in connection.execute(f"{reading} SELECT * FROM stored_publication ORDER BY version"):
+        numbers.append(published_from(row).version)
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise DphmmError(f"ledger {path.name}: a publication is missing: restore its latest copy")
+    facts = connection.execute("SELECT value FROM meta WHERE key IN ('delta', 'cap_epsilon')").fetchall()
+    for (value,) in facts:
+        fact_from(value)
+    if (numbers or facts) and "publications" not in str(features).split():
+        raise DphmmError(f"ledger {path.name}: it has publications and does not say so: restore its latest copy")
+
+
+def _groups(connection: sqlite3.Connection) -> list[Group]:
+    there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'group_account'").fetchone()
+    return groups_from(connection.execute(GROUPS)) if there else []
+
+
+def _stored(connection: sqlite3.Connection, reading: str) -> dict[str, Account]:
+    rows = connection.execute(f"{reading} SELECT * FROM stored_account")
+    return {row[0]: account_from(row[1:]) for row in rows}

@@ -19,7 +19,6 @@ from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
 from dphmm.accounting.promise import UNLIMITED, Caps, Group
 from dphmm.accounting.transaction import Turn
 from dphmm.errors import InvalidInput
-from dphmm.storage.ledger.check import check_contents, check_pages
 from dphmm.storage.ledger.connection import (
     abandon,
     connect,
@@ -44,7 +43,7 @@ from dphmm.storage.ledger.rows import (
     publication_from,
     published_from,
 )
-from dphmm.storage.ledger.schema import GROUPS, prepare, reading
+from dphmm.storage.ledger.schema import GROUPS, check_contents, check_pages, prepare, reading
 from dphmm.storage.ledger.transaction import ASKED_TOGETHER, SqliteTransaction
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from dphmm.storage.ledger.migrate import migrate_ledger
 from ledger_formats import contents, proceed
 from storing import store
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 SAID = json.loads((DATA / "format1.json").read_text())
 
 
