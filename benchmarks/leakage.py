@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dphmm import MarkovModel
 from dphmm.accounting import policy_leakage, temporal_leakage
-from dphmm.accounting.increase import Increase, largest_increase
+from dphmm.accounting.leakage_step import LeakageStep, leakage_step
 
 
 def plainly(matrix: NDArray[np.float64], alpha: float) -> float:
@@ -40,10 +40,10 @@ def timed(run: Callable[[], Any]) -> tuple[float, Any]:
 
 def temporal(steps: int) -> None:
     rng = np.random.default_rng(0)
-    largest_increase(np.eye(2), 1.0)
+    leakage_step(np.eye(2), 1.0)
     for n in (100, 300, 500):
         moves = rng.dirichlet(np.ones(n), n)
-        once, value = timed(lambda moves=moves: Increase(moves)(1.0))
+        once, value = timed(lambda moves=moves: LeakageStep(moves)(1.0))
         model = MarkovModel(np.full(n, 1 / n), moves)
         whole, leak = timed(lambda model=model: temporal_leakage(model, [0.2] * steps))
         line = f"{n} states: L(1) {once:.3f} s; {steps} steps {whole:.2f} s, worst {leak.worst:.4f}"

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import stats
 
 import dphmm
-from dphmm.accounting.schedule import Schedule
+from dphmm.accounting.promise import Schedule
 from dphmm.evaluation.city import STEP, simulate_city
 from dphmm.markov.estimate import fit
 from dphmm.planning import World

@@ -19,7 +19,7 @@ import pytest
 
 import dphmm
 from dphmm import simulated
-from dphmm.accounting.schedule import Schedule
+from dphmm.accounting.promise import Schedule
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.planning import LADDER, World
 from dphmm.schedule_plan import _digest

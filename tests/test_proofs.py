@@ -57,8 +57,6 @@ CARRY_NOTHING = {
     "policy/_files": "reads descriptions and edges; what comes out is checked as a policy",
     "session/options": "checks choices and writes them down",
     "session/releases": "columns of such records",
-    "accounting/records": "records, checked when they are made",
-    "accounting/summary": "prints what budget and composition computed",
     "dependent/_comparison": "a table of what _scales judged",
     "dependent/_friendship": "a model as somebody gives it, checked",
     "dependent/_joint": "a model as somebody gives it, checked",

@@ -21,7 +21,7 @@ from benchmarks.speed.timing import Spread, timed
 from benchmarks.speed.worlds import moves
 from dphmm import dependent
 from dphmm.accounting import policy_leakage, temporal_leakage
-from dphmm.accounting.increase import Increase
+from dphmm.accounting.leakage_step import LeakageStep
 from dphmm.types import FloatArray
 
 CORRECTED, PAPERS = below(1.0), below(30.0)
@@ -78,7 +78,7 @@ def _line(n: int) -> FloatArray:
 
 def _temporal(effort: Effort) -> Iterator[Figure]:
     matrix = np.random.default_rng(0).dirichlet(np.ones(_LEAKING), _LEAKING)
-    ours = timed(lambda: Increase(matrix)(1.0), effort.pick(2, 9))
+    ours = timed(lambda: LeakageStep(matrix)(1.0), effort.pick(2, 9))
     plain = timed(lambda: plain_increase(matrix, 1.0), 1, warmups=0)
     note = f"ours {seconds(ours.median)}, plain {seconds(plain.median)}"
     yield Figure("dependence", f"L(1) of {_LEAKING} states: plain / ours", plain.times(ours), "×", LEAKAGE, note)

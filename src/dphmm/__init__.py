@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from dphmm import plot as plot
     from dphmm import policy as policy
     from dphmm import report as report
+    from dphmm.accounting.promise import Schedule as Schedule
     from dphmm.accounting.promise import SequencePromise as SequencePromise
-    from dphmm.accounting.schedule import Schedule as Schedule
     from dphmm.batch import release_many as release_many
     from dphmm.decoding import OtherQuery as OtherQuery
     from dphmm.decoding import decode as decode
@@ -135,7 +135,7 @@ _HOMES = {
     "l1_sensitivity": "dphmm.sensitivity.spread",
     "Release": "dphmm.session.releases",
     "ReleaseSession": "dphmm.session.session",
-    "Schedule": "dphmm.accounting.schedule",
+    "Schedule": "dphmm.accounting.promise",
     "SequencePromise": "dphmm.accounting.promise",
     "Grid": "dphmm.states.grid",
     "H3": "dphmm.states.hexes",

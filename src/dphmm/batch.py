@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from dphmm._checks import exact_epsilon, one_of
-from dphmm.accounting.budget import keep_promise, quoted
+from dphmm.accounting.budget import UNLIMITED, Group, Horizon, keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
-from dphmm.accounting.promise import UNLIMITED, Group, Horizon, Spending
-from dphmm.accounting.records import in_short
-from dphmm.accounting.schedule import Schedule
+from dphmm.accounting.promise import Schedule
+from dphmm.accounting.records import Spending, in_short
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dphmm._checks import EPSILON_MAX, EPSILON_MIN, exact_epsilon, one_of, whole
-from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.promise import MOST_SCHEDULED, Schedule, SequencePromise
 from dphmm.accounting.records import check_exact, shown
-from dphmm.accounting.schedule import MOST_SCHEDULED, Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph

@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from dphmm._checks import written_fraction
+from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import in_short
-from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.answer_table import is_reference

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dphmm.accounting.schedule import Schedule
+from dphmm.accounting.promise import Schedule
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, delta_states
 from dphmm.samplers.entropy import ReplayBits

@@ -20,7 +20,7 @@ from dphmm._kernels.couplings import bottleneck
 from dphmm._kernels.programs import shorten
 from dphmm._kernels.quotients import largest_ratio
 from dphmm.accounting import policy_leakage, temporal_allocation, temporal_leakage
-from dphmm.accounting.increase import largest_increase
+from dphmm.accounting.leakage_step import leakage_step
 from dphmm.errors import DphmmError
 from dphmm.session.budget_plan import BudgetPlan, coming_plans
 from dphmm.session.setting import Setting
@@ -54,7 +54,7 @@ class TestIncrease:
         one = [0.07170208138936685, 0.7354962442546226, 0.0, 2.0184371748899964e-16, 0.1928016743560104]
         other = [0.5170013882029192, 3.647156040997403e-18, 4.995216470377104e-18, 0.47995333376868765]
         rows = np.array([[*one, 2.0470289559090695e-17], [*other, 0.0030452780283931067, 5.058748279951913e-17]])
-        assert largest_increase(rows, 200.0) >= exact_increase(rows, 200.0) * (1 - 1e-13) > 160
+        assert leakage_step(rows, 200.0) >= exact_increase(rows, 200.0) * (1 - 1e-13) > 160
 
     def test_never_below_the_exact_one(self):
         """200 kernels × 4 losses."""
@@ -66,13 +66,13 @@ class TestIncrease:
             rows /= rows.sum(axis=1, keepdims=True)
             for alpha in (0.3, 5.0, 45.0, 200.0):
                 exact = exact_increase(rows, alpha)
-                assert exact * (1 - 1e-13) - 1e-15 <= largest_increase(rows, alpha) <= alpha
+                assert exact * (1 - 1e-13) - 1e-15 <= leakage_step(rows, alpha) <= alpha
 
     def test_rows_that_do_not_sum_to_one_exactly(self):
         """Rows may be off by 1e-9: what they are shares of is what counts."""
         rows = np.array([[0.5 + 9e-10, 0.5], [0.3, 0.7 - 9e-10]])
         for alpha in (1e-3, 1.0, 10.0):
-            assert largest_increase(rows, alpha) >= exact_increase(rows, alpha) * (1 - 1e-13)
+            assert leakage_step(rows, alpha) >= exact_increase(rows, alpha) * (1 - 1e-13)
 
     def test_posteriors_that_floats_cannot_hold(self):
         """Pr(s_1 = 1 | s_2 = 0) = 1e-400, so a loss of 900 about s_1 is one of 899.3 about s_2, and was 743.7."""

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import pytest
 
+from dphmm.accounting.composition import epsilon_of
 from dphmm.accounting.event import (
     ComposedEvents,
     LearningEvent,
@@ -24,7 +25,6 @@ from dphmm.accounting.event import (
     learned,
     together,
 )
-from dphmm.accounting.zcdp import epsilon_of
 from dphmm.errors import InvalidInput
 
 TINY = Fraction(1, 10**6)

@@ -93,7 +93,7 @@ def test_constant_limits_are_the_temporal_increase():
         limits = alpha * (1 - np.eye(6))
         rows = np.vstack([q, d])
         both = max(largest_ratio(np.log(a), np.log(b), limits) for a, b in (rows, rows[::-1]))
-        assert both == pytest.approx(dphmm.accounting.temporal.largest_increase(rows, alpha), abs=1e-9)
+        assert both == pytest.approx(dphmm.accounting.leakage_step.leakage_step(rows, alpha), abs=1e-9)
 
 
 def test_limits_beyond_the_range_of_floats():

@@ -19,8 +19,8 @@ from scipy.optimize import linprog
 from dphmm import MarkovModel
 from dphmm._kernels.leakage import excess_of, improve
 from dphmm.accounting import Entry, temporal_allocation, temporal_leakage
-from dphmm.accounting.increase import FAR, MOST_BOUNDS, Increase
-from dphmm.accounting.temporal import largest_increase, losses_per_step, reversed_transition, supremum
+from dphmm.accounting.leakage_step import FAR, MOST_BOUNDS, LeakageStep, leakage_step, reversed_transition
+from dphmm.accounting.temporal import losses_per_step, supremum
 from dphmm.errors import InvalidInput
 
 PAPER = np.array([[0.8, 0.2], [0.0, 1.0]])
@@ -69,12 +69,12 @@ def rows_of(seed, n, zeros=False):
 @pytest.mark.parametrize("seed", range(30))
 def test_the_increase_is_that_of_the_best_set_of_columns(seed):
     matrix = rows_of(seed, 2 + seed % 7, zeros=seed % 2 == 1)
-    increase = Increase(matrix)
+    increase = LeakageStep(matrix)
     for alpha in (1e-3, 0.1, 0.7, 2.0, 9.0, 0.4):
         expected = by_subsets(matrix, alpha)
         # Rounded up, by less than any use of it could notice.
         assert expected - 4e-15 * (1 + alpha) <= increase(alpha) <= min(alpha, expected * (1 + 1e-12) + 1e-13)
-        assert increase(alpha) == pytest.approx(largest_increase(sparse.csr_array(matrix), alpha), abs=1e-14)
+        assert increase(alpha) == pytest.approx(leakage_step(sparse.csr_array(matrix), alpha), abs=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -82,7 +82,7 @@ def test_the_increase_is_the_linear_program(seed):
     matrix = rows_of(seed, 2 + seed % 4)
     alpha = 0.3 + seed / 4
     expected = max(by_linear_program(q, d, alpha) for q, d in itertools.permutations(matrix, 2))
-    assert largest_increase(matrix, alpha) == pytest.approx(expected, abs=1e-8)
+    assert leakage_step(matrix, alpha) == pytest.approx(expected, abs=1e-8)
 
 
 def test_what_is_remembered_does_not_change_what_is_found(monkeypatch):
@@ -90,17 +90,17 @@ def test_what_is_remembered_does_not_change_what_is_found(monkeypatch):
     rng = np.random.default_rng(5)
     for n, zeros in ((12, False), (30, True), (45, False)):
         matrix = rows_of(n, n, zeros)
-        warm = Increase(matrix)
+        warm = LeakageStep(matrix)
         asked = np.concatenate([rng.uniform(0.01, 6, 15), np.linspace(0.01, 5, 15), [math.inf, 700.0, 0.02]])
         found = [warm(a) for a in asked]
         expected = [by_prefixes(matrix, a) for a in asked[:-3]]
         # What a result is rounded up by: four units in the last place per column, and 64; as much again for the twin.
         rounding = (4 * n + 64) * 2.0**-52
         assert found[:-3] == pytest.approx(expected, rel=rounding)
-        assert found == pytest.approx([Increase(matrix)(a) for a in asked], rel=rounding)
+        assert found == pytest.approx([LeakageStep(matrix)(a) for a in asked], rel=rounding)
         with monkeypatch.context() as patch:
-            patch.setattr("dphmm.accounting.increase.MOST_BOUNDS", 0)
-            bare = Increase(matrix)
+            patch.setattr("dphmm.accounting.leakage_step.MOST_BOUNDS", 0)
+            bare = LeakageStep(matrix)
             assert [bare(a) for a in asked] == pytest.approx(found, rel=rounding)
     assert MOST_BOUNDS >= 500**2
 
@@ -118,28 +118,28 @@ def test_large_losses_neither_overflow_nor_lose_the_limit():
     full = rows_of(1, 5)
     limit = math.log(max((q / d).max() for q, d in itertools.permutations(full, 2)))
     for alpha in (FAR, FAR + 1, 1e5, 1e308, math.inf):
-        assert largest_increase(full, alpha) == pytest.approx(limit, rel=1e-12)
-    assert largest_increase(PAPER, math.inf) == math.inf
+        assert leakage_step(full, alpha) == pytest.approx(limit, rel=1e-12)
+    assert leakage_step(PAPER, math.inf) == math.inf
     for alpha in (50.0, 599.0, 601.0, 1e5):
         # From (1, 0) against (0.8, 0.2) nothing can be told; from (0.2) against 0 all of alpha but log 5.
-        assert largest_increase(PAPER, alpha) == pytest.approx(alpha + math.log(0.8), abs=1e-9)
+        assert leakage_step(PAPER, alpha) == pytest.approx(alpha + math.log(0.8), abs=1e-9)
     tiny = np.array([[1.0, 5e-324], [0.5, 0.5]])
-    assert largest_increase(tiny, 400.0) == pytest.approx(400 + math.log(0.5), abs=1e-9)
+    assert leakage_step(tiny, 400.0) == pytest.approx(400 + math.log(0.5), abs=1e-9)
 
 
 def test_what_cannot_be_told_apart_loses_nothing_and_what_is_certain_all():
-    assert largest_increase(np.full((4, 4), 0.25), 3.0) == 0.0
-    assert largest_increase(np.eye(4), 3.0) == 3.0
-    assert largest_increase(PAPER, 0) == 0.0
-    assert largest_increase([[1.0]], 2.0) == 0.0
+    assert leakage_step(np.full((4, 4), 0.25), 3.0) == 0.0
+    assert leakage_step(np.eye(4), 3.0) == 3.0
+    assert leakage_step(PAPER, 0) == 0.0
+    assert leakage_step([[1.0]], 2.0) == 0.0
 
 
 def test_rows_that_are_left_out_do_not_count():
     matrix = np.vstack([SYMMETRIC, [[1.0, 0.0]]])
-    assert largest_increase(matrix, 1.0) > largest_increase(SYMMETRIC, 1.0)
+    assert leakage_step(matrix, 1.0) > leakage_step(SYMMETRIC, 1.0)
     for rows in ([0, 1], np.array([True, True, False])):
-        assert largest_increase(matrix, 1.0, rows) == pytest.approx(largest_increase(SYMMETRIC, 1.0), abs=1e-15)
-    assert largest_increase(np.vstack([SYMMETRIC, [[0.0, 0.0]]]), 1.0) == largest_increase(SYMMETRIC, 1.0)
+        assert leakage_step(matrix, 1.0, rows) == pytest.approx(leakage_step(SYMMETRIC, 1.0), abs=1e-15)
+    assert leakage_step(np.vstack([SYMMETRIC, [[0.0, 0.0]]]), 1.0) == leakage_step(SYMMETRIC, 1.0)
 
 
 def test_the_figures_of_the_paper():
@@ -155,7 +155,7 @@ def test_the_figures_of_the_paper():
 @pytest.mark.parametrize("seed", range(12))
 def test_the_supremum_is_where_the_recursion_ends(seed):
     matrix = rows_of(seed, 2 + seed % 5)
-    increase = Increase(matrix)
+    increase = LeakageStep(matrix)
     epsilon = 0.05 + 0.07 * (seed % 4)
     limit = increase.supremum(epsilon)
     a = before = 0.0
@@ -264,7 +264,7 @@ def test_skipped_steps_and_unbounded_ones():
     model = MarkovModel([0.5, 0.5], SYMMETRIC)
     once = temporal_leakage(model, [0.0, 1.0, 0.0])
     assert once.total[1] == pytest.approx(1.0)
-    assert once.total[[0, 2]] == pytest.approx([largest_increase(SYMMETRIC, 1.0)] * 2)
+    assert once.total[[0, 2]] == pytest.approx([leakage_step(SYMMETRIC, 1.0)] * 2)
     certain = temporal_leakage(model, [0.0, math.inf, 0.0])
     assert certain.total == pytest.approx([math.log(4), math.inf, math.log(4)])
     assert certain.supremum == math.inf
@@ -360,16 +360,16 @@ def test_losses_of_a_ledger_are_costs_by_step_rounded_up():
 @pytest.mark.parametrize(
     ("call", "field"),
     [
-        (lambda: largest_increase(SYMMETRIC, -1), "alpha"),
-        (lambda: largest_increase(SYMMETRIC, math.nan), "alpha"),
-        (lambda: largest_increase(SYMMETRIC, True), "alpha"),
-        (lambda: largest_increase(SYMMETRIC, "1"), "alpha"),
-        (lambda: largest_increase([[0.5, 0.4]], 1), "transition"),
-        (lambda: largest_increase([[1.5, -0.5]], 1), "transition"),
-        (lambda: largest_increase([[math.nan, 1.0]], 1), "transition"),
-        (lambda: largest_increase([1.0], 1), "transition"),
-        (lambda: largest_increase("P", 1), "transition"),
-        (lambda: largest_increase(SYMMETRIC, 1, [2]), "rows"),
+        (lambda: leakage_step(SYMMETRIC, -1), "alpha"),
+        (lambda: leakage_step(SYMMETRIC, math.nan), "alpha"),
+        (lambda: leakage_step(SYMMETRIC, True), "alpha"),
+        (lambda: leakage_step(SYMMETRIC, "1"), "alpha"),
+        (lambda: leakage_step([[0.5, 0.4]], 1), "transition"),
+        (lambda: leakage_step([[1.5, -0.5]], 1), "transition"),
+        (lambda: leakage_step([[math.nan, 1.0]], 1), "transition"),
+        (lambda: leakage_step([1.0], 1), "transition"),
+        (lambda: leakage_step("P", 1), "transition"),
+        (lambda: leakage_step(SYMMETRIC, 1, [2]), "rows"),
         (lambda: temporal_leakage(SYMMETRIC, [1.0]), "model"),
         (lambda: temporal_leakage(SYMMETRIC, [-1.0], backward=SYMMETRIC), "epsilons"),
         (lambda: temporal_leakage(SYMMETRIC, [math.nan], backward=SYMMETRIC), "epsilons"),

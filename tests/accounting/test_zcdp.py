@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import pytest
 
-from dphmm.accounting import zcdp
-from dphmm.accounting.zcdp import epsilon_of, rho_for
+from dphmm.accounting import composition
+from dphmm.accounting.composition import epsilon_of, rho_for
 from dphmm.errors import InvalidInput
 
 DELTAS = [Fraction(1, 100), Fraction(1, 10**6), Fraction(1, 10**9)]
@@ -66,13 +66,13 @@ def test_rho_is_the_largest_that_fits(epsilon, delta):
 def test_any_order_gives_a_bound_and_none_is_better_than_the_one_taken():
     rho, delta = Fraction(1, 10), Fraction(1, 10**6)
     taken = epsilon_of(rho, delta)
-    assert all(zcdp._bound(rho, delta, 1 + 1.1**k) >= taken - Fraction(1, 10**9) for k in range(-60, 60))
+    assert all(composition._bound(rho, delta, 1 + 1.1**k) >= taken - Fraction(1, 10**9) for k in range(-60, 60))
 
 
 def test_rounding_is_towards_privacy():
     """A bound that 60 digits put between two units of 1e-12 is the upper one."""
     rho, delta = Fraction(1, 10), Fraction(1, 10**6)
-    order = 1 + math.exp(zcdp._best_log_excess(0.1, math.log(1e-6)))
+    order = 1 + math.exp(composition._best_log_excess(0.1, math.log(1e-6)))
     log = math.log(10**6)
     plain = order * 0.1 + (log + (order - 1) * math.log(1 - 1 / order) - math.log(order)) / (order - 1)
     stated = epsilon_of(rho, delta)

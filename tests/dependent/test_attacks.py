@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphmm.accounting.dependent import per_record_total
+from dphmm.accounting.event import per_record_total
 from dphmm.dependent import (
     MECHANISMS,
     AnyQuery,
@@ -32,7 +32,7 @@ from dphmm.dependent import (
     total,
 )
 from dphmm.dependent._degrees import histogram_of_degrees, simple_edges
-from dphmm.dependent._increase import IncreaseCurve, Scan
+from dphmm.dependent._increase import LeakageCurve, Scan
 from dphmm.dependent._kernel import stochastic
 from dphmm.dependent._recursion import tuple_losses
 from dphmm.errors import InvalidInput, Refused
@@ -150,7 +150,7 @@ class TestIncrease:
             rows = make(rng)
             for alpha in (1e-3, 0.3, 1.0, 5.0, 45.0, 200.0):
                 least = exact_increase(rows, alpha) * (1 - 1e-13) - 1e-15
-                assert IncreaseCurve.of(rows).above(alpha) >= least
+                assert LeakageCurve.of(rows).above(alpha) >= least
                 assert Scan(rows, np.ones(len(rows), dtype=bool), 0.0).above(alpha) >= least
 
     @pytest.mark.parametrize("seed", [522, 1322, 1927, 2525, 3184, 5182])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dphmm.dependent import AnyQuery, Chain, calibrate
-from dphmm.dependent._increase import IncreaseCurve
+from dphmm.dependent._increase import LeakageCurve
 from dphmm.dependent._lags import LagCurves, laws_by_lag
 
 
@@ -38,8 +38,8 @@ def test_every_lag_is_the_maximum_over_all_pairs(kind):
         for alpha in (1e-6, 3.0, 0.01, 0.001, 0.5, 700.0, 0.02, 2.9):
             # Beyond some lag rows differ by rounding alone.
             for lag, found in enumerate(islice(curves(alpha), 50), start=1):
-                assert found == pytest.approx(IncreaseCurve.of(laws[lag - 1])(alpha), rel=1e-9, abs=1e-14)
-            assert curves.at(37, alpha) == pytest.approx(IncreaseCurve.of(laws[36])(alpha), rel=1e-9, abs=1e-14)
+                assert found == pytest.approx(LeakageCurve.of(laws[lag - 1])(alpha), rel=1e-9, abs=1e-14)
+            assert curves.at(37, alpha) == pytest.approx(LeakageCurve.of(laws[36])(alpha), rel=1e-9, abs=1e-14)
 
 
 def test_no_loss_of_nothing():

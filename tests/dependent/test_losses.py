@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dependent_models import binary, joint_of, largest_increase_by_subsets, true_loss
-from dphmm.accounting.increase import largest_increase
+from dphmm.accounting.leakage_step import leakage_step
 from dphmm.dependent import (
     AnyQuery,
     Chain,
@@ -29,7 +29,7 @@ from dphmm.dependent import (
     sensitivity,
     stationary_law,
 )
-from dphmm.dependent._increase import IncreaseCurve
+from dphmm.dependent._increase import LeakageCurve
 from dphmm.dependent._recursion import tuple_losses
 
 
@@ -57,18 +57,18 @@ def test_the_curve_is_the_maximum_over_all_subsets(seed):
     kernel = rng.dirichlet(np.full(int(rng.integers(2, 6)), 0.4), int(rng.integers(2, 6)))
     kernel = np.where(kernel < 0.05, 0.0, kernel)
     kernel /= kernel.sum(axis=1, keepdims=True)
-    curve = IncreaseCurve.of(kernel)
+    curve = LeakageCurve.of(kernel)
     for alpha in (1e-6, 0.1, 1.0, 4.0, 30.0):
         expected = largest_increase_by_subsets(kernel, alpha)
         assert curve(alpha) == pytest.approx(expected, rel=1e-12, abs=1e-15)
         assert expected * (1 - 1e-15) <= curve.above(alpha) <= alpha
-        assert curve(alpha) == pytest.approx(largest_increase(kernel, alpha), rel=1e-9, abs=1e-14)
+        assert curve(alpha) == pytest.approx(leakage_step(kernel, alpha), rel=1e-9, abs=1e-14)
 
 
 def test_the_curve_far_out():
-    curve = IncreaseCurve.of(np.array([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]]))
+    curve = LeakageCurve.of(np.array([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]]))
     assert curve(800.0) == pytest.approx(800.0 + math.log(0.25))
-    assert IncreaseCurve.of(np.array([[0.5, 0.5], [0.25, 0.75]]))(math.inf) == pytest.approx(math.log(2))
+    assert LeakageCurve.of(np.array([[0.5, 0.5], [0.25, 0.75]]))(math.inf) == pytest.approx(math.log(2))
     assert curve.above(math.inf) == math.inf
 
 
@@ -169,7 +169,7 @@ def test_limits_of_the_coefficient():
 def test_the_symmetric_binary_semigroup():
     for lam, alpha in itertools.product((0.2, 0.9, -0.6), (0.1, 1.0, 5.0)):
         p = (1 - lam) / 2
-        loss = IncreaseCurve.of(np.array([[1 - p, p], [p, 1 - p]]))(alpha)
+        loss = LeakageCurve.of(np.array([[1 - p, p], [p, 1 - p]]))(alpha)
         assert math.tanh(loss / 2) == pytest.approx(abs(lam) * math.tanh(alpha / 2), abs=1e-14)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from dependent_models import binary
 from dphmm import ReplayBits
-from dphmm.accounting.dependent import DependentEvent, per_record_total
+from dphmm.accounting.event import DependentEvent, per_record_total
 from dphmm.dependent import (
     AnyQuery,
     Chain,

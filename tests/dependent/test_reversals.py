@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dphmm.dependent import Chain, Sum, calibrate
-from dphmm.dependent._increase import IncreaseCurve
+from dphmm.dependent._increase import LeakageCurve
 from dphmm.types import BoolArray, FloatArray
 
 
@@ -32,7 +32,7 @@ def judged(chain: Chain, single: FloatArray) -> FloatArray:
     assert carried[0] == 0.0
     for i, (back, possible) in enumerate(kernels(chain), start=1):
         message = single[i - 1] + carried[i - 1]
-        true = IncreaseCurve.of(back, possible)(message)
+        true = LeakageCurve.of(back, possible)(message)
         assert carried[i] >= true * (1 - 1e-15), f"too little at tuple {i}: {carried[i]!r} for {true!r}"
         hidden = 6e-11 * math.expm1(message) if message <= 12 else 0.0
         room = 2 * error[i - 1] * math.expm1(min(message, 0.7)) + hidden + 1e-12 * true + 1e-15

@@ -170,7 +170,7 @@ def _ledgers() -> list[bytes]:
 
 
 def _read_ledger(path: Path) -> None:
-    from dphmm.accounting.summary import summarise_ledger
+    from dphmm.accounting.ledger import summarise_ledger
 
     with dphmm.open_ledger(path) as ledger:
         for subject, query in ledger.sessions():

@@ -114,8 +114,8 @@ def test_every_module_that_opens_files_for_reading_is_known():
     }
     assert found == {
         "_kernels/cache.py",  # what it compiled itself
-        "accounting/promise.py",  # the promises that a ledger recorded
-        "accounting/schedule.py",  # the schedules that a ledger recorded
+        "accounting/budget.py",  # the budget plans of accounts that a ledger recorded
+        "accounting/promise.py",  # the promises and schedules that a ledger recorded
         "audit/released_statement.py",  # a policy's own description, in the form that JSON gives it
         "cli/warm.py",  # the lines of its own small world
         "dependent/_question.py",  # an answer that a ledger kept, by its digest

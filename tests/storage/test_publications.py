@@ -166,7 +166,7 @@ class TestCaps:
 
     def test_rho_is_summed_before_it_is_converted(self, ledger):
         """Converted one by one they would not fit."""
-        from dphmm.accounting.zcdp import epsilon_of
+        from dphmm.accounting.composition import epsilon_of
 
         delta = Fraction(1, 10**5)
         both = epsilon_of(2 * 2 * NOISY.rho, delta)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from dphmm.accounting.composition import theorem_6_3 as theorem_6_3
     from dphmm.accounting.composition import theorem_7_1 as theorem_7_1
     from dphmm.accounting.composition import theorem_7_2 as theorem_7_2
-    from dphmm.accounting.coupling import Couplable as Couplable
-    from dphmm.accounting.coupling import couplable as couplable
+    from dphmm.accounting.edge_leakage import Couplable as Couplable
     from dphmm.accounting.edge_leakage import PolicyLeakage as PolicyLeakage
+    from dphmm.accounting.edge_leakage import couplable as couplable
     from dphmm.accounting.edge_leakage import policy_allocation as policy_allocation
     from dphmm.accounting.edge_leakage import policy_leakage as policy_leakage
     from dphmm.accounting.event import ComposedEvents as ComposedEvents
@@ -42,21 +42,21 @@ if TYPE_CHECKING:
     from dphmm.accounting.ledger import Looked as Looked
     from dphmm.accounting.ledger import MemoryLedger as MemoryLedger
     from dphmm.accounting.ledger import PlanRecord as PlanRecord
+    from dphmm.accounting.ledger import QuerySummary as QuerySummary
     from dphmm.accounting.ledger import Request as Request
     from dphmm.accounting.ledger import Requests as Requests
     from dphmm.accounting.ledger import SessionHeader as SessionHeader
     from dphmm.accounting.ledger import Spent as Spent
     from dphmm.accounting.ledger import StoredMany as StoredMany
+    from dphmm.accounting.ledger import SubjectSummary as SubjectSummary
     from dphmm.accounting.ledger import Transaction as Transaction
     from dphmm.accounting.ledger import replay as replay
+    from dphmm.accounting.ledger import summarise as summarise
+    from dphmm.accounting.ledger import summarise_ledger as summarise_ledger
     from dphmm.accounting.publication import PersonTotals as PersonTotals
     from dphmm.accounting.publication import Publication as Publication
     from dphmm.accounting.publication import Published as Published
     from dphmm.accounting.publication import totals as totals
-    from dphmm.accounting.summary import QuerySummary as QuerySummary
-    from dphmm.accounting.summary import SubjectSummary as SubjectSummary
-    from dphmm.accounting.summary import summarise as summarise
-    from dphmm.accounting.summary import summarise_ledger as summarise_ledger
     from dphmm.accounting.temporal import Leakage as Leakage
     from dphmm.accounting.temporal import losses_per_step as losses_per_step
     from dphmm.accounting.temporal import temporal_allocation as temporal_allocation
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Caps": "ledger",
     "ComposedEvents": "event",
-    "Couplable": "coupling",
+    "Couplable": "edge_leakage",
     "Entry": "ledger",
     "Guarantee": "composition",
     "Group": "ledger",
@@ -82,7 +82,7 @@ _HOMES = {
     "PolicyLeakage": "edge_leakage",
     "Publication": "publication",
     "Published": "publication",
-    "QuerySummary": "summary",
+    "QuerySummary": "ledger",
     "ReleaseEvent": "event",
     "Request": "ledger",
     "Requests": "ledger",
@@ -91,17 +91,17 @@ _HOMES = {
     "SkipEvent": "event",
     "Spent": "ledger",
     "StoredMany": "ledger",
-    "SubjectSummary": "summary",
+    "SubjectSummary": "ledger",
     "Transaction": "ledger",
-    "couplable": "coupling",
+    "couplable": "edge_leakage",
     "learned": "event",
     "losses_per_step": "temporal",
     "neighbouring_paths": "composition",
     "policy_allocation": "edge_leakage",
     "policy_leakage": "edge_leakage",
     "replay": "ledger",
-    "summarise": "summary",
-    "summarise_ledger": "summary",
+    "summarise": "ledger",
+    "summarise_ledger": "ledger",
     "temporal_allocation": "temporal",
     "temporal_leakage": "temporal",
     "theorem_5_3": "composition",

@@ -1,17 +1,16 @@
-"""One subject's account: what has been spent, and whether a request still fits its caps.
+"""One subject's account: caps, what has been spent, and whether requests still fit.
 
-Every rounding goes towards privacy: a spend is rounded up, a cap down, both to 1e-9 of cost. Epsilon is
-exact.
+Rounding goes towards privacy: a spend is rounded up, a cap down, both to 1e-9 of cost. Epsilon is exact. Nothing is
+drawn before a request is admitted.
 
-Floats that are not below what they stand for.
-
-Proofs: docs/proofs/ledger.md, docs/proofs/temporal-leakage.md.
+Proofs: docs/proofs/ledger.md, docs/proofs/paths.md, docs/proofs/temporal-leakage.md.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dphmm.accounting.promise import Caps, Group, SequencePromise, Spending
-from dphmm.accounting.records import Entry, Request, shown
+from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.records import Entry, Request, Requests, SessionHeader, Spending, check_exact, check_text, shown
 from dphmm.errors import BudgetExceeded, InvalidInput
-from dphmm.types import Loss
+from dphmm.types import BoolArray, IntArray, Loss
 
 NANO = 10**9
 #: Bits of the exact total of epsilon: decimals never come near, adversarial fractions are stopped in time.
@@ -182,3 +181,207 @@ def sum_above(a: Any, b: Any) -> Any:
         part = total - a
         lost = (a - (total - part)) + (b - part)
     return np.where(lost > 0, np.nextafter(total, np.inf), total)
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """All that a subject may be asked: one query, at its first ``steps`` steps.
+
+    A total of the policy leakage is worked out for so many releases of one query; more of them, or another query, would
+    take it above that. Raises InvalidInput for a number that is none.
+
+    Source: docs/proofs/budget-split.md.
+    """
+
+    query: str
+    steps: int
+
+    def __post_init__(self) -> None:
+        if type(self.steps) is not int or self.steps < 1:
+            raise InvalidInput("horizon", self.steps, "a number of steps, 1 or more")
+
+    def keep(self, subject: str, query: str, t: int) -> None:
+        """Raises BudgetExceeded for a release of another query, or of a later step; nothing has been drawn."""
+        if query != self.query or t > self.steps:
+            raise BudgetExceeded(
+                f"horizon: step {t} of query {query!r} for subject {subject!r}, of whom a total was promised for "
+                f"{self.steps} steps of query {self.query!r} alone; nothing was drawn or spent"
+            )
+
+    def written(self) -> str:
+        """The horizon as a ledger keeps it: JSON with its names in order."""
+        return json.dumps(vars(self), sort_keys=True)
+
+    @classmethod
+    def read(cls, text: str) -> Horizon:
+        """The horizon that `written` wrote. Raises InvalidInput for anything else."""
+        try:
+            found = cls(**json.loads(text))
+        except (TypeError, ValueError, RecursionError):
+            found = None
+        if found is None or type(found.query) is not str or found.written() != text:
+            raise InvalidInput("horizon", "a text that is none", "a horizon as a ledger keeps it")
+        return found
+
+
+@dataclass(frozen=True)
+class Caps:
+    """What one subject may spend over all queries and all time; None is no limit.
+
+    All of it stays with the subject's account once it is given (`Transaction.bind`).
+    """
+
+    epsilon: Fraction | None = None
+    cost: Fraction | None = None
+    promise: SequencePromise | None = None
+    horizon: Horizon | None = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            check_exact(self.epsilon, "cap_epsilon")
+        if self.cost is not None:
+            check_exact(self.cost, "cap_cost")
+
+    def joined(self, given: Caps, whose: str, raised: bool = False) -> Caps:
+        """These caps of a subject and those that are given now. ``raised``: a higher cap takes the place of one.
+
+        Raises InvalidInput for a promise or a cap other than that which there is.
+        """
+        if None not in (self.promise, given.promise) and self.promise != given.promise:
+            stays = f"{self.promise}, which was promised to {whose} and stays for all of its queries"
+            raise InvalidInput("promise", str(given.promise), stays)
+        return Caps(
+            _one_cap("cap_epsilon", self.epsilon, given.epsilon, whose, raised),
+            _one_cap("cap_cost", self.cost, given.cost, whose, raised),
+            self.promise or given.promise,
+            _one_horizon(self.horizon, given.horizon, whose, raised),
+        )
+
+    def within(self, other: Caps) -> Caps:
+        """The lower of each two caps, and this promise and horizon."""
+        lower = _lower(self.epsilon, other.epsilon), _lower(self.cost, other.cost)
+        return Caps(*lower, self.promise, self.horizon)
+
+    def written(self) -> str:
+        """The caps as a ledger keeps what changed: JSON with its names in order."""
+        caps = {"cap_epsilon": self.epsilon, "cap_cost": self.cost}
+        kept = {name: str(cap) for name, cap in caps.items() if cap is not None}
+        if self.promise is not None:
+            kept["promise"] = self.promise.written()
+        if self.horizon is not None:
+            kept["horizon"] = self.horizon.written()
+        return json.dumps(kept, sort_keys=True)
+
+
+#: No limit at all.
+UNLIMITED = Caps()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Subjects whose paths are hidden together, and what the epsilons of all their releases may sum to.
+
+    Two sets of paths of the members, one path each, neighbouring for every member, lose at most ``cap``. Raises
+    InvalidInput for a cap that is not greater than 0, and for no members.
+
+    Source: docs/proofs/paths.md.
+    """
+
+    name: str
+    cap: Fraction
+    members: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_text(self.name, "groups")
+        if not self.name:
+            raise InvalidInput("groups", "a group without a name", "a name for each group")
+        check_exact(self.cap, "cap_group")
+        if not self.cap:
+            raise InvalidInput("cap_group", 0, "a number greater than 0")
+        if not self.members:
+            raise InvalidInput("groups", f"{self.name}, without members", "at least one subject in a group")
+        for member in self.members:
+            check_text(member, "groups")
+        object.__setattr__(self, "members", tuple(sorted(set(self.members))))
+
+    def joined(self, given: Group) -> Group:
+        """This group and the members that are given now. Raises InvalidInput for another cap."""
+        if given.cap != self.cap:
+            stays = f"{shown(self.cap)}, the cap of group {self.name!r}, which stays"
+            raise InvalidInput("cap_group", shown(given.cap), stays)
+        return Group(self.name, self.cap, (*self.members, *given.members))
+
+
+def _one_cap(field: str, kept: Fraction | None, given: Fraction | None, whose: str, raised: bool) -> Fraction | None:
+    if given is None or kept is None or given == kept or (raised and given > kept):
+        return kept if given is None else given
+    stays = f"{shown(kept)}, the cap of {whose}, which stays for all of its queries"
+    raise InvalidInput(field, shown(given), stays if raised else f"{stays}; --raise-cap raises it")
+
+
+def _one_horizon(kept: Horizon | None, given: Horizon | None, whose: str, raised: bool) -> Horizon | None:
+    if given is None or kept is None or given == kept:
+        return kept if given is None else given
+    if raised and given.query == kept.query and given.steps > kept.steps:
+        return given
+    stays = f"{kept.steps} of query {kept.query!r}, which a total was promised for to {whose}"
+    came = f"{given.steps} of query {given.query!r}"
+    raise InvalidInput("steps", came, stays if raised else f"{stays}; --raise-cap raises it, and the total with it")
+
+
+def _lower(one: Fraction | None, other: Fraction | None) -> Fraction | None:
+    return one if other is None else other if one is None else min(one, other)
+
+
+class Looked(NamedTuple):
+    """What is stored about one subject, for one query: its session, the last step, and what the other queries share.
+
+    ``header`` is None and ``last`` 0 where the query has no session; ``others`` are the subject's other sessions, by
+    name of the query; ``account`` is that of all queries. ``version`` counts what was stored about the subject: every
+    session, release, skip and promise raises it by 1.
+    """
+
+    header: SessionHeader | None
+    last: int
+    others: tuple[SessionHeader, ...]
+    account: Account
+    version: int
+
+
+class Admitted(NamedTuple):
+    """A request that nothing refuses: the entry of its step where that is ``stored``, else the account after it."""
+
+    request: Request
+    stored: Entry | None
+    account: Account | None
+
+
+@dataclass(frozen=True, eq=False)
+class AdmittedMany:
+    """Requests that nothing refuses: which are not stored yet (m,), which rows of those need an answer (k,).
+
+    ``stored`` are the entries of all others, ``accounts`` those of the subjects after it.
+    """
+
+    requests: Requests
+    fresh: BoolArray
+    wanted: IntArray
+    stored: dict[int, Entry]
+    accounts: dict[str, Account]
+
+
+def admit_many(account: Account, requests: Requests, first: int, end: int, caps: Caps) -> Account:
+    """The account after the rows first..end of one subject, or what `admit` says of the first that passes a cap.
+
+    Totals only grow, so where all of them together fit, each does.
+    """
+    counts = Counter(requests.term[first:end].tolist())
+    after = account
+    for number, count in counts.items():
+        after = after.plus_times(requests.terms[number].epsilon, requests.terms[number].cost, count)
+    if after.within(caps):
+        return after
+    for row in range(first, end):
+        if requests.terms[requests.term[row]].kind == "release":
+            account = admit(account, requests[row], caps)
+    return account

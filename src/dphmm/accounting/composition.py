@@ -1,10 +1,12 @@
-"""What releases lose together: the theorems of the DPHMM paper, as corrected, on numbers.
+"""Add up losses: the corrected theorems of the DPHMM paper, and zero-concentrated privacy (zCDP).
 
-The corrected theorems and their proofs are in docs/theory.md 7; "errata n" is a number of docs/errata.md. Every
-total is a ``Guarantee``: a value that says which statement it is. A value of infinity means that the statement holds
-with no bound; a total is never printed without its statement.
+docs/theory.md 7 has the corrected theorems; "errata n" is a number of docs/errata.md. A total is a ``Guarantee``: a
+value and the statement that it makes. The value infinity means that the statement has no bound.
 
-Proofs: docs/proofs/composition.md, docs/proofs/paths.md.
+zCDP adds up rho of Gaussian noise and converts it to (epsilon, delta). Rounding goes towards privacy: epsilon up, rho
+down. A search in floats picks the order; the bound at that order is computed to 60 digits and holds at any order.
+
+Proofs: docs/proofs/composition.md, docs/proofs/paths.md, docs/proofs/zcdp.md.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from dphmm.accounting.records import check_exact, shown
@@ -169,3 +172,86 @@ def _largest(losses: Iterable[Loss], field: str) -> Loss:
 def _sum(losses: Iterable[Loss], field: str) -> Loss:
     given = _checked(losses, field)
     return math.inf if math.inf in given else sum((Fraction(loss) for loss in given), Fraction(0))
+
+
+_DIGITS = 60
+#: Epsilons are rounded up to this unit.
+_UNIT = Decimal(1).scaleb(-12)
+#: More than the error of evaluating the bound to 60 digits for any order up to e**40 and delta from 1e-300.
+_MARGIN = Decimal(1).scaleb(-30)
+_RHO_BITS = 40
+SMALLEST_DELTA = Fraction(1, 10**300)
+
+
+def check_delta(delta: Fraction, field: str = "delta") -> Fraction:
+    """A delta that the conversion takes: from 1e-300 to below 1."""
+    if not SMALLEST_DELTA <= delta < 1:
+        raise InvalidInput(field, delta, "a number from 1e-300 to below 1 for Gaussian noise")
+    return delta
+
+
+def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
+    """The least epsilon known for rho-zCDP at this delta, rounded up (Canonne, Kamath and Steinke 2020, v4, Prop. 12).
+
+    min over orders a > 1 of a·rho + (log(1/delta) + (a - 1)·log(1 - 1/a) - log a)/(a - 1).
+    """
+    check_delta(delta)
+    if rho == 0:
+        return Fraction(0)
+    log_delta = math.log(delta.numerator) - math.log(delta.denominator)
+    order = 1.0 + math.exp(_best_log_excess(float(rho), log_delta))
+    return _bound(rho, delta, order)
+
+
+def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho (to 40 binary digits, rounded down) whose ``epsilon_of`` is at most epsilon."""
+    check_delta(delta)
+    exponent = math.floor(math.log2(_simple_rho(float(epsilon), delta)))
+    unit = Fraction(2) ** (exponent - _RHO_BITS)
+    low, high = 0, 1 << _RHO_BITS
+    while epsilon_of(high * unit, delta) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if epsilon_of(middle * unit, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low * unit
+
+
+def _simple_rho(epsilon: float, delta: Fraction) -> float:
+    """The rho with rho + 2·sqrt(rho·log(1/delta)) = epsilon: a first guess."""
+    log = math.log(delta.denominator) - math.log(delta.numerator)
+    # (sqrt(log + epsilon) - sqrt(log))**2 without cancellation.
+    return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
+
+
+def _best_log_excess(rho: float, log_delta: float) -> float:
+    """log(a - 1) of about the best order a: golden section."""
+
+    def bound(log_excess: float) -> float:
+        excess = math.exp(log_excess)
+        logs = excess * math.log(excess / (1.0 + excess)) if log_excess < 30 else -1.0
+        return (1.0 + excess) * rho + (-log_delta + logs - math.log1p(excess)) / excess
+
+    low, high = -12.0, 40.0
+    ratio = (math.sqrt(5.0) - 1.0) / 2.0
+    for _ in range(90):
+        width = ratio * (high - low)
+        if bound(high - width) < bound(low + width):
+            high = low + width
+        else:
+            low = high - width
+    return (low + high) / 2.0
+
+
+def _bound(rho: Fraction, delta: Fraction, order: float) -> Fraction:
+    with localcontext() as context:
+        context.prec = _DIGITS
+        a = Decimal(order)
+        log_inverse_delta = Decimal(delta.denominator).ln() - Decimal(delta.numerator).ln()
+        logs = (a - 1) * (1 - 1 / a).ln() - a.ln()
+        exact = a * rho.numerator / rho.denominator + (log_inverse_delta + logs) / (a - 1)
+        up = (exact + _MARGIN).quantize(_UNIT, rounding=ROUND_CEILING)
+    return max(Fraction(0), Fraction(up))

@@ -1,17 +1,20 @@
-"""What was spent, described and not yet accounted for; and what learning a model cost.
+"""Events: what a release, a fit or a query over dependent records cost, as public parameters.
 
-An event holds the public parameters that are necessary and sufficient to account for what happened; which
-theorem turns them into a total is decided elsewhere (``composition``). Meanings never change; unknown events
-are refused. (The idea is dp_accounting's ``DpEvent``.)
+An event holds the public parameters that are necessary and sufficient to account for what happened; `composition`
+turns them into totals. The meaning of an event never changes, and unknown events are refused. (The idea is
+dp_accounting's ``DpEvent``.)
 
-Learning: a record is all sequences of one owner, after public caps; or one sequence, where nobody said whose each is.
-Neighbouring data sets differ by one record: added or removed ("add-remove"), or put in place of another ("replace"). An
-event holds the public parameters of a fit and computes its true total from them; whatever a method calls its epsilon,
-the total is what the noise really gives.
+Learning: a record is all sequences of one owner, after public caps, or one sequence where the owners are unknown.
+Neighbouring data sets differ by one record: added or removed ("add-remove"), or replaced ("replace"). The event of a
+fit computes its total from its noise, whatever a method calls its epsilon. A fit without a guarantee is a
+``NotPrivateEvent``: it has no epsilon, and no total accepts it.
 
-A fit that promises nothing is a ``NotPrivateEvent``: it has no epsilon, and whatever adds up events refuses it.
+Queries over dependent records make two statements. *Per record*: replacing one record and no other changes the
+probability of any output by at most e^ε₀; it holds under any dependence and adds up over queries. *Dependent*: the
+bound under a named model of dependence; it does not add up (two ε = 1 queries can lose more than 2), and it exists only
+where it was proved.
 
-Proof: docs/proofs/learning.md.
+Proofs: docs/proofs/learning.md, docs/proofs/dependent-markov.md.
 """
 
 from __future__ import annotations
@@ -23,10 +26,9 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from dphmm._checks import exact_number, one_of
-from dphmm.accounting.composition import Guarantee
-from dphmm.accounting.records import Entry, SessionHeader, check_exact, shown
-from dphmm.accounting.zcdp import check_delta, epsilon_of
-from dphmm.errors import InvalidInput
+from dphmm.accounting.composition import Guarantee, check_delta, epsilon_of
+from dphmm.accounting.records import Entry, SessionHeader, check_exact, in_short, shown
+from dphmm.errors import InvalidInput, Refused
 from dphmm.types import Exact, Loss
 
 
@@ -321,3 +323,65 @@ def _exact(text: object, field: str) -> Fraction:
     if over == 0:
         raise InvalidInput(field, text, "a fraction")
     return exact_number(numerator, field) / over
+
+
+@dataclass(frozen=True)
+class DependentEvent:
+    """One query was answered.
+
+    ``parts``: the noisy numbers it published, with sensitivities for replacing one record. ``claimed``: ε of dependent
+    differential privacy under ``dependence`` (a model, in words), None where nothing is proved; ``why``: by what, or
+    why not. ``record``: what a record is. ``secure``: False for noise of any other bits than the
+    package's own system bits.
+    """
+
+    query: str
+    record: str
+    parts: tuple[NoisyCounts, ...]
+    mechanism: str
+    dependence: str
+    claimed: Fraction | None
+    why: str
+    secure: bool
+
+    def __post_init__(self) -> None:
+        if not self.parts or not all(isinstance(part, NoisyCounts) for part in self.parts):
+            raise InvalidInput("parts", type(self.parts).__name__, "at least one NoisyCounts")
+        if self.claimed is not None:
+            check_exact(self.claimed, "claimed")
+
+    @property
+    def per_record(self) -> Fraction:
+        """ε₀ of replacing one record alone: the sum over parts."""
+        return sum((part.epsilon for part in self.parts), Fraction(0))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """ε of dependent differential privacy; Refused where it is not proved."""
+        if self.claimed is None:
+            raise Refused(f'"{self.mechanism}" is not proved under dependence ({self.dependence}): {self.why}')
+        return self.claimed
+
+    @property
+    def statement(self) -> str:
+        """What may be said of this release, in one sentence."""
+        alone = f"replacing one record ({self.record}) and no other loses at most {in_short(self.per_record)}"
+        if not self.secure:
+            return "nothing is promised: the noise can be replayed"
+        if self.claimed is None:
+            return f"{alone}; nothing is proved for dependent records: {self.why}"
+        return f"{alone}; under {self.dependence} it loses at most {in_short(self.claimed)}: {self.why}"
+
+
+def per_record_total(events: DependentEvent | Iterable[DependentEvent]) -> Guarantee:
+    """What queries over the same records lose together when one record alone is replaced."""
+    given = [events] if isinstance(events, DependentEvent) else list(events)
+    if not all(isinstance(event, DependentEvent) for event in given):
+        raise InvalidInput("events", [type(event).__name__ for event in given], "events of dependent queries")
+    if not all(event.secure for event in given):
+        raise Refused("nothing is promised of noise that can be replayed")
+    return Guarantee(
+        sum((event.per_record for event in given), Fraction(0)),
+        "bounds the loss of replacing one record, all others as they are, over all queries",
+        "docs/proofs/dependent-markov.md",
+    )

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dphmm.accounting.budget import EMPTY, Account, Spent, quoted
-from dphmm.accounting.many import Requests
-from dphmm.accounting.promise import UNLIMITED, Caps, Group, Spending
-from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader
+from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Group, Spent, quoted
+from dphmm.accounting.records import Entry, PlanRecord, Request, Requests, SessionHeader, Spending
 from dphmm.accounting.transaction import BaseTransaction, Turn, checked_lease
 from dphmm.errors import InvalidInput, LedgerBusy
 from dphmm.types import IntArray

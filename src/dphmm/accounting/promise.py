@@ -1,8 +1,10 @@
-"""What a subject may spend: caps on its totals, and a promise over its whole sequence.
+"""Promises over a whole sequence, and schedules that keep them.
 
-A promise says what the epsilons of all queries' steps may add up to, and over which steps.
+A promise bounds what the epsilons of all queries' steps add up to, and over which steps. A schedule says at which steps
+a subject is asked, and with which epsilon, from public values alone. A step that is not asked costs nothing: its row
+keeps the estimate that the answers so far give.
 
-Proofs: docs/proofs/paths.md, docs/proofs/ledger.md.
+Proofs: docs/proofs/paths.md, docs/proofs/ledger.md, docs/proofs/schedules.md.
 """
 
 from __future__ import annotations
@@ -11,21 +13,20 @@ import json
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import accumulate
-from typing import TypeAlias
+from functools import cached_property
+from itertools import accumulate, chain, islice, pairwise
+from typing import Any
 
 import numpy as np
 
 from dphmm._checks import exact_epsilon, written_fraction
-from dphmm.accounting.records import check_exact, check_text, shown
-from dphmm.errors import BudgetExceeded, InvalidInput
-from dphmm.types import Exact, IntArray
+from dphmm.accounting.records import Spending, check_exact, shown
+from dphmm.errors import InvalidInput
+from dphmm.types import BoolArray, Exact, IntArray
 
-#: A step and the epsilon of a release at it.
-Spending: TypeAlias = tuple[int, Fraction]
 #: Longest sequence, window or block, in steps.
 MOST_STEPS = 2**53
 _SECONDS = {"min": 60, "h": 3600, "d": 86400}
@@ -201,156 +202,6 @@ class SequencePromise:
         return np.asarray(t + self.per - (t - 1 + self.passed) % self.per)
 
 
-@dataclass(frozen=True)
-class Horizon:
-    """All that a subject may be asked: one query, at its first ``steps`` steps.
-
-    A total of the policy leakage is worked out for so many releases of one query; more of them, or another query, would
-    take it above that. Raises InvalidInput for a number that is none.
-
-    Source: docs/proofs/budget-split.md.
-    """
-
-    query: str
-    steps: int
-
-    def __post_init__(self) -> None:
-        if type(self.steps) is not int or self.steps < 1:
-            raise InvalidInput("horizon", self.steps, "a number of steps, 1 or more")
-
-    def keep(self, subject: str, query: str, t: int) -> None:
-        """Raises BudgetExceeded for a release of another query, or of a later step; nothing has been drawn."""
-        if query != self.query or t > self.steps:
-            raise BudgetExceeded(
-                f"horizon: step {t} of query {query!r} for subject {subject!r}, of whom a total was promised for "
-                f"{self.steps} steps of query {self.query!r} alone; nothing was drawn or spent"
-            )
-
-    def written(self) -> str:
-        """The horizon as a ledger keeps it: JSON with its names in order."""
-        return json.dumps(vars(self), sort_keys=True)
-
-    @classmethod
-    def read(cls, text: str) -> Horizon:
-        """The horizon that `written` wrote. Raises InvalidInput for anything else."""
-        try:
-            found = cls(**json.loads(text))
-        except (TypeError, ValueError, RecursionError):
-            found = None
-        if found is None or type(found.query) is not str or found.written() != text:
-            raise InvalidInput("horizon", "a text that is none", "a horizon as a ledger keeps it")
-        return found
-
-
-@dataclass(frozen=True)
-class Caps:
-    """What one subject may spend over all queries and all time; None is no limit.
-
-    All of it stays with the subject's account once it is given (`Transaction.bind`).
-    """
-
-    epsilon: Fraction | None = None
-    cost: Fraction | None = None
-    promise: SequencePromise | None = None
-    horizon: Horizon | None = None
-
-    def __post_init__(self) -> None:
-        if self.epsilon is not None:
-            check_exact(self.epsilon, "cap_epsilon")
-        if self.cost is not None:
-            check_exact(self.cost, "cap_cost")
-
-    def joined(self, given: Caps, whose: str, raised: bool = False) -> Caps:
-        """These caps of a subject and those that are given now. ``raised``: a higher cap takes the place of one.
-
-        Raises InvalidInput for a promise or a cap other than that which there is.
-        """
-        if None not in (self.promise, given.promise) and self.promise != given.promise:
-            stays = f"{self.promise}, which was promised to {whose} and stays for all of its queries"
-            raise InvalidInput("promise", str(given.promise), stays)
-        return Caps(
-            _one_cap("cap_epsilon", self.epsilon, given.epsilon, whose, raised),
-            _one_cap("cap_cost", self.cost, given.cost, whose, raised),
-            self.promise or given.promise,
-            _one_horizon(self.horizon, given.horizon, whose, raised),
-        )
-
-    def within(self, other: Caps) -> Caps:
-        """The lower of each two caps, and this promise and horizon."""
-        lower = _lower(self.epsilon, other.epsilon), _lower(self.cost, other.cost)
-        return Caps(*lower, self.promise, self.horizon)
-
-    def written(self) -> str:
-        """The caps as a ledger keeps what changed: JSON with its names in order."""
-        caps = {"cap_epsilon": self.epsilon, "cap_cost": self.cost}
-        kept = {name: str(cap) for name, cap in caps.items() if cap is not None}
-        if self.promise is not None:
-            kept["promise"] = self.promise.written()
-        if self.horizon is not None:
-            kept["horizon"] = self.horizon.written()
-        return json.dumps(kept, sort_keys=True)
-
-
-#: No limit at all.
-UNLIMITED = Caps()
-
-
-@dataclass(frozen=True)
-class Group:
-    """Subjects whose paths are hidden together, and what the epsilons of all their releases may sum to.
-
-    Two sets of paths of the members, one path each, neighbouring for every member, lose at most ``cap``. Raises
-    InvalidInput for a cap that is not greater than 0, and for no members.
-
-    Source: docs/proofs/paths.md.
-    """
-
-    name: str
-    cap: Fraction
-    members: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        check_text(self.name, "groups")
-        if not self.name:
-            raise InvalidInput("groups", "a group without a name", "a name for each group")
-        check_exact(self.cap, "cap_group")
-        if not self.cap:
-            raise InvalidInput("cap_group", 0, "a number greater than 0")
-        if not self.members:
-            raise InvalidInput("groups", f"{self.name}, without members", "at least one subject in a group")
-        for member in self.members:
-            check_text(member, "groups")
-        object.__setattr__(self, "members", tuple(sorted(set(self.members))))
-
-    def joined(self, given: Group) -> Group:
-        """This group and the members that are given now. Raises InvalidInput for another cap."""
-        if given.cap != self.cap:
-            stays = f"{shown(self.cap)}, the cap of group {self.name!r}, which stays"
-            raise InvalidInput("cap_group", shown(given.cap), stays)
-        return Group(self.name, self.cap, (*self.members, *given.members))
-
-
-def _one_cap(field: str, kept: Fraction | None, given: Fraction | None, whose: str, raised: bool) -> Fraction | None:
-    if given is None or kept is None or given == kept or (raised and given > kept):
-        return kept if given is None else given
-    stays = f"{shown(kept)}, the cap of {whose}, which stays for all of its queries"
-    raise InvalidInput(field, shown(given), stays if raised else f"{stays}; --raise-cap raises it")
-
-
-def _one_horizon(kept: Horizon | None, given: Horizon | None, whose: str, raised: bool) -> Horizon | None:
-    if given is None or kept is None or given == kept:
-        return kept if given is None else given
-    if raised and given.query == kept.query and given.steps > kept.steps:
-        return given
-    stays = f"{kept.steps} of query {kept.query!r}, which a total was promised for to {whose}"
-    came = f"{given.steps} of query {given.query!r}"
-    raise InvalidInput("steps", came, stays if raised else f"{stays}; --raise-cap raises it, and the total with it")
-
-
-def _lower(one: Fraction | None, other: Fraction | None) -> Fraction | None:
-    return one if other is None else other if one is None else min(one, other)
-
-
 _OR_TIME = ", or a time as 1d, 12h or 30min"
 
 
@@ -375,3 +226,200 @@ def _zone_seconds(zone: str) -> int:
         raise InvalidInput("zone", zone, "an offset from UTC, as +08:00")
     seconds = int(found[2]) * 3600 + int(found[3]) * 60
     return -seconds if found[1] == "-" else seconds
+
+
+#: Steps of the longest block or sequence that a schedule names one by one.
+MOST_SCHEDULED = 2**20
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When to ask, so that a promise over the sequence is kept: planned ahead, or paced by what was published.
+
+    promise : what the epsilons of all asked steps keep.
+    epsilon : of each release.
+    at : steps, from 1, of the sequence of the promise, of each of its blocks, or of each of its windows, one after
+        another. Planned: exactly these are asked. Paced: of these some are.
+    spreads : empty for planned. Paced: a step is asked where the spread of the belief is at least
+        ``spreads[due - 1]``, in answer units, the last one for longer; ``due`` are the steps of ``at`` that are left
+        for each release that is left, rounded up. None is asked where the promise leaves less than ``epsilon``.
+
+    Raises
+    ------
+    InvalidInput : steps that do not ascend or lie outside the sequence, an epsilon that the promise has no room for, a
+        planned schedule that spends more than its promise.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> day = dphmm.Schedule(dphmm.SequencePromise(12, per=144), 2, at=range(12, 144, 24))
+    >>> day.releases
+    6
+
+    Source: docs/proofs/schedules.md (sequence promises: docs/proofs/paths.md).
+    """
+
+    promise: SequencePromise
+    epsilon: Exact
+    at: Sequence[int]
+    spreads: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.promise, SequencePromise):
+            raise InvalidInput("promise", type(self.promise).__name__, "a dphmm.SequencePromise")
+        epsilon = exact_epsilon(self.epsilon, "epsilon")
+        check_exact(epsilon, "epsilon")
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "at", _steps(self.at, self._length))
+        object.__setattr__(self, "spreads", tuple(_spread(value) for value in self.spreads))
+        if epsilon > self.promise.exact:
+            raise InvalidInput("epsilon", shown(epsilon), f"at most {self.promise}, the promise")
+        if not self.spreads and len(self.at) * epsilon > self.promise.exact:
+            came = f"{len(self.at)} releases of {shown(epsilon)}"
+            raise InvalidInput("at", came, f"at most {self.promise}, the promise")
+
+    @property
+    def exact(self) -> Fraction:
+        """The epsilon of each release as an exact number."""
+        assert isinstance(self.epsilon, Fraction)
+        return self.epsilon
+
+    @property
+    def kind(self) -> str:
+        """ "planned" or "paced"."""
+        return "paced" if self.spreads else "planned"
+
+    @property
+    def releases(self) -> int:
+        """Releases in the sequence, or in a block or window: all of them where planned, at most where paced."""
+        fit = self.promise.exact // self.exact
+        return min(len(self.at), int(fit))
+
+    def in_steps(self, step: float | None, origin: int) -> Schedule:
+        """The schedule in numbers of steps, as `SequencePromise.in_steps`, for a subject whose step 1 is ``origin``.
+
+        Raises InvalidInput where a block of a time has fewer steps than the schedule names.
+        """
+        return replace(self, promise=self.promise.in_steps(step, origin))
+
+    def may_ask(self, t: IntArray) -> BoolArray:
+        """Which of the steps t (n,) of one subject are named; blocks must be in steps."""
+        place = t - 1
+        if self.promise.steps is None:
+            place = (place + self.promise.passed) % self._length
+        return np.isin(place + 1, self._named)
+
+    def asks(self, t: int, spread: float, room: Fraction) -> bool:
+        """Whether a paced schedule asks at step ``t``, where the promise leaves ``room``; blocks must be in steps.
+
+        ``spread`` : root of the mean squared distance of the belief from its mean, in answer units.
+        """
+        left = room // self.exact
+        if left < 1 or not self.may_ask(np.array([t]))[0]:
+            return False
+        due = math.ceil(Fraction(self._steps_left(t), int(left)))
+        return spread >= self.spreads[min(due, len(self.spreads)) - 1]
+
+    def _steps_left(self, t: int) -> int:
+        """The named steps from t to the end of the sequence or block, t among them; all of a window."""
+        if self.promise.window is not None:
+            return len(self.at)
+        place = t if self.promise.steps is not None else (t - 1 + self.promise.passed) % self._length + 1
+        return len(self._named) - int(np.searchsorted(self._named, place))
+
+    @cached_property
+    def _named(self) -> IntArray:
+        return np.array(self.at, dtype=np.int64)
+
+    @property
+    def _length(self) -> int:
+        """Steps of the sequence, block or window; as many as there may be where blocks are of a time."""
+        promise = self.promise
+        length = promise.steps or promise.window or promise.per
+        return length if isinstance(length, int) else MOST_SCHEDULED
+
+    def __str__(self) -> str:
+        most = "at most " * (self.kind == "paced")
+        return f"{self.kind}, {most}{self.releases} releases of {shown(self.exact)} for {self.promise}"
+
+    def document(self) -> dict[str, Any]:
+        """The schedule for JSON: ``at`` as ranges of steps."""
+        promise = {name: getattr(self.promise, name) for name in ("steps", "window", "per")}
+        kept = {name: value for name, value in promise.items() if value is not None}
+        if isinstance(self.promise.per, str):
+            kept["zone"] = self.promise.zone
+        told: dict[str, Any] = {"schedule": self.kind, "total": str(self.promise.exact), **kept}
+        told |= {"epsilon": str(self.exact), "at": _ranges(self._named)}
+        return told | ({"spreads": list(self.spreads)} if self.spreads else {})
+
+    def written(self) -> str:
+        """The schedule as a ledger keeps it: JSON with its names in order."""
+        return json.dumps(self.document(), sort_keys=True)
+
+    @classmethod
+    def of_document(cls, told: Mapping[str, Any]) -> Schedule:
+        """The schedule of a `document`. Raises InvalidInput for anything else."""
+        expected = "a schedule as dphmm plan writes it"
+        try:
+            lengths = {name: told[name] for name in ("steps", "window", "per", "zone") if name in told}
+            promise = SequencePromise(written_fraction(told["total"]), **lengths)
+            # Ranges can be written shorter than they are.
+            at = list(islice(chain.from_iterable(map(_range, told["at"].split(","))), MOST_SCHEDULED + 1))
+            schedule = cls(promise, written_fraction(told["epsilon"]), at, tuple(told.get("spreads", ())))
+            same = schedule.document() == dict(told)
+        except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput("schedule", "a member that is missing or not as it is written", expected) from None
+        if not same:
+            raise InvalidInput("schedule", "members that are not as they are written", expected)
+        return schedule
+
+    @classmethod
+    def read(cls, text: str) -> Schedule:
+        """The schedule that `written` wrote. Raises InvalidInput for anything else."""
+        try:
+            told = json.loads(text)
+            schedule = cls.of_document(told) if isinstance(told, dict) else None
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            schedule = None
+        if schedule is None or schedule.written() != text:
+            raise InvalidInput("schedule", "a text that is none", "a schedule as a ledger keeps it")
+        return schedule
+
+
+def _steps(at: Sequence[int], length: int) -> tuple[int, ...]:
+    steps = tuple(at)
+    if any(isinstance(step, bool) or not isinstance(step, (int, np.integer)) for step in steps):
+        raise InvalidInput("at", "a step that is no whole number", "steps from 1, ascending")
+    if not steps or len(steps) > MOST_SCHEDULED:
+        raise InvalidInput("at", f"{len(steps)} steps", f"1 to {MOST_SCHEDULED}")
+    if steps[0] < 1 or steps[-1] > length or any(before >= after for before, after in pairwise(steps)):
+        raise InvalidInput(
+            "at", "steps that do not ascend from 1 on or pass the end", f"steps 1 to {length}, ascending"
+        )
+    return tuple(int(step) for step in steps)
+
+
+def _spread(value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise InvalidInput("spreads", value, "finite numbers, 0 or more")
+    return float(value)
+
+
+def _ranges(steps: IntArray) -> str:
+    """Ascending steps as "1-3,7": what `_range` reads."""
+    cuts = np.flatnonzero(np.diff(steps) != 1) + 1
+    parts = np.split(steps, cuts)
+    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
+def _range(text: str) -> range:
+    first, dash, last = text.partition("-")
+    low = int(first)
+    high = int(last) if dash else low
+    if high - low > MOST_SCHEDULED:
+        raise ValueError("too many steps")
+    return range(low, high + 1)

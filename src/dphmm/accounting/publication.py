@@ -20,10 +20,9 @@ from typing import NamedTuple
 
 from dphmm._checks import one_of
 from dphmm.accounting.budget import Account, nanos_up, quoted
-from dphmm.accounting.composition import Guarantee
+from dphmm.accounting.composition import SMALLEST_DELTA, Guarantee, check_delta, epsilon_of
 from dphmm.accounting.event import NEIGHBOURS, LearningEvent, NotPrivateEvent
 from dphmm.accounting.records import check_exact, check_text
-from dphmm.accounting.zcdp import SMALLEST_DELTA, check_delta, epsilon_of
 from dphmm.errors import InvalidInput
 from dphmm.types import Loss
 

@@ -1,8 +1,8 @@
-"""Temporal leakage: what releases with one loss for all pairs of values lose over a whole sequence.
+"""Temporal leakage: what a whole sequence of releases loses between any two values of one step.
 
-Cao, Yoshikawa, Xiao and Xiong (ICDE 2017). A release that loses e_t between any two values of time t says something of
-other times too: looking back BPL_t = L_B(BPL_{t-1}) + e_t, ahead FPL_t = L_F(FPL_{t+1}) + e_t, and the whole sequence
-loses at most TPL_t = BPL_t + FPL_t - e_t between any two values of time t. Everything is rounded up.
+Cao, Yoshikawa, Xiao and Xiong (ICDE 2017). Each release has one loss e_t for all pairs of values. It also leaks about
+other steps: backward BPL_t = L_B(BPL_{t-1}) + e_t, forward FPL_t = L_F(FPL_{t+1}) + e_t. The whole sequence loses at
+most TPL_t = BPL_t + FPL_t - e_t between any two values of step t. Everything is rounded up.
 
 Proof: docs/proofs/temporal-leakage.md.
 """
@@ -10,32 +10,22 @@ Proof: docs/proofs/temporal-leakage.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm._checks import state_mask
 from dphmm.accounting.budget import float_above, sum_above
-from dphmm.accounting.increase import Directions, Increase, Increasing, largest_increase, loss
-from dphmm.accounting.marginals import reversed_transition
+from dphmm.accounting.leakage_step import LeakageStep, MarginalSequence, loss
 from dphmm.accounting.records import Entry
 from dphmm.errors import InvalidInput
-from dphmm.types import FloatArray, States
-
-__all__ = [
-    "Increase",
-    "Leakage",
-    "largest_increase",
-    "losses_per_step",
-    "reversed_transition",
-    "supremum",
-    "temporal_allocation",
-    "temporal_leakage",
-]
+from dphmm.types import BoolArray, FloatArray, States
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,21 +67,21 @@ def temporal_leakage(model: Any, epsilons: ArrayLike, *, backward: Any = None, r
     Raises InvalidInput for a matrix without ``backward``, negative losses, rows that do not fit.
     """
     losses = _losses(epsilons)
-    directions = Directions.of(model, backward, rows)
-    past = _carried(losses, directions.past(len(losses)))
-    future = _carried(losses[::-1], list(directions.future(len(losses)))[::-1])[::-1]
+    moves = LeakageSteps.of(model, backward, rows)
+    past = _carried(losses, moves.backward(len(losses)))
+    future = _carried(losses[::-1], list(moves.forward(len(losses)))[::-1])[::-1]
     largest = float(losses.max(initial=0.0))
     return Leakage(
         sum_above(past, losses),
         sum_above(future, losses),
         sum_above(sum_above(past, losses), future),
-        lambda: _limit(directions, largest),
+        lambda: _limit(moves, largest),
     )
 
 
 def supremum(transition: Any, epsilon: float, rows: States = None) -> float:
     """The limit of BPL (or FPL) at ``epsilon`` per step under one kernel; ``math.inf`` where there is none."""
-    return Increase(transition, rows).supremum(epsilon)
+    return LeakageStep(transition, rows).supremum(epsilon)
 
 
 def temporal_allocation(
@@ -106,13 +96,13 @@ def temporal_allocation(
     most = loss(target, "target")
     if not math.isfinite(most):
         raise InvalidInput("target", target, "a finite number of at least 0")
-    directions = Directions.of(model, backward, rows)
+    moves = LeakageSteps.of(model, backward, rows)
     if steps is None:
-        past, future = directions.settled()
+        past, future = moves.settled()
         return _largest(lambda e: _both(past, future, e), most)
     if isinstance(steps, (bool, np.bool_)) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise InvalidInput("steps", steps, "a number of steps, 1 or more")
-    past, future = directions.worst(int(steps))
+    past, future = moves.worst(int(steps))
     return _for_horizon(past, future, most, int(steps))
 
 
@@ -146,23 +136,23 @@ def _losses(epsilons: ArrayLike) -> FloatArray:
     return losses
 
 
-def _carried(losses: FloatArray, increases: Iterable[Increasing]) -> FloatArray:
+def _carried(losses: FloatArray, growths: Iterable[LossGrowth]) -> FloatArray:
     """What every step inherits from the steps before it (T,)."""
     carried = np.zeros(len(losses))
-    for t, increase in enumerate(increases, start=1):
-        carried[t] = increase(float(sum_above(carried[t - 1], losses[t - 1])))
+    for t, growth in enumerate(growths, start=1):
+        carried[t] = growth(float(sum_above(carried[t - 1], losses[t - 1])))
     return carried
 
 
-def _limit(directions: Directions, epsilon: float) -> float:
+def _limit(moves: LeakageSteps, epsilon: float) -> float:
     try:
-        past, future = directions.settled()
+        past, future = moves.settled()
     except InvalidInput:
         return math.nan
     return _both(past, future, epsilon)
 
 
-def _both(past: Increasing, future: Increasing, epsilon: float) -> float:
+def _both(past: LossGrowth, future: LossGrowth, epsilon: float) -> float:
     """The limit of TPL."""
     if not math.isfinite(epsilon):
         return math.inf
@@ -181,7 +171,7 @@ def _largest(lost: Callable[[float], float], most: float) -> float:
     return low
 
 
-def _for_horizon(past: Increasing, future: Increasing, most: float, steps: int) -> FloatArray:
+def _for_horizon(past: LossGrowth, future: LossGrowth, most: float, steps: int) -> FloatArray:
     """First x, then x - L_B(x) each, at the end what is left: the total is the target at every step."""
     if steps == 1:
         return np.array([most])
@@ -194,7 +184,158 @@ def _for_horizon(past: Increasing, future: Increasing, most: float, steps: int) 
     return losses * shrink
 
 
-def _worst(losses: FloatArray, past: Increasing, future: Increasing) -> float:
-    moves: Sequence[Increasing] = [past] * (len(losses) - 1)
-    ahead = _carried(losses[::-1], [future] * len(moves))[::-1]
-    return float(sum_above(sum_above(_carried(losses, moves), losses), ahead).max())
+def _worst(losses: FloatArray, past: LossGrowth, future: LossGrowth) -> float:
+    moves = len(losses) - 1
+    ahead = _carried(losses[::-1], [future] * moves)[::-1]
+    return float(sum_above(sum_above(_carried(losses, [past] * moves), losses), ahead).max())
+
+
+#: Reversed kernels whose entries differ by no more than this (in logs) count as one; the difference is added.
+ALIKE = 1e-13
+
+
+#: How long a chain may take to become stationary before its limit counts as unknown.
+MOST_STEPS = 1_000
+
+
+class LossGrowth(Protocol):
+    """L(a) of one move, and the limit of a, L(a) + epsilon, ... over many moves."""
+
+    def __call__(self, alpha: float) -> float: ...
+
+    def supremum(self, epsilon: float) -> float: ...
+
+
+class LeakageSteps(ABC):
+    """L(a) of every move of a sequence, forward and backward in time."""
+
+    @staticmethod
+    def of(model: Any, backward: Any, rows: States) -> LeakageSteps:
+        """From a model and its marginals, or from two matrices."""
+        if backward is not None:
+            return _Fixed(LeakageStep(model, rows), LeakageStep(backward, rows))
+        return _Own(model, rows)
+
+    @abstractmethod
+    def backward(self, steps: int) -> Iterator[LossGrowth]:
+        """L_B from t - 1 to t, for t = 2 .. steps."""
+
+    @abstractmethod
+    def forward(self, steps: int) -> Iterator[LossGrowth]:
+        """L_F from t + 1 to t, for t = 1 .. steps - 1."""
+
+    @abstractmethod
+    def settled(self) -> tuple[LossGrowth, LossGrowth]:
+        """The worst L_B and L_F of sequences of any length. Raises InvalidInput if the marginals do not settle."""
+
+    def worst(self, steps: int) -> tuple[LossGrowth, LossGrowth]:
+        """The worst L_B and L_F of any move of a sequence."""
+        return _Worst.of(self.backward(steps)), _Worst.of(self.forward(steps))
+
+
+@dataclass(frozen=True)
+class _Fixed(LeakageSteps):
+    to_later: LeakageStep
+    to_earlier: LeakageStep
+
+    def backward(self, steps: int) -> Iterator[LossGrowth]:
+        return (self.to_earlier for _ in range(steps - 1))
+
+    def forward(self, steps: int) -> Iterator[LossGrowth]:
+        return (self.to_later for _ in range(steps - 1))
+
+    def settled(self) -> tuple[LossGrowth, LossGrowth]:
+        return self.to_earlier, self.to_later
+
+
+class _Own(LeakageSteps):
+    """The moves of a model, with its own marginals."""
+
+    def __init__(self, model: Any, rows: States) -> None:
+        self._sequence = MarginalSequence(model)
+        self._homogeneous = bool(model.time_homogeneous)
+        self._rows = state_mask(rows, len(model.initial), "rows")
+        self._forward: dict[bytes, LeakageStep] = {}
+
+    def backward(self, steps: int) -> Iterator[LossGrowth]:
+        return (growth for growth, _ in self._backward(steps))
+
+    def forward(self, steps: int) -> Iterator[LossGrowth]:
+        for t, now in enumerate(self._sequence.marginals(steps - 1), start=1):
+            yield self._ahead(t, now.support & self._rows)
+
+    def settled(self) -> tuple[LossGrowth, LossGrowth]:
+        kernels: list[LossGrowth] = []
+        supports: list[BoolArray] = []
+        for growth, support in self._backward(MOST_STEPS) if self._homogeneous else ():
+            if kernels and _same(growth, kernels[-1]) and np.array_equal(support, supports[-1]):
+                return _Worst.of(kernels), self._ahead(1, np.logical_or.reduce(supports) & self._rows)
+            kernels.append(growth)
+            supports.append(support)
+        came = f"a chain that does not become stationary within {MOST_STEPS} steps"
+        raise InvalidInput("model", came, "one that does, or a number of steps")
+
+    def _backward(self, steps: int) -> Iterator[tuple[LossGrowth, BoolArray]]:
+        """L_B and the states possible before, for t = 2 .. steps; one object for as long as the kernel is the same."""
+        before, kernel, growth = None, None, None
+        for t, now in enumerate(self._sequence.marginals(steps), start=1):
+            if before is not None:
+                found = self._sequence.backward(before, t)
+                apart = difference(kernel, found)
+                if growth is None or apart > ALIKE:
+                    kernel, growth, apart = found, LeakageStep(found, now.support & self._rows), 0.0
+                yield (growth if apart == 0 else _Near(growth, apart)), before.support
+            before = now
+
+    def _ahead(self, t: int, rows: BoolArray) -> LeakageStep:
+        if not self._homogeneous:
+            return LeakageStep(self._sequence.forward(t + 1), rows)
+        key = np.packbits(rows).tobytes()
+        if key not in self._forward:
+            self._forward[key] = LeakageStep(self._sequence.forward(t + 1), rows)
+        return self._forward[key]
+
+
+@dataclass(frozen=True)
+class _Near:
+    """A kernel whose entries differ from a known one by a factor of at most e^apart: L differs by 2 apart."""
+
+    known: LeakageStep
+    apart: float
+
+    def __call__(self, alpha: float) -> float:
+        return min(alpha, self.known(alpha) + 2 * self.apart)
+
+    def supremum(self, epsilon: float) -> float:
+        return self.known.supremum(epsilon + 2 * self.apart)
+
+
+@dataclass(frozen=True)
+class _Worst:
+    """The largest of several."""
+
+    growths: tuple[LossGrowth, ...]
+
+    @classmethod
+    def of(cls, growths: Iterator[LossGrowth] | Sequence[LossGrowth]) -> _Worst:
+        return cls(tuple(dict.fromkeys(growths)))
+
+    def __call__(self, alpha: float) -> float:
+        return max((growth(alpha) for growth in self.growths), default=0.0)
+
+    def supremum(self, epsilon: float) -> float:
+        return max((growth.supremum(epsilon) for growth in self.growths), default=epsilon)
+
+
+def difference(known: Any, found: Any) -> float:
+    """The largest |log| of a quotient of entries of two csr matrices; infinite where one has an entry alone."""
+    if known is None or len(known.data) != len(found.data):
+        return math.inf
+    if not (np.array_equal(known.indptr, found.indptr) and np.array_equal(known.indices, found.indices)):
+        return math.inf
+    return float(np.abs(np.log(known.data) - np.log(found.data)).max(initial=0.0))
+
+
+def _same(one: LossGrowth, other: LossGrowth) -> bool:
+    kernels = [near.known if isinstance(near, _Near) else near for near in (one, other)]
+    return kernels[0] is kernels[1]

@@ -22,19 +22,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dphmm.accounting.budget import EMPTY, Account, Spent, admit, keep_group, keep_promise, quoted
-from dphmm.accounting.many import (
+from dphmm.accounting.budget import (
+    EMPTY,
+    UNLIMITED,
+    Account,
     Admitted,
     AdmittedMany,
+    Caps,
+    Group,
     Looked,
-    Requests,
-    StoredMany,
+    Spent,
+    admit,
     admit_many,
+    keep_group,
+    keep_promise,
+    quoted,
+)
+from dphmm.accounting.promise import MOST_STEPS, SequencePromise
+from dphmm.accounting.records import (
+    Entry,
+    PlanRecord,
+    Request,
+    Requests,
+    SessionHeader,
+    Spending,
+    StoredMany,
+    check_exact,
     checked_answers,
+    lattice_answer,
+    shown,
     stored_many,
 )
-from dphmm.accounting.promise import MOST_STEPS, UNLIMITED, Caps, Group, SequencePromise, Spending
-from dphmm.accounting.records import Entry, PlanRecord, Request, SessionHeader, check_exact, lattice_answer, shown
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput, LedgerBusy
 from dphmm.types import IntArray
 

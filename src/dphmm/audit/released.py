@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dphmm.accounting.ledger import Ledger
+from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import in_short
-from dphmm.accounting.schedule import Schedule
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.released_rows import RowsAudit, rows_held, stored_answers, stored_promises

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, SequencePromise, SessionHeader
-from dphmm.accounting.promise import Spending
+from dphmm.accounting.records import Spending
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import Answer, Followed, Replay, number_of

@@ -16,8 +16,8 @@ from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dphmm.accounting.composition import Guarantee
+    from dphmm.accounting.ledger import QuerySummary, SubjectSummary
     from dphmm.accounting.promise import SequencePromise
-    from dphmm.accounting.summary import QuerySummary, SubjectSummary
 
 _INSECURE = "releases were drawn from replayable bits: whoever has the seed can undo them, so they promise nothing"
 
@@ -91,9 +91,9 @@ def account(
 
 def _summaries(ledger: str, subject: str | None, delta: str | None) -> tuple[list[SubjectSummary], Everybody]:
     from dphmm._checks import exact_number
+    from dphmm.accounting.composition import check_delta
+    from dphmm.accounting.ledger import summarise_ledger
     from dphmm.accounting.publication import DELTA
-    from dphmm.accounting.summary import summarise_ledger
-    from dphmm.accounting.zcdp import check_delta
     from dphmm.storage.ledger import open_ledger
 
     # Opening a ledger would make one.
@@ -112,7 +112,7 @@ def _summaries(ledger: str, subject: str | None, delta: str | None) -> tuple[lis
 
 def _ending(subjects: Sequence[SubjectSummary]) -> list[str]:
     """The ledger as a whole, and what the figures are."""
-    from dphmm.accounting.summary import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
+    from dphmm.accounting.ledger import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
 
     counts = _counted(subjects)
     said = f"{counts['subjects']} subjects, {counts['releases']} releases, {counts['skips']} skips"

@@ -12,8 +12,8 @@ from dphmm.cli.console import aligned
 from dphmm.cli.outcomes import one_line
 
 if TYPE_CHECKING:
+    from dphmm.accounting.budget import Group
     from dphmm.accounting.composition import Guarantee
-    from dphmm.accounting.promise import Group
     from dphmm.accounting.publication import PersonTotals, Publication
     from dphmm.types import Loss
 

@@ -167,7 +167,7 @@ def asked_schedule(
         return {"schedule": found.schedule, **_planned_with(found.options, public[2].dimension, given)}, found
     if given["schedule"] == "every":
         return {}, None
-    from dphmm.accounting.schedule import Schedule
+    from dphmm.accounting.promise import Schedule
     from dphmm.planning import plan
 
     names = ("constraint", "mechanism", "scope", "flat", "start", "protection")

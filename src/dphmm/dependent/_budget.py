@@ -17,8 +17,7 @@ import numpy as np
 
 from dphmm._checks import exact_epsilon
 from dphmm.accounting.composition import Guarantee
-from dphmm.accounting.dependent import DependentEvent, per_record_total
-from dphmm.accounting.event import NoisyCounts
+from dphmm.accounting.event import DependentEvent, NoisyCounts, per_record_total
 from dphmm.dependent._chain import Chain
 from dphmm.dependent._queries import AnyQuery
 from dphmm.dependent._recursion import largest_loss

@@ -13,7 +13,7 @@ from scipy import sparse
 from dphmm._checks import finite_number
 from dphmm.dependent._chain import Chain
 from dphmm.dependent._friendship import Friendship
-from dphmm.dependent._increase import IncreaseCurve
+from dphmm.dependent._increase import LeakageCurve
 from dphmm.dependent._joint import Coefficients
 from dphmm.dependent._pairs import MOST_PAIRS, Model, _seen_from, laplace_kernel, loss_of_values, size_of
 from dphmm.dependent._queries import AnyQuery, Query, Sum, checked_sensitivities
@@ -86,7 +86,7 @@ def _of_query(rows: FloatArray, query: Query, j: int, n: int, scale: float) -> f
 
 def _rho(rows: FloatArray, scale: float, values: Any) -> float:
     if values is None:
-        return IncreaseCurve.of(rows)(1.0 / scale) * scale
+        return LeakageCurve.of(rows)(1.0 / scale) * scale
     delta = float(np.ptp(values))
     if delta == 0:
         return 0.0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._checks import exact_number, whole
-from dphmm.accounting.dependent import DependentEvent
+from dphmm.accounting.event import DependentEvent
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._dependence import about, model_with_states

@@ -15,21 +15,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphmm.accounting.increase import Increase
+from dphmm.accounting.leakage_step import LeakageStep
 from dphmm.types import BoolArray, FloatArray
 
 _UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
-class IncreaseCurve:
+class LeakageCurve:
     """L of one kernel. ``shares`` (2, h): d and q − d of the corners; ``error`` bounds relative errors of d and q."""
 
     shares: FloatArray
     error: float
 
     @classmethod
-    def of(cls, kernel: FloatArray, possible: BoolArray | None = None, error: float = 0.0) -> IncreaseCurve:
+    def of(cls, kernel: FloatArray, possible: BoolArray | None = None, error: float = 0.0) -> LeakageCurve:
         """The curve of a kernel (k, m), rows outside ``possible`` left out; ``error``: relative, of its entries."""
         rows = np.unique(kernel if possible is None else kernel[possible], axis=0)
         if len(rows) < 2:
@@ -64,11 +64,11 @@ class Scan:
     def __init__(self, kernel: FloatArray, possible: BoolArray, error: float) -> None:
         rows = kernel[possible]
         self._same = bool((rows == rows[0]).all())
-        self._increase = Increase(rows)
+        self._increase = LeakageStep(rows)
         self._error = error
 
     def above(self, alpha: float) -> float:
-        """As of an `IncreaseCurve`."""
+        """As of an `LeakageCurve`."""
         from dphmm._kernels.recursion import moved_by
 
         if alpha <= 0.0:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm.dependent._increase import IncreaseCurve, Scan
+from dphmm.dependent._increase import LeakageCurve, Scan
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, FloatArray
 
@@ -42,10 +42,10 @@ class Kernel:
         return self.matrix
 
     @cached_property
-    def curve(self) -> IncreaseCurve | Scan:
+    def curve(self) -> LeakageCurve | Scan:
         """How much a loss grows along this dependence."""
         if self.often:
-            return IncreaseCurve.of(self.matrix, self.possible, self.error)
+            return LeakageCurve.of(self.matrix, self.possible, self.error)
         return Scan(self.matrix, self.possible, self.error)
 
 

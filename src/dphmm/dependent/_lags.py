@@ -11,7 +11,7 @@ from itertools import count
 
 import numpy as np
 
-from dphmm.accounting.increase import FAR, Corners
+from dphmm.accounting.leakage_step import FAR, Corners
 from dphmm.types import BoolArray, FloatArray
 
 

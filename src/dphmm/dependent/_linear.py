@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._checks import finite_number, one_of
-from dphmm.accounting.dependent import DependentEvent
+from dphmm.accounting.event import DependentEvent
 from dphmm.dependent._budget import Budget, add_integer_noise
 from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._options import BOX, MAX_ROWS, Option, box, finite, names, needed

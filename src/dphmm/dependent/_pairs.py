@@ -20,7 +20,7 @@ import numpy as np
 
 from dphmm.dependent._chain import Chain
 from dphmm.dependent._friendship import Friendship
-from dphmm.dependent._increase import IncreaseCurve
+from dphmm.dependent._increase import LeakageCurve
 from dphmm.dependent._joint import Coefficients, JointTable
 from dphmm.dependent._lags import laws_by_lag
 from dphmm.dependent._queries import Query, Sum, checked_sensitivities
@@ -121,9 +121,9 @@ def sums_over_pairs(model: Model, measure: Measure, shared: bool) -> FloatArray 
 
 
 @lru_cache(maxsize=2**12)
-def _curve(rows: bytes, shape: tuple[int, int]) -> IncreaseCurve:
+def _curve(rows: bytes, shape: tuple[int, int]) -> LeakageCurve:
     # A fixed point asks for the same kernels at many scales.
-    return IncreaseCurve.of(np.frombuffer(rows).reshape(shape))
+    return LeakageCurve.of(np.frombuffer(rows).reshape(shape))
 
 
 def loss_of_values(means: FloatArray, most: float) -> float:

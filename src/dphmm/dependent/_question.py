@@ -21,8 +21,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from dphmm._checks import exact_epsilon, one_of, written_fraction
-from dphmm.accounting.dependent import DependentEvent
-from dphmm.accounting.event import NoisyCounts
+from dphmm.accounting.event import DependentEvent, NoisyCounts
 from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.publication import Publication
 from dphmm.dependent._budget import Budget

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dphmm.dependent._chain import Chain
-from dphmm.dependent._increase import IncreaseCurve
+from dphmm.dependent._increase import LeakageCurve
 from dphmm.dependent._tree import Tree
 from dphmm.types import FloatArray
 
@@ -52,7 +52,7 @@ def _along(model: Chain, single: FloatArray, order: range) -> FloatArray:
     carried = np.zeros(model.n)
     for kernel, first, last in model.stretches(order.step):
         curve = kernel.curve
-        if isinstance(curve, IncreaseCurve):
+        if isinstance(curve, LeakageCurve):
             d, more = curve.shares
             carry(d, more, curve.error, single, carried, first, last, order.step)
             continue

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger
-from dphmm.accounting.promise import SequencePromise
-from dphmm.accounting.schedule import Schedule
+from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.batch import Progress
 from dphmm.errors import DphmmError, InvalidInput

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dphmm.accounting.edge_leakage import losses_between
-from dphmm.accounting.promise import SequencePromise
-from dphmm.accounting.schedule import Schedule
+from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.planning import Expected

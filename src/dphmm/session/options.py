@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dphmm._checks import exact_epsilon, exact_number, one_of, written_fraction
 from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger, SequencePromise
-from dphmm.accounting.schedule import Schedule
+from dphmm.accounting.promise import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import AUTO, MECHANISM_CHOICES, Hops, MadeTable, chosen_kind, make_known
 from dphmm.mechanisms.answer_table import is_reference, known_table

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from dphmm.accounting.budget import UNLIMITED
 from dphmm.accounting.ledger import (
     Caps,
     Entry,
@@ -33,8 +34,7 @@ from dphmm.accounting.ledger import (
     SessionHeader,
     Transaction,
 )
-from dphmm.accounting.promise import UNLIMITED
-from dphmm.accounting.schedule import Schedule
+from dphmm.accounting.promise import Schedule
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure

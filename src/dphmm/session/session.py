@@ -13,8 +13,8 @@ import numpy as np
 
 from dphmm._checks import exact_epsilon, one_of, written_fraction
 from dphmm.accounting.ledger import Caps, Entry, Ledger, SequencePromise, SessionHeader, Spent
+from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import in_short
-from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel

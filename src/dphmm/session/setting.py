@@ -16,8 +16,8 @@ from typing import Any
 
 from dphmm._checks import exact_epsilon, one_of, written_fraction
 from dphmm.accounting.ledger import PlanRecord, SessionHeader
+from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import in_short, shown
-from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.answer_table import is_reference

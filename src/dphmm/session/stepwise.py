@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, Transaction
-from dphmm.accounting.schedule import Schedule
+from dphmm.accounting.promise import Schedule
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
 from dphmm.session.block import Block, Blocked, Blocks

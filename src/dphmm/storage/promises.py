@@ -17,16 +17,15 @@ from fractions import Fraction
 from typing import Any
 
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
-from dphmm.accounting.promise import SequencePromise
-from dphmm.accounting.records import in_short
-from dphmm.accounting.schedule import Schedule
-from dphmm.accounting.summary import (
+from dphmm.accounting.ledger import (
     COMPONENT_REASON,
     COST_STATEMENT,
     EPSILON_STATEMENT,
     FLAT_REASON,
     OWN_POLICIES,
 )
+from dphmm.accounting.promise import Schedule, SequencePromise
+from dphmm.accounting.records import in_short
 from dphmm.mechanisms import chosen_kind
 from dphmm.policy import covered_distance
 from dphmm.policy.constraint import Support

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from dphmm.accounting.dependent import DependentEvent
-from dphmm.accounting.event import NoisyCounts
+from dphmm.accounting.event import DependentEvent, NoisyCounts
 from dphmm.accounting.records import shown
 from dphmm.storage.statement_types import (
     Dependence,

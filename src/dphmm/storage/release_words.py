@@ -16,9 +16,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import in_short
-from dphmm.accounting.schedule import Schedule
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.promises import places_words
 from dphmm.storage.statement_types import ReleaseStatement, document, epsilons_of

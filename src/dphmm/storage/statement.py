@@ -25,9 +25,8 @@ from msgspec import UNSET, UnsetType
 from dphmm._checks import written_fraction
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.event import LearningEvent
-from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import shown
-from dphmm.accounting.schedule import Schedule
 from dphmm.errors import InvalidInput
 from dphmm.markov.geometry import couples_along
 from dphmm.markov.model import MarkovModel

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dphmm.accounting.budget import UNLIMITED, Caps
 from dphmm.accounting.ledger import Ledger, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
-from dphmm.accounting.promise import UNLIMITED, Caps
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.session.releases import NOT_ASKED, Releases
 from dphmm.storage.ledger.rows import caps_from, loss_of, number_of, number_text

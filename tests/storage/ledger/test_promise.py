@@ -15,7 +15,7 @@ import pytest
 
 from dphmm import SequencePromise
 from dphmm.accounting import Caps, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
-from dphmm.accounting.promise import Horizon
+from dphmm.accounting.budget import Horizon
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput
 from dphmm.storage.ledger import open_ledger
 from storing import store

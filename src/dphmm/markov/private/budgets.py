@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from dphmm._checks import exact_number, whole
+from dphmm.accounting.composition import check_delta, rho_for
 from dphmm.accounting.event import NoisyCounts
-from dphmm.accounting.zcdp import check_delta, rho_for
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.release import noise_for
 from dphmm.markov.private.sensitivity import Caps, expected_counts, l1, l2_squared

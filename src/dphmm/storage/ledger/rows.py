@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from dphmm._checks import written_fraction
-from dphmm.accounting.budget import Account
+from dphmm.accounting.budget import UNLIMITED, Account, Caps, Group, Horizon
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
-from dphmm.accounting.many import Requests
-from dphmm.accounting.promise import UNLIMITED, Caps, Group, Horizon, SequencePromise
+from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.records import Requests
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger.connection import damaged
 from dphmm.types import IntArray, Loss

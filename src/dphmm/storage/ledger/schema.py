@@ -27,8 +27,7 @@ from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from dphmm.accounting.budget import EMPTY, Account, quoted, recount
-from dphmm.accounting.promise import Group
+from dphmm.accounting.budget import EMPTY, Account, Group, quoted, recount
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.ledger.rows import (
     account_from,

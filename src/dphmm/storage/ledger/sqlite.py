@@ -14,9 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dphmm.accounting.budget import EMPTY, quoted
+from dphmm.accounting.budget import EMPTY, UNLIMITED, Caps, Group, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
-from dphmm.accounting.promise import UNLIMITED, Caps, Group
 from dphmm.accounting.transaction import Turn
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger.connection import (

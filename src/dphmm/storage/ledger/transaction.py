@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dphmm.accounting.budget import EMPTY, Account, quoted
+from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Group, Looked, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, Request, SessionHeader
-from dphmm.accounting.many import Looked, Requests
 from dphmm.accounting.memory import other_plan
-from dphmm.accounting.promise import UNLIMITED, Caps, Group, Spending
+from dphmm.accounting.records import Requests, Spending
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.ledger.connection import damaged, explained

@@ -1,10 +1,13 @@
-"""The chain that an adversary believes in, looked at from one time: where it can be, and where it came from.
+"""One step of a Markov chain: its marginals, its matrices forward and backward, and L(a), how much it adds to a loss.
+
+L(a) is the largest loss that one move of the chain makes of a loss a (Cao et al., ICDE 2017).
 
 Proof: docs/proofs/temporal-leakage.md.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
-from dphmm.types import BoolArray, Chain, FloatArray
+from dphmm.types import BoolArray, Chain, FloatArray, IntArray, States
 
 #: What to do about a chain with a jump where rows of N entries would have to be compared.
 NO_LEAKAGE = "a model made with --jump 0, or a promise over paths (--path-epsilon), which needs no leakage"
@@ -44,7 +48,7 @@ def marginal_of(probabilities: FloatArray) -> Marginal:
         return Marginal(np.log(probabilities), np.asarray(probabilities) > 0)
 
 
-class Course:
+class MarginalSequence:
     """The marginals of the steps t = 1, 2, ... of a chain, and the moves between them in both directions.
 
     beside_jump : take a chain with a jump, too. Marginals are of the whole chain then, and ``forward`` and ``backward``
@@ -180,3 +184,158 @@ def reversed_columns(columns: Any, before: Marginal) -> Any:
     matrix.sort_indices()
     matrix.has_canonical_format = True
     return matrix
+
+
+#: Beyond this a: L(a) <= min(L(FAR) + a - FAR, L(inf)), as L rises by no more than a does.
+FAR = 600.0
+#: Entries below this are taken as too small for floats.
+SMALLEST = 1e-300
+#: Memory for what is known of pairs of rows from one call to the next, in numbers.
+MOST_BOUNDS = 2**23
+_UNIT = 2.0**-53
+#: One corner of what all pairs of rows can do together: (q_H - d_H, d_H).
+_Corner = tuple[float, float]
+
+
+class Corners:
+    """The corners that were found to be the best of a matrix, each with the rho from and to which that is known."""
+
+    def __init__(self) -> None:
+        self._best: dict[_Corner, tuple[float, float]] = {}
+
+    def best(self, s: float, e: float) -> tuple[float, _Corner, bool]:
+        """(rho, corner) of the best of them, and whether no other of the matrix is better."""
+        rho, corner = max(((_ratio(corner, s, e), corner) for corner in self._best), default=(0.0, (0.0, 0.0)))
+        low, high = self._best.get(corner, (math.inf, 0.0))
+        return rho, corner, low <= rho <= high
+
+    def learn(self, rho: float, corner: _Corner) -> None:
+        """No corner is better where this one reaches ``rho``."""
+        if rho < math.inf:
+            low, high = self._best.get(corner, (rho, rho))
+            self._best[corner] = (min(low, rho), max(high, rho))
+
+
+class LeakageStep:
+    """L(a) = max log (q·x / d·x) over ordered pairs q, d of rows and x with e^-a <= x_j/x_k <= e^a, rounded up.
+
+    Parameters
+    ----------
+    transition : (N, M) matrix of rows that sum to 1, dense or scipy.sparse, or a model with one. Empty rows are no
+        distributions and are left out.
+    rows : the rows that count, as a mask or row numbers; None for all. Leave out states of prior probability 0.
+    """
+
+    def __init__(self, transition: Any, rows: States = None) -> None:
+        matrix = compressed(transition)
+        self._indptr, self._columns, self._data = matrix.indptr, matrix.indices, matrix.data
+        self._width = int(matrix.shape[1])
+        mask = state_mask(rows, int(matrix.shape[0]), "rows") & (np.diff(matrix.indptr) > 0)
+        self._rows: IntArray = np.flatnonzero(mask)
+        # Smaller entries may stand for others that no float can say: nothing is then concluded from their quotients.
+        self._whole = float(matrix.data.min(initial=1.0)) >= SMALLEST
+        # Sums of n terms that are all positive, a quotient, products, a logarithm.
+        self._slack = (4 * int(np.diff(matrix.indptr).max(initial=0)) + 64) * _UNIT
+        self._corners = Corners()
+        # From some rho on, no pair of rows can exceed its bound.
+        self._levels: list[tuple[float, FloatArray]] = []
+
+    def __call__(self, alpha: float) -> float:
+        """L(alpha), rounded up by a few units in the last place per column, and never more than alpha."""
+        a = loss(alpha, "alpha")
+        if a == 0:
+            return 0.0
+        if a > FAR and not self._whole:
+            return min(a, self(FAR) + (a - FAR))
+        if FAR < a < math.inf:
+            return min(a, self(FAR) + (a - FAR), self(math.inf))
+        rho, _ = self._worst(a)
+        return min(a, math.log1p(rho) * (1 + self._slack))
+
+    def supremum(self, epsilon: float) -> float:
+        """The limit of a = epsilon, L(a) + epsilon, L(L(a) + epsilon) + epsilon, ...: rounded up, or ``math.inf``."""
+        step = loss(epsilon, "epsilon")
+        a = step
+        while 0 < a <= FAR:
+            _, (gain, below) = self._worst(a)
+            further = _fixed_point(gain + below, below, step)
+            if not further > a * (1 + self._slack):
+                return self._verified(max(a, further), step)
+            a = further
+        return 0.0 if a == 0 else self._verified(self(math.inf) + step, step)
+
+    def _worst(self, alpha: float) -> tuple[float, _Corner]:
+        """(rho, corner) with e^L(alpha) = 1 + rho; alpha at most FAR, or infinite."""
+        from dphmm._kernels.leakage import worst_pair
+
+        s, e = -math.expm1(-alpha), math.exp(-alpha)
+        rho, corner, sure = self._corners.best(s, e)
+        if sure:
+            return rho, corner
+        bounds = self._bounds(rho)
+        found = worst_pair(
+            self._indptr, self._columns, self._data, self._rows, s, e, (rho, *corner), bounds, np.zeros(self._width)
+        )
+        rho, corner = float(found[0]), (float(found[1]), float(found[2]))
+        self._corners.learn(rho, corner)
+        self._keep(rho, bounds)
+        return rho, corner
+
+    def _bounds(self, rho: float) -> FloatArray:
+        """The best bounds known for rho and above."""
+        n = len(self._rows)
+        if n * n > MOST_BOUNDS:
+            return np.empty((0, 0))
+        usable = [level for level in self._levels if level[0] <= rho]
+        return max(usable, key=lambda level: level[0])[1].copy() if usable else np.full((n, n), np.inf)
+
+    def _keep(self, rho: float, bounds: FloatArray) -> None:
+        if len(bounds) and rho < math.inf:
+            self._levels.append((rho, bounds))
+            if len(self._levels) * bounds.size > MOST_BOUNDS:
+                del self._levels[len(self._levels) // 2]
+
+    def _verified(self, a: float, step: float) -> float:
+        """The first a' >= a, in growing steps, with L(a') + step <= a': nothing that starts below gets past it."""
+        widening = self._slack
+        while a < math.inf and self(a) + step > a:
+            a += widening * max(a, 1.0)
+            widening *= 2
+        return a
+
+
+def leakage_step(transition: Any, alpha: float, rows: States = None) -> float:
+    """L(alpha) of :class:`LeakageStep`, once: the largest loss that one move makes of a loss ``alpha``.
+
+    ``alpha`` >= 0, or ``math.inf``. Rounded up.
+    """
+    return LeakageStep(transition, rows)(alpha)
+
+
+def loss(value: object, field: str) -> float:
+    """A loss as a float: a number of at least 0, ``math.inf`` included; no NaN."""
+    if not isinstance(value, (bool, np.bool_, str)):
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if number >= 0:
+            return number
+    raise InvalidInput(field, value, "a number of at least 0")
+
+
+def _ratio(corner: _Corner, s: float, e: float) -> float:
+    bottom = s * corner[1] + e
+    return s * corner[0] / bottom if bottom > 0 else math.inf
+
+
+def _fixed_point(q: float, d: float, step: float) -> float:
+    """The a with log [(q (e^a - 1) + 1) / (d (e^a - 1) + 1)] + step = a; infinite where there is none."""
+    if step > FAR:
+        return math.inf
+    growth = math.exp(step)
+    linear = d + q * growth - 1
+    root = math.sqrt(linear * linear + 4 * d * growth * max(0.0, 1 - q))
+    if linear < 0:
+        return math.log(2 * growth * max(0.0, 1 - q) / (root - linear)) if q < 1 else math.inf
+    return math.log((linear + root) / (2 * d)) if d > 0 else math.inf
