@@ -315,13 +315,13 @@ def likelihood_columns(plan: Plan, z: IntArray) -> FloatArray:
     known = likelihood_of(plan)
     # Many people get the same answers.
     different, which = np.unique(z, axis=0, return_inverse=True)
-    columns = np.empty((len(plan.lattice), len(different)))
-    for number, answer in enumerate(different):
-        row = None if known is None else known.at(answer)
-        if row is None or row.max() < _RAREST:
-            logs = plan.log_likelihood(answer)
-            row = np.exp(logs - logs.max())
-        columns[:, number] = row
+    rows = None if known is None else known.of_answers(different)
+    if rows is None:
+        rows = np.zeros((len(different), len(plan.lattice)))
+    for number in np.flatnonzero(rows.max(axis=1) < _RAREST):
+        logs = plan.log_likelihood(different[number])
+        rows[number] = np.exp(logs - logs.max())
+    columns = np.ascontiguousarray(rows.T)
     return np.asarray(np.maximum(columns / columns.max(axis=0), _RAREST)[:, which.ravel()])
 
 

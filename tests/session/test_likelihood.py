@@ -19,11 +19,11 @@ from dphmm.session.planner import Planner
 from dphmm.session.step import Likelihood, likelihood_of, updated
 
 
-def plan_of(points, epsilon, radius, **choices):
+def plan_of(points, epsilon, radius, plan_set=None, **choices):
     space = dphmm.StateSpace(points)
     options = Options.checked(epsilon, dimension=space.dimension, **choices)
     everywhere = np.ones(len(points), dtype=np.bool_)
-    return Planner(dphmm.policy.radius(space, radius), space, options).plan(everywhere, everywhere)
+    return Planner(dphmm.policy.radius(space, radius), space, options).plan(everywhere, everywhere if plan_set is None else plan_set)
 
 
 def steps_of(plan, z):
@@ -53,6 +53,18 @@ def test_steps_of_a_staircase_are_exact(case):
     for answer in (z, *plan.image):
         expected = law.table[np.minimum(steps_of(plan, answer), len(law.table) - 1)]
         assert law.at(answer).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("mechanism", ["staircase", "discrete-knorm"])
+@pytest.mark.parametrize("plan_set", [None, np.array([1, 1, 0, 1, 1, 0, 1], dtype=bool)], ids=["support", "delta-set"])
+def test_several_answers_are_each_of_them(mechanism, plan_set):
+    """On all states, and where states are released as others; one that is too far away is for logs, and so all are."""
+    points = np.array([[0, 0], [3, 1], [4, 4], [1, 3], [6, 0], [6, 6], [2, 7]])
+    law = likelihood_of(plan_of(points, 1, 4, plan_set, mechanism=mechanism))
+    assert (law.contracted is None) == (plan_set is None)
+    answers = np.array([[0, 0], [40, -3], [2, 5], [2, 5], [-9, 9]])
+    assert law.of_answers(answers).tolist() == [law.at(answer).tolist() for answer in answers]
+    assert law.of_answers(np.concatenate([answers, [[2**60, 0]]])) is None
 
 
 @settings(max_examples=80, deadline=None)

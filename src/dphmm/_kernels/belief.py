@@ -70,6 +70,24 @@ def likelihood_of_points(
 
 
 @kernel
+def likelihood_of_answers(
+    columns: FloatArray,
+    normals: FloatArray,
+    inverses: FloatArray,
+    shifts: FloatArray,
+    answers: IntArray,
+    kind: int,
+    rate: float,
+    table: FloatArray,
+) -> FloatArray:
+    """`likelihood_of_points` of each of some answers (k, d), in rows (k, n)."""
+    rows = np.empty((len(answers), columns.shape[1]))
+    for k in range(len(answers)):
+        rows[k] = likelihood_of_points(columns, normals, inverses, shifts, answers[k], kind, rate, table)
+    return rows
+
+
+@kernel
 def project(normal: FloatArray, columns: FloatArray, row: FloatArray) -> None:
     """Fill a row (n,) with normal·point of the points that are ``columns`` (d, n)."""
     row[:] = 0.0

@@ -95,6 +95,19 @@ class Likelihood:
         within = self.contracted
         return out if within is None else _kernels.belief.as_released(out, within.plan_states, within.surrogate)
 
+    def of_answers(self, answers: IntArray) -> FloatArray | None:
+        """`at` of several answers (k, d), in rows (k, N); None where one of them is too far away."""
+        if not self.holds(answers):
+            return None
+        facets = (self.normals, self.inverses, self.shifts)
+        rows = _kernels.belief.likelihood_of_answers(self.columns, *facets, answers, self.kind, self.rate, self.table)
+        within = self.contracted
+        if within is None:
+            return rows
+        of_state = np.empty((len(rows), len(within.surrogate)))
+        of_state[:, within.plan_states] = rows
+        return of_state[:, within.surrogate]
+
 
 _KNOWN: WeakKeyDictionary[Plan, Likelihood | None] = WeakKeyDictionary()
 
