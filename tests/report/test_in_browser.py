@@ -157,6 +157,17 @@ def test_without_a_map_the_first_screen_is_used_all_the_same(name, browser, page
     assert right >= 1150
 
 
+def test_a_road_is_a_line(browser, page):
+    """One with a bend is no area: the style of a road has no fill."""
+    tab = browser.open(page("grid"), **LOOKS["desktop"])
+    fill = tab.ask(
+        "(() => { const road = document.createElementNS('http://www.w3.org/2000/svg', 'path');"
+        "road.setAttribute('class', 'road'); document.querySelector('.backdrop, #map svg').append(road);"
+        "return getComputedStyle(road).fill; })()"
+    )
+    assert fill == "none"
+
+
 def test_degrees_can_be_read_over_cells(browser, page):
     """They are drawn after the cells, as a step is shown, and paper lies around their letters."""
     tab = browser.open(page("grid"), **LOOKS["desktop"])

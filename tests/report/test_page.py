@@ -163,7 +163,7 @@ def test_nights_are_the_same_however_many_are_asked_for(world):
 def test_a_guarantee_is_rounded_upwards():
     assert words.factor_words(Fraction(2)) == "7.4" and words.factor_words(Fraction(6)) == "404"
     assert words.factor_words(Fraction(12)) == "162,755" and words.factor_words(Fraction(0)) == "1"
-    assert words.factor_words(Fraction(100)) == "10^44" and sureness(Fraction(2)) == "88.1 %"
+    assert words.factor_words(Fraction(100)) == "10⁴⁴" and sureness(Fraction(2)) == "88.1 %"
     for epsilon in (Fraction(1, 7), Fraction(1), Fraction(9, 4), Fraction(5), Fraction(13)):
         told = float(words.factor_words(epsilon).replace(",", ""))
         assert np.exp(float(epsilon)) <= told <= np.exp(float(epsilon)) * 1.1
@@ -567,7 +567,36 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(world):
     told = replace(own)
     told.__dict__["leaving"] = Leaving(4300.0, 1800.0, 27_600.0)
     ((figure, line),) = words._leaving(told)
-    assert figure == "1.2 h" and "no better than a guess of 7:40" in line and "another reader may do better" in line
+    assert figure == "1.2 h" and "worse than a guess of 7:40 (0.5 h off)" in line
+    assert "another reader may do better" in line
+    told.__dict__["leaving"] = Leaving(1801.0, 1800.0, 27_600.0)
+    assert "no better than a guess of 7:40" in words._leaving(told)[0][1]
+
+
+def test_what_was_measured_is_told_where_nothing_was_expected(world):
+    """On the owner's page of a model that is too large to expect anything of."""
+    from dataclasses import replace
+
+    from dphmm.report.content import Prospects, Truth
+
+    own = of_world(world("grid"))
+    where = np.asarray(own.space.own_answers)[np.zeros(len(own.rows), dtype=int)]
+    truth = Truth(where, np.zeros(len(where), dtype=bool), np.full(len(where), 870.0), 2000.0)
+    found = replace(own, prospects=Prospects(missing="Not computed."), truth=truth).found
+    assert (found.error, found.without, found.measured, list(found.stays)) == (870.0, 2000.0, True, [])
+    assert found.document()["stays"]["error_without"] is None
+    assert found.lines == ["where somebody is: 870 m off on average (2,000 m without the file)"]
+    assert replace(own, prospects=Prospects(missing="Not computed.")).found is None
+
+
+@pytest.mark.parametrize("zone,told", [("+00:00", "in UTC."), ("+02:00", "local: UTC+02:00.")])
+def test_the_foot_says_which_clock_the_page_has(world, zone, told):
+    from dataclasses import replace
+
+    own = of_world(world("planned"))
+    there = replace(own)
+    there.__dict__["promise"] = replace(own.promise, zone=zone)
+    assert f"Times are {told}" in page(there)
 
 
 def test_one_row_is_told_of_as_one(tmp_path):

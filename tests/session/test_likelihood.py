@@ -23,7 +23,9 @@ def plan_of(points, epsilon, radius, plan_set=None, **choices):
     space = dphmm.StateSpace(points)
     options = Options.checked(epsilon, dimension=space.dimension, **choices)
     everywhere = np.ones(len(points), dtype=np.bool_)
-    return Planner(dphmm.policy.radius(space, radius), space, options).plan(everywhere, everywhere if plan_set is None else plan_set)
+    return Planner(dphmm.policy.radius(space, radius), space, options).plan(
+        everywhere, everywhere if plan_set is None else plan_set
+    )
 
 
 def steps_of(plan, z):

@@ -40,8 +40,8 @@ MOST_ROWS, FEW_PEOPLE = 20_000, 20
 MOST_WRITTEN = 2_000_000
 #: Rows of which people by hour are counted.
 MOST_COUNTED = 1_000_000
-#: Multiplications that the figures of one schedule may take, some seconds, and plans of other totals, half a minute.
-_MOST_WORK, _MOST_PLANNED = 5 * 10**9, 2 * 10**11
+#: Multiplications that the figures of one schedule may take, and plans of other totals: half a minute each.
+_MOST_WORK, _MOST_PLANNED = 10**11, 2 * 10**11
 _HOURS = (3, 8, 14, 20)
 _WITH_OTHERS = (
     "The plans of these answers depend on answers of other files: what a reader believes is of all answers to this "

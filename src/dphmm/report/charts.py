@@ -130,7 +130,11 @@ def error_chart(
             drawing.line(np.concatenate([upper, lower[::-1]]), "band", close=True)
     y = float(axes([0], [curves.without])[0, 1])
     drawing.line([[axes.left, y], [axes.right, y]], "reference")
-    drawing.text(axes.left + 4, y - 6, without, "soft")
+    high = 0 if curves.expected is None or np.isnan(curves.expected).all() else int(np.nanargmax(curves.expected))
+    # On the half of the chart that the name of the expected curve does not take.
+    named_left = curves.expected is not None and axes([high], [0])[0, 0] < width / 2
+    side, anchor = (axes.right - 4, "end") if named_left else (axes.left + 4, "start")
+    drawing.text(side, y - 6, without, "soft", anchor)
     for values, style, name in (
         (curves.expected, "expected", "expected beforehand"),
         (curves.measured, "measured", "measured"),

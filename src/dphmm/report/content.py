@@ -297,8 +297,12 @@ class ReleaseReport:
         """
         expected = self.prospects.expected
         measured = None if self.truth is None else self.truth.mean
-        if expected is None or not self.rows.asked.any():
+        if not self.rows.asked.any():
             return None
+        if expected is None:
+            if measured is None or self.truth is None:
+                return None
+            return Found(measured, self.truth.without, self.space.unit, "", (), math.nan, measured=True)
         found = expected.found
         stays = found.stays if self.whole else ()
         without = found.without if measured is None or self.truth is None else self.truth.without

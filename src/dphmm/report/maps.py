@@ -26,6 +26,8 @@ _BAR = 0.24
 _LINES = 4
 _HAIR = 0.8
 _LETTER = 7.0
+#: Between two degrees, whose letters are larger on a narrow page.
+_APART = 30.0
 #: How far names above each other are apart.
 _LINE = 15.0
 _LEVELS = ((1, "b95"), (2, "b80"), (3, "b50"))
@@ -121,7 +123,8 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
     named = [(name, *view(np.array([x, y])).tolist(), "place") for name, x, y in report.backdrop.names]
     if _without_backdrop(report) and isinstance(report.space, MapSpace):
         for line, degrees, across in _graticule(view, report.space):
-            x, y = (line[0, 0] + 4, view.side - 6) if across == 0 else (4.0, line[0, 1] - 4)
+            # Longitudes along the upper edge: the scale bar lies at the lower one.
+            x, y = (line[0, 0] + 4, 17.0) if across == 0 else (4.0, line[0, 1] - 4)
             named.append((degrees, float(x), float(y), "degree"))
     taken: list[tuple[float, float, float]] = []
     for name, x, y, style in named:
@@ -130,9 +133,10 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
         # A name ends at its place where it would be cut otherwise.
         before = style == "place" and x + 6 + len(name) * _LETTER > view.side
         at, low = (x - 6 if before else x + 6 if style == "place" else x), y + 4 * (style == "place")
+        apart = _APART if style == "degree" else 0.0
         first, last = (at - len(name) * _LETTER, at) if before else (at, at + len(name) * _LETTER)
         beside_bar = last > right - width - 30 and low > bottom - 30
-        free = all(last < left or first > end or abs(low - other) > _LINE for left, end, other in taken)
+        free = all(last + apart < left or first > end + apart or abs(low - other) > _LINE for left, end, other in taken)
         if first > 0 and last < view.side and 14 < low < view.side - 4 and free and not beside_bar:
             taken.append((first, last, low))
             drawing.text(at, low, name, style, "end" if before else "start")

@@ -542,6 +542,19 @@ class Content:
         return Figure("nights", heading, drawings, caption, [stays.what + "s", *numbers], rows)
 
     @property
+    def clock_words(self) -> str:
+        """Which clock the page has, for its foot."""
+        if self.report.rows.time is None:
+            return ""
+        zone = "+00:00" if self.report.promise is None else self.report.promise.zone
+        return " Times are in UTC." if zone == "+00:00" else f" Times are local: UTC{zone}."
+
+    @property
+    def per(self) -> str:
+        """The block of a sum: "a day", "in all"."""
+        return self._per or ("a day" if self._by_day else "in all")
+
+    @property
     def _per(self) -> str:
         return "" if self.report.promise is None else words.over_words(self.report.promise)
 
@@ -603,7 +616,7 @@ class Content:
         )
         if report.promise is not None and report.promise.per == "1d":
             caption += (
-                f" The budget renews at 0:00 {'UTC' if report.promise.zone == '+00:00' else report.promise.zone}."
+                f" The budget renews at 0:00 UTC{'' if report.promise.zone == '+00:00' else report.promise.zone}."
             )
         if len(blocks) == _BLOCKS:
             caption += f" The first {_BLOCKS} blocks are drawn."
@@ -621,7 +634,7 @@ class Content:
         if report.promise is not None:
             spent += f" of {in_short(report.promise.exact)} {self._per}"
         else:
-            spent += " a day" if self._by_day else " in all"
+            spent += f" {self.per}"
         if not alike:
             return f"Nobody spent more than {spent}"
         who = "Every person" if len(report.spent) > 1 else "One person"

@@ -28,6 +28,7 @@ _MONTHS = (
 )  # fmt: skip
 _BLOCKS = {"1d": "a day", "7d": "a week", "1h": "an hour"}
 _HUGE = 10**9
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: What a bar is called that is of all answers of all queries, for which it has no room.
 ALL = "all queries"
 #: Between how sure somebody is and the factor of the odds.
@@ -58,7 +59,7 @@ def factor_words(epsilon: Fraction) -> str:
         return f"{math.ceil(value * 10) / 10:.1f}"
     if value < _HUGE:
         return f"{math.ceil(value):,}"
-    return f"10^{math.ceil(float(epsilon) / math.log(10))}"
+    return "10" + str(math.ceil(float(epsilon) / math.log(10))).translate(_RAISED)
 
 
 @dataclass(frozen=True)
@@ -472,9 +473,10 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
     error, without = f"{told.error / 3600:.1f} h", f"{told.without / 3600:.1f} h"
     if told.error >= told.without:
         # What this reader does is no bound on what others can do.
-        words = f"off about when somebody left home: no better than {guess} ({without}); another reader may do better"
+        than = "no better" if error == without else "worse"
+        words = f"off about when somebody left home: {than} than {guess} ({without} off); another reader may do better"
         return [(error, words)]
-    return [(error, f"off about when somebody left home ({without} by {guess})")]
+    return [(error, f"off about when somebody left home ({without} off by {guess})")]
 
 
 def _wrong(share: float) -> str:

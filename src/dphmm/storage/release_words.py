@@ -6,6 +6,7 @@ downwards, an error to the nearest. Words about the promise itself are those of 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +71,8 @@ class Found:
     """What a reader of the file still finds, each figure beside its baseline without the file.
 
     ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else
-    expected of people who move as the model says. ``stays``: (after so many of ``what``, mean distance of who stays).
+    expected of people who move as the model says. ``stays``: (after so many of ``what``, mean distance of who stays);
+    where nothing is known of them it is empty and ``stays_without`` NaN.
     """
 
     error: float
@@ -112,7 +114,7 @@ class Found:
             "measured": self.measured,
             "stays": {
                 "what": self.what,
-                "error_without": self.stays_without,
+                "error_without": None if math.isnan(self.stays_without) else self.stays_without,
                 "found": [{"after": after, "error": error} for after, error in self.stays],
             },
             "words": self.lines,
