@@ -110,14 +110,14 @@ def read_whole(words: list[str]) -> None:
     """The command, but with the whole file read before a row is looked at."""
     from dphmm.__main__ import main
     from dphmm.states.visit_table import VisitTable
-    from dphmm.storage import visits
+    from dphmm.storage import trajectories
     from dphmm.storage.trajectories import load_trajectories
 
     def whole(path, space, seconds=None, answer="last", *, state_column=None):
         loaded = load_trajectories(path, state_column=state_column, bins=seconds, space=space)
-        return visits.LoadedVisits(VisitTable.of(loaded.trajectories, space, seconds, answer), loaded.rejected)
+        return trajectories.LoadedVisits(VisitTable.of(loaded.trajectories, space, seconds, answer), loaded.rejected)
 
-    visits.load_visits = whole
+    trajectories.load_visits = whole
     sys.argv[1:] = words
     main()
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dphmm.errors import LedgerBusy
+from dphmm.storage.commit_log import PosixStore
 from dphmm.storage.release_table import ReleaseTable, TableFile, Turn, table_file
-from dphmm.storage.stores import PosixStore
 
 Program = Sequence[str]
 

@@ -51,7 +51,7 @@ MODULES += ("_kernels/hmm_records", "_kernels/lanes", "_kernels/runs", "_kernels
 MODULES += ("cli/release_total", "cli/fit_private", "states/gaps", "storage/promises")
 MODULES += ("storage/trajectories", "storage/tables", "storage/columns", "storage/importers/imported")
 MODULES += ("audit/black_box", "audit/intervals", "audit/verify", "audit/released", "population")
-MODULES += ("storage/release_table", "storage/commit_log", "storage/data_files", "storage/stores")
+MODULES += ("storage/release_table", "storage/commit_log", "storage/csv_files")
 #: Modules of those packages on which no statement of a page rests, and why.
 CARRY_NOTHING = {
     "policy/_files": "reads descriptions and edges; what comes out is checked as a policy",

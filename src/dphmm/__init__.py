@@ -75,7 +75,6 @@ if TYPE_CHECKING:
     from dphmm.states.hexes import H3 as H3
     from dphmm.states.space import StateSpace as StateSpace
     from dphmm.states.trajectory import Trajectories as Trajectories
-    from dphmm.storage.frames import convert_frame as convert_frame
     from dphmm.storage.hidden_models import load_hidden_model as load_hidden_model
     from dphmm.storage.hidden_models import save_hidden_model as save_hidden_model
     from dphmm.storage.ledger import open_ledger as open_ledger
@@ -87,6 +86,7 @@ if TYPE_CHECKING:
     from dphmm.storage.policies import load_policy_space as load_policy_space
     from dphmm.storage.policies import save_policy as save_policy
     from dphmm.storage.publications import fit_once as fit_once
+    from dphmm.storage.tables import convert_frame as convert_frame
     from dphmm.storage.trajectories import load_trajectories as load_trajectories
 
     __version__: str
@@ -141,7 +141,7 @@ _HOMES = {
     "H3": "dphmm.states.hexes",
     "StateSpace": "dphmm.states.space",
     "Trajectories": "dphmm.states.trajectory",
-    "convert_frame": "dphmm.storage.frames",
+    "convert_frame": "dphmm.storage.tables",
     "load_trajectories": "dphmm.storage.trajectories",
     "fit_once": "dphmm.storage.publications",
     "open_ledger": "dphmm.storage.ledger",

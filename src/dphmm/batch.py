@@ -606,8 +606,8 @@ def release_many(
     BudgetExceeded, DegenerateHull, Unprotectable : as `ReleaseSession`; what was committed before stays stored. A
         promise that all rows together would break is refused before anything is drawn.
     """
-    from dphmm.storage.frames import to_kind
     from dphmm.storage.released import released_table
+    from dphmm.storage.tables import to_kind
     from dphmm.storage.trajectories import trajectories_from_table
 
     loaded = trajectories_from_table(table, space=space)

@@ -108,7 +108,7 @@ def decode(
     InvalidInput : a column that is missing or cannot be read; an answer that was drawn under another plan than model,
         policy, epsilon and options make.
     """
-    from dphmm.storage.frames import to_kind
+    from dphmm.storage.tables import to_kind
 
     check_same_states(model, policy, space)
     rows = released_rows(released, space)

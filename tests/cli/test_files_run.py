@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 #: The limit that was set when the engine came, when 205 had run before, was 150. Since then rows are read in parts
-#: (states/visit_table.py, storage/visits.py) and delta-sets planned in blocks (session/block.py).
+#: (states/visit_table.py, storage/trajectories.py) and delta-sets planned in blocks (session/block.py).
 MOST = 153
 COUNTED = """
 import sys

@@ -23,12 +23,11 @@ from dphmm.cli.answers import labels_by_state, space_of_answers
 from dphmm.errors import DphmmError
 from dphmm.report.backdrop import read_backdrop
 from dphmm.storage import learned
-from dphmm.storage.edges import read_edges
 from dphmm.storage.importers import IMPORTERS
-from dphmm.storage.journal import Journal
+from dphmm.storage.json_lines import Journal
 from dphmm.storage.ledger.migrate import migrate_ledger
-from dphmm.storage.matrices import read_costs
-from dphmm.storage.number_files import read_numbers
+from dphmm.storage.private_tables import read_edges
+from dphmm.storage.public_tables import read_costs, read_numbers
 from dphmm.storage.statement import load_statement
 from dphmm.storage.tables import read_table
 from dphmm.stream import BadLine, parse_line

@@ -39,7 +39,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/cli/test_import.py", "tests/cli/test_release.py", "tests/cli/test_query.py"),
     ),
     "storage/importers": (
-        ("tests/storage/importers", "tests/storage/test_times.py"),
+        ("tests/storage/importers", "tests/storage/test_columns.py"),
         ("tests/cli/test_import.py",),
     ),
     "batch": (("tests/test_batch.py",), ("tests/proofs/test_joint_batches.py", "tests/cli/test_release.py")),

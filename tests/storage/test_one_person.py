@@ -28,8 +28,8 @@ import pytest
 from dphmm.errors import InvalidInput
 from dphmm.states import Grid, StateSpace
 from dphmm.states.trajectory import in_steps, public_times, true_states
-from dphmm.storage.frames import convert_frame
 from dphmm.storage.importers import IMPORTERS
+from dphmm.storage.tables import convert_frame
 from dphmm.storage.trajectories import (
     load_trajectories,
     save_trajectories,

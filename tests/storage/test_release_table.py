@@ -26,9 +26,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dphmm.errors import InvalidInput, LedgerBusy
-from dphmm.storage.commit_log import Abandoned, Begun, Committed
+from dphmm.storage.commit_log import Abandoned, Begun, Committed, PosixStore
 from dphmm.storage.release_table import GRACE, ReleaseTable, TableFile, entry_name, table_file, write_rows
-from dphmm.storage.stores import PosixStore
 from table_stage import Died, World, schedules
 
 pytestmark = pytest.mark.replayed_words
@@ -1056,7 +1055,7 @@ import os, signal, sys
 import pyarrow
 from dphmm.errors import LedgerBusy
 from dphmm.storage.release_table import ReleaseTable, write_rows
-from dphmm.storage.stores import PosixStore
+from dphmm.storage.commit_log import PosixStore
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)

@@ -22,7 +22,7 @@ from dphmm.audit.events import in_halves, learn
 from dphmm.audit.intervals import MOST_SAMPLES, epsilon_below, samples_needed
 from dphmm.errors import InvalidInput
 from dphmm.states.lattice import Lattice
-from dphmm.storage.number_files import read_numbers
+from dphmm.storage.public_tables import read_numbers
 from dphmm.types import Exact, FloatArray
 
 #: Draws of one answer: a function of how many, an array (n, d), or a file (.npy, .parquet, .csv) of numbers.

@@ -18,9 +18,8 @@ from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
-from dphmm.storage.frames import column_list, to_arrow
 from dphmm.storage.json_lines import is_json_lines
-from dphmm.storage.tables import open_parquet, read_table, table_format
+from dphmm.storage.tables import column_list, open_parquet, read_table, table_format, to_arrow
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:

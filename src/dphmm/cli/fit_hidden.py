@@ -127,7 +127,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.cli.publishing import kept_document, kept_rows, learned_once
     from dphmm.storage.hidden_models import learning_of, save_hidden_model
     from dphmm.storage.learned import remove_people
-    from dphmm.storage.public_files import refuse_private
+    from dphmm.storage.private_tables import refuse_private
 
     if given["symbols_file"] is not None:
         refuse_private(given["symbols_file"], path, "--symbols-file", called="TRAJ")

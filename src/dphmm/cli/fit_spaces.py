@@ -80,7 +80,7 @@ def is_table(answers: str | None) -> bool:
 
 def public_space(given: Mapping[str, Any], private: PathLike) -> StateSpace:
     """The states of a fit with privacy: all of them, and none from the data, the file ``private``."""
-    from dphmm.storage.public_files import refuse_private
+    from dphmm.storage.private_tables import refuse_private
 
     for name in ("states_file", "answers"):
         if given[name] is not None and not (name == "answers" and not is_table(given[name])):

@@ -139,7 +139,7 @@ def matrix(file: str, **given: Any) -> None:
 
     Each row is divided by its sum. A column called state may name the rows, in the order of the columns.
     """
-    from dphmm.storage.matrices import read_matrix
+    from dphmm.storage.public_tables import read_matrix
 
     _from_file(file, given, lambda names: read_matrix(file))
 
@@ -158,7 +158,7 @@ def edges(file: str, stay: str, states_file: str | None, **given: Any) -> None:
     """
     from dphmm._checks import finite_number
     from dphmm.cli.fit_spaces import is_table, listed_names
-    from dphmm.storage.matrices import read_moves
+    from dphmm.storage.public_tables import read_moves
 
     stays = finite_number(stay, "--stay")
     if not 0 <= stays < 1:

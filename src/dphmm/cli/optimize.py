@@ -87,7 +87,7 @@ def optimize(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 
 
 def _costs(path: str, space: StateSpace) -> Any:
-    from dphmm.storage.matrices import read_costs
+    from dphmm.storage.public_tables import read_costs
 
     if not Path(path).suffix:
         raise InvalidInput("--loss", path, f"{', '.join(_LOSSES)}, or a table of costs (.csv, .parquet)")

@@ -206,7 +206,7 @@ def tables_given(given: Mapping[str, Any], model: MarkovModel, space: StateSpace
     """What the tables of `step_tables` say, as `release_many` takes it; nothing without one."""
     if given["choices"] is None and given["initials"] is None:
         return {}
-    from dphmm.storage.step_tables import read_initials, read_step_choices, varied_columns
+    from dphmm.storage.public_tables import read_initials, read_step_choices, varied_columns
 
     found: dict[str, Any] = {}
     if given["choices"] is not None:

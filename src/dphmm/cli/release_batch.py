@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dphmm.storage.release_words import Story
     from dphmm.storage.statement import Published
     from dphmm.storage.statement_types import ReleaseStatement
-    from dphmm.storage.visits import LoadedVisits
+    from dphmm.storage.trajectories import LoadedVisits
 
 #: From so many steps on a release can take longer than a few seconds.
 _LONG = 100_000
@@ -106,7 +106,7 @@ def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[LoadedVisits, str]:
     """The rows to release and those that were set aside, and the file's SHA-256."""
     from dphmm.storage.inputs import checked_input, steady
     from dphmm.storage.tables import column_names
-    from dphmm.storage.visits import load_visits
+    from dphmm.storage.trajectories import load_visits
 
     path = checked_input(given["trajectories"], "TRAJ")
     with steady(path) as sha256:

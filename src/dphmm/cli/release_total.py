@@ -99,7 +99,7 @@ def asked_groups(given: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInput("--cap-group", "nothing", "what the epsilons of a group may sum to, with --groups")
     from dphmm.cli.fit_spaces import listed_columns
     from dphmm.storage.inputs import checked_input
-    from dphmm.storage.public_files import refuse_private
+    from dphmm.storage.private_tables import refuse_private
     from dphmm.storage.tables import column_names
 
     if given["trajectories"] != "-":
@@ -122,7 +122,7 @@ def asked_tables(given: Mapping[str, Any], model: MarkovModel, space: StateSpace
     if given["choices"] is None and given["initials"] is None:
         return {}
     from dphmm.cli.options import tables_given
-    from dphmm.storage.public_files import refuse_private
+    from dphmm.storage.private_tables import refuse_private
 
     for name, columns in (("choices", None), ("initials", ("user", "state"))):
         option = f"--{name}"

@@ -21,8 +21,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.models import load_model
-from dphmm.storage.private_rows import PrivateTable
-from dphmm.storage.public_files import refuse_private
+from dphmm.storage.private_tables import PrivateTable, refuse_private
 
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace

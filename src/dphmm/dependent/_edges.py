@@ -19,9 +19,8 @@ from dphmm.dependent._options import Called
 from dphmm.dependent._tables import Rejected, place
 from dphmm.errors import InvalidInput
 from dphmm.storage.csv_files import listed
-from dphmm.storage.edges import TEXT, edge_rows, ends_among, read_edges
 from dphmm.storage.inputs import PathLike, checked_input
-from dphmm.storage.private_rows import PrivateRows, PrivateTable
+from dphmm.storage.private_tables import TEXT, PrivateRows, PrivateTable, edge_rows, ends_among, read_edges
 from dphmm.storage.tables import column_names
 from dphmm.types import BoolArray, IntArray
 

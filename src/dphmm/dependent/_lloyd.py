@@ -28,7 +28,7 @@ from dphmm.dependent._question import Found, PerPerson, Question, fields
 from dphmm.dependent._tables import Rejected, data_numbers, feature_columns, numbers
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
-from dphmm.storage.public_files import refuse_private
+from dphmm.storage.private_tables import refuse_private
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
 #: Steps from the middle of the box to its sides.

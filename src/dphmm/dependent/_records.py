@@ -27,7 +27,7 @@ from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.units import parse_duration
 from dphmm.storage.columns import Numbering, Times, as_text, integers
-from dphmm.storage.private_rows import PrivateRows
+from dphmm.storage.private_tables import PrivateRows
 from dphmm.storage.trajectories import Roles, places_of
 from dphmm.types import BoolArray, FloatArray, IntArray
 

@@ -18,8 +18,7 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.columns import Numbering, as_text, decimals
 from dphmm.storage.csv_files import lines_of_rows, listed
 from dphmm.storage.inputs import checked_input
-from dphmm.storage.private_rows import PrivateRows, PrivateTable
-from dphmm.storage.public_files import refuse_private
+from dphmm.storage.private_tables import PrivateRows, PrivateTable, refuse_private
 from dphmm.storage.tables import SUFFIXES, column_names, read_table, table_format
 from dphmm.types import BoolArray, FloatArray
 

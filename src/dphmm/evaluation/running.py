@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.experiment import Cell, Experiment, Row, Settings, key_of, seed_of
 from dphmm.storage.inputs import replacing
-from dphmm.storage.journal import Journal
+from dphmm.storage.json_lines import Journal
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from dphmm.errors import InvalidInput
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed
-from dphmm.storage.frames import column_list, to_arrow
+from dphmm.storage.tables import column_list, to_arrow
 from dphmm.types import FloatArray, IntArray
 
 

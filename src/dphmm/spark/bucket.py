@@ -33,7 +33,7 @@ from dphmm.session.releases import Releases
 from dphmm.spark.counting_task import without_values
 from dphmm.states.visit_table import VisitTable
 from dphmm.storage.commit_log import TableFile
-from dphmm.storage.data_files import check_file, entry_name, say_attempt, write_rows
+from dphmm.storage.release_table import check_file, entry_name, say_attempt, write_rows
 from dphmm.storage.released import released_table
 from dphmm.storage.statement import Counted, Published
 from dphmm.storage.table_ledger import PREFIX, ledger_of, with_ledger

@@ -12,14 +12,14 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
 from dphmm.states.space import LONGEST_NAME
-from dphmm.storage.inputs import Tapped, open_bytes
+from dphmm.storage.inputs import Legible, Paced, Tapped, open_bytes, steady
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,7 +152,7 @@ def first_row(path: Path, delimiter: str = ",") -> list[str]:
 
 def csv_names(path: Path, delimiter: str = ",") -> list[str]:
     """Names of the columns as they were before a formula among them was escaped. Raises InvalidInput as csv_header."""
-    names = [_unescape(name) for name in csv_header(path, delimiter)]
+    names = [unescape(name) for name in csv_header(path, delimiter)]
     repeated = repeated_name(names)
     if repeated is not None:
         raise InvalidInput(str(path), repeated, "distinct column names")
@@ -216,7 +216,70 @@ def _parse(
             number, came = ragged[0]
             raise ragged_row(path, number, came, len(names)) from None
         raise InvalidInput(str(path), "rows that cannot be read", "CSV with closed quotes") from None
-    return _unescape_columns(table)
+    return unescape_columns(table)
+
+
+def text_parts(
+    file: Path, delimiter: str, written: Mapping[str, str], columns: Sequence[str], ragged: list[int]
+) -> Iterator[pa.Table]:
+    """Parts of the ``columns`` of a CSV file, whose names are ``written`` so; fills ``ragged`` after the last."""
+    names = list(written.values())
+    with steady(file):
+        rows, lost = 0, list[Any]()
+        for part in _cells(file, delimiter, names, [written[name] for name in columns], lost):
+            rows += len(part)
+            yield unescape_columns(part.rename_columns(list(columns)))
+        if lost:
+            # Only one thread knows the numbers of the rows.
+            lost = []
+            for _ in _cells(file, delimiter, names, names[:1], lost, threads=False):
+                pass
+            if lost[-1].number == rows + len(lost) + 1 and _is_open(lost[-1].text, delimiter):
+                raise ragged_row(file, lost[-1].number, lost[-1].actual_columns, len(names), Layout(delimiter))
+            ragged += [row.number - 1 for row in lost]
+
+
+def _cells(
+    file: Path, delimiter: str, names: list[str], columns: list[str], lost: list[Any], threads: bool = True
+) -> Iterator[pa.Table]:
+    """Parts of some columns as text, at least one; rows with another number of cells go to ``lost``."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    def leave_out(row: Any) -> str:
+        lost.append(row)
+        return "skip"
+
+    try:
+        with (
+            open_bytes(file) as opened,
+            Paced(Legible(opened)) as text,
+            arrow_csv.open_csv(
+                text,
+                read_options=arrow_csv.ReadOptions(use_threads=threads, block_size=_ROW_BLOCK),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=delimiter, newlines_in_values=True, invalid_row_handler=leave_out
+                ),
+                convert_options=arrow_csv.ConvertOptions(
+                    include_columns=columns, column_types=dict.fromkeys(names, pa.string())
+                ),
+            ) as reader,
+        ):
+            yield reader.schema.empty_table()
+            for batch in text.taken(reader):
+                yield pa.Table.from_batches([batch])
+    except pa.ArrowInvalid:
+        # Arrow's own message quotes the row, which is somebody's.
+        raise InvalidInput(str(file), "rows that cannot be read", "CSV with closed quotes") from None
+
+
+def _is_open(text: str, delimiter: str) -> bool:
+    """Whether a quote in the last row of a file is never closed, so that the row holds whatever came after it."""
+    try:
+        list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
 
 
 def ragged_row(path: Path, record: int, came: int, expected: int, layout: Layout = CSV) -> InvalidInput:
@@ -277,7 +340,7 @@ def escape_columns(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=[_escape(name) for name in table.column_names])
 
 
-def _unescape_columns(table: pa.Table) -> pa.Table:
+def unescape_columns(table: pa.Table) -> pa.Table:
     import pyarrow.compute as pc
 
     for at, column in enumerate(table.columns):
@@ -297,5 +360,5 @@ def _escape(name: str) -> str:
     return "'" + name if name.lstrip("'").startswith(("=", "@", "+", "-", "\t", "\r")) else name
 
 
-def _unescape(name: str) -> str:
+def unescape(name: str) -> str:
     return name[1:] if name.startswith("'") and _escape(name[1:]) != name[1:] else name

@@ -13,7 +13,7 @@ from dphmm.session.smoothing import Smoothed
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed
-from dphmm.storage.frames import column_list, to_arrow
+from dphmm.storage.tables import column_list, to_arrow
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.number_files import read_numbers
+from dphmm.storage.public_tables import read_numbers
 from dphmm.storage.tables import write_table
 
 ROWS = [[3.0, 3.0], [-1.0, 0.5], [2.0, 1e3]]

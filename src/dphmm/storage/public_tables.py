@@ -1,0 +1,429 @@
+"""Public tables that an audit, a model or a release takes: numbers, moves, costs, choices for steps, beginnings.
+
+What is in such a file is taken to be public.
+
+`read_numbers` reads files of nothing but numbers, one row a draw: .npy, .parquet, .csv, .csv.gz. `read_matrix`,
+`read_moves` and `read_costs` read weights of moves (each row is divided by its sum) and costs of answers.
+`read_step_choices` and `read_initials` read what a release chooses for single steps, and where subjects begin.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import tokenize
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dphmm._checks import exact_epsilon, stated_epsilon
+from dphmm.errors import InvalidInput
+from dphmm.markov.stochastic import DENSE_STATES, divided, row_sums
+from dphmm.policy.graph import PolicyGraph
+from dphmm.states.space import StateSpace, check_names, ordered_labels
+from dphmm.states.trajectory import MICROSECONDS, not_of_time_bins
+from dphmm.storage.columns import Times, as_text, decimals, plain_type
+from dphmm.storage.csv_files import Layout, first_row, lines_of_rows, listed, read_headless
+from dphmm.storage.inputs import PathLike, checked_input, steady
+from dphmm.storage.tables import column_names, read_table, table_format
+from dphmm.types import FloatArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+#: What some program may have written for a number, NaN and the infinities among it.
+_NUMBER = re.compile(r"\s*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)\s*", re.IGNORECASE)
+
+#: What NumPy raises for a damaged array.
+_DAMAGED = (ValueError, TypeError, OverflowError, EOFError, OSError, SyntaxError, MemoryError, tokenize.TokenError)
+
+
+def read_numbers(path: PathLike, field: str = "samples") -> FloatArray:
+    """The numbers (n, d) of a file: an array, or all columns of a table.
+
+    A CSV file may have a header or none: a first row that is numbers throughout is a row like all others. Raises
+    InvalidInput for a file that cannot be read, a cell that is no number, a first row that is numbers in part, and a
+    column without a name.
+    """
+    file = Path(path)
+    if file.suffix.lower() == ".npy":
+        return _array(file, field)
+    file = checked_input(file, field)
+    if table_format(file, field) == ".parquet":
+        return _columns(read_table(file), file, field)
+    with steady(file):
+        head = [bool(_NUMBER.fullmatch(cell)) for cell in first_row(file)]
+        if all(head):
+            table = read_headless(file, [f"column {j}" for j in range(1, len(head) + 1)])
+            return _columns(table, file, field, header=False)
+        _check_names(first_row(file), head, f"{field}, {file.name}")
+        return _columns(read_table(file), file, field)
+
+
+def _check_names(names: list[str], numbers: list[bool], field: str) -> None:
+    """A first row that is neither names nor numbers would lose a row, or count rows as a coordinate."""
+    if any(numbers):
+        came = f"a first row with {sum(numbers)} of {len(numbers)} cells numbers"
+        raise InvalidInput(field, came, "names of all columns, or numbers throughout")
+    if not all(name.strip() for name in names):
+        raise InvalidInput(field, "a column without a name", "a name for each, and no column that numbers the rows")
+
+
+def _columns(table: pa.Table, path: Path, field: str, header: bool = True) -> FloatArray:
+    columns = []
+    for name in table.column_names:
+        values, bad = decimals(table.column(name), name)
+        if bad.any():
+            where = f"{field}, {path.name}, {_place(path, int(np.argmax(bad)), header)}"
+            more = f", and {int(bad.sum()) - 1} more" if bad.sum() > 1 else ""
+            raise InvalidInput(where, f"a cell of {name!r} that is no number{more}", "a number in every row")
+        columns.append(values)
+    if not columns:
+        raise InvalidInput(field, f"{path}, without columns", "a column of numbers per dimension")
+    return np.stack(columns, axis=1)
+
+
+def _place(path: Path, row: int, header: bool) -> str:
+    """Where a row (from 0) is: its line where a file has lines."""
+    if path.suffix.lower() == ".parquet":
+        return f"row {row + 1}"
+    return f"line {lines_of_rows(path, [row + 1], Layout(header=header))[0]}"
+
+
+def _array(path: Path, field: str) -> FloatArray:
+    """An array that numpy.save wrote, (n,) or (n, d)."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        raise InvalidInput(field, str(path), "a file that exists") from None
+    if not stat.S_ISREG(mode):
+        raise InvalidInput(field, str(path), "a plain file, not a folder, a device or a pipe")
+    try:
+        # Mapped, so that a shape that the file does not have takes no memory.
+        with np.errstate(over="ignore"), warnings.catch_warnings(action="ignore"):
+            given = np.lib.format.open_memmap(path, mode="r")
+    except _DAMAGED:
+        raise InvalidInput(field, str(path), "an array of numbers as numpy.save writes it") from None
+    if given.dtype.kind not in "iufb" or given.ndim not in (1, 2):
+        came = f"{path}: {given.dtype} of shape {given.shape}"
+        raise InvalidInput(field, came, "whole or real numbers of shape (n,) or (n, d)")
+    numbers = np.array(given, dtype=np.float64)
+    return numbers[:, None] if numbers.ndim == 1 else numbers
+
+
+_ROW_NAMES = "state"
+#: Least weight above 0; one over it is the largest. What is divided by a sum of such is still above 0.
+_LEAST = 1e-100
+
+
+class Moves(NamedTuple):
+    """States by name, and the probabilities of moves between them, a csr matrix whose rows sum to 1."""
+
+    names: tuple[str, ...]
+    matrix: Any
+
+
+def read_matrix(path: PathLike, field: str = "FILE") -> Moves:
+    """A table of N rows and N columns of weights, named by their states; a column ``state`` may name the rows, too.
+
+    Raises InvalidInput naming row and column: weights that are negative, missing or no numbers, a row of zeros, rows
+    that are not in the order of the columns.
+    """
+    columns = column_names(checked_input(path, field))
+    names = [column for column in columns if column != _ROW_NAMES]
+    if len(names) < 2:
+        came = f"{path}, with columns {listed(columns)}"
+        raise InvalidInput(field, came, "a column of weights for each of two or more states, by name")
+    if len(names) > DENSE_STATES:
+        raise InvalidInput(
+            field, f"{len(names)} columns", f"at most {DENSE_STATES}: dphmm model edges takes more states"
+        )
+    states = _checked(names, field)
+    table = read_table(path)
+    if len(table) != len(states):
+        raise InvalidInput(field, f"{path}, with {len(table)} rows", f"a row for each of its {len(states)} columns")
+    if _ROW_NAMES in columns:
+        _check_order(as_text(table.column(_ROW_NAMES), _ROW_NAMES).to_pylist(), states, field)
+    weights = np.stack([_weights(table.column(name), name, field) for name in names], axis=1)
+    return Moves(states, _rows_divided(weights, states, field))
+
+
+def read_moves(path: PathLike, stay: float = 0.0, names: tuple[str, ...] | None = None, field: str = "FILE") -> Moves:
+    """A table with columns ``from``, ``to`` and, if weights are not all 1, ``weight``: one move a row.
+
+    stay : the probability of staying put, beside moves of a state to itself
+    names : the states there are; by default those that are in the file, in order
+    Weights of repeated rows add up.
+
+    Raises InvalidInput for what is missing, for names that are none of the states, and where no move leaves a state.
+    """
+    from scipy import sparse
+
+    columns = column_names(checked_input(path, field))
+    missing = [name for name in ("from", "to") if name not in columns]
+    if missing:
+        expected = "columns from, to and, if moves are not all alike, weight"
+        raise InvalidInput(field, f"{path}, with columns {listed(columns)}", expected)
+    weighted = "weight" in columns
+    table = read_table(path, columns=["from", "to", *(["weight"] if weighted else [])], text=("from", "to"))
+    ends = [as_text(table.column(side), side).to_pylist() for side in ("from", "to")]
+    for side, found in zip(("from", "to"), ends, strict=True):
+        if not found or None in found or "" in found:
+            came = f"{path}, with no rows" if not found else f"{path}, with a row without a name"
+            raise InvalidInput(field, came, f"the name of a state in every row of column {side}")
+    states = _checked(ordered_labels({*ends[0], *ends[1]}), field) if names is None else names
+    number = {name: state for state, name in enumerate(states)}
+    unknown = next((name for found in ends for name in found if name not in number), None)
+    if unknown is not None:
+        raise InvalidInput(field, f"a move from or to {unknown!r}", "states that --states-file or --answers names")
+    weights = _weights(table.column("weight"), "weight", field) if weighted else np.ones(len(table))
+    a, b = ([number[name] for name in found] for found in ends)
+    n = len(states)
+    moves = _rows_divided(sparse.csr_array((weights, (a, b)), shape=(n, n)), states, field, stay)
+    return Moves(states, sparse.csr_array((1.0 - stay) * moves + stay * sparse.eye_array(n)) if stay else moves)
+
+
+def read_costs(path: PathLike, names: tuple[str, ...], field: str = "FILE") -> FloatArray:
+    """Costs (N, N) of naming each state (column) where each (row) is true, in the order of ``names``.
+
+    A table of N rows and N columns named by the states, in any order; a column ``state`` names the rows, without it
+    they are in the order of the columns. Raises InvalidInput naming row and column: other states, or costs that are
+    negative, missing or no numbers.
+    """
+    columns = [column for column in column_names(checked_input(path, field)) if column != _ROW_NAMES]
+    missing = [name for name in names if name not in set(columns)]
+    if missing or len(columns) != len(names):
+        came = f"{path}, with columns {listed(columns)}"
+        lacking = f" ({listed(missing)} missing)" if missing else ""
+        raise InvalidInput(field, came, f"a column of costs for each of the {len(names)} states, by name{lacking}")
+    table = read_table(path)
+    if len(table) != len(names):
+        raise InvalidInput(field, f"{path}, with {len(table)} rows", f"a row for each of the {len(names)} states")
+    rows = columns
+    if _ROW_NAMES in table.column_names:
+        rows = [str(name) for name in as_text(table.column(_ROW_NAMES), _ROW_NAMES).to_pylist()]
+    at = {name: row for row, name in enumerate(rows)}
+    unknown = [name for name in names if name not in at]
+    if unknown:
+        raise InvalidInput(field, f"{path}, without a row for {unknown[0]!r}", "a row for each state, by name")
+    costs = np.stack([_weights(table.column(name), name, field, "a cost") for name in names], axis=1)
+    return np.asarray(costs[[at[name] for name in names]])
+
+
+def _checked(names: Any, field: str) -> tuple[str, ...]:
+    try:
+        return check_names(names, len(names))
+    except InvalidInput as error:
+        raise InvalidInput(
+            field, f"names of states that cannot be: {error}", "1 to 200 characters, each once"
+        ) from None
+
+
+def _check_order(rows: list[str | None], names: tuple[str, ...], field: str) -> None:
+    for row, (came, name) in enumerate(zip(rows, names, strict=True)):
+        if came != name:
+            raise InvalidInput(field, f"row {row + 1} of {came!r}", f"{name!r}: rows in the order of the columns")
+
+
+def _weights(column: pa.ChunkedArray, name: str, field: str, what: str = "a weight") -> FloatArray:
+    values, bad = decimals(column, f"{field} column {name}")
+    wrong = bad | (values != 0) & ~((values >= _LEAST) & (values <= 1 / _LEAST))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        came = "no number" if bad[row] else f"{values[row]:g}"
+        expected = f"{what}: 0, or a number from {_LEAST:g} to {1 / _LEAST:g}"
+        raise InvalidInput(f"{field} row {row + 1}, column {name}", came, expected)
+    return values
+
+
+def _rows_divided(weights: Any, names: tuple[str, ...], field: str, stay: float = 0.0) -> Any:
+    """A csr matrix of rows with sum 1. A row of zeros is refused, or one that stays put where ``stay`` is above 0."""
+    from scipy import sparse
+
+    matrix = sparse.csr_array(weights)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    sums = row_sums(matrix)
+    empty = np.flatnonzero(sums == 0)
+    if len(empty) and not stay:
+        came = f"no move out of state {names[int(empty[0])]!r} ({len(empty)} such in all)"
+        raise InvalidInput(field, came, "a weight above 0 in every row; of a state that is never left, one to itself")
+    if len(empty):
+        matrix = sparse.csr_array(matrix + sparse.diags_array((sums == 0).astype(np.float64)))
+        sums[empty] = 1.0
+    return divided(matrix, sums)
+
+
+#: What a table of steps may have beside step or t.
+_CHOSEN = ("epsilon", "policy", "protection", "state", "partner")
+_ONE = 1e-6
+
+
+def read_step_choices(
+    path: str, space: StateSpace, step: int | None, policy_of: Callable[[str], PolicyGraph], field: str = "--choices"
+) -> dict[int, dict[str, Any]]:
+    """What a table of steps chooses, as `release_many` takes it: {number of a step: {"epsilon": ..., ...}}.
+
+    Columns: ``step``, the number of a step in tables, or ``t``, a time in it (of a model with steps of ``step``
+    seconds); and of ``epsilon``, ``policy`` (a policy file, from the folder of the table), ``protection``, and
+    ``state`` with ``partner``, one pair a row. An empty cell chooses nothing. A step may stand in several rows that do
+    not contradict each other. ``policy_of`` reads a policy file. Raises InvalidInput.
+    """
+    name, texts = Path(path).name, _texts(path, field)
+    own = [column for column in ("step", "t") if column in texts]
+    if len(own) != 1:
+        raise InvalidInput(field, f"{name} with columns {listed(list(texts))}", "step or t, one of the two")
+    _check_columns(field, name, list(texts), (*own, *_CHOSEN))
+    if len(texts) == 1:
+        raise InvalidInput(field, f"{name} with the column {own[0]} alone", f"one of {', '.join(_CHOSEN)} beside it")
+    if ("state" in texts) != ("partner" in texts):
+        raise InvalidInput(field, f"{name} with one of state and partner", "both, or none")
+    steps = _steps(texts["step"], field) if "step" in texts else _bins(texts["t"], step, field)
+    found: dict[int, dict[str, Any]] = {}
+    policies: dict[str, PolicyGraph] = {}
+    for row, number in enumerate(steps):
+        chosen = found.setdefault(number, {})
+        cell = {column: texts[column][row] or None for column in texts}
+        given: dict[str, Any] = {column: cell[column] for column in ("protection",) if cell.get(column)}
+        if cell.get("epsilon"):
+            given["epsilon"] = exact_epsilon(stated_epsilon(str(cell["epsilon"])), f"{field}, epsilon of step {number}")
+        if cell.get("policy"):
+            file = str(checked_input(str(Path(path).parent / str(cell["policy"])), f"{field}, policy of step {number}"))
+            policies[file] = policies.get(file) or policy_of(file)
+            given["policy"] = policies[file]
+        if cell.get("state") or cell.get("partner"):
+            pair = [cell.get("state"), cell.get("partner")]
+            if None in pair or min(space.indices_of([str(one) for one in pair])) < 0:
+                raise InvalidInput(field, f"{name}, step {number} with a pair that is none", "two states of the model")
+            given["partners"] = {pair[0]: pair[1]}
+        for what, value in given.items():
+            before = chosen.get(what)
+            if what == "partners":
+                state, partner = next(iter(value.items()))
+                if (before or {}).get(state, partner) != partner:
+                    raise _twice(field, name, number, "partner for a state")
+                value = {**(before or {}), **value}
+            elif before is not None and before is not value and before != value:
+                raise _twice(field, name, number, what)
+            chosen[what] = value
+    if "step" in texts and step is not None:
+        _check_bins(steps, step, field)
+    return found
+
+
+def varied_columns(path: str) -> list[str]:
+    """The names of what a table of steps may choose, also where no cell does."""
+    columns = set(column_names(path))
+    return sorted({"partners" if one == "partner" else one for one in columns & {*_CHOSEN} - {"state"}})
+
+
+def read_initials(path: str, space: StateSpace, field: str = "--initials") -> dict[str, Any]:
+    """Where a table says that subjects begin: {user: a state number, or probabilities (N,)}.
+
+    Columns ``user`` and ``state``, one row a user; with ``probability`` several, which sum to 1. Raises InvalidInput.
+    """
+    name, texts = Path(path).name, _texts(path, field)
+    _check_columns(field, name, list(texts), ("user", "state", "probability"))
+    for column in ("user", "state"):
+        if column not in texts:
+            raise InvalidInput(field, f"{name} with columns {listed(list(texts))}", f"a column {column}")
+    states = space.indices_of([text or "" for text in texts["state"]])
+    shares = texts.get("probability", ["1"] * len(states))
+    found: dict[str, Any] = {}
+    for number, (user, state, share) in enumerate(zip(texts["user"], states.tolist(), shares, strict=True), start=1):
+        if not user or state < 0:
+            # By its number alone: where the table is a private one by mistake, the state stays out of errors.
+            what = f"{name}, row {number}, without a user and a state of the model"
+            raise InvalidInput(field, what, f"a user and a state such as {space.names[0]} in each row")
+        row = found.setdefault(user, np.zeros(space.n_states))
+        if row[state]:
+            raise InvalidInput(field, f"{name}, with a state of a user twice", "each once")
+        row[state] = _share(share, field, f"{name}, row {number}")
+    for user, row in found.items():
+        if "probability" not in texts and np.count_nonzero(row) > 1:
+            raise InvalidInput(field, f"{name}, with a user in two rows", "one row a user, or a column probability")
+        if abs(row.sum() - 1) > _ONE:
+            raise InvalidInput(
+                field, f"{name}, with probabilities of {user!r} that sum to {row.sum():.9g}", "a sum of 1"
+            )
+        found[user] = int(np.argmax(row)) if np.count_nonzero(row) == 1 else row / row.sum()
+    return found
+
+
+def _texts(path: str, field: str) -> dict[str, list[str | None]]:
+    """The cells of a public table by column; a cell that cannot be read is refused, it is not an empty one."""
+    names = column_names(checked_input(path, field))
+    table = read_table(path, text=None)
+    if not table.num_rows:
+        raise InvalidInput(field, f"{Path(path).name}, with no rows", "at least one")
+    return {name: _cells(table.column(name), name, f"{field}, {name}") for name in names}
+
+
+def _cells(column: Any, name: str, field: str) -> list[str | None]:
+    import pyarrow as pa
+
+    column = plain_type(column)
+    kind = column.type
+    if name == "t" and pa.types.is_timestamp(kind):
+        # Without a zone they have none as text either.
+        return [None if time is None else time.isoformat() for time in column.cast(kind).to_pylist()]
+    if name in ("epsilon", "probability") and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        numbers = column.to_numpy() if pa.types.is_floating(kind) else column.to_pylist()
+        return [None if number is None or number != number else str(number) for number in numbers]
+    texts: list[str | None] = as_text(column, field).to_pylist()
+    known = column.is_null(nan_is_null=True).to_pylist()
+    if any(text is None and not missing for text, missing in zip(texts, known, strict=True)):
+        raise InvalidInput(field, "a number that is not whole", "text or whole numbers")
+    return texts
+
+
+def _check_columns(field: str, name: str, found: Sequence[str], known: Sequence[str]) -> None:
+    """A column of something else, such as lat, is a sign that the table is the private one."""
+    other = next((column for column in found if column not in known), None)
+    if other is not None:
+        raise InvalidInput(field, f"{name} with a column {other!r}", f"a public table of {', '.join(known)} alone")
+
+
+def _steps(cells: Sequence[str | None], field: str) -> list[int]:
+    texts = [text or "" for text in cells]
+    if not all(text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 18 for text in texts):
+        raise InvalidInput(field, "a step that is no whole number", "numbers of steps, as in the table")
+    return [int(text) for text in texts]
+
+
+def _bins(cells: Sequence[str | None], step: int | None, field: str) -> list[int]:
+    import pyarrow as pa
+
+    if step is None:
+        raise InvalidInput(field, "a column t, of a model without a time step", "a column step")
+    micros, marks = Times(field).add(pa.chunked_array([cells], pa.string()))
+    if any(mark.any() for mark in marks.values()):
+        raise InvalidInput(field, "a t that is no time with a zone", "times such as 2024-05-06T09:00Z")
+    numbers: list[int] = (micros // (step * MICROSECONDS)).tolist()
+    return numbers
+
+
+def _check_bins(steps: Sequence[int], step: int, field: str) -> None:
+    """Numbers that count a subject's steps from 1 would choose for nobody."""
+    wrong = not_of_time_bins(np.array(steps, dtype=np.int64), None, step)
+    if wrong.any():
+        came = f"step {steps[int(np.argmax(wrong))]}, of a model with steps of {step} s"
+        raise InvalidInput(field, came, "numbers of time bins since 1970, or times in them in a column t")
+
+
+def _share(text: str | None, field: str, name: str) -> float:
+    try:
+        share = float(text or "")
+    except ValueError:
+        share = -1.0
+    if not 0 < share <= 1 + _ONE:
+        raise InvalidInput(field, f"{name}, with a probability that is none", "a number above 0, up to 1, in each row")
+    return share
+
+
+def _twice(field: str, name: str, number: int, what: str) -> InvalidInput:
+    return InvalidInput(field, f"{name}, step {number} with more than one {what}", "one for a step")
