@@ -119,7 +119,6 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "audit/released_statement.py",  # a policy's own description, in the form that JSON gives it
         "cli/warm.py",  # the lines of its own small world
         "dependent/_question.py",  # an answer that a ledger kept, by its digest
-        "evaluation/running.py",  # settings.json of an experiment's folder, beside its journal
         "report/backdrop.py",
         "markov/model.py",  # its own provenance
         "audit/restated.py",  # a policy's own description, in the form that JSON gives it

@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-_PARTS = ("src", "tests", "docs", "examples", "benchmarks", "pyproject.toml", "README.md", "Makefile")
+_PARTS = ("src", "tests", "experiments", "docs", "examples", "benchmarks", "pyproject.toml", "README.md", "Makefile")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", ".hypothesis", ".pytest_cache")
 
 

@@ -161,7 +161,7 @@ def _error(one: SchedulePlan) -> dict[str, Any]:
 
 
 def _check_outputs(model: str, given: Mapping[str, Any]) -> None:
-    from dphmm.report.figures import can_draw
+    from dphmm.plot.figures import can_draw
     from dphmm.storage.inputs import checked_output
 
     inputs = (model, given["policy"])

@@ -23,7 +23,7 @@ def check_figures(folder: str | None, names: Sequence[str] = _NAMES, *, replace:
     That is one that cannot be made, or has such pictures (unless ``replace``). Pictures without matplotlib are refused
     too.
     """
-    from dphmm.report.figures import can_draw
+    from dphmm.plot.figures import can_draw
 
     if folder is None:
         return

@@ -15,7 +15,7 @@ from dphmm.errors import DphmmError, InvalidInput, Refused
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dphmm.evaluation.recommendation import Targets
+    from dphmm.evaluation.tune import Targets
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
@@ -49,7 +49,7 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     from dphmm.cli.outcomes import named
     from dphmm.cli.protection_facts import remedy_line
     from dphmm.cli.tune_table import document, headline, told
-    from dphmm.evaluation.tuning import Trial, sweep
+    from dphmm.evaluation.tune import Trial, sweep
     from dphmm.mechanisms.answer_table import is_reference
 
     if is_reference(given["mechanism"]):
@@ -123,7 +123,7 @@ def _remedies(
 
 def _targets(error: str | None, dop: int | None, space: StateSpace) -> Targets | None:
     from dphmm.cli.outcomes import named
-    from dphmm.evaluation.recommendation import Targets
+    from dphmm.evaluation.tune import Targets
 
     if error is None and dop is None:
         return None
@@ -157,7 +157,7 @@ def _policies(
 
     Lonely states of those from files may be merged. A policy that is there twice has the name of the file.
     """
-    from dphmm.evaluation.candidates import candidate_policies
+    from dphmm.evaluation.tune import candidate_policies
 
     radii = tuple(_length(text, "--radius", space) for text in given["radius"]) or None
     if radii is not None and min(radii) <= 0:
@@ -208,7 +208,7 @@ def _write(table: pd.DataFrame, given: Mapping[str, Any]) -> None:
 
         write_table(given["table"], pa.Table.from_pandas(table, preserve_index=False))
     if given["figures"] is not None:
-        from dphmm.report.figures import save
+        from dphmm.plot.figures import save
 
         folder = Path(given["figures"])
         folder.mkdir(parents=True, exist_ok=True)

@@ -7,12 +7,12 @@ import shlex
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dphmm.evaluation.experiment import Figure
+from dphmm.plot.figures import Figure
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dphmm.evaluation.recommendation import Targets
+    from dphmm.evaluation.tune import Targets
     from dphmm.states.space import StateSpace
 
 FIGURE = Figure(
@@ -44,7 +44,7 @@ _ON_A_MAP = (
 
 def told(table: pd.DataFrame, best: int | None, space: StateSpace) -> list[str]:
     """The table in columns, errors in answer units; what no other setting beats is marked, the recommended one too."""
-    from dphmm.evaluation.recommendation import efficient
+    from dphmm.evaluation.tune import efficient
 
     marks = efficient(table)
     rows: list[tuple[str, ...]] = [_HEADS]
@@ -86,7 +86,7 @@ def document(
     table: pd.DataFrame, targets: Targets | None, best: int | None, space: StateSpace, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Everything as one JSON object; a missing number is null, an unbounded cost "unbounded"."""
-    from dphmm.evaluation.recommendation import efficient
+    from dphmm.evaluation.tune import efficient
 
     rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_dict("records")]
     for row, mark in zip(rows, efficient(table).tolist(), strict=True):

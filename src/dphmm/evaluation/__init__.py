@@ -2,10 +2,11 @@
 
 - simulated people, nobody's data: `City`, `simulate_city`
 - measures, with bootstrap intervals over subjects: `error`, `error_km`, `of_distances`, `nearest_places_error`,
-  `density_error`, `flow_error`, `visit_length_error`, `gyration_error`; `visit_lengths`, `radius_of_gyration`
+  `density_error`, `flow_error`, `visit_length_error`, `gyration_error`; `visit_lengths`, `radius_of_gyration`;
+  `bootstrap_mean`
 - which setting to take, from public information alone: `candidate_policies`, `sweep`, `Trial`, `Targets`
 
-Names are loaded when first used. Experiments are run by ``dphmm experiment``.
+Names are loaded when first used. The papers' experiments are no part of the package: docs/experiments.md.
 """
 
 from __future__ import annotations
@@ -15,34 +16,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dphmm.audit.resampling import Interval as Interval
-    from dphmm.evaluation.candidates import candidate_policies as candidate_policies
     from dphmm.evaluation.city import City as City
     from dphmm.evaluation.city import simulate_city as simulate_city
-    from dphmm.evaluation.densities import density_error as density_error
-    from dphmm.evaluation.densities import flow_error as flow_error
-    from dphmm.evaluation.errors import Error as Error
-    from dphmm.evaluation.errors import error as error
-    from dphmm.evaluation.errors import error_km as error_km
-    from dphmm.evaluation.errors import of_distances as of_distances
-    from dphmm.evaluation.mobility import gyration_error as gyration_error
-    from dphmm.evaluation.mobility import radius_of_gyration as radius_of_gyration
-    from dphmm.evaluation.mobility import visit_length_error as visit_length_error
-    from dphmm.evaluation.mobility import visit_lengths as visit_lengths
-    from dphmm.evaluation.nearest_places import PrecisionRecall as PrecisionRecall
-    from dphmm.evaluation.nearest_places import nearest_places_error as nearest_places_error
-    from dphmm.evaluation.recommendation import Targets as Targets
-    from dphmm.evaluation.tuning import Trial as Trial
-    from dphmm.evaluation.tuning import sweep as sweep
+    from dphmm.evaluation.measures import Error as Error
+    from dphmm.evaluation.measures import PrecisionRecall as PrecisionRecall
+    from dphmm.evaluation.measures import density_error as density_error
+    from dphmm.evaluation.measures import error as error
+    from dphmm.evaluation.measures import error_km as error_km
+    from dphmm.evaluation.measures import flow_error as flow_error
+    from dphmm.evaluation.measures import gyration_error as gyration_error
+    from dphmm.evaluation.measures import nearest_places_error as nearest_places_error
+    from dphmm.evaluation.measures import of_distances as of_distances
+    from dphmm.evaluation.measures import radius_of_gyration as radius_of_gyration
+    from dphmm.evaluation.measures import visit_length_error as visit_length_error
+    from dphmm.evaluation.measures import visit_lengths as visit_lengths
+    from dphmm.evaluation.tune import Targets as Targets
+    from dphmm.evaluation.tune import Trial as Trial
+    from dphmm.evaluation.tune import bootstrap_mean as bootstrap_mean
+    from dphmm.evaluation.tune import candidate_policies as candidate_policies
+    from dphmm.evaluation.tune import sweep as sweep
 
 _NAMES = {
-    "candidates": ("candidate_policies",),
     "city": ("City", "simulate_city"),
-    "densities": ("density_error", "flow_error"),
-    "errors": ("Error", "error", "error_km", "of_distances"),
-    "mobility": ("gyration_error", "radius_of_gyration", "visit_length_error", "visit_lengths"),
-    "nearest_places": ("PrecisionRecall", "nearest_places_error"),
-    "recommendation": ("Targets",),
-    "tuning": ("Trial", "sweep"),
+    "measures": (
+        *("Error", "PrecisionRecall", "density_error", "error", "error_km", "flow_error"),
+        *("gyration_error", "nearest_places_error", "of_distances", "radius_of_gyration", "visit_length_error"),
+        "visit_lengths",
+    ),
+    "tune": ("Targets", "Trial", "bootstrap_mean", "candidate_policies", "sweep"),
 }
 _HOMES = {name: f"dphmm.evaluation.{module}" for module, names in _NAMES.items() for name in names}
 _HOMES["Interval"] = "dphmm.audit.resampling"

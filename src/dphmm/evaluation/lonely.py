@@ -1,4 +1,4 @@
-"""What lonely states cost: the expected error with them joined to a partner, and with them merged into it.
+"""What error a plan lets expect, and what lonely states add to it: joined to a partner, or merged into it.
 
 Everything here is computed from public data: model, policy, space, options.
 """

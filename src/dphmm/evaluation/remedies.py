@@ -16,8 +16,8 @@ import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.errors import DphmmError
-from dphmm.evaluation.candidates import usual_radii
 from dphmm.evaluation.lonely import cells_alone, expected_error
+from dphmm.evaluation.tune import usual_radii
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import Hops, NoiseMechanism, make_known
 from dphmm.mechanisms.registry import AUTO

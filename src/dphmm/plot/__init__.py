@@ -8,30 +8,47 @@
 - queries over dependent records: `scales`
 
 Needs matplotlib (``pip install 'dphmm[plot]'``), which is loaded when the first picture is drawn. ``ax=None`` makes a
-new figure. Every line and mark differs in more than its colour.
+new figure. Every line and mark differs in more than its colour. Names are loaded when first used.
 """
 
-from dphmm.plot._bodies import degree_of_protection, hull, policy
-from dphmm.plot._lines import error_over_time, ladder, scales, spent
-from dphmm.plot._maps import release_map
-from dphmm.plot._releases import belief, budget, day, error, indistinguishable, nights, strip
-from dphmm.plot._releases import sureness_bars as sureness
+from __future__ import annotations
 
-__all__ = [
-    "belief",
-    "budget",
-    "day",
-    "degree_of_protection",
-    "error",
-    "error_over_time",
-    "hull",
-    "indistinguishable",
-    "ladder",
-    "nights",
-    "policy",
-    "release_map",
-    "scales",
-    "spent",
-    "strip",
-    "sureness",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dphmm.plot._bodies import degree_of_protection as degree_of_protection
+    from dphmm.plot._bodies import hull as hull
+    from dphmm.plot._bodies import policy as policy
+    from dphmm.plot._releases import belief as belief
+    from dphmm.plot._releases import budget as budget
+    from dphmm.plot._releases import day as day
+    from dphmm.plot._releases import error as error
+    from dphmm.plot._releases import indistinguishable as indistinguishable
+    from dphmm.plot._releases import ladder as ladder
+    from dphmm.plot._releases import nights as nights
+    from dphmm.plot._releases import strip as strip
+    from dphmm.plot._releases import sureness as sureness
+    from dphmm.plot._tables import error_over_time as error_over_time
+    from dphmm.plot._tables import release_map as release_map
+    from dphmm.plot._tables import scales as scales
+    from dphmm.plot._tables import spent as spent
+
+_NAMES = {
+    "_bodies": ("degree_of_protection", "hull", "policy"),
+    "_releases": ("belief", "budget", "day", "error", "indistinguishable", "ladder", "nights", "strip", "sureness"),
+    "_tables": ("error_over_time", "release_map", "scales", "spent"),
+}
+_HOMES = {name: f"dphmm.plot.{module}" for module, names in _NAMES.items() for name in names}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dphmm.plot' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

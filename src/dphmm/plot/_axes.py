@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.report.figures import COLOURS
+from dphmm.plot.figures import COLOURS
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray
 
@@ -69,6 +69,11 @@ def titled(ax: Axes, words: str, share: float = 1.0) -> None:
     inches = (6.4 if figure is None else float(figure.bbox.width / figure.dpi)) * ax.get_position().width * share
     letter = FontProperties(size=rcParams["axes.titlesize"]).get_size_in_points() * _LETTER / 72
     ax.set_title(fill(words, max(12, int(inches / letter)), break_long_words=False))
+
+
+def literal(text: str) -> str:
+    """A name that matplotlib does not take for a formula."""
+    return text.replace("\\", "\\\\").replace("$", r"\$")
 
 
 def alone(values: Any) -> str:

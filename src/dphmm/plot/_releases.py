@@ -1,4 +1,4 @@
-"""The charts of a report for notebooks: the same roles, colours, words and figures as on the page."""
+"""Charts of a report and of what a budget buys: the same roles, colours, words and figures as on the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
-from dphmm.plot._axes import axes, titled
+from dphmm.plot._axes import BLACK, GREY, LOOKS, axes, literal, plain, titled
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells
 from dphmm.report.content import ReleaseReport
@@ -19,7 +19,8 @@ from dphmm.report.palette import LABELS, ROLES
 from dphmm.report.words import ODDS
 from dphmm.schedule_plan import SchedulePlan
 from dphmm.states.space import LABELS_WRONG, StateSpace
-from dphmm.storage.release_words import off, sureness
+from dphmm.storage.release_words import off
+from dphmm.storage.release_words import sureness as sureness_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +73,7 @@ def belief(
     _map(ax, report, None if chosen.levels is None else chosen.levels[at], row)
     kind = "answer" if report.rows.asked[row] else "estimate"
     far = content.how_far(chosen, at)
-    titled(ax, f"{_plain(chosen.name)}, {content.moment(row)}, {kind}{f': {far}' if far else ''}")
+    titled(ax, f"{literal(chosen.name)}, {content.moment(row)}, {kind}{f': {far}' if far else ''}")
     return ax
 
 
@@ -199,7 +200,7 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
     return ax
 
 
-def sureness_bars(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axes:
+def sureness(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axes:
     """How sure a reader can be at most who was torn 50 : 50, by the number of answers that differ."""
     if isinstance(plan, ReleaseReport):
         rows = list(Content(plan).guarantee.long_bars)
@@ -210,10 +211,10 @@ def sureness_bars(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None)
         counts = [*range(min(4, most + 1)), *([most] if most > 3 else [])]
         rows = [
             (f"{count} answer{'s' * (count != 1)}", 1 / (1 + math.exp(-float(one * count))),
-             sureness(one * count) if count else "50 %")
+             sureness_text(one * count) if count else "50 %")
             for count in counts
         ]  # fmt: skip
-        told = sureness(one)
+        told = sureness_text(one)
     ax = axes(ax)
     names, shares = [name for name, _, _ in rows], [100 * share for _, share, _ in rows]
     ax.barh(names, [max(0.4, share - 50) for share in shares], left=50, color=colour("guarantee", ax), alpha=0.45)
@@ -269,7 +270,7 @@ def indistinguishable(policy: PolicyGraph, space: StateSpace, place: int | str, 
         rings = [cells.corners(cell) for cell in chosen.tolist()]
         ax.add_collection(PolyCollection(rings, facecolors=colour("guarantee", ax), alpha=alpha, zorder=3))
     ax.set(xlim=(cells.low[0], cells.high[0]), ylim=(cells.low[1], cells.high[1]), aspect="equal")
-    name = _plain(space.names[state])
+    name = literal(space.names[state])
     titled(ax, f"{len(near) + 1} of {space.n_states:,} cells are joined to {name}, itself counted")
     return ax
 
@@ -297,12 +298,42 @@ def strip(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
                 places[row] + 0.5, number - 0.35, "s", color=LABELS[min(label, len(LABELS) - 1)][dark], markersize=5
             )
     for label, name in enumerate(report.space.names[: len(LABELS)]):
-        ax.plot([], [], "s", color=LABELS[label][dark], label=_plain(name))
-    ax.set_yticks(range(len(chosen)), [_plain(person.name) for person in chosen])
+        ax.plot([], [], "s", color=LABELS[label][dark], label=literal(name))
+    ax.set_yticks(range(len(chosen)), [literal(person.name) for person in chosen])
     ax.invert_yaxis()
     titled(ax, figure.heading, share=_BESIDE_LEGEND)
     ax.set_xlabel("step, from the first of all people")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return ax
+
+
+def ladder(plan: SchedulePlan | Sequence[SchedulePlan], *, ax: Axes | None = None) -> Axes:
+    """The expected errors of what `dphmm.plan` tried, by the number of releases; the chosen schedule is marked.
+
+    Of several plans: what each of their totals buys.
+    """
+    if not isinstance(plan, SchedulePlan):
+        if not isinstance(plan, (list, tuple)) or not plan:
+            raise InvalidInput("plan", type(plan).__name__, "what dphmm.plan found, or a list of such plans")
+        return _ladder_of_plans(plan, ax)
+    ax = plain(axes(ax))
+    releases = [row.releases for row in plan.ladder]
+    for name, label in (("online", "estimate"), ("smoothed", "smoothed")):
+        look = LOOKS[label]
+        errors = [getattr(row, name) for row in plan.ladder]
+        ax.plot(releases, errors, color=look.colour, linestyle=look.line, marker=look.mark, label=name)
+    ax.axhline(plan.without, color=GREY, linestyle=":", label="without the file")
+    chosen = f"{plan.chosen.releases} x {in_short(plan.chosen.epsilon)}"
+    ax.plot([plan.chosen.releases], [plan.expected_error], "o", color=BLACK, fillstyle="none", markersize=12,
+            label=f"chosen: {chosen}")  # fmt: skip
+    ax.set(xscale="log", xlabel="releases", ylabel=f"expected error, {plan.unit}")
+    total, base = in_short(plan.schedule.promise.exact), off(plan.without, plan.unit)
+    error = off(plan.expected_error, plan.unit)
+    titled(ax, f"A budget of {total}: {error} {_off(plan.unit)}expected ({base} without the file)")
+    ax.set_xticks(releases, [str(count) for count in releases], minor=False)
+    ax.set_xticks([], minor=True)
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
     return ax
 
 
@@ -312,7 +343,7 @@ def _plan(plan: Any) -> SchedulePlan:
     return plan
 
 
-def plans_ladder(plans: Sequence[SchedulePlan], *, ax: Axes | None = None) -> Axes:
+def _ladder_of_plans(plans: Sequence[SchedulePlan], ax: Axes | None) -> Axes:
     """What several totals buy: the expected error, and that of who stays after the first and the last of the nights."""
     found = [_plan(plan) for plan in plans]
     ax = _plain_axes(ax)
@@ -360,8 +391,3 @@ def _plain_axes(ax: Axes | None) -> Axes:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax
-
-
-def _plain(text: str) -> str:
-    """A name that matplotlib does not take for a formula."""
-    return text.replace("\\", "\\\\").replace("$", r"\$")

@@ -1,0 +1,68 @@
+"""What an experiment is: cells to measure, and the tables and figures that are made of their rows.
+
+A cell is one setting of the experiment's parameters. Its randomness depends on the seed and the cell alone. So results
+do not depend on the order of the work, on interruptions, or on how many processes share it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from dphmm.plot.figures import Figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Value: TypeAlias = str | int | float | bool | None
+Cell: TypeAlias = Mapping[str, Value]
+Row: TypeAlias = dict[str, Value]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user chooses: the seed, the folder of the real data sets (None without), and whether to be quick."""
+
+    seed: int = 1
+    data: Path | None = None
+    quick: bool = False
+
+    def written(self) -> dict[str, Value]:
+        """What results depend on. Where the data lie is not part of it."""
+        return {"seed": self.seed, "quick": self.quick, "data": self.data is not None}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named experiment.
+
+    ``cells``: what is to be measured. ``measure``: the rows of one cell; a function of a module, so that other
+    processes find it. ``tables``: the named tables that are made of all rows, a frame with the columns of cells and
+    rows. ``needs_data``: whether it can be run only on the real data sets.
+    """
+
+    name: str
+    title: str
+    source: str
+    cells: Callable[[Settings], Sequence[Cell]]
+    measure: Callable[[Settings, Cell, np.random.SeedSequence], list[Row]]
+    tables: Callable[[pd.DataFrame], dict[str, pd.DataFrame]]
+    figures: tuple[Figure, ...] = ()
+    needs_data: bool = False
+
+
+def key_of(cell: Cell) -> str:
+    """The cell as text, the same however its parameters are ordered."""
+    return json.dumps(dict(cell), sort_keys=True, allow_nan=False)
+
+
+def seed_of(settings: Settings, experiment: str, cell: Cell) -> np.random.SeedSequence:
+    """The cell's own randomness."""
+    digest = hashlib.sha256(f"{experiment} {settings.seed} {key_of(cell)}".encode()).digest()
+    return np.random.SeedSequence(int.from_bytes(digest, "little"))

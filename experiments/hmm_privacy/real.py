@@ -1,0 +1,136 @@
+"""Real sequences: how likely held-out ones are under models learned with and without privacy.
+
+Nobody knows their hidden states, so there is no path to compare with; only the likelihood of sequences is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from dphmm import CategoricalHMM, InvalidInput, MarkovModel
+from dphmm.accounting import LearningEvent
+from dphmm.markov.private import fit_chain
+from dphmm.storage.importers import IMPORTERS
+from dphmm.types import Bits, IntArray
+from experiments.experiment import Cell, Row, Settings
+from experiments.hmm_privacy.methods import BETTER, NOT_PRIVATE, bits_of, described, event_of, number, quietly
+
+BAUM_WELCH = "Baum-Welch, not private"
+CHAIN, ORDINARY_CHAIN = "chain", "chain, not private"
+UNIFORM = "uniform, no data"
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A file of sequences, and the public numbers that everything but the data is taken from.
+
+    ``length``: longer sequences are cut, those that models are judged by too. ``states``: hidden ones.
+    """
+
+    file: str
+    symbols: int
+    states: int
+    length: int
+    columns: str | None = None
+    user: str | None = None
+
+
+DATA_SETS = {
+    "msnbc323": DataSet("msnbc323.seq.gz", symbols=17, states=5, length=50),
+    "mvad": DataSet("mvad.csv.gz", symbols=6, states=6, length=72, columns="Jul.93:Jun.99", user="id"),
+}
+
+
+def cells(settings: Settings, splits: int, draws: int) -> Iterator[Cell]:
+    """A cell for each split of each file that is there, and one that says what is not."""
+    for name, data in DATA_SETS.items():
+        if settings.data is None:
+            yield {"part": "skipped", "data": name, "reason": "no folder of data: --data or DPHMM_DATA"}
+        elif not (settings.data / data.file).is_file():
+            yield {"part": "skipped", "data": name, "reason": f"no {data.file} in the folder of data"}
+        else:
+            for split in range(splits):
+                yield {"part": "real", "data": name, "split": split, "draws": draws}
+
+
+def measure(folder: Path, cell: Cell, epsilons: tuple[str, ...], seed: np.random.SeedSequence) -> list[Row]:
+    """Rows of one split: four fifths of the people are learned from, the others judge."""
+    data = DATA_SETS[str(cell["data"])]
+    people = [sequence[: data.length] for sequence in _sequences(folder / data.file, data)]
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(people))
+    cut = len(people) * 4 // 5
+    known, held_out = [people[k] for k in order[:cut]], [people[k] for k in order[cut:]]
+    start = int(random.integers(2**31))
+    ordinary = _per_symbol(_ordinary(data, known, start), held_out)
+    chain = _per_symbol(_ordinary_chain(data, known), held_out)
+    fixed: list[Row] = [
+        {"method": ORDINARY_CHAIN, "guarantee": NOT_PRIVATE, "loglik": chain},
+        {"method": BAUM_WELCH, "guarantee": NOT_PRIVATE, "loglik": ordinary},
+        {"method": UNIFORM, "guarantee": "pure", "true_epsilon": 0.0, "delta": 0.0, "loglik": -np.log(data.symbols)},
+    ]
+    rows = [{**row, "epsilon": float(epsilon)} for row in fixed for epsilon in epsilons]
+    for epsilon in epsilons:
+        for draw in range(number(cell, "draws")):
+            for name, learned, event in _private(data, known, epsilon, draw, start + draw, seed):
+                row: Row = {"method": name, "epsilon": float(epsilon), "draw": draw, **described(event)}
+                rows.append({**row, "loglik": _per_symbol(learned, held_out)})
+    return [{**row, "change": float(str(row["loglik"])) - ordinary} for row in rows]
+
+
+def _private(
+    data: DataSet, known: list[IntArray], epsilon: str, draw: int, start: int, seed: np.random.SeedSequence
+) -> Iterator[tuple[str, CategoricalHMM, object]]:
+    given = {"epsilon": epsilon, "max_length": data.length}
+    for method in BETTER:
+        hmm = CategoricalHMM(data.states, n_features=data.symbols, random_state=start)
+        climbing = {"n_starts": 3, "n_iter": 60} if method.options["method"] == "ngrams" else {}
+        options = {**given, **method.options, **climbing, "bits": bits_of(seed, method.name, epsilon, draw)}
+        yield method.name, quietly(hmm, known, **options), event_of(hmm)
+    yield CHAIN, *_chain(data, known, epsilon, bits_of(seed, CHAIN, epsilon, draw))
+
+
+def _chain(data: DataSet, known: list[IntArray], epsilon: str, bits: Bits) -> tuple[CategoricalHMM, LearningEvent]:
+    """A private Markov chain of the symbols themselves, as a model whose states can be seen."""
+    model, event = fit_chain(known, data.symbols, epsilon, data.length, bits=bits)
+    return _seen(model), event
+
+
+def _ordinary_chain(data: DataSet, known: list[IntArray]) -> CategoricalHMM:
+    return _seen(MarkovModel.fit(known, data.symbols, smoothing=1.0))
+
+
+def _seen(model: MarkovModel) -> CategoricalHMM:
+    """A chain as a hidden Markov model that emits its states."""
+    hmm = CategoricalHMM(model.n_states, n_features=model.n_states)
+    hmm.startprob_, hmm.emissionprob_, hmm.transmat_ = model.initial, np.eye(model.n_states), model.transition
+    return hmm
+
+
+def _ordinary(data: DataSet, known: list[IntArray], start: int) -> CategoricalHMM:
+    """Baum-Welch; a hundredth of an observation of each symbol, so that none that only others made is impossible."""
+    hmm = CategoricalHMM(
+        data.states, n_features=data.symbols, emissionprob_prior=1.01, n_starts=3, n_iter=100, random_state=start
+    )
+    return hmm.fit(known)
+
+
+def _per_symbol(model: CategoricalHMM, sequences: list[IntArray]) -> float:
+    return model.score(sequences) / sum(map(len, sequences))
+
+
+@lru_cache
+def _sequences(path: Path, data: DataSet) -> tuple[IntArray, ...]:
+    """One sequence of symbol numbers a person, in order of the names of symbols."""
+    rows = IMPORTERS["sequences"](path, columns=data.columns, user_column=data.user).trajectories
+    names, symbols = np.unique(np.asarray(rows.state, dtype=str), return_inverse=True)
+    if len(names) > data.symbols:
+        raise InvalidInput(str(path), f"{len(names)} symbols", f"at most {data.symbols}")
+    order = np.lexsort((np.asarray(rows.step), rows.user))
+    _, begins = np.unique(rows.user[order], return_index=True)
+    return tuple(np.split(symbols[order].astype(np.int64), begins[1:]))

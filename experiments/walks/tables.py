@@ -1,0 +1,69 @@
+"""What the tables of both experiments on walks have in common: columns, intervals, a line for each reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from experiments.walks.cells import READINGS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CHOICES = ("policy", "mechanism", "epsilon", "delta", "radius", "scope", "fit")
+WITH_INTERVALS = (
+    "error_z",
+    "error_estimate",
+    "error_smoothed",
+    "error_blind",
+    "degree",
+    "degree_possible",
+    "plan_size",
+)
+_SHARES = ("support_size", "drift", "constant")
+_ROOTS = ("rms_z", "rms_estimate", "rms_smoothed", "rms_blind")
+#: The DPHMM paper's mechanism.
+PAPERS_MECHANISM = "planar-isotropic"
+#: Mechanisms by short names, for figures.
+_SHORT = {PAPERS_MECHANISM: "PIM", "planar-laplace": "planar Laplace", "laplace": "Laplace", "auto": "auto"}
+#: The smoothed reading is shown for this mechanism alone, so that a figure can still be read.
+_SMOOTHED_TOO = "auto"
+
+
+def intervals(names: Sequence[str]) -> list[str]:
+    """The columns of measures and of their intervals."""
+    return [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
+
+
+#: Columns of the table of everything that was measured over all steps.
+OVERALL = (
+    *("data", "method", *_CHOICES, "steps", *intervals(WITH_INTERVALS)),
+    *(*_ROOTS, "least_degree", *_SHARES, "cost"),
+)
+
+
+def with_columns(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The rows with columns that a run may lack: without data, or without times."""
+    return rows.reindex(columns=[*rows.columns, *dict.fromkeys(name for name in names if name not in rows)])
+
+
+def mechanisms(overall: pd.DataFrame) -> pd.DataFrame:
+    """A line for every reading of every mechanism: what a figure of errors is drawn from."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        list(_readings(overall)),
+        columns=["panel", "data", "method", "mechanism", "reading", "epsilon", *intervals(("error",)), "rms"],
+    )
+
+
+def _readings(overall: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    for _, row in overall[overall["mechanism"].isin(_SHORT)].iterrows():
+        for reading in READINGS if row["mechanism"] == _SMOOTHED_TOO else READINGS[:2]:
+            line = {name: row[name] for name in ("data", "method", "mechanism", "epsilon")}
+            line |= {
+                "panel": f"{row['data']}: {row['method']}",
+                "reading": f"{_SHORT[row['mechanism']]}: {reading}",
+            }
+            line |= {f"error{end}": row[f"error_{reading}{end}"] for end in ("", "_low", "_high")}
+            yield line | {"rms": row[f"rms_{reading}"]}

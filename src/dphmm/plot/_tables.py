@@ -1,0 +1,211 @@
+"""Pictures of released tables, of one subject or of all; and the noise scales of `dphmm.dependent.compare`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.plot._axes import BLACK, BLUE, LOOKS, alone, axes, ground, literal, plain
+from dphmm.states.space import StateSpace
+from dphmm.storage.columns import as_text, decimals, integers
+from dphmm.storage.csv_files import listed
+from dphmm.storage.tables import column_list, to_arrow
+from dphmm.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Numbers of a released table, row by row; ``rows`` are those that were asked for, by step."""
+
+    table: Any
+    rows: IntArray
+    step: IntArray
+    whose: str
+    first_user: str
+
+    @classmethod
+    def of(cls, released: Any, user: str | None) -> Columns:
+        """The rows of a user, or of all. Raises InvalidInput for a table that is no released one."""
+        names = column_list(released)
+        for name in ("user", "step"):
+            if name not in names:
+                raise InvalidInput("released", f"columns {listed(list(names))}", f"a released table, with {name}")
+        table = to_arrow(released, list(names))
+        users = np.array(as_text(table.column("user"), "user").to_pylist(), dtype=object)
+        step, bad = integers(table.column("step"), "step")
+        if bad.any() or not len(users):
+            raise InvalidInput("released", "no rows, or steps that are no numbers", "a released table")
+        mine = np.arange(len(users)) if user is None else np.flatnonzero(users == user)
+        if not len(mine):
+            raise InvalidInput("user", user, f"a user of the table, such as {users[0]!r}")
+        rows = mine[np.argsort(step[mine], kind="stable")]
+        return cls(table, rows, step[rows], "all subjects" if user is None else user, str(users[0]))
+
+    def numbers(self, name: str) -> FloatArray:
+        """A column of numbers at the rows; infinite for a cost without bound."""
+        if name not in self.table.column_names:
+            raise InvalidInput("released", "a table without the column " + name, "a released table")
+        import pyarrow as pa
+
+        column = self.table.column(name)
+        if pa.types.is_floating(column.type):
+            return np.asarray(column.to_numpy(), dtype=np.float64)[self.rows]
+        values, bad = decimals(column, name)
+        if bad.any():
+            raise InvalidInput(name, f"{int(bad.sum())} cells that cannot be read", "a number in every row")
+        return np.asarray(values, dtype=np.float64)[self.rows]
+
+    def answers(self, name: str, space: StateSpace) -> FloatArray:
+        """Answers (n, d) at the rows; of labels the numbers of their states, NaN for a row that was not asked."""
+        if space.has_labels and name in self.table.column_names:
+            cells = [cell or "" for cell in as_text(self.table.column(name), name).to_pylist()]
+            numbers = space.indices_of(cells).astype(np.float64)
+            numbers[numbers < 0] = np.nan
+            return numbers[self.rows][:, None]
+        return np.stack([self.numbers(f"{name}_{j}") for j in range(space.dimension)], axis=1)
+
+    def published(self, space: StateSpace) -> dict[str, FloatArray]:
+        """The released answers (n, d), and the estimates where the table has them."""
+        found = {"released": self.answers("z", space)}
+        if {"estimate_0", "estimate" if space.has_labels else "estimate_0"} & set(self.table.column_names):
+            found["estimate"] = self.answers("estimate", space)
+        return found
+
+    def given(self, answers: Any, name: str, space: StateSpace) -> FloatArray:
+        """Answers (n, d), or states (n,), of every row of the table, at the rows; NaN for a state of -1."""
+        values = np.asarray(answers)
+        n = len(self.table)
+        if values.shape == (n,) and values.dtype.kind in "iu" and (values < space.n_states).all():
+            found = space.own_answers[values].astype(np.float64)
+            found[values < 0] = np.nan
+            return np.asarray(found[self.rows])
+        if values.shape != (n, space.dimension) or values.dtype.kind not in "iuf":
+            expected = f"({n}, {space.dimension}) answers or ({n},) state numbers, one for each row"
+            raise InvalidInput(name, f"an array of shape {values.shape}", expected)
+        return np.asarray(values[self.rows], dtype=np.float64)
+
+
+def release_map(
+    released: Any,
+    space: StateSpace,
+    *,
+    user: str | None = None,
+    truth: Any = None,
+    smoothed: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """What was released about one subject, and what estimates make of it, among the states.
+
+    ``released``: a released table (pandas, polars, Arrow). ``user``: whose rows; the first row's by default. ``truth``,
+    ``smoothed``: answers (n, d) or states (n,) of every row of the table; a picture with the truth of real people is
+    for the data owner alone. Answers of one number are drawn over the steps, of more than two by the first two.
+    """
+    columns = Columns.of(released, user if user is not None else Columns.of(released, None).first_user)
+    answers = columns.published(space)
+    if smoothed is not None:
+        answers["smoothed"] = columns.given(smoothed, "smoothed", space)
+    if truth is not None:
+        answers = {"truth": columns.given(truth, "truth", space), **answers}
+    ax = axes(ax)
+    if space.dimension == 1:
+        for kind, values in answers.items():
+            _line(ax, kind, np.stack([columns.step, values[:, 0]], axis=1))
+        ax.set(xlabel="time step", ylabel="answer")
+    else:
+        ground(space, ax)
+        for kind, values in answers.items():
+            _line(ax, kind, values[:, :2])
+    ax.set_title(f"One subject: {literal(columns.whose)}")
+    ax.legend(frameon=False)
+    return ax
+
+
+def _line(ax: Axes, kind: str, points: FloatArray) -> None:
+    look = LOOKS[kind]
+    joined = "none" if kind == "released" else look.line
+    ax.plot(
+        points[:, 0], points[:, 1], color=look.colour, marker=look.mark, markersize=4, linewidth=1, linestyle=joined,
+        alpha=0.8, label=kind,
+    )  # fmt: skip
+
+
+def error_over_time(
+    released: Any,
+    truth: Any,
+    space: StateSpace,
+    *,
+    user: str | None = None,
+    smoothed: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The distance of answers to the truth, step by step: the mean over subjects, or of one ``user``.
+
+    ``truth``, ``smoothed``: answers (n, d) or states (n,) of every row of the table. For simulations, and for the data
+    owner alone.
+    """
+    columns = Columns.of(released, user)
+    true = columns.given(truth, "truth", space)
+    answers = columns.published(space)
+    if smoothed is not None:
+        answers["smoothed"] = columns.given(smoothed, "smoothed", space)
+    known = ~np.isnan(true).any(axis=1)
+    if not known.any():
+        raise InvalidInput("truth", "no row with a true state", "at least one")
+    ax = plain(axes(ax))
+    for kind, values in answers.items():
+        look = LOOKS[kind]
+        steps, means = _by_step(columns.step[known], space.distances(values[known], true[known]))
+        ax.plot(steps, means, color=look.colour, linestyle=look.line, marker=alone(steps), label=kind)
+    unit = ", m" if hasattr(space, "projection") else ""
+    ax.set(xlabel="time step", ylabel=f"mean error{unit}", title="Error over time")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return ax
+
+
+def spent(released: Any, *, user: str | None = None, ax: Axes | None = None) -> Axes:
+    """The sums of costs and of epsilons over one subject's steps; ``user`` is the first row's by default.
+
+    The sum of costs bounds the loss of any two histories (Theorem 7.2), the sum of epsilons that of two neighbouring
+    paths (docs/proofs/paths.md). The line of the costs ends at a cost without bound.
+    """
+    columns = Columns.of(released, user if user is not None else Columns.of(released, None).first_user)
+    ax = plain(axes(ax))
+    with np.errstate(invalid="ignore"):
+        cost = np.cumsum(columns.numbers("cost"))
+    bounded = np.where(np.isfinite(cost), cost, np.nan)
+    ax.plot(columns.step, bounded, color=BLACK, marker=alone(cost), label="sum of costs")
+    ax.plot(
+        columns.step,
+        np.cumsum(columns.numbers("epsilon")),
+        color=BLUE,
+        linestyle="--",
+        marker=alone(cost),
+        label="sum of epsilons: neighbouring paths",
+    )
+    ax.set(xlabel="time step", ylabel="spent", title="What was spent")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return ax
+
+
+def scales(comparison: Any, *, ax: Axes | None = None) -> Axes:
+    """The noise scales of `dphmm.dependent.compare` side by side, with the true epsilon where it is known."""
+    from dphmm.dependent import Comparison
+
+    if not isinstance(comparison, Comparison):
+        raise InvalidInput("comparison", type(comparison).__name__, "what dphmm.dependent.compare gives")
+    drawn: Axes = comparison.plot(axes(ax))
+    return drawn
+
+
+def _by_step(steps: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The mean at each step."""
+    distinct, number, counts = np.unique(steps, return_inverse=True, return_counts=True)
+    return distinct, np.bincount(number, weights=values) / counts

@@ -1,0 +1,121 @@
+"""Figures of tables, as SVG and PNG: lines with colours and marks that colour-blind readers can tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import cycle
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from dphmm.storage.inputs import replacing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Okabe and Ito's colours, the dark ones first.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_PANEL = (4.2, 3.4)
+_MOST_ACROSS = 3
+_NARROWEST = 6.4
+_LETTERS_PER_INCH = 11
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Lines over ``x`` of a table: one for each value of ``by``, a panel for each value of ``panels``.
+
+    ``low`` and ``high`` name columns of an interval around ``y``.
+    """
+
+    name: str
+    title: str
+    table: str
+    x: str
+    y: str
+    by: str
+    x_label: str
+    y_label: str
+    panels: str | None = None
+    low: str | None = None
+    high: str | None = None
+    log_x: bool = False
+    log_y: bool = False
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is there: pip install 'dphmm[plot]'."""
+    return find_spec("matplotlib") is not None
+
+
+def draw(figure: Figure, table: pd.DataFrame) -> Any:
+    """A matplotlib Figure of a table, panel by panel with one legend."""
+    from matplotlib.figure import Figure as Canvas
+
+    panels = [("", table)] if figure.panels is None else list(_groups(table, figure.panels))
+    across = min(len(panels), _MOST_ACROSS)
+    down = -(-len(panels) // across)
+    width = max(_NARROWEST, _PANEL[0] * across)
+    canvas = Canvas(figsize=(width, _PANEL[1] * down + 0.9), layout="constrained")
+    axes = canvas.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+    names = [str(name) for name in table[figure.by].drop_duplicates()]
+    styles = dict(zip(names, cycle(zip(COLOURS * 8, MARKS * 7, strict=True)), strict=False))
+    for place, (name, part) in zip(axes.flat, panels, strict=False):
+        _panel(place, figure, part, styles)
+        place.set_title(name, fontsize="medium")
+    for unused in list(axes.flat)[len(panels) :]:
+        unused.set_axis_off()
+    canvas.suptitle(fill(figure.title, int(width * _LETTERS_PER_INCH)))
+    handles = {
+        label: handle for place in axes.flat for handle, label in zip(*place.get_legend_handles_labels(), strict=True)
+    }
+    canvas.legend(
+        handles.values(),
+        handles.keys(),
+        loc="outside lower center",
+        ncols=min(len(handles), int(width // 2)),
+        frameon=False,
+    )
+    return canvas
+
+
+def save(figure: Figure, table: pd.DataFrame, folder: Path) -> list[Path]:
+    """``NAME.svg`` and ``NAME.png`` in a folder, byte for byte the same for the same table."""
+    import matplotlib
+
+    paths = []
+    with matplotlib.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "none"}):
+        canvas = draw(figure, table)
+        for suffix, extra in ((".svg", {"Date": None}), (".png", {"Software": None})):
+            path = folder / f"{figure.name}{suffix}"
+            with replacing(path) as temporary:
+                canvas.savefig(temporary, format=suffix[1:], dpi=150, metadata=extra)
+            paths.append(path)
+    return paths
+
+
+def _panel(place: Any, figure: Figure, table: pd.DataFrame, styles: dict[str, Any]) -> None:
+    for name, part in _groups(table, figure.by):
+        colour, mark = styles[name]
+        line = part.sort_values(figure.x)
+        place.plot(line[figure.x], line[figure.y], marker=mark, markersize=4, color=colour, label=name)
+        if figure.low is not None and figure.high is not None:
+            place.fill_between(
+                line[figure.x], line[figure.low], line[figure.high], color=colour, alpha=0.15, linewidth=0
+            )
+    if figure.log_x:
+        place.set_xscale("log")
+    if figure.log_y:
+        place.set_yscale("log")
+    place.set_xlabel(figure.x_label)
+    place.set_ylabel(figure.y_label)
+    place.label_outer()
+    place.grid(color="#dddddd", linewidth=0.6)
+
+
+def _groups(table: pd.DataFrame, column: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    for value in table[column].drop_duplicates():
+        yield str(value), table[table[column] == value]
