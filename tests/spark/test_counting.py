@@ -18,8 +18,8 @@ import pytest
 from dphmm import StateSpace
 from dphmm.errors import InvalidInput
 from dphmm.markov.private import count_transitions
-from dphmm.markov.private.row_counter import counts_of_keys
 from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.transition_counts import counts_of_keys
 from dphmm.spark import counting, counting_task
 from dphmm.spark.counting import Roles
 from dphmm.spark.counting_task import ByName, ByNumber, CountRows

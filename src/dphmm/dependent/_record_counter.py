@@ -1,7 +1,7 @@
 """The counts of a histogram from sorted rows as they pass: memory does not grow with their number.
 
 Rows come by person and step, in parts of any size. Which records of a person count follows from that person's rows
-themselves, by step, time and state, as in `dphmm.markov.private.row_counter`.
+themselves, by step, time and state, as in `dphmm.markov.private.transition_counts`.
 
 Proof: docs/proofs/contributions.md. Decision: docs/adr/0030.
 """
@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dphmm.markov.private.row_counter import Rows, SortedRows
-from dphmm.markov.private.transition_counts import KeyTotals
+from dphmm.markov.private.transition_counts import KeyTotals, Rows, SortedRows
 from dphmm.types import IntArray
 
 Spans = Sequence[tuple[int, int]]

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.markov.private.row_counter import counts_of_keys
 from dphmm.markov.private.sensitivity import Caps
-from dphmm.markov.private.transition_counts import TransitionCounts
+from dphmm.markov.private.transition_counts import TransitionCounts, counts_of_keys
 from dphmm.spark.counting_task import AGAIN, ByName, ByNumber, ByPlace, CountRecords, CountRows, WithoutValues
 from dphmm.types import IntArray
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from dphmm.dependent._record_counter import RecordCounter
 from dphmm.dependent._records import states_of_places
-from dphmm.markov.private.row_counter import UNSORTED, RowCounter, SortedRows
 from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.transition_counts import UNSORTED, RowCounter, SortedRows
 from dphmm.storage.columns import EARLIEST, LATEST
 from dphmm.storage.trajectories import places_of
 from dphmm.types import BoolArray, FloatArray, IntArray

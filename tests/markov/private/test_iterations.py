@@ -17,9 +17,9 @@ import pytest
 from dphmm.accounting.composition import epsilon_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
-from dphmm.markov.private import baselines, iterations
-from dphmm.markov.private.budgets import planned_parts
+from dphmm.markov.private import iterations
 from dphmm.markov.private.caps import Kept, kept_records
+from dphmm.markov.private.hidden import planned_parts
 from dphmm.markov.private.iterations import Layout, NoisyAnswers, expected_counts, flat, improve
 from dphmm.markov.private.release import NoisyTable, grid_bits
 from dphmm.markov.private.sensitivity import Caps
@@ -174,7 +174,7 @@ class TestPaper:
     @pytest.mark.parametrize(("neighbours", "least"), [("add-remove", 1), ("replace", 2)])
     def test_the_true_total_of_every_iteration(self, cap, neighbours, least):
         """(2 - 1/L) times the nominal epsilon, and twice that for replacement; not the nominal one."""
-        planned = baselines.paper_parts(Caps(cap, 1, neighbours), Fraction(1, 10), 80)
+        planned = iterations.paper_parts(Caps(cap, 1, neighbours), Fraction(1, 10), 80)
         assert len(planned) == 160 and {p.scale for p in planned} == {Fraction(cap * 80 * 10)}
         assert sum(p.epsilon for p in planned) == least * (2 - Fraction(1, cap)) * Fraction(1, 10)
 
@@ -182,8 +182,8 @@ class TestPaper:
         start = random_parameters(1, 2, 3)
         layout = Layout.of(start, "te")
         kept = kept_records(DATA, 3, CAPS)
-        planned = baselines.paper_parts(CAPS, Fraction(1), 1)
-        table = baselines.PaperAnswers(kept, layout, planned, 5, ReplayBits(4))(start)
+        planned = iterations.paper_parts(CAPS, Fraction(1), 1)
+        table = iterations.PaperAnswers(kept, layout, planned, 5, ReplayBits(4))(start)
         bits, grid = ReplayBits(4), grid_bits(planned[0])
         law = DiscreteLaplace(planned[0].scale * 2**grid)
         noise = np.concatenate([law.draw(4, bits), law.draw(6, bits)])
@@ -202,18 +202,18 @@ class TestPaper:
         moves = np.array([[0.8773739619775709, 0.12262603802242913], [0.4938261019199565, 0.5061738980800435]])
         emissions = np.array([[0.6152485242251612, 0.3847514757748388], [0.6863889484356512, 0.31361105156434876]])
         start = Parameters(np.array([0.5, 0.5]), moves, emissions)
-        layout, planned = Layout.of(start, "te"), baselines.paper_parts(CAPS, Fraction(1), 1)
+        layout, planned = Layout.of(start, "te"), iterations.paper_parts(CAPS, Fraction(1), 1)
         noised = []
-        plainly = baselines.release
+        plainly = iterations.release
 
         def release(counts, part, grid, bits):
             noised.append(counts * 2.0**-grid)
             return plainly(counts, part, grid, bits)
 
-        monkeypatch.setattr(baselines, "release", release)
+        monkeypatch.setattr(iterations, "release", release)
         for given in (data, data[:16] + data[17:]):
             kept = kept_records(given, 2, CAPS)
-            baselines.paper_last_not_private(kept, start, layout, planned, CAPS, 80, ReplayBits(1))
+            iterations.paper_last_not_private(kept, start, layout, planned, CAPS, 80, ReplayBits(1))
         full, less = np.concatenate(noised[:2]), np.concatenate(noised[2:])
         assert np.abs(full - less).sum() / 5 > 50
         assert planned[0].epsilon + planned[1].epsilon == Fraction(9, 5)

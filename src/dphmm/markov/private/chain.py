@@ -22,8 +22,16 @@ from dphmm.markov.estimate import ALL_PAIRS_STATES, lattice_neighbours, pseudo_c
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.private import sensitivity
 from dphmm.markov.private.caps import kept_records, unit_of
-from dphmm.markov.private.projection import PROJECTIONS, nearest_counts, probabilities, row_totals, uniform_rows
-from dphmm.markov.private.release import NoisyTable, noise_for, release
+from dphmm.markov.private.release import (
+    PROJECTIONS,
+    NoisyTable,
+    nearest_counts,
+    noise_for,
+    probabilities,
+    release,
+    row_totals,
+    uniform_rows,
+)
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of
 from dphmm.samplers.entropy import default_bits, is_secure

@@ -1,6 +1,7 @@
-"""Hidden Markov models learned with differential privacy: the methods there are, and their options.
+"""Hidden Markov models learned with differential privacy: the methods, their options, budgets and public starts.
 
 Every public check is made before the data are looked at, and nothing of the data but what was noised reaches the model.
+The noise of each iteration is decided from public numbers; learning starts from public parameters.
 
 Proof: docs/proofs/learning.md.
 """
@@ -17,18 +18,30 @@ import numpy as np
 from scipy import sparse
 
 from dphmm._checks import exact_epsilon, exact_number, finite_number, one_of, whole
-from dphmm.accounting.event import NOISES, LearningEvent, NotPrivateEvent
+from dphmm.accounting.composition import check_delta, rho_for
+from dphmm.accounting.event import NOISES, LearningEvent, NoisyCounts, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.baum_welch import Monitor
-from dphmm.markov.hidden.memory import event_of, remember, was_fitted
+from dphmm.markov.hidden.memory import event_of, is_learned, remember, was_fitted
 from dphmm.markov.hidden.parameters import Parameters
-from dphmm.markov.private import baselines, budgets, ngrams, sensitivity
+from dphmm.markov.hidden.starting import ATTRIBUTES, drawn, letters, random_generator
+from dphmm.markov.private import ngrams, sensitivity
 from dphmm.markov.private.caps import Kept, kept_records, split_sequences, unit_of
-from dphmm.markov.private.iterations import Layout, NoisyAnswers, improve
-from dphmm.markov.private.projection import PROJECTIONS
-from dphmm.markov.private.release import noise_for, release
-from dphmm.markov.private.sensitivity import Caps
-from dphmm.markov.private.starts import public_starts
+from dphmm.markov.private.iterations import (
+    EVERY,
+    LAST,
+    NOT_PRIVATE,
+    PAPER_ITERATIONS,
+    Layout,
+    NoisyAnswers,
+    PaperAnswers,
+    improve,
+    paper_every,
+    paper_last_not_private,
+    paper_parts,
+)
+from dphmm.markov.private.release import PROJECTIONS, noise_for, release
+from dphmm.markov.private.sensitivity import Caps, expected_counts, l1, l2_squared
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.types import Bits, Exact
 
@@ -174,7 +187,7 @@ def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
 def _by_iterations(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     (start,) = public_starts(hmm, 1)
     layout = Layout.of(start, settings.letters)
-    parts = budgets.planned_parts(
+    parts = planned_parts(
         settings.caps,
         settings.letters,
         settings.noise,
@@ -196,27 +209,27 @@ def _paper_every(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     (start,) = public_starts(hmm, 1)
     layout = Layout.of(start, "te")
     iterations = _paper_iterations(settings)
-    parts = baselines.paper_parts(settings.caps, settings.epsilon, iterations)
+    parts = paper_parts(settings.caps, settings.epsilon, iterations)
     event = settings.event(parts)
 
     def fit(read: Callable[[int], Kept]) -> Outcome:
-        ask = baselines.PaperAnswers(read(layout.n_symbols), layout, parts, settings.caps.max_length, settings.bits)
-        return Outcome(baselines.paper_every(ask, start, layout, iterations), event)
+        ask = PaperAnswers(read(layout.n_symbols), layout, parts, settings.caps.max_length, settings.bits)
+        return Outcome(paper_every(ask, start, layout, iterations), event)
 
     return event, fit
 
 
 def _paper_last_not_private(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
-    warnings.warn(baselines.NOT_PRIVATE, UserWarning, stacklevel=4)
+    warnings.warn(NOT_PRIVATE, UserWarning, stacklevel=4)
     (start,) = public_starts(hmm, 1)
     layout = Layout.of(start, "te")
-    parts = baselines.paper_parts(settings.caps, settings.epsilon, 1)
+    parts = paper_parts(settings.caps, settings.epsilon, 1)
     iterations = _paper_iterations(settings)
-    event = NotPrivateEvent(baselines.NOT_PRIVATE)
+    event = NotPrivateEvent(NOT_PRIVATE)
 
     def fit(read: Callable[[int], Kept]) -> Outcome:
         kept = read(layout.n_symbols)
-        learned = baselines.paper_last_not_private(kept, start, layout, parts, settings.caps, iterations, settings.bits)
+        learned = paper_last_not_private(kept, start, layout, parts, settings.caps, iterations, settings.bits)
         return Outcome(learned, event)
 
     return event, fit
@@ -225,8 +238,8 @@ def _paper_last_not_private(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
 METHODS: dict[str, Callable[[Any, Settings], tuple[Event, Fit]]] = {
     "ngrams": _by_ngrams,
     "every-iteration": _by_iterations,
-    baselines.EVERY: _paper_every,
-    baselines.LAST: _paper_last_not_private,
+    EVERY: _paper_every,
+    LAST: _paper_last_not_private,
 }
 
 
@@ -264,8 +277,8 @@ def _letters(params: object) -> str:
 
 
 def _paper_iterations(settings: Settings) -> int:
-    given = baselines.ITERATIONS if settings.iterations is None else settings.iterations
-    return whole(given, "iterations", 1, budgets.MOST_ITERATIONS)
+    given = PAPER_ITERATIONS if settings.iterations is None else settings.iterations
+    return whole(given, "iterations", 1, MOST_ITERATIONS)
 
 
 def _assign(hmm: Any, outcome: Outcome) -> None:
@@ -284,3 +297,94 @@ def _assign(hmm: Any, outcome: Outcome) -> None:
     if outcome.monitor is not None:
         hmm.monitor_ = outcome.monitor
     remember(hmm, hmm.params, outcome.event)
+
+
+#: Each iteration gets so many times the budget (rho; for Laplace its root, as an epsilon) of the one before: the last
+#: iterations are what is kept of all.
+GROWTH = 1.35
+MOST_ITERATIONS = 1_000
+ITERATIONS = {"laplace": 5, "gaussian": 10}
+
+
+def planned_parts(
+    caps: Caps,
+    letters: str,
+    noise: str,
+    epsilon: Fraction,
+    delta: Fraction,
+    iterations: int | None,
+    budgets: Iterable[Any] | None,
+) -> tuple[NoisyCounts, ...]:
+    """One part per iteration, which together lose ``epsilon`` (at ``delta``)."""
+    shares = _shares(noise, iterations, budgets)
+    blocks = expected_counts(caps, letters)
+    if noise == "laplace":
+        total, sensitivity = epsilon, l1(blocks, caps)
+    else:
+        total, sensitivity = rho_for(epsilon, check_delta(delta)), l2_squared(blocks, caps)
+    return tuple(
+        noise_for(f"expected counts, iteration {k + 1}", noise, sensitivity, total * share)
+        for k, share in enumerate(shares)
+    )
+
+
+def _shares(noise: str, iterations: int | None, budgets: Iterable[Any] | None) -> list[Fraction]:
+    """Shares of the total that sum to 1."""
+    if budgets is None:
+        n = ITERATIONS[noise] if iterations is None else whole(iterations, "iterations", 1, MOST_ITERATIONS)
+        growth = GROWTH if noise == "gaussian" else GROWTH**0.5
+        # Relative to the last, and never so small that an iteration would be nothing but noise of 2**50 counts.
+        weights = [Fraction(max(1, round(1000 * growth ** (k + 1 - n)))) for k in range(n)]
+    else:
+        weights = [exact_number(given, f"budgets[{k}]") for k, given in enumerate(budgets)]
+        for k, weight in enumerate(weights):
+            if weight <= 0:
+                raise InvalidInput(f"budgets[{k}]", weight, "a share greater than 0")
+        if not weights or (iterations is not None and iterations != len(weights)):
+            raise InvalidInput("budgets", f"{len(weights)} shares", "one share of the total for each iteration")
+    return [weight / sum(weights) for weight in weights]
+
+
+MOST_STATES = 2**10
+MOST_SYMBOLS = 2**20
+#: Most entries of the emission probabilities.
+MOST_EMISSIONS = 2**24
+
+
+def public_starts(hmm: Any, count: int) -> list[Parameters]:
+    """``count`` starts: random rows for the letters of ``init_params``, the model's own parameters for the others.
+
+    Number of symbols: ``n_features``, or the width of a given ``emissionprob_``; never that of the data. Parameters
+    that a fit has learned are refused: without privacy they tell about its data, and with it they have cost something
+    that the event of another fit would not count.
+    """
+    redrawn = letters(hmm.init_params, "init_params")
+    n, v = whole(hmm.n_states, "n_states", 1, MOST_STATES), _n_symbols(hmm, redrawn)
+    if n * v > MOST_EMISSIONS:
+        raise InvalidInput("n_features", v, f"at most {MOST_EMISSIONS // n} symbols for {n} states")
+    random = random_generator(hmm.random_state)
+    kept = {letter: _set(hmm, name) for letter, name in ATTRIBUTES.items() if letter not in redrawn}
+    return [_dense(drawn(kept, n, v, random)) for _ in range(count if redrawn else 1)]
+
+
+def _n_symbols(hmm: Any, redrawn: str) -> int:
+    if hmm.n_features is not None:
+        return whole(hmm.n_features, "n_features", 1, MOST_SYMBOLS)
+    if "e" not in redrawn:
+        return int(np.shape(_set(hmm, "emissionprob_"))[-1])
+    expected = "the public number of symbols: private learning does not count those of the data"
+    raise InvalidInput("n_features", None, expected)
+
+
+def _set(hmm: Any, name: str) -> Any:
+    given = getattr(hmm, name, None)
+    if given is None:
+        raise InvalidInput(name, "not set", "public start values, or its letter in init_params")
+    if is_learned(hmm, name):
+        raise InvalidInput(name, "what a fit has learned", "public start values")
+    return given
+
+
+def _dense(start: Parameters) -> Parameters:
+    moves = start.transition.toarray() if start.is_sparse else start.transition
+    return Parameters(start.initial, moves, start.emission)

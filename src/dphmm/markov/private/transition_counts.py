@@ -1,16 +1,19 @@
 """How often states follow each other in capped records: exact, private, and counted before any noise is drawn.
 
 Counting and drawing are apart: many machines may count, one draws. What is counted depends on the rows of each owner
-alone; what is drawn is in `dphmm.markov.private.chain`.
+alone; what is drawn is in `dphmm.markov.private.chain`. Sorted rows, by owner and step, are counted as they pass, in
+parts of any size: memory does not grow with their number. What is kept of an owner follows from that owner's rows, by
+step, time and state: whatever order they arrived in, the same ones are kept.
 
-Proof: docs/proofs/learning.md.
+Proof: docs/proofs/learning.md. Decision: docs/adr/0030.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +22,7 @@ from dphmm._checks import whole
 from dphmm.markov.estimate import ALL_PAIRS_STATES
 from dphmm.markov.private.caps import Kept, kept_records, unit_of
 from dphmm.markov.private.sensitivity import Caps
-from dphmm.types import IntArray
+from dphmm.types import BoolArray, IntArray
 
 #: Up to this many pairs of states a table of all of them is counted; above, the pairs that occur are sorted.
 _TABLE_PAIRS = (ALL_PAIRS_STATES + 1) ** 2
@@ -141,3 +144,170 @@ class KeyTotals:
 
     def __repr__(self) -> str:
         return "KeyTotals(...)"
+
+
+UNSORTED = "rows are out of order: sort them by owner and step"
+
+
+class Rows(NamedTuple):
+    """Rows (m,) by owner and step; a state of n is none."""
+
+    new_owner: BoolArray
+    step: IntArray
+    state: IntArray
+    time: IntArray
+
+    def take(self, rows: slice) -> Rows:
+        """Some of them."""
+        return Rows(self.new_owner[rows], self.step[rows], self.state[rows], self.time[rows])
+
+    def before(self, others: Rows) -> Rows:
+        """These, and then others."""
+        new_owner = np.concatenate([self.new_owner, others.new_owner])
+        step, state, time = (np.concatenate(pair) for pair in zip(self[1:], others[1:], strict=True))
+        return Rows(new_owner, step, state, time)
+
+
+class SortedRows(ABC):
+    """Takes rows (owner, step, state) by owner and step, part by part, and keeps one of each step.
+
+    Of several rows at one step the latest counts, and of those the least state.
+    """
+
+    def __init__(self, n_states: int) -> None:
+        self._n = n_states
+        #: The last step that came, as one row: other rows of it may follow.
+        self._held: Rows | None = None
+
+    @abstractmethod
+    def leave_out(self, rows: int) -> None:
+        """These rows count nowhere."""
+
+    @abstractmethod
+    def found(self) -> tuple[IntArray, IntArray]:
+        """What was counted, as keys and totals, which may be added to those of other owners. No row comes after it."""
+
+    @abstractmethod
+    def _take(self, rows: Rows) -> None:
+        """One row of each step, after those that came before; a state of n is none."""
+
+    def add(self, new_owner: BoolArray, step: IntArray, state: IntArray, time: IntArray | None = None) -> None:
+        """Rows (m,) by owner and step, after those that came before; those of one step in any order.
+
+        new_owner : whether a row is of another owner than the row before it; of the very first row it is not used.
+        state : 0..n-1, any other number for none.
+        time : which of the rows at one step is the latest; None where none is.
+
+        Raises ValueError for rows that are out of order.
+        """
+        if len(step) == 0:
+            return
+        known = (state >= 0) & (state < self._n)
+        time = np.zeros(len(step), dtype=np.int64) if time is None else time
+        rows = Rows(new_owner, step, np.where(known, state, self._n), time)
+        if self._held is not None:
+            rows = self._held.before(rows)
+        else:
+            rows = rows._replace(new_owner=np.concatenate([[True], new_owner[1:]]))
+        one = _one_of_each_step(rows)
+        self._take(one.take(slice(None, -1)))
+        self._held = one.take(slice(-1, None))
+
+    def _end(self) -> None:
+        """No row comes any more."""
+        if self._held is not None:
+            self._take(self._held)
+            self._held = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
+
+class RowCounter(SortedRows):
+    """Counts rows (owner, step, state) as `TransitionCounts`, part by part.
+
+    A sequence is a run of rows of one
+    owner at steps that follow each other; a row in no state counts nowhere, and cuts. An owner's first
+    ``caps.max_sequences`` sequences of at least ``shortest`` rows count, 1 or 2, each cut to its first
+    ``caps.max_length`` rows.
+    """
+
+    def __init__(self, n_states: int, caps: Caps, shortest: int) -> None:
+        super().__init__(n_states)
+        self._caps, self._shortest = caps, shortest
+        # Pairs of states, then states that come first, then owners, then steps and rows that are left out.
+        self._totals = KeyTotals(n_states**2 + n_states + 2)
+        # Of the last row that counted: its owner, step, state, place; and how many sequences that owner has.
+        self._owner = self._counted_owner = self._step = self._state = self._place = self._sequences = 0
+
+    def leave_out(self, rows: int) -> None:
+        """These rows count nowhere."""
+        self._totals.add(np.full(rows, self._n**2 + self._n + 1, dtype=np.int64))
+
+    def _take(self, rows: Rows) -> None:
+        """One row of each step."""
+        owner = self._owner + np.cumsum(rows.new_owner)
+        self._owner = int(owner[-1]) if len(owner) else self._owner
+        self._totals.add(np.full(int(rows.new_owner.sum()), self._n**2 + self._n, dtype=np.int64))
+        known = rows.state < self._n
+        self.leave_out(int((~known).sum()))
+        self._count(owner[known], rows.step[known], rows.state[known])
+
+    def _count(self, owner: IntArray, step: IntArray, state: IntArray) -> None:
+        """One row of each step, all in a state."""
+        if len(owner) == 0:
+            return
+        owners = np.concatenate([[self._counted_owner], owner])
+        others = owners[1:] != owners[:-1]
+        steps = np.concatenate([[self._step], step])
+        begins = others | (steps[1:] != steps[:-1] + 1)
+        rows = np.arange(len(owner))
+        place = rows - np.maximum.accumulate(np.where(begins, rows, -1 - self._place))
+        # A sequence is one from its ``shortest``-th row on.
+        enough = place == self._shortest - 1
+        passed = np.cumsum(enough)
+        at_owner = np.maximum.accumulate(np.where(others, passed - enough, -self._sequences))
+        rank = passed - at_owner
+        kept = (rank <= self._caps.max_sequences) & (place < self._caps.max_length)
+        states = np.concatenate([[self._state], state])
+        moves = kept & (place > 0)
+        self._totals.add(states[:-1][moves] * self._n + states[1:][moves])
+        begun = enough & (rank <= self._caps.max_sequences)
+        self._totals.add(self._n**2 + (states[1:] if self._shortest == 1 else states[:-1])[begun])
+        self._counted_owner, self._step, self._state = int(owner[-1]), int(step[-1]), int(state[-1])
+        self._place, self._sequences = int(place[-1]), int(rank[-1])
+
+    def found(self) -> tuple[IntArray, IntArray]:
+        """What was counted: pairs of states, then states that come first, owners, and rows that are left out."""
+        self._end()
+        return self._totals.found()
+
+
+def _one_of_each_step(rows: Rows) -> Rows:
+    """One row for all of one owner and step, with the latest time and the least state of that time.
+
+    The order of those rows changes nothing. Raises ValueError for steps that fall.
+    """
+    new_owner, step, state, time = rows
+    if (~new_owner[1:] & (step[1:] < step[:-1])).any():
+        raise ValueError(UNSORTED)
+    runs = np.flatnonzero(np.concatenate([[True], new_owner[1:] | (step[1:] != step[:-1])]))
+    if len(runs) == len(step):
+        return rows
+    latest = np.maximum.reduceat(time, runs)
+    at_latest = np.repeat(latest, np.diff(np.append(runs, len(step)))) == time
+    least = np.minimum.reduceat(np.where(at_latest, state, np.iinfo(np.int64).max), runs)
+    return Rows(new_owner[runs], step[runs], least, latest)
+
+
+def counts_of_keys(keys: IntArray, totals: IntArray, n: int, caps: Caps) -> TransitionCounts:
+    """The counts of added keys (k,) and totals of `RowCounter.found`, in any order."""
+    order = np.argsort(keys)
+    keys, totals = keys[order], totals[order]
+    ends = np.searchsorted(keys, [n * n, n * n + n])
+    starts, rest = np.zeros(n, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    starts[keys[ends[0] : ends[1]] - n * n] = totals[ends[0] : ends[1]]
+    rest[keys[ends[1] :] - n * n - n] = totals[ends[1] :]
+    transitions = transitions_of(keys[: ends[0]], totals[: ends[0]], n)
+    n_owners, left_out = rest.tolist()
+    return TransitionCounts(n, caps.max_length, caps.max_sequences, "owner", transitions, starts, n_owners, left_out)

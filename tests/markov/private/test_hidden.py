@@ -19,7 +19,7 @@ import dphmm
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described, learned, together
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import CategoricalHMM
-from dphmm.markov.private import METHODS, baselines, fit_private
+from dphmm.markov.private import METHODS, fit_private, iterations
 from dphmm.samplers.entropy import ReplayBits
 
 pytestmark = pytest.mark.replayed_words
@@ -112,8 +112,8 @@ class TestNotPrivate:
 
     def test_name_and_documentation_say_so(self):
         assert "not-private" in NOT_PRIVATE
-        assert "NOT PRIVATE" in baselines.__doc__ and "NOT PRIVATE" in fit_private.__doc__
-        assert "NOT PRIVATE" in baselines.paper_last_not_private.__doc__
+        assert "NOT PRIVATE" in iterations.__doc__ and "NOT PRIVATE" in fit_private.__doc__
+        assert "NOT PRIVATE" in iterations.paper_last_not_private.__doc__
 
     def test_no_other_method_gives_such_an_event_or_a_warning(self):
         with warnings.catch_warnings():
