@@ -10,7 +10,8 @@ import pytest
 
 from cli.conftest import write_rows
 from dphmm.storage.models import load_model
-from dphmm.storage.released import released_table
+from dphmm.storage.released import released_table, text_columns
+from dphmm.storage.tables import read_table
 
 PAGES = ("front", "news", "tech", "local", "opinion", "weather", "sport", "mail", "travel")
 pytestmark = pytest.mark.replayed_words
@@ -210,3 +211,29 @@ def test_rows_put_together_are_the_table_that_they_came_from(portal):
     (chunk,) = batch.run(rows)
     assert released_table(list(chunk), model.space).equals(released_table(chunk, model.space))
     assert {release.z for _, _, release in chunk} <= set(PAGES)
+
+
+@pytest.mark.parametrize(
+    "names", [("01", "1", "2e3"), ("2024-05-06", "2024-05-07"), ("=1+1", "-y", "'@z", "a")], ids=str
+)
+def test_names_that_look_like_formulas_numbers_or_dates_come_back_from_csv(tmp_path, run, names):
+    """Users and labels of a released CSV file, in every command that reads one."""
+    users, n = ("=a", "'=a", "-5", "+b", "@c", "007"), len(names)
+    generator = np.random.default_rng(5)
+    rows = [(user, names[at]) for user in users for at in (*range(n), *generator.integers(0, n, 18 - n))]
+    pd.DataFrame(rows, columns=["user", "page"]).to_parquet(tmp_path / "visits.parquet")
+    asked = (tmp_path / "visits.parquet", "--state-column", "page")
+    run("fit", *asked, "-o", tmp_path / "m.npz", "--answers", "labels", "--smoothing", "1")
+    run("policy", "complete", tmp_path / "m.npz", "-o", tmp_path / "p.json")
+    public, outputs = arguments(tmp_path), ("-o", tmp_path / "r.csv", "--ledger", tmp_path / "l.db")
+    promised = ("--path-epsilon", "6", "--steps", "18", "--schedule", "planned")
+    run("release", *asked, *public, *promised, *outputs)
+    released = read_table(tmp_path / "r.csv", text=text_columns(load_model(tmp_path / "m.npz").space))
+    assert set(released.column("user").to_pylist()) == set(users)
+    # Steps that were not asked have no answer.
+    assert set(released.column("z").to_pylist()) == {*names, ""}
+    run("release", *asked, *public, *promised, *outputs, "--resume")
+    run("smooth", tmp_path / "r.csv", *public, "-o", tmp_path / "s.csv")
+    run("audit", *public, "--released", tmp_path / "r.csv", "--ledger", tmp_path / "l.db")
+    frame = pd.read_parquet(tmp_path / "visits.parquet")
+    assert set(read_table(tmp_path / "s.csv", text=("user",)).column("user").to_pylist()) == set(frame["user"])

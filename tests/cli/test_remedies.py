@@ -263,7 +263,7 @@ def test_commands_name_their_stages(town, released, tmp_path, run, monkeypatch):
 
 @pytest.mark.parametrize("places", ["50.005,10.005", "50.030,10.050"])
 def test_work_that_takes_long_is_told_ahead_from_steps_alone(town, tmp_path, run, monkeypatch, release_of, places):
-    monkeypatch.setattr("dphmm.cli.release_batch._LONG", 250)
+    monkeypatch.setattr("dphmm.cli.release._LONG", 250)
     (tmp_path / "walks.csv").write_text(
         HEADER + f"a,2024-05-06T08:00:00Z,{places}\na,2024-05-07T08:00:00Z,{places}\na,2024-05-07T08:01:00Z,1,1\n"
     )

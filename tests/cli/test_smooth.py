@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import dphmm
-from dphmm.cli import smooth_options
+from dphmm.cli import smooth
 from dphmm.cli.app import app
 from dphmm.storage.tables import read_table, write_table
 
@@ -227,7 +227,7 @@ def test_interrupted_nothing_is_written(town, places, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(smooth_options, "release_subjects", stop)
+    monkeypatch.setattr(smooth, "release_subjects", stop)
     arguments = smooth_of(town, places["plain"], tmp_path / "out.csv")
     result = CliRunner().invoke(app, [str(arg) for arg in arguments])
     assert result.exit_code == 130 and result.stderr.startswith("interrupted")

@@ -19,7 +19,6 @@ import dphmm
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import forms_of
 from dphmm.audit.released_lines import table_of_lines
-from dphmm.cli.answers import labels_by_state, space_of_answers
 from dphmm.errors import DphmmError
 from dphmm.report.backdrop import read_backdrop
 from dphmm.storage import learned
@@ -28,6 +27,7 @@ from dphmm.storage.json_lines import Journal
 from dphmm.storage.ledger.migrate import migrate_ledger
 from dphmm.storage.private_tables import read_edges
 from dphmm.storage.public_tables import read_costs, read_numbers
+from dphmm.storage.state_tables import labels_by_state, space_of_answers
 from dphmm.storage.statement import load_statement
 from dphmm.storage.tables import read_table
 from dphmm.stream import BadLine, parse_line

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import os
 import pickle
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -69,6 +72,35 @@ def test_formulas_in_ids_are_escaped(tmp_path, text):
     assert f'"\'{text}"' in written
     assert ",-116.3\n" in written and ",-1e-9\n" in written
     assert "'-" not in written.replace(f"'{text}", "")
+
+
+#: What a spreadsheet evaluates, what escapes it, and what a reader of CSV takes for something else.
+HOSTILE = st.text(
+    st.sampled_from(list("'=+-@\t\r\n\",;0159.eE a_N\u00e9\u00a0\ufeff\u200f\uff1d")), min_size=1, max_size=8
+)
+TEXTS = {
+    "string": pa.string(),
+    "large": pa.large_string(),
+    "view": pa.string_view(),
+    "dictionary": pa.dictionary(pa.int32(), pa.string()),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+@settings(deadline=None)
+@given(ids=st.lists(HOSTILE, min_size=1, max_size=6), name=HOSTILE)
+def test_ids_come_back_as_they_went_in(tmp_path_factory, kind, suffix, ids, name):
+    path = tmp_path_factory.getbasetemp() / f"ids-{kind}{suffix}"
+    write_table(path, pa.table({name: pa.array(ids).cast(TEXTS[kind])}))
+    assert read_table(path, text=None).to_pydict() == {name: ids}
+    opened = gzip.decompress(path.read_bytes()) if suffix.endswith("gz") else path.read_bytes()
+    cells = [cell for row in csv.reader(io.StringIO(opened.decode(), newline="")) for cell in row]
+    assert not [cell for cell in cells if cell.startswith(FORMULAS) and not NUMBER.fullmatch(cell)]
+
+
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def test_numbers_written_as_text_are_left_alone(tmp_path):

@@ -10,6 +10,8 @@ from pathlib import Path
 tell: Callable[[bool], None] | None = None
 #: Called with the one line that says why compiled kernels are not kept; None is Python's own warnings.
 warn: Callable[[str], None] | None = None
+#: Calls of LLVM that have not returned. It drops an exception that is raised in Python code that it calls back.
+llvm_calls = 0
 _refused: set[Path] = set()
 
 

@@ -31,7 +31,18 @@ class _Announcer(event.Listener):
         """Nothing to say."""
 
 
+class _Calls(event.Listener):
+    """Numba broadcasts when it takes the lock of LLVM, and when it gives it back."""
+
+    def on_start(self, _: event.Event) -> None:
+        announced.llvm_calls += 1
+
+    def on_end(self, _: event.Event) -> None:
+        announced.llvm_calls -= 1
+
+
 event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
+event.register("numba:llvm_lock", _Calls())  # type: ignore[no-untyped-call]
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

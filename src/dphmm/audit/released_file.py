@@ -19,6 +19,7 @@ from dphmm.states.maps import MapSpace
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.json_lines import is_json_lines
+from dphmm.storage.released import text_columns
 from dphmm.storage.tables import column_list, open_parquet, read_table, table_format, to_arrow
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -206,7 +207,7 @@ def _table(released: Any, space: StateSpace, findings: Findings) -> pa.Table:
         names = list(table.column_names)
     elif _is_path(released):
         _check_name(released)
-        table = read_table(released, text=("user", "estimate", "plan"))
+        table = read_table(released, text=text_columns(space))
         names = list(table.column_names)
         _no_notes(Path(released), findings)
     else:
@@ -301,7 +302,7 @@ def _points(
 def _labels(table: pa.Table, space: StateSpace, asked: BoolArray) -> IntArray:
     """The numbers (n,) of the labels in the column z; -1 in rows that were not asked, which must have none."""
     cells = as_text(table.column("z"), "z").to_pylist()
-    if any(cell is not None for cell, wanted in zip(cells, asked.tolist(), strict=True) if not wanted):
+    if any(cell for cell, wanted in zip(cells, asked.tolist(), strict=True) if not wanted):
         raise InvalidInput("z", "labels in rows without a plan", "none in a row that was not asked, as released")
     numbers = space.indices_of([cell or "" for cell in cells])
     if (numbers[asked] < 0).any():

@@ -1,25 +1,46 @@
-"""dphmm account: what a ledger says has been spent, and what learning a model cost."""
+"""dphmm account: what a ledger says has been spent, what its releases leak, and what learning a model cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.cli.account_everybody import NOBODY, Everybody, guarantee_document
-from dphmm.cli.console import aligned, print_json
-from dphmm.cli.options import CONTEXT, made_table
-from dphmm.cli.outcomes import one_line
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent
+from dphmm.accounting.records import in_short
+from dphmm.accounting.summary import GROUP_STATEMENT, LedgerSummary, ledger_summary
+from dphmm.cli.console import Row, aligned, print_json
+from dphmm.cli.guarantees import guarantee_rows, published_rows, together_row
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, made_table
+from dphmm.cli.outcomes import named, one_line
 from dphmm.errors import InvalidInput
+from dphmm.storage.ledger import open_ledger
 
 if TYPE_CHECKING:
     from dphmm.accounting.composition import Guarantee
     from dphmm.accounting.ledger import QuerySummary, SubjectSummary
-    from dphmm.accounting.promise import SequencePromise
+    from dphmm.accounting.publication import PersonTotals, Publication
 
 _INSECURE = "releases were drawn from replayable bits: whoever has the seed can undo them, so they promise nothing"
+#: Steps are listed up to here; the document has all.
+_MOST_LISTED = 50
+_TEMPORAL = (
+    "temporal leakage: how far apart (log-ratio) any two possible states of a step can be for an adversary who has "
+    "seen all answers, backward through the step, forward from it, and in total; upper bounds, from the cost of each "
+    "step"
+)
+_COUPLING = (
+    "coupling: whether every move of the two ends of a policy edge can be matched along the policy, forwards and "
+    "backwards (docs/proofs/couplings.md)"
+)
+_TEMPORAL_PROOF = "docs/proofs/temporal-leakage.md"
+#: How the noise was made, beside the parts themselves: public choices that a file keeps.
+_CHOICES = ("order", "starts")
+#: Arguments of the leakage, as options.
+_LEAKAGE_FIELDS = {"model": "--model", "policy": "--policy", "subjects": "--temporal", "ledger": "LEDGER"}
 
 
 @click.command("account", context_settings=CONTEXT)
@@ -49,8 +70,6 @@ def account(
     Users' names are in a ledger; nobody's states are. Where fits and queries are stored there too, also what one person
     loses in them and in the releases together: where the path is replaced, and of whether the person is there.
     """
-    from dphmm.cli.account_leakage import leakage_documents, leakage_ending, leakage_lines
-    from dphmm.cli.account_model import model_document, model_lines
     from dphmm.storage.learned import LEDGER_COSTS, learning_document
 
     if ledger is None and (model is None or subject is not None):
@@ -62,64 +81,52 @@ def account(
     if mechanism is not None and policy is None:
         raise InvalidInput("--mechanism", "a table", "--temporal and --policy with it: totals are in the ledger")
     # A model that cannot be read is refused before anything is printed.
-    learned, event = (None, None) if model is None else model_document(model)
+    learned, event = (None, None) if model is None else _model_document(model)
     if delta is not None and ledger is None:
         raise InvalidInput("--delta", delta, "a ledger with it")
-    subjects, account = ([], NOBODY) if ledger is None else _summaries(ledger, subject, delta)
-    if learned is not None and event is not None and subjects:
-        learned["learning"] = learning_document(event, _largest(subjects)[1].value, LEDGER_COSTS)
+    found = LedgerSummary() if ledger is None else _read_ledger(ledger, subject, delta)
+    if learned is not None and event is not None and found.subjects:
+        learned["learning"] = learning_document(event, found.largest()[1].value, LEDGER_COSTS)
     leaks: list[dict[str, Any]] = []
     if temporal and ledger is not None and model is not None:
-        leaks = leakage_documents(ledger, [summary.subject for summary in subjects], model, policy)
+        leaks = _leakage(ledger, [summary.subject for summary in found.subjects], model, policy)
     if as_json:
-        document: dict[str, Any] = {}
-        if ledger is not None:
-            documents = [_subject_document(summary, account) for summary in subjects]
-            document = {"ledger": ledger, "subjects": documents, "totals": _totals_document(subjects)}
-            document |= account.document()
+        document: dict[str, Any] = {} if ledger is None else {"ledger": ledger, **found.document()}
         if temporal:
-            document["leakage"] = {"subjects": leaks, "statements": leakage_ending(policy is not None)}
+            document["leakage"] = {"subjects": leaks, "statements": _leakage_ending(policy is not None)}
         print_json(document if learned is None else {**document, "model": learned})
         return
-    lines = [] if ledger is None else [*(line for each in subjects for line in _lines(each)), *_ending(subjects)]
-    lines += account.lines([(each.subject, each.epsilon.value) for each in subjects])
+    lines = [] if ledger is None else [*(line for each in found.subjects for line in _lines(each)), *_ending(found)]
+    lines += _shared_lines(found)
     if temporal:
-        lines += [*(line for each in leaks for line in leakage_lines(each)), *leakage_ending(policy is not None)]
-    for line in (*lines, *model_lines(learned, event)):
+        lines += [*(line for each in leaks for line in _leakage_lines(each)), *_leakage_ending(policy is not None)]
+    for line in (*lines, *_model_lines(learned, event)):
         click.echo(line)
 
 
-def _summaries(ledger: str, subject: str | None, delta: str | None) -> tuple[list[SubjectSummary], Everybody]:
-    from dphmm._checks import exact_number
-    from dphmm.accounting.composition import check_delta
-    from dphmm.accounting.ledger import summarise_ledger
-    from dphmm.accounting.publication import DELTA
-    from dphmm.storage.ledger import open_ledger
-
+def _read_ledger(path: str, subject: str | None, delta: str | None) -> LedgerSummary:
     # Opening a ledger would make one.
-    if not Path(ledger).is_file():
-        raise InvalidInput("LEDGER", ledger, "an existing ledger file")
-    if Path(ledger).stat().st_size == 0:
-        raise InvalidInput("LEDGER", f"{ledger}, which is empty", "a ledger that dphmm release has written")
-    with open_ledger(ledger, read_only=True) as opened:
-        subjects, facts = summarise_ledger(opened, subject), opened.facts()
-        at = facts.get("delta", DELTA) if delta is None else check_delta(exact_number(delta, "--delta"), "--delta")
-        account = Everybody(opened.publications(), opened.groups(), facts.get("cap_epsilon"), at)
-    if subject is not None and not subjects:
-        raise InvalidInput("--subject", subject, "a subject of this ledger")
-    return list(subjects), account
+    if not Path(path).is_file():
+        raise InvalidInput("LEDGER", path, "an existing ledger file")
+    if Path(path).stat().st_size == 0:
+        raise InvalidInput("LEDGER", f"{path}, which is empty", "a ledger that dphmm release has written")
+    with open_ledger(path, read_only=True) as opened:
+        try:
+            return ledger_summary(opened, subject, delta)
+        except InvalidInput as error:
+            raise named(error, {"subject": "--subject", "delta": "--delta"}) from None
 
 
-def _ending(subjects: Sequence[SubjectSummary]) -> list[str]:
+def _ending(found: LedgerSummary) -> list[str]:
     """The ledger as a whole, and what the figures are."""
     from dphmm.accounting.ledger import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
 
-    counts = _counted(subjects)
+    counts = found.counts()
     said = f"{counts['subjects']} subjects, {counts['releases']} releases, {counts['skips']} skips"
-    if not subjects:
+    if not found.subjects:
         return [said]
-    epsilon, cost = _largest(subjects)
-    own = any(OWN_POLICIES in summary.epsilon.statement for summary in subjects)
+    epsilon, cost = found.largest()
+    own = any(OWN_POLICIES in summary.epsilon.statement for summary in found.subjects)
     return [
         f"{said}; most of any one subject: epsilon {_shown(epsilon)}, cost {_shown(cost)}",
         f"epsilon: {EPSILON_STATEMENT} ({epsilon.citation})",
@@ -128,23 +135,7 @@ def _ending(subjects: Sequence[SubjectSummary]) -> list[str]:
     ]
 
 
-def _counted(subjects: Sequence[SubjectSummary]) -> dict[str, int]:
-    queries = [query for summary in subjects for query in summary.queries]
-    names = ("releases", "skips", "constants", "insecure")
-    return {"subjects": len(subjects)} | {name: sum(getattr(query, name) for query in queries) for name in names}
-
-
-def _largest(subjects: Sequence[SubjectSummary]) -> tuple[Guarantee, Guarantee]:
-    """The largest epsilon, and the largest cost: different people's losses are not added."""
-    return (
-        max((summary.epsilon for summary in subjects), key=lambda total: total.value),
-        max((summary.cost for summary in subjects), key=lambda total: total.value),
-    )
-
-
 def _lines(summary: SubjectSummary) -> list[str]:
-    from dphmm.accounting.records import in_short
-
     rows = [(f"  {one_line(query.query)}", _counts(query) + _totals(query)) for query in summary.queries]
     if len(summary.queries) > 1:
         rows.append(("  all queries", _totals(summary)))
@@ -176,48 +167,160 @@ def _totals(summary: QuerySummary | SubjectSummary) -> str:
 
 
 def _shown(total: Guarantee) -> str:
-    from dphmm.accounting.records import in_short
-
     return in_short(total.value)
 
 
-def _totals_document(subjects: Sequence[SubjectSummary]) -> dict[str, Any]:
-    counts: dict[str, Any] = _counted(subjects)
-    if subjects:
-        epsilon, cost = _largest(subjects)
-        counts |= {"largest_epsilon": guarantee_document(epsilon), "largest_cost": guarantee_document(cost)}
-    return counts
+def _shared_lines(found: LedgerSummary) -> list[str]:
+    """Every publication, what each subject loses in them and in its releases, and the groups."""
+    lines = []
+    if found.publications:
+        rows = [(f"  {one_line(each.name)}", _publication_words(each)) for each in found.publications]
+        lines += [f"{len(rows)} publications about all persons:", *aligned(rows)]
+        people = [(f"  {one_line(each.subject)}", found.totals_of(each.epsilon.value)) for each in found.subjects]
+        people.append(("  anybody else", found.totals_of(Fraction(0))))
+        lines += ["with them, of one person who is replaced, and of whether the person is there:"]
+        lines += aligned([(name, f"{_lost(of.replaced, of.replaced_delta)}; {_there(of)}") for name, of in people])
+        last = people[0][1] if found.subjects else people[-1][1]
+        lines += [f"replaced: {last.replaced.statement} ({last.replaced.citation})"]
+        lines += [f"there: {last.present.statement} ({last.present.citation})"]
+    if found.cap is not None:
+        lines.append(f"capped: no publication takes what all of them lose of one person above {in_short(found.cap)}")
+    for group in found.groups:
+        total = f"of {len(group.members)} members together, of all queries, at most {in_short(group.cap)}"
+        lines.append(f"group {one_line(group.name)}: epsilons {total}: {GROUP_STATEMENT}")
+    return lines
 
 
-def _subject_document(summary: SubjectSummary, account: Everybody) -> dict[str, Any]:
-    return {
-        "subject": summary.subject,
-        "epsilon": guarantee_document(summary.epsilon),
-        "cost": guarantee_document(summary.cost),
-        "unbounded_because": summary.reason,
-        "cap_epsilon": None if summary.caps.epsilon is None else str(summary.caps.epsilon),
-        "cap_cost": None if summary.caps.cost is None else str(summary.caps.cost),
-        "promise": None if summary.caps.promise is None else _promise_document(summary.caps.promise),
-        "horizon": None if summary.caps.horizon is None else vars(summary.caps.horizon),
-        "with_publications": account.of_person(summary.epsilon.value),
-        "insecure_releases": summary.insecure,
-        "queries": [
-            {
-                "query": query.query,
-                "releases": query.releases,
-                "skips": query.skips,
-                "constants": query.constants,
-                "insecure": query.insecure,
-                "epsilon": guarantee_document(query.epsilon),
-                "cost": guarantee_document(query.cost),
-                "unbounded_because": query.reason,
-            }
-            for query in summary.queries
-        ],
+def _lost(guarantee: Guarantee, delta: Fraction) -> str:
+    return in_short(guarantee.value) + (f", delta {float(delta):.3g}" if delta else "")
+
+
+def _there(found: PersonTotals) -> str:
+    return _lost(found.present, found.present_delta)
+
+
+def _publication_words(one: Publication) -> str:
+    if one.relation is None:
+        return f"{one.kind}: promises nothing"
+    numbers = (("epsilon", one.epsilon), ("rho", one.rho), ("delta", one.delta))
+    lost = ", ".join(f"{name} {in_short(value)}" for name, value in numbers if value is not None)
+    units = "nobody has said how many of a person" if one.units is None else f"at most {one.units} of a person"
+    return f"{one.kind}: {lost} to {one.relation} {one_line(one.unit)}, {units}"
+
+
+def _leakage(ledger: str, subjects: Sequence[str], model: str, policy: str | None) -> list[dict[str, Any]]:
+    """The leakage of subjects of a ledger file, under the model (and policy) that they were released under."""
+    from dphmm.audit.leakage import subject_leakage
+
+    chain, space = loaded_model(model)
+    edges, space = (None, space) if policy is None else loaded_policy(policy, chain)
+    with open_ledger(ledger, read_only=True) as opened:
+        try:
+            return subject_leakage(opened, subjects, chain, edges, space)
+        except InvalidInput as error:
+            raise named(error, _LEAKAGE_FIELDS) from None
+
+
+def _leakage_lines(document: Mapping[str, Any]) -> list[str]:
+    """A subject for people."""
+    temporal, policy = document["temporal"], document.get("policy")
+    limit = _number(temporal["supremum"]) if temporal["supremum_known"] else "not known: the chain does not settle"
+    rows: list[Row] = [
+        ("  temporal leakage", f"at most {_number(temporal['worst'])} at any step; however long it goes on: {limit}")
+    ]
+    if policy is not None:
+        solved = "" if policy["exactly_solved"] else " (some programs bounded, not solved)"
+        rows.append(("  policy leakage", f"at most {_number(policy['worst'])} at any step{solved}"))
+        rows.append(("  coupling", _coupling_words(document["couplable"])))
+    steps = len(temporal["total"])
+    for t in range(min(steps, _MOST_LISTED)):
+        parts = [f"{name} {_number(temporal[name][t])}" for name in ("cost", "backward", "forward", "total")]
+        parts += [] if policy is None else [f"policy edges {_number(policy['total'][t])}"]
+        rows.append((f"  step {t + 1}", ", ".join(parts)))
+    if steps > _MOST_LISTED:
+        rows.append(("  more steps", f"{steps - _MOST_LISTED}, in --json"))
+    return [one_line(document["subject"]), *aligned(rows)]
+
+
+def _coupling_words(found: Mapping[str, Any]) -> str:
+    """Whether the sum of epsilons is a bound for states too."""
+    if found["holds"] is None:
+        return "not checked: with --flat allow answers may exclude states"
+    if found["holds"]:
+        return "the model couples along the policy, so the policy leakage is at most the sum of epsilons too"
+    far = "states that no number of edges joins" if found["hops"] is None else f"states {found['hops']:.0f} edges apart"
+    return f"the model takes the ends of some edge to {far}: the sum of epsilons is no bound for states"
+
+
+def _leakage_ending(with_policy: bool) -> list[str]:
+    """What the figures are."""
+    from dphmm.session.budget_plan import MEANING, PROOF
+
+    return [f"{_TEMPORAL} ({_TEMPORAL_PROOF})", *([f"{MEANING} ({PROOF})", _COUPLING] if with_policy else [])]
+
+
+def _number(value: float | None) -> str:
+    return "unbounded" if value is None else f"{value:.6g}"
+
+
+def _model_document(path: str) -> tuple[dict[str, Any], LearningEvent | None]:
+    """The model's name, whether it was learned with privacy, and the guarantee or why there is none; and its event."""
+    from dphmm.storage.learned import learning_document, made_without_data, published_parts
+
+    provenance, event = _provenance(path)
+    private = event if isinstance(event, LearningEvent) else None
+    document = {
+        "model": Path(path).name,
+        "private": provenance.get("private"),
+        "made_without_data": made_without_data(provenance),
+        "method": str(provenance.get("method", "unknown")),
+        "learning": None if private is None else learning_document(private),
+        "choices": {name: provenance[name] for name in _CHOICES if name in provenance},
+        "published": [] if private is None else published_parts(private),
+        "not_private_because": event.reason if isinstance(event, NotPrivateEvent) else None,
     }
+    return document, private
 
 
-def _promise_document(promise: SequencePromise) -> dict[str, Any]:
-    """A promise over paths for machines, in steps; ``passed`` steps of the first block lie before step 1."""
-    lengths = {"steps": promise.steps, "window": promise.window, "per": promise.per, "passed": promise.passed}
-    return {"over": "paths", "total": str(promise.exact), **lengths, "statement": promise.sentence()}
+def _model_lines(document: Mapping[str, Any] | None, event: LearningEvent | None) -> list[str]:
+    """The same for people."""
+    from dphmm.storage.learned import REPLAYABLE, published_words
+
+    if document is None:
+        return []
+    name = f"model {document['model']}"
+    learning = document["learning"]
+    if learning is not None and event is not None:
+        rows = [
+            *guarantee_rows(learning, covered=True),
+            *published_rows(published_words(event), document["choices"]),
+        ]
+        if "together" in learning:
+            rows += [together_row(learning["together"]), ("costs", learning["together"]["costs"])]
+        lines = [f"{name}, learned with noise", *aligned(rows)]
+        return lines if learning["private"] else [*lines, f"warning: {REPLAYABLE}"]
+    if document["private"] is False:
+        because = document["not_private_because"] or "it was fitted without privacy"
+        return [f"{name}: NO PRIVACY: {because}"]
+    if document["private"] is True:
+        return [f"{name}: says that it was learned with privacy, but no epsilon is recorded"]
+    if document["made_without_data"]:
+        return [
+            f"{name}: made from geometry alone, as its file says; nobody's data is in it, so it cost nobody anything"
+        ]
+    return [f"{name}: given, not learned by dphmm; nothing is known of what it cost anybody"]
+
+
+def _provenance(path: str) -> tuple[dict[str, Any], LearningEvent | NotPrivateEvent | None]:
+    from dphmm.storage.hidden_models import holds_hidden_model, load_hidden_model
+    from dphmm.storage.learned import learning_event
+    from dphmm.storage.models import load_model
+
+    if holds_hidden_model(path):
+        try:
+            hidden: Any = load_hidden_model(path)
+        except InvalidInput as error:
+            raise named(error, {"privacy": path}) from None
+        return hidden.provenance_, learning_event(hidden.provenance_)
+    provenance = load_model(path).provenance
+    return provenance, learning_event(provenance, path)

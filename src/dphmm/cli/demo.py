@@ -1,17 +1,38 @@
-"""dphmm demo: a simulated city, from trajectories to a page, through the calls for real data."""
+"""dphmm demo: a simulated city, from trajectories to a page, through the calls that real data goes through."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+import numpy as np
 
-from dphmm.cli.console import Console, Row, print_json
-from dphmm.cli.demo_run import FILES, MARKER, Results, run
+from dphmm.accounting.promise import SequencePromise
+from dphmm.cli.console import Console, Row, print_json, stage_of
 from dphmm.cli.options import messages
 from dphmm.cli.outcomes import Interrupted, named
 from dphmm.errors import InvalidInput
+from dphmm.evaluation.city import simulate_city
+from dphmm.samplers.entropy import ReplayBits
+from dphmm.storage import statement_types
+from dphmm.storage.inputs import replacing
+from dphmm.storage.ledger import open_ledger
+from dphmm.storage.tables import read_table, write_table
+from dphmm.storage.trajectories import save_trajectories
+
+if TYPE_CHECKING:
+    from dphmm.audit.released import ReleasedVerdict
+    from dphmm.audit.released_file import ReleasedFile
+    from dphmm.batch import Batch, Released
+    from dphmm.evaluation.city import City
+    from dphmm.planning import World
+    from dphmm.report.content import ReleaseReport
+    from dphmm.schedule_plan import SchedulePlan
+    from dphmm.storage.release_words import Story
+    from dphmm.storage.statement_types import ReleaseStatement
+    from dphmm.types import FloatArray
 
 
 @click.command()
@@ -28,9 +49,6 @@ def demo(out: str, seed: int | None, people: int, days: int, force: bool, quiet:
     most 12 in a day, releases the positions under a policy that hides places up to 680 m apart, smooths and audits
     them, and writes trajectories, model, policy, plan, ledger, released table, privacy statement and report.html.
     """
-    from dphmm.evaluation.city import simulate_city
-    from dphmm.samplers.entropy import ReplayBits
-
     console = Console(quiet=quiet or as_json)
     folder = Path(out)
     if people < 1:
@@ -75,8 +93,6 @@ def _prepare(folder: Path, force: bool) -> None:
 
 
 def _numbers(results: Results) -> dict[str, Any]:
-    from dphmm.storage import statement_types
-
     report, statement = results.report, results.statement
     return {
         "rows": statement.published.rows,
@@ -115,3 +131,178 @@ def _summary(results: Results) -> list[Row]:
     word = f"CONVICTED: {'; '.join(verdict.findings) or 'a plan'}" if verdict.convicted else "nothing is wrong"
     audit = f"{verdict.rows:,} rows against ledger, statement and public data: {word}"
     return [*results.story.rows(), ("audit", audit)]
+
+
+#: What all answers about a person may lose together in a day.
+TOTAL = 12
+#: Two cells of the city: all places up to so far apart are hidden from each other.
+COVERS = "680m"
+#: Nobody in a city is faster, from door to door: a guess, as all of the model is.
+MAX_SPEED = "20km/h"
+#: Invented people that schedules are tried on.
+INVENTED = 30
+#: What the demo writes; demo.json comes first and marks the folder as one that --force may clear.
+FILES = (
+    "demo.json",
+    "trajectories.parquet",
+    "model.npz",
+    "policy.json",
+    "plan.json",
+    "ledger.db",
+    "released.parquet",
+    "released.parquet.privacy.json",
+    "smoothed.parquet",
+    "report.html",
+)
+MARKER = FILES[0]
+_DAY = 86_400
+
+
+class Results(NamedTuple):
+    """What a demo made."""
+
+    batch: Batch
+    rows: list[Released]
+    statement: ReleaseStatement
+    report: ReleaseReport
+    story: Story
+    verdict: ReleasedVerdict
+
+
+def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> Results:
+    """Everything from simulated people to the page."""
+    from dphmm.report import write_report
+
+    if bits is not None:
+        console.warn("made with replayable bits: whoever knows the seed can take the noise away")
+    with replacing(folder / MARKER) as marker:
+        marker.write_text(json.dumps({"made_by": "dphmm demo", "private": bits is None, "files": FILES[1:]}) + "\n")
+    people = city.released_people
+    assert people.time is not None
+    days = len(np.unique(people.time)) * city.step // _DAY
+    seen = f"{people.n_users} simulated people, {days} day{'s' * (days != 1)}"
+    console.say([("", f"{city.name}: {seen}, a model made from the map alone")])
+    save_trajectories(folder / "trajectories.parquet", people)
+    world, plan = _planned(folder, city, console)
+    batch = _ready(folder, world, plan, bits)
+    rows = _released(folder, city, batch, console)
+    results = _written(folder, city, batch, rows, console)
+    with console.progress("report") as progress:
+        stage_of(progress, "drawing the page")
+        write_report(folder / "report.html", results.report)
+    return results
+
+
+def _planned(folder: Path, city: City, console: Console) -> tuple[World, SchedulePlan]:
+    """Model, policy and schedule, all from the map alone, saved."""
+    from dphmm.markov.model import MarkovModel
+    from dphmm.planning import World
+    from dphmm.policy import radius
+    from dphmm.schedule_plan import save_plan
+    from dphmm.storage.models import save_model
+    from dphmm.storage.policies import save_policy
+
+    model = MarkovModel.from_geometry(city.grid, city.step, MAX_SPEED)
+    policy = radius(city.grid, covers=COVERS)
+    save_model(model, folder / "model.npz")
+    save_policy(policy, folder / "policy.json", space=city.grid)
+    world = World(model, policy, city.grid, SequencePromise(TOTAL, per="1d"), people=INVENTED)
+    with console.progress("plan") as progress:
+        plan = world.plan(TOTAL, progress)
+    save_plan(plan, folder / "plan.json")
+    return world, plan
+
+
+def _ready(folder: Path, world: World, plan: SchedulePlan, bits: ReplayBits | None) -> Batch:
+    """The ledger opened, ready to release."""
+    from dphmm.batch import Batch
+
+    public = (world.setting.model, world.setting.policy, world.setting.space)
+    return Batch(*public, schedule=plan.schedule, ledger=open_ledger(folder / "ledger.db"), bits=bits)
+
+
+def _released(folder: Path, city: City, batch: Batch, console: Console) -> list[Released]:
+    from dphmm.storage.released import released_table
+
+    with console.progress("release") as progress:
+        try:
+            rows = [row for chunk in batch.run(city.released_people, progress=progress) for row in chunk]
+        finally:
+            batch.ledger.close()
+    write_table(folder / "released.parquet", released_table(rows, city.grid))
+    return rows
+
+
+def _written(
+    folder: Path,
+    city: City,
+    batch: Batch,
+    rows: list[Released],
+    console: Console,
+) -> Results:
+    """The privacy statement, on disk, the audit of all that is there, and what the page is made of."""
+    from dphmm.audit import check_released
+    from dphmm.storage.statement import Published, load_statement, privacy_statement, write_statement
+
+    released, setting = folder / "released.parquet", batch.setting
+    statement = privacy_statement(
+        Published(rows),
+        model=setting.model,
+        policy=setting.policy,
+        space=setting.space,
+        options=setting.options,
+        query=setting.query,
+        answer=batch.answer,
+        model_people="others",
+        known_by="model",
+        sequence=batch.caps.promise,
+        schedule=setting.schedule,
+    )
+    write_statement(released, statement)
+    with open_ledger(folder / "ledger.db", read_only=True) as ledger, console.progress("audit") as progress:
+        stage_of(progress, "rows of the released file")
+        public = (setting.model, setting.policy, setting.space, setting.options.epsilon)
+        verdict = check_released(released, *public, ledger=ledger)
+    statement = load_statement(released)
+    report = demo_report(folder, city, batch, statement, console)
+    return Results(batch, rows, statement, report, report.story, verdict)
+
+
+def demo_report(folder: Path, city: City, batch: Batch, statement: ReleaseStatement, console: Console) -> ReleaseReport:
+    """The report of the answers; the smoothed rows are written too."""
+    from dphmm.audit.findings import Findings
+    from dphmm.audit.released_file import ReleasedFile
+    from dphmm.decoding import smooth_rows
+    from dphmm.report.assembling import TrueRows, release_report
+    from dphmm.report.content import Backdrop, Made
+    from dphmm.session.subjects import Subjects
+    from dphmm.storage.smoothed import released_rows, smoothed_table
+
+    setting, path = batch.setting, folder / "released.parquet"
+    rows = released_rows(read_table(path), city.grid)
+    with console.progress("smooth") as progress:
+        smoothed = smooth_rows(rows, Subjects(setting), progress=progress)
+    write_table(folder / "smoothed.parquet", smoothed_table(rows, smoothed, city.grid))
+    file = ReleasedFile.read(path, city.grid, Findings())
+    made = Made(setting.model, city.grid, statement, Subjects(setting))
+    with open_ledger(folder / "ledger.db", read_only=True) as ledger, console.progress("report") as progress:
+        return release_report(
+            city.name,
+            path.name,
+            file,
+            made,
+            ledger=ledger,
+            progress=progress,
+            stage=None if progress is None else progress.stage,
+            truth=TrueRows(_true_places(city, file), np.zeros(len(file), dtype=np.bool_), simulated=True),
+            backdrop=Backdrop((city.river,), tuple(city.bridges)),
+        )
+
+
+def _true_places(city: City, file: ReleasedFile) -> FloatArray:
+    """The true places (n, 2) of released rows: known only because the people are simulated."""
+    people = city.released_people
+    assert people.time is not None and people.lat is not None and people.lon is not None and file.times is not None
+    places, moments = city.grid.projection.to_metres(people.lat, people.lon), people.time.tolist()
+    at = {(people.users[u], t): row for row, (u, t) in enumerate(zip(people.user.tolist(), moments, strict=True))}
+    return np.asarray(places[[at[key] for key in zip(file.users, file.times.tolist(), strict=True)]])

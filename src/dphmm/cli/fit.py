@@ -1,31 +1,215 @@
-"""dphmm fit: a model from trajectories, counted or learned, with or without privacy."""
+"""dphmm fit: a model from trajectories, counted or learned, with or without privacy; its options."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dphmm.cli.console import Console, print_json
-from dphmm.cli.fit_options import FIELDS, answers_words, check_together, fit_options, jump_rate, people_row
-from dphmm.cli.options import CONTEXT, force, messages, new_output, output
-from dphmm.cli.outcomes import SET_ASIDE
-from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, ledger_options
+from dphmm.cli.console import Console
+from dphmm.cli.fit_chain import fit_counted, fit_private
+from dphmm.cli.fit_data import DEFAULT_SPEED, jump_rate
+from dphmm.cli.fit_hidden import fit_hidden
+from dphmm.cli.options import (
+    CONTEXT,
+    force,
+    messages,
+    new_output,
+    output,
+)
+from dphmm.cli.publishing import check_ledger, ledger_options
 from dphmm.errors import InvalidInput
+from dphmm.storage.inputs import checked_input
+from dphmm.storage.owner_view import rejected_path
 
 if TYPE_CHECKING:
-    from dphmm.markov.model import MarkovModel
-    from dphmm.markov.trajectories import FitSummary
-    from dphmm.states.space import StateSpace
-    from dphmm.states.trajectory import Trajectories
+    pass
 
-NOT_PRIVATE = (
-    "fitted without privacy: the model gives no bound for releases about the people it was fitted on, "
-    "because its possible moves can show one person's; fit it on other people, or on public data, or with --epsilon"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+METHODS = ("ngrams", "every-iteration", "paper-every-iteration", "paper-last-iteration-not-private")
+
+
+_CHAIN = (
+    click.option("--grid", metavar="LENGTH", help="Square cells of this size (340m, 1km) over --bbox."),
+    click.option(
+        "--bbox",
+        metavar="W,S,E,N",
+        help="The box of the grid, in degrees; public, so never taken from the data. With --epsilon also that of --h3.",
+    ),
+    click.option(
+        "--h3",
+        type=int,
+        metavar="RES",
+        help="H3 cells of this resolution: those visited; with --epsilon those of --bbox.",
+    ),
+    click.option("--state-column", metavar="COL", help="States are the names in this column."),
+    click.option(
+        "--answers",
+        metavar="labels|ordinal|FILE",
+        help="What the names are answered with: themselves, 0, 1, ... in order, or a table of numbers.  "
+        "[default: labels; ordinal where all names are numbers]",
+    ),
+    click.option(
+        "--states-file", metavar="FILE", help="A table whose column state lists the names; with --epsilon needed."
+    ),
+    click.option(
+        "--smoothing",
+        metavar="COUNT",
+        help="Added to the count of every pair of states; without --epsilon, on a grid, of neighbouring cells.  "
+        "[default: 0; with --epsilon 1]",
+    ),
+    click.option("--initial", type=click.Choice(["occupancy", "first", "uniform"]), help="[default: occupancy]"),
+    click.option(
+        "--max-speed",
+        metavar="SPEED",
+        help=f"Leave out places that this speed cannot reach; none for no limit  [default: {DEFAULT_SPEED} for places]",
+    ),
+    click.option("--min-count", type=int, metavar="N", help="Drop moves seen fewer times.  [default: 1]"),
+    click.option(
+        "--all-cells",
+        is_flag=True,
+        default=None,
+        help="Keep every cell of --bbox, visited or not; as with --epsilon.",
+    ),
+    click.option(
+        "--merge-rare",
+        type=int,
+        metavar="N",
+        help="Answer cells with fewer than N visits as the nearest cell with as many.",
+    ),
 )
+
+
+_JUMP = (
+    click.option(
+        "--jump",
+        metavar="P",
+        help="The chance to jump to any state alike at each step (0.001), which leaves no path impossible.  "
+        "[default: none]",
+    ),
+)
+
+
+_TIMES = (
+    click.option(
+        "--step",
+        metavar="TIME",
+        help="Length of a time step (5min), bins from the UTC epoch, the last row of a bin "
+        "counting. Without it every row is a step.",
+    ),
+    click.option(
+        "--gap",
+        metavar="TIME",
+        help="With --step: holes up to here are filled with the last state. Without it: rows further apart are "
+        "cut.  [default: with --step only the next bin continues a sequence, else every next row does]",
+    ),
+)
+
+
+_HIDDEN = (
+    click.option("--states", type=int, metavar="K", help="A hidden Markov model of so many states, seen by --symbols."),
+    click.option("--symbols", metavar="COL", help="With --states: what is seen are the names in this column."),
+    click.option(
+        "--symbols-file", metavar="FILE", help="A table whose column symbol lists the names; with --epsilon needed."
+    ),
+    click.option("--starts", type=int, metavar="N", help="Random starts, the best is kept.  [default: 5; ngrams 10]"),
+    click.option(
+        "--iterations",
+        type=int,
+        metavar="N",
+        help="At most so many iterations; noisy ones exactly so many.  [default: by method]",
+    ),
+)
+
+
+_PRIVATE = (
+    click.option("--epsilon", metavar="E", help="Learn with differential privacy: the whole budget of the fit."),
+    click.option("--max-length", type=int, metavar="L", help="With --epsilon: of a sequence its first L steps count."),
+    click.option(
+        "--max-sequences",
+        type=int,
+        metavar="M",
+        help="With --epsilon: of a person the first M sequences.  [default: 1]",
+    ),
+    click.option(
+        "--neighbours",
+        type=click.Choice(["add-remove", "replace"]),
+        help="With --epsilon: whether a person is added or removed, or replaced.  [default: add-remove]",
+    ),
+    click.option(
+        "--moves",
+        type=click.Choice(["all", "neighbours"]),
+        help="With --epsilon: the moves that can be learned.  [default: all; on grids above 3,000 cells neighbours]",
+    ),
+    click.option("--delta", metavar="D", help="With --noise gaussian: the delta of the guarantee."),
+    click.option("--method", type=click.Choice(METHODS), help="Of --states with --epsilon.  [default: ngrams]"),
+    click.option("--noise", type=click.Choice(["laplace", "gaussian"]), help="Of every-iteration.  [default: laplace]"),
+    click.option(
+        "--order", type=int, metavar="N", help="Length of the words of ngrams.  [default: by states and symbols]"
+    ),
+    click.option("--seed", type=int, metavar="N", help="The same fit every time; with --epsilon NOT PRIVATE."),
+)
+
+
+def fit_options(command: F) -> F:
+    """All of them, in the order of the help."""
+    for option in reversed((*_CHAIN, *_JUMP, *_TIMES, *_HIDDEN, *_PRIVATE)):
+        command = option(command)
+    return command
+
+
+_ONLY_PRIVATE = ("max_length", "max_sequences", "neighbours", "moves", "delta", "method", "noise", "order")
+
+
+_ONLY_HIDDEN = ("symbols", "symbols_file", "starts", "iterations", "delta", "method", "noise", "order")
+
+
+_ONLY_CHAIN = (
+    "grid", "bbox", "h3", "state_column", "answers", "states_file", "smoothing", "initial", "max_speed", "min_count",
+    "moves", "all_cells", "merge_rare", "jump",
+)  # fmt: skip
+
+
+def check_together(given: Mapping[str, Any]) -> None:
+    """Refuse options that the fit asked for would not heed, and private fits without a public cap."""
+    hidden, private = given["states"] is not None, given["epsilon"] is not None
+    refusals = (
+        (not hidden, _ONLY_HIDDEN, "--states K with it: it is for hidden Markov models"),
+        (hidden, _ONLY_CHAIN, "none with --states: a hidden Markov model sees the names of --symbols"),
+        (not private, _ONLY_PRIVATE, "--epsilon with it: it is for fits with differential privacy"),
+        (not hidden and not private, ("seed",), "none: counting moves has nothing random in it"),
+    )
+    for refused, names, expected in refusals:
+        wrong = next((name for name in names if refused and given[name] is not None), None)
+        if wrong is not None:
+            raise InvalidInput(option_of(wrong), given[wrong], expected)
+    if hidden and given["symbols"] is None:
+        raise InvalidInput("--symbols", "nothing", "the column of what was seen, with --states")
+    if private:
+        _check_private(given)
+    jump_rate(given)
+
+
+def _check_private(given: Mapping[str, Any]) -> None:
+    if given["max_length"] is None:
+        expected = "a number of steps with --epsilon, chosen without a look at the data: the noise is made for it"
+        raise InvalidInput("--max-length", "nothing", expected)
+    if given["min_count"] is not None:
+        expected = "none with --epsilon: whether a move is rare is seen in the counts of all people"
+        raise InvalidInput("--min-count", given["min_count"], expected)
+    if given["all_cells"]:
+        raise InvalidInput("--all-cells", "with --epsilon", "none: a fit with --epsilon keeps all cells already")
+    if given["merge_rare"] is not None:
+        expected = "none with --epsilon, which keeps all cells: visits are counted over all people, without noise"
+        raise InvalidInput("--merge-rare", given["merge_rare"], expected)
+
+
+def option_of(name: str) -> str:
+    """--max-length for max_length."""
+    return "--" + name.replace("_", "-")
 
 
 @click.command("fit", context_settings=CONTEXT)
@@ -51,7 +235,6 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
     With --ledger L: stored there before it is written, and counted for every person of L; the same again is given, not
     learned again.
     """
-    from dphmm.storage.inputs import checked_input
     from dphmm.storage.learned import check_people
 
     console = Console(quiet)
@@ -59,120 +242,12 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
     path = checked_input(trajectories, "TRAJ")
     new_output(output, [path], force)
     if given["epsilon"] is not None:
-        from dphmm.cli.owner_view import rejected_path
-
         new_output(rejected_path(output), [path], force)
     check_people(output)
     check_ledger({**given, "output": output})
     job = {**given, "output": output, "as_json": as_json}
     if given["states"] is not None:
-        from dphmm.cli.fit_hidden import fit_hidden
-
         return fit_hidden(path, job, console)
     if given["epsilon"] is not None:
-        from dphmm.cli.fit_private import fit_private
-
         return fit_private(path, job, console)
-    return _fit_counted(path, job, console)
-
-
-def _fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
-    from dphmm.cli.fit_spaces import check_states, is_table, space_of
-    from dphmm.cli.fit_times import bins_of, check_times, speed_limit, times, warn_of_order
-    from dphmm.cli.lonely import fit_lines
-    from dphmm.cli.outcomes import reworded
-    from dphmm.cli.owner_view import by_reason, in_words
-    from dphmm.cli.portrait import by_name
-    from dphmm.cli.publishing import stored_fit
-    from dphmm.storage.inputs import steady
-    from dphmm.storage.learned import save_people
-    from dphmm.storage.models import save_model
-    from dphmm.storage.tables import column_names
-    from dphmm.storage.trajectories import load_trajectories
-
-    check_states(given)
-    choices = {**times(given), **_counting(given)}
-    with console.progress("fit") as progress, steady(path) as sha256:
-        bins = bins_of(choices["step"], column_names(path))
-        loaded = load_trajectories(path, state_column=given["state_column"], bins=bins)
-        rows = loaded.trajectories
-        check_times(given["step"], rows.time is not None, column_names(path))
-        if progress is not None:
-            progress(1, 2)
-        choices["max_speed"] = speed_limit(given, rows.time is not None, rows.lat is not None)
-        model, summary = _fitted(rows, space_of(given, rows), (path.name, sha256), choices)
-        rate = jump_rate(given)
-        if rate is not None:
-            # A jump leaves no move impossible.
-            summary = replace(summary, unseen=0.0)
-        model = model if rate is None else model.with_jump(rate)
-        kept = stored_fit(given, path.name, partial(save_model, model), NOT_PRIVATE)
-        save_model(model, given["output"])
-        save_people(given["output"], rows.users)
-    set_aside = by_reason(loaded.rejected)
-    lonely, lonely_facts = fit_lines(model)
-    if given["as_json"]:
-        print_json({**_document(summary, set_aside, given["output"]), **lonely_facts, **kept_document(kept)})
-    console.say([("", by_name(reworded(line), model.space)) for line in summary.lines()])
-    console.say([("", line) for line in lonely])
-    console.say([("", by_name(note, model.space)) for note in model.notes if "without privacy" not in note])
-    if given["state_column"] is not None and not is_table(given["answers"]):
-        console.say([("", answers_words(model))])
-    if set_aside:
-        console.say([("", f"rows that cannot be read, set aside: {in_words(set_aside)}")])
-    console.say(kept_rows(kept, given["ledger"]))
-    console.say([("", f"written to {given['output']}"), people_row(given["output"])])
-    warn_of_order(path, console)
-    console.warn(NOT_PRIVATE)
-    return SET_ASIDE if set_aside else 0
-
-
-def _fitted(
-    rows: Trajectories, space: StateSpace, source: tuple[str, str], choices: dict[str, Any]
-) -> tuple[MarkovModel, FitSummary]:
-    from dphmm.cli.outcomes import named
-    from dphmm.markov.trajectories import Source, fit_trajectories
-
-    near = "neighbours" if space.kind == "grid" else None
-    try:
-        return fit_trajectories(rows, space, smoothing_support=near, source=Source(*source), **choices)
-    except InvalidInput as error:
-        times = "--max-speed" if choices["max_speed"] else "--gap"
-        raise named(error, {**FIELDS, "time": times}) from None
-
-
-def _counting(given: dict[str, Any]) -> dict[str, Any]:
-    from dphmm._checks import finite_number
-
-    return {
-        "smoothing": finite_number("0" if given["smoothing"] is None else given["smoothing"], "--smoothing"),
-        "initial": given["initial"] or "occupancy",
-        "min_count": 1 if given["min_count"] is None else given["min_count"],
-        "all_cells": bool(given["all_cells"]),
-        "merge_rare": given["merge_rare"],
-    }
-
-
-def _document(summary: FitSummary, set_aside: dict[str, int], path: str) -> dict[str, Any]:
-    from dphmm.storage.learned import people_path
-
-    report = summary.report
-    return {
-        "rows": summary.rows,
-        "users": summary.users,
-        "states": report.n_states,
-        "states_not_visited": summary.n_cells - summary.n_visited,
-        "sequences": report.n_sequences,
-        "transitions": report.n_transitions,
-        "possible_transitions": report.possible,
-        "rare_transitions_dropped": report.dropped_transitions,
-        "states_never_left": len(report.never_left),
-        "dropped": dict(summary.dropped),
-        "share_outside": summary.share_outside,
-        "held": summary.held,
-        "set_aside": set_aside,
-        "private": False,
-        "meaning": NOT_PRIVATE,
-        "output": path,
-        "people": str(people_path(path)),
-    }
+    return fit_counted(path, job, console)

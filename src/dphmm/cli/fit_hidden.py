@@ -11,15 +11,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dphmm._checks import exact_number
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.cli.console import Console, print_json
-from dphmm.cli.fit_options import FIELDS
+from dphmm.cli.fit_data import (
+    FIELDS,
+    LEFT_OUT,
+    LEFT_OUT_PLAINLY,
+    bins_of,
+    caps_of,
+    check_times,
+    left_out,
+    people_row,
+    promised,
+    records_of,
+    times,
+    warn_of_order,
+    warn_replayable,
+)
 from dphmm.cli.outcomes import SET_ASIDE
+from dphmm.cli.publishing import kept_document, kept_rows, learned_once, stored_fit
 from dphmm.errors import InvalidInput
+from dphmm.states import StateSpace, ordered_labels
+from dphmm.storage.inputs import steady
+from dphmm.storage.owner_view import by_reason, in_words, list_rejected
+from dphmm.storage.private_tables import refuse_private
+from dphmm.storage.state_tables import listed_names
+from dphmm.storage.tables import column_names
+from dphmm.storage.trajectories import load_trajectories
 
 if TYPE_CHECKING:
-    from dphmm.accounting.event import LearningEvent, NotPrivateEvent
     from dphmm.markov.hidden.hmm import CategoricalHMM
-    from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Sequences, Trajectories
     from dphmm.storage.publications import AdmitFit
 
@@ -47,15 +69,8 @@ def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 
 def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
-    from dphmm.cli.fit_options import people_row
-    from dphmm.cli.fit_times import bins_of, check_times, times, warn_of_order
-    from dphmm.cli.owner_view import by_reason, in_words
-    from dphmm.cli.publishing import kept_document, kept_rows, stored_fit
     from dphmm.storage.hidden_models import save_hidden_model
-    from dphmm.storage.inputs import steady
     from dphmm.storage.learned import people_path, save_people
-    from dphmm.storage.tables import column_names
-    from dphmm.storage.trajectories import load_trajectories
 
     if given["ledger"] is not None and given["seed"] is None:
         raise InvalidInput("--seed", "nothing", "a number, with --ledger: what is stored must be the same every time")
@@ -112,22 +127,8 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 
 def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
-    from dphmm.accounting.event import LearningEvent
-    from dphmm.cli.fit_private import (
-        LEFT_OUT,
-        LEFT_OUT_PLAINLY,
-        caps_of,
-        left_out,
-        promised,
-        records_of,
-        warn_replayable,
-    )
-    from dphmm.cli.fit_times import times, warn_of_order
-    from dphmm.cli.owner_view import list_rejected
-    from dphmm.cli.publishing import kept_document, kept_rows, learned_once
     from dphmm.storage.hidden_models import learning_of, save_hidden_model
     from dphmm.storage.learned import remove_people
-    from dphmm.storage.private_tables import refuse_private
 
     if given["symbols_file"] is not None:
         refuse_private(given["symbols_file"], path, "--symbols-file", called="TRAJ")
@@ -178,7 +179,6 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 def _choices(event: LearningEvent | NotPrivateEvent | None, noise: Mapping[str, Any], method: str) -> dict[str, Any]:
     """The length of the words and the number of starts, chosen or by default; other methods have neither."""
-    from dphmm.accounting.event import LearningEvent
     from dphmm.markov.private.hidden import N_STARTS
 
     if method != "ngrams" or not isinstance(event, LearningEvent):
@@ -189,7 +189,6 @@ def _choices(event: LearningEvent | NotPrivateEvent | None, noise: Mapping[str, 
 
 
 def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, aside: str) -> dict[str, Any]:
-    from dphmm.accounting.event import LearningEvent, NotPrivateEvent
     from dphmm.storage.hidden_models import learning_of
     from dphmm.storage.learned import learning_document, published_parts
 
@@ -237,8 +236,6 @@ def check_size(states: int, symbols: int | None) -> None:
 
 def _method(given: Mapping[str, Any], method: str) -> dict[str, Any]:
     """The options that were given, under the names that this method has for them."""
-    from dphmm._checks import exact_number
-
     one_start = method != "ngrams"
     if one_start and given["starts"] is not None:
         raise InvalidInput("--starts", given["starts"], f"none for {method}: several starts would each cost as much")
@@ -255,8 +252,6 @@ def _method(given: Mapping[str, Any], method: str) -> dict[str, Any]:
 
 
 def _symbols_seen(given: Mapping[str, Any], rows: Trajectories) -> StateSpace:
-    from dphmm.states import StateSpace, ordered_labels
-
     if given["symbols_file"] is not None:
         return _public_symbols(given)
     assert rows.state is not None
@@ -264,9 +259,6 @@ def _symbols_seen(given: Mapping[str, Any], rows: Trajectories) -> StateSpace:
 
 
 def _public_symbols(given: Mapping[str, Any]) -> StateSpace:
-    from dphmm.cli.fit_spaces import listed_names
-    from dphmm.states import StateSpace
-
     if given["symbols_file"] is None:
         expected = "a table of the names there can be, with --epsilon: those in the data are not public"
         raise InvalidInput("--symbols-file", "nothing", expected)

@@ -103,8 +103,8 @@ def _layout(name: str, given: Mapping[str, Any]) -> Layout | None:
 
 def _run(name: str, given: dict[str, Any]) -> int:
     from dphmm.cli.outcomes import named, reworded
-    from dphmm.cli.owner_view import rejected_path, write_rejected
     from dphmm.storage.importers import IMPORTERS
+    from dphmm.storage.owner_view import rejected_path, write_rejected
     from dphmm.storage.tables import table_format
     from dphmm.storage.trajectories import save_trajectories
 

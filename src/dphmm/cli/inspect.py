@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Row, aligned, print_json
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices
-from dphmm.cli.outcomes import one_line
+from dphmm.cli.outcomes import one_line, reworded
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -32,17 +33,18 @@ def inspect(
     Everything here is public: it depends on the model, the policy and the options alone. Errors are root mean
     squares in answer units (metres on a map); costs are largest losses between any two possible states.
     """
-    from dphmm.cli.portrait import model_facts, space_facts, state_list
-    from dphmm.cli.protection_facts import protection_facts
+    from dphmm.evaluation.inspection import protection_facts
     from dphmm.session.budget_plan import planned_losses
     from dphmm.session.setting import Setting
+    from dphmm.storage.model_facts import model_facts, space_facts, state_list
 
     chain, space = loaded_model(model)
     document: dict[str, Any] = {"space": space_facts(space), "model": model_facts(chain, model)}
     if policy is not None:
         given = {name: value for name, value in choices.items() if value is not None}
         graph, space = loaded_policy(policy, chain)
-        document |= protection_facts(chain, graph, space, epsilon, given)
+        document |= protection_facts(chain, graph, space, epsilon, **given)
+        document["warnings"] = [_on_the_command_line(one) for one in document["warnings"]]
         if steps is not None:
             document["over_time"] = planned_losses(Setting.of(chain, graph, space, epsilon, **given), steps)
     elif steps is not None or any(choices[name] != default for name, default in _DEFAULTS.items()):
@@ -55,6 +57,11 @@ def inspect(
         click.echo("\n".join(_text(document, space)))
     for warning in document.get("warnings", []):
         Console().warn(warning)
+
+
+def _on_the_command_line(warning: str) -> str:
+    """A refusal has the library's words for options."""
+    return reworded(warning) if warning.startswith("refused: ") else warning
 
 
 _DEFAULTS = {
@@ -77,7 +84,7 @@ _LABELS = {
 
 
 def _text(document: Mapping[str, Any], space: StateSpace) -> list[str]:
-    from dphmm.cli.protection_facts import remedy_line
+    from dphmm.evaluation.inspection import remedy_line
 
     lines: list[str] = []
     for section, facts in document.items():
@@ -116,8 +123,6 @@ def _row(name: str, fact: Any, unit: str) -> Row:
 
         return f"  {label}", "none: the states are no cells of a map" if fact is None else places_words(fact)
     if name == "epsilon":
-        from dphmm.accounting.records import in_short
-
         return f"  {label}", in_short(fact)
     return f"  {label}", _shown(fact)
 

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dphmm.accounting.budget import float_above
 from dphmm.cli.console import Console, Row, aligned, print_json
 from dphmm.cli.options import CONTEXT, MECHANISM, loaded_model, loaded_policy, messages, other_queries, step_tables
 from dphmm.cli.outcomes import named, one_line
+from dphmm.cli.smooth import other_query, read_rows, release_subjects
 from dphmm.errors import InvalidInput
+from dphmm.storage.inputs import checked_input, steady
 
 if TYPE_CHECKING:
     from dphmm.session.odds import EventOdds
@@ -71,10 +74,6 @@ def leakage(**given: Any) -> int:
     --paths, how much the answers can tell two given paths apart, at most. Epsilon and options are read as dphmm smooth
     reads them.
     """
-    from dphmm.cli.smooth import other_query, read_rows
-    from dphmm.cli.smooth_options import release_subjects
-    from dphmm.storage.inputs import checked_input, steady
-
     console = Console(given["quiet"])
     _check(given)
     path = checked_input(given["released"], "RELEASED")
@@ -142,8 +141,6 @@ def _of_event(
 
 def _document(odds: EventOdds) -> dict[str, Any]:
     """One subject: numbers that are not finite are null, beside a word that says why."""
-    from dphmm.accounting.budget import float_above
-
     cost = float_above(odds.cost)
     return {
         "subject": odds.subject,
@@ -191,7 +188,7 @@ def _users(given: Mapping[str, Any]) -> list[str] | None:
 
 def _states(text: str, option: str, space: StateSpace) -> IntArray:
     """State numbers from names with commas between, or from the column state of a table."""
-    from dphmm.cli.fit_spaces import listed_columns
+    from dphmm.storage.state_tables import listed_columns
 
     if Path(text).suffix in (".csv", ".parquet"):
         (names,) = listed_columns(text, option, ("state",))

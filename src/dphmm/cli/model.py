@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dphmm._checks import finite_number
 from dphmm.cli.console import Console, print_json
-from dphmm.cli.options import CONTEXT, F, force, messages, new_output, output
+from dphmm.cli.fit_data import cells_over, is_table
+from dphmm.cli.options import CONTEXT, F, duration, force, length, messages, new_output, output, parse_box, speed
+from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
+from dphmm.states import Grid, space_of_names
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
@@ -90,11 +94,6 @@ def grid(cell: str, **given: Any) -> None:
     A subject stays in its cell, or moves to one within reach: --max-speed times --step. Weights fall with the
     distance d as exp(-3 d / reach). A move that would leave the box is not made, axis by axis.
     """
-    from dphmm.cli.box import parse_box
-    from dphmm.cli.outcomes import named
-    from dphmm.cli.quantities import length
-    from dphmm.states import Grid
-
     size, box = length(cell, "--cell"), parse_box(given["bbox"])
     try:
         space = Grid.from_bounds(*box, cell=size)
@@ -118,10 +117,6 @@ def h3(resolution: int, **given: Any) -> None:
 
     Distances are rings of cells, each as far as neighbours' centres are apart.
     """
-    from dphmm.cli.box import parse_box
-    from dphmm.cli.fit_spaces import cells_over
-    from dphmm.cli.outcomes import named
-
     try:
         space = cells_over(parse_box(given["bbox"]), resolution, "--resolution", "")
     except InvalidInput as error:
@@ -156,9 +151,8 @@ def edges(file: str, stay: str, states_file: str | None, **given: Any) -> None:
 
     The weights of the moves out of each state are divided by their sum.
     """
-    from dphmm._checks import finite_number
-    from dphmm.cli.fit_spaces import is_table, listed_names
     from dphmm.storage.public_tables import read_moves
+    from dphmm.storage.state_tables import listed_names
 
     stays = finite_number(stay, "--stay")
     if not 0 <= stays < 1:
@@ -170,8 +164,6 @@ def edges(file: str, stay: str, states_file: str | None, **given: Any) -> None:
 
 
 def _from_geometry(space: StateSpace, given: dict[str, Any]) -> None:
-    from dphmm.cli.outcomes import named
-    from dphmm.cli.quantities import duration, speed
     from dphmm.markov.geometry import couples_along_radius
     from dphmm.markov.model import MarkovModel
 
@@ -186,15 +178,11 @@ def _from_geometry(space: StateSpace, given: dict[str, Any]) -> None:
 
 
 def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
-    from dphmm.cli.answers import space_of_answers
-    from dphmm.cli.fit_spaces import is_table
-    from dphmm.cli.outcomes import named
-    from dphmm.cli.quantities import duration
     from dphmm.markov.geometry import uniform_model
-    from dphmm.states import space_of_names
+    from dphmm.storage.state_tables import space_of_answers
 
     step = None if given["step"] is None else duration(given["step"], "--step")
-    space = space_of_answers(given["answers"]) if is_table(given["answers"]) else None
+    space = space_of_answers(given["answers"], "--answers") if is_table(given["answers"]) else None
     new_output(given["output"], [file], given["force"])
     moves = read(None if space is None else space.names)
     if space is None:
@@ -210,8 +198,8 @@ def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
 
 
 def _save(made: MarkovModel, given: dict[str, Any], said: list[str], facts: dict[str, Any]) -> None:
-    from dphmm.cli.portrait import by_name
     from dphmm.storage.learned import made_without_data, remove_people
+    from dphmm.storage.model_facts import by_name
     from dphmm.storage.models import save_model
 
     path, console = given["output"], Console(given["quiet"])

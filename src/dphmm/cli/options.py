@@ -1,20 +1,30 @@
-"""Options that several commands share, and the files they name."""
+"""Options that several commands share, how their texts are read, and the files that they name."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from zipfile import is_zipfile
 
 import click
 
+from dphmm._checks import finite_number
+from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
+from dphmm.states.units import parse_duration, parse_length, parse_speed
+from dphmm.storage.inputs import checked_output
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
+    from dphmm.states.grid import Grid
     from dphmm.states.space import StateSpace
+    from dphmm.states.trajectory import Trajectories
     from dphmm.storage.inputs import PathLike
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,8 +43,6 @@ def force(command: F) -> F:
 
 def new_output(path: PathLike, inputs: Iterable[PathLike], replace: bool) -> None:
     """Refuse an output that cannot be written, that is an input, or that exists (unless ``replace``)."""
-    from dphmm.storage.inputs import checked_output
-
     if checked_output(path, inputs, "-o").exists() and not replace:
         raise InvalidInput("-o", f"{path}, which exists", "another name, or --force to replace it")
 
@@ -59,8 +67,6 @@ class _Mechanism(click.ParamType[Any]):
         try:
             return load_table(value).reference
         except InvalidInput as error:
-            from dphmm.cli.outcomes import named
-
             raise named(error, {"table": "--mechanism"}) from None
 
 
@@ -153,8 +159,6 @@ def loaded_policy(path: str, model: MarkovModel, option: str = "--policy") -> tu
     InvalidInput for a policy that was made for another model, and for an archive, such as a model. ``option``: what
     names the file.
     """
-    from zipfile import is_zipfile
-
     from dphmm.storage.policies import load_policy, load_policy_space
 
     assert model.space is not None
@@ -223,3 +227,71 @@ def tables_given(given: Mapping[str, Any], model: MarkovModel, space: StateSpace
     if given["initials"] is not None:
         found["initials"] = read_initials(given["initials"], space)
     return found
+
+
+_ORDER = "W,S,E,N: west, south, east, north, in degrees"
+#: Wider boxes are more likely a mistake than half the globe.
+_WIDEST = 180
+
+
+class Box(NamedTuple):
+    """Degrees. ``west`` above ``east`` is a box across the antimeridian."""
+
+    west: float
+    south: float
+    east: float
+    north: float
+
+
+def parse_box(text: str) -> Box:
+    """The box of an option; InvalidInput says which number is wrong, and what the order is."""
+    parts = text.split(",")
+    if len(parts) != 4:
+        raise InvalidInput("--bbox", text, f"four numbers {_ORDER}")
+    box = Box(*(finite_number(part.strip(), f"--bbox {side}") for side, part in zip("WSEN", parts, strict=True)))
+    for latitude in (box.south, box.north):
+        if abs(latitude) > 90:
+            raise InvalidInput("--bbox", text, f"{_ORDER}; {latitude:g} is no latitude, are lat and lon swapped?")
+    if box.south >= box.north:
+        raise InvalidInput("--bbox", text, f"{_ORDER}, with north more than south: {box.north:g} is not")
+    width = box.east - box.west + (360 if box.west > box.east else 0)
+    if box.west > box.east and width > _WIDEST:
+        came = f"{text}, which is {width:g} degrees wide: W > E means across the antimeridian"
+        raise InvalidInput("--bbox", came, f"{_ORDER}, with W less than E for other boxes")
+    if width > _WIDEST:
+        raise InvalidInput("--bbox", f"{text}, which is {width:g} degrees wide", f"{_ORDER}, at most {_WIDEST} wide")
+    return box
+
+
+def check_inside(grid: Grid, trajectories: Trajectories, text: str) -> None:
+    """Refuse a box in which no row lies: then it is most often the box that is wrong."""
+    if trajectories.lat is None or trajectories.lon is None:
+        return
+    if not (grid.locate(trajectories.lat, trajectories.lon) >= 0).any():
+        raise InvalidInput("--bbox", f"{text}, with none of the {len(trajectories)} rows inside", _ORDER)
+
+
+_BARE = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
+
+
+def length(text: str, option: str) -> Fraction:
+    """Metres; InvalidInput for a number without m or km."""
+    _check_unit(text, option, "m or km", "340m or 1km")
+    return parse_length(text, option)
+
+
+def duration(text: str, option: str) -> int:
+    """Seconds; InvalidInput for a number without s, min, h or d."""
+    _check_unit(text, option, "s, min, h or d", "30s or 5min")
+    return parse_duration(text, option)
+
+
+def speed(text: str, option: str) -> Fraction:
+    """Metres per second; InvalidInput for a number without m/s or km/h."""
+    _check_unit(text, option, "m/s or km/h", "40m/s or 150km/h")
+    return parse_speed(text, option)
+
+
+def _check_unit(text: str, option: str, units: str, examples: str) -> None:
+    if _BARE.fullmatch(text.strip()):
+        raise InvalidInput(option, text, f"a unit after the number, {units}: {examples}")

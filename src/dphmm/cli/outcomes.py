@@ -13,8 +13,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import _bootstrap
 from types import FrameType
 
+from dphmm._kernels import announced
 from dphmm.errors import DphmmError, InvalidInput
 
 FAILED = 1
@@ -185,13 +187,12 @@ def asked_to_stop() -> KeyboardInterrupt | None:
 
 #: The kind alone: an error that is kept keeps what every function on its way held, open files and ledgers too.
 _asked: list[type[KeyboardInterrupt]] = []
-_SWALLOWING = ("llvmlite", "importlib._bootstrap")
-#: Seconds until a signal that came where it would be lost is looked at again.
+#: Seconds until a signal that came where an exception would be lost is looked at again.
 _MOMENT = 0.02
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    if _swallowed(frame):
+    if _would_be_lost():
         _ask_again(number)
         return
     _asked.append(KeyboardInterrupt)
@@ -199,7 +200,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    if _swallowed(frame):
+    if _would_be_lost():
         _ask_again(number)
         return
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -220,17 +221,15 @@ def _ask_for_the_lost(kind: type[BaseException]) -> None:
         _ask_again(signal.SIGINT)
 
 
-def _swallowed(frame: FrameType | None) -> bool:
-    """Whether an exception would be lost here.
+def _would_be_lost() -> bool:
+    """Whether whoever is called now would drop an exception: LLVM, or compiled code that imports a module."""
+    return announced.llvm_calls > 0 or _importing()
 
-    It is lost where LLVM waits for Python's answer (and would read nothing), and where a compiled module imports
-    another.
-    """
-    while frame is not None:
-        if any(place in frame.f_code.co_filename for place in _SWALLOWING):
-            return True
-        frame = frame.f_back
-    return False
+
+def _importing() -> bool:
+    """Whether a module is being imported: Python holds a lock of each until it is there."""
+    locks = [reference() for reference in list(_bootstrap._module_locks.values())]  # type: ignore[attr-defined]
+    return any(lock is not None and lock.owner is not None for lock in locks)
 
 
 def _ask_again(number: int) -> None:

@@ -54,7 +54,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     at. Printed for a quarter, a half and twice the total too: the schedule, the expected error, and what a reader
     of the file would still find, such as where somebody sleeps.
     """
-    from dphmm.cli.release_total import asked_promise
+    from dphmm.cli.release_job import asked_promise
     from dphmm.planning import World
     from dphmm.schedule_plan import save_plan
 

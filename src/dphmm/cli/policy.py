@@ -5,19 +5,104 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from dphmm._checks import exact_number, one_of
 from dphmm.cli.console import Console, print_json
-from dphmm.cli.lonely import considered, length_words, merging, unmerged_policy
-from dphmm.cli.options import CONTEXT, F, force, loaded_model, messages, new_output, output
-from dphmm.errors import InvalidInput
+from dphmm.cli.guarantees import covered_rows
+from dphmm.cli.options import CONTEXT, F, force, length, loaded_model, loaded_policy, messages, new_output, output
+from dphmm.cli.outcomes import named
+from dphmm.errors import InvalidInput, Unprotectable
+from dphmm.storage.state_tables import labels_by_state
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
+
+
+class Considered(NamedTuple):
+    """The policy to write, the space that it is about, and what to say of its lonely states."""
+
+    policy: PolicyGraph
+    space: StateSpace
+    notes: list[str]
+    warnings: list[str]
+    facts: dict[str, Any]
+
+
+def merging(command: F) -> F:
+    """--merge-lonely and --scope."""
+    scope = click.option(
+        "--scope",
+        metavar="WORD",
+        default="global",
+        show_default=True,
+        help="Which states are lonely: those that nothing hides (global), or, for releases with --scope component or "
+        "--mechanism optimal-table, all without a neighbour (component).",
+    )
+    merge = click.option(
+        "--merge-lonely",
+        is_flag=True,
+        help="Answer every lonely state as its nearest other state, instead of joining it, which widens the hull.",
+    )
+    return merge(scope(command))
+
+
+def unmerged_policy(path: str, model: MarkovModel) -> PolicyGraph:
+    """A policy file in which no lonely states are merged."""
+    policy, space = loaded_policy(path, model)
+    if model.space is None or space.digest != model.space.digest:
+        came = f"{path}, in which lonely states are merged"
+        raise InvalidInput("POLICY", came, "policies made without --merge-lonely; give it to their union")
+    return policy
+
+
+def considered(policy: PolicyGraph, model: MarkovModel, given: Mapping[str, Any]) -> Considered:
+    """The policy with its lonely states merged, if that was asked for; else as it is, and what they cost."""
+    from dphmm.evaluation.inspection import cost_facts, cost_words
+    from dphmm.evaluation.lonely import lonely_cost
+    from dphmm.sensitivity.merging import SCOPES
+    from dphmm.session.options import Options
+
+    assert model.space is not None
+    one_of(given["scope"], SCOPES, "--scope")
+    if given["merge_lonely"]:
+        return _merged(policy, model, given["scope"])
+    if given["scope"] != "global":
+        raise InvalidInput("--scope", given["scope"], "--merge-lonely with it; a release has a --scope of its own")
+    alone = int((~policy.has_neighbor(None)).sum())
+    if not alone:
+        return Considered(policy, model.space, [], [], {})
+    options = Options.checked("1", dimension=model.space.dimension, start=model.start)
+    cost = lonely_cost(model, policy, model.space, options)
+    warning = (
+        f"{alone} of {policy.n_states} states have no neighbour: a release answers each of them that nothing else "
+        "hides as its nearest state, or joins it to that, which raises the noise for everyone, whichever errs less"
+    )
+    if cost is None:
+        return Considered(policy, model.space, [], [warning], {})
+    warnings = [warning, f"at epsilon 1, {cost_words(cost, policy, model.space)}"]
+    return Considered(policy, model.space, [], warnings, {"lonely": cost_facts(cost)})
+
+
+def _merged(policy: PolicyGraph, model: MarkovModel, scope: str) -> Considered:
+    from dphmm.evaluation.inspection import moved_facts, moved_words
+    from dphmm.evaluation.lonely import moved_states
+    from dphmm.sensitivity.merging import merge_lonely
+
+    assert model.space is not None
+    try:
+        found = merge_lonely(policy, model.space, scope)
+    except Unprotectable as error:
+        raise InvalidInput("--merge-lonely", f"a policy with too few other states ({error})", "none") from None
+    if not len(found.pairs):
+        return Considered(policy, model.space, ["no lonely states: nothing to merge"], [], {"merged": None})
+    moved = moved_states(found.space, found.pairs, model)
+    notes = [moved_words(moved, policy, model.space)]
+    return Considered(found.policy, found.space, notes, [], {"merged": moved_facts(moved)})
 
 
 @click.group("policy", context_settings=CONTEXT)
@@ -49,11 +134,10 @@ def complete(model: str, **given: Any) -> None:
 @click.option("--labels", required=True, metavar="FILE", help="Table of state names and labels (.csv, .parquet).")
 def categorical(model: str, labels: str, **given: Any) -> None:
     """States with the same label are neighbours."""
-    from dphmm.cli.answers import labels_by_state
     from dphmm.policy import categorical as build
 
     states, space = loaded_model(model)
-    _save(build(labels_by_state(labels, space)), states, given, [model, labels])
+    _save(build(labels_by_state(labels, space, "--labels")), states, given, [model, labels])
 
 
 @policy.command("radius", context_settings=CONTEXT)
@@ -67,7 +151,6 @@ def radius(model: str, covers: str | None, radius: str | None, is_open: bool, **
     Answers are the centres of cells, and people are at places: --covers takes the distance between places, and the
     smallest radius that hides all of them up to it, wherever they lie in their cells.
     """
-    from dphmm.cli.outcomes import named
     from dphmm.policy import radius as build
 
     _one_distance(covers, radius, is_open)
@@ -84,6 +167,7 @@ def radius(model: str, covers: str | None, radius: str | None, is_open: bool, **
 
 def _radius_words(graph: PolicyGraph, space: StateSpace, covers: str) -> list[str]:
     """The radius that a distance takes, and what it would be if no cell were answered as another one."""
+    from dphmm.evaluation.inspection import length_words
     from dphmm.policy import radius as build
 
     r = graph.describe().get("r")
@@ -104,7 +188,6 @@ def _radius_words(graph: PolicyGraph, space: StateSpace, covers: str) -> list[st
 @click.option("--k", "k", type=int, required=True, metavar="K", help="How many nearest states each is joined to.")
 def knn(model: str, k: int, **given: Any) -> None:
     """Every state and its K nearest others are neighbours."""
-    from dphmm.cli.outcomes import named
     from dphmm.policy import knn as build
 
     states, space = loaded_model(model)
@@ -171,8 +254,6 @@ def _one_distance(covers: str | None, radius: str | None, is_open: bool) -> None
 
 def _covers(text: str, space: StateSpace) -> object:
     """Metres on a map."""
-    from dphmm.cli.quantities import length
-
     if not space.on_map:
         raise InvalidInput("--covers", text, "--radius, in answer units: these states are no places")
     return length(text, "--covers")
@@ -180,9 +261,6 @@ def _covers(text: str, space: StateSpace) -> object:
 
 def _distance(text: str, space: StateSpace) -> object:
     """Metres on a map, answer units elsewhere."""
-    from dphmm._checks import exact_number
-    from dphmm.cli.quantities import length
-
     if space.on_map:
         return length(text, "--radius")
     try:
@@ -194,7 +272,6 @@ def _distance(text: str, space: StateSpace) -> object:
 def _save(
     graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inputs: Sequence[str], said: Sequence[str] = ()
 ) -> None:
-    from dphmm.cli.public_warnings import covered_rows
     from dphmm.storage.policies import save_policy
     from dphmm.storage.promises import covered_facts
 

@@ -128,8 +128,8 @@ def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], con
     """Write the table, its statement and the owner's list; what --json prints of them."""
     import pyarrow as pa
 
-    from dphmm.cli.owner_view import rejected_path
-    from dphmm.cli.public_warnings import model_warning
+    from dphmm.cli.guarantees import model_warning
+    from dphmm.storage.owner_view import rejected_path
     from dphmm.storage.statement import statement_path, write_statement
     from dphmm.storage.statement_types import QueryStatement, typed
     from dphmm.storage.tables import write_table
@@ -153,7 +153,7 @@ def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], con
 
 def _list(rows: Rejected, output: str) -> None:
     """Write the owner's list: before an answer is stored, so that it is there for every answer."""
-    from dphmm.cli.owner_view import rejected_path, write_list
+    from dphmm.storage.owner_view import rejected_path, write_list
 
     write_list(rejected_path(output), rows.word, rows.sorted())
 
@@ -177,8 +177,8 @@ def _warned(console: Console) -> Iterator[None]:
 
 def _check_output(given: Mapping[str, Any], inputs: list[str]) -> None:
     """Refuse an output that cannot be written before any data is read."""
-    from dphmm.cli.owner_view import rejected_path
     from dphmm.storage.inputs import checked_output
+    from dphmm.storage.owner_view import rejected_path
     from dphmm.storage.statement import statement_path
     from dphmm.storage.tables import table_format
 

@@ -1,14 +1,62 @@
-"""dphmm release: the releases of many people's trajectories."""
+"""dphmm release: the releases of many people's trajectories, and --dry-run, the plans of their first steps.
+
+Every answer is stored in the ledger first; the released file appears at the end.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.cli.console import Console
+from dphmm.accounting.records import in_short
+from dphmm.cli.console import Console, Row, aligned, print_json
+from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, whom_warning
 from dphmm.cli.options import CONTEXT, messages, output, plan_choices, step_tables
+from dphmm.cli.outcomes import SET_ASIDE, Interrupted
+from dphmm.cli.release_job import (
+    Job,
+    budget_plan_rows,
+    check_before_search,
+    check_outputs,
+    check_resumed,
+    check_total,
+    name_counts,
+    note_no_ledger,
+    people,
+    with_budget_plan,
+)
+from dphmm.cli.release_stream import release_stream
 from dphmm.errors import InvalidInput
+from dphmm.states.space import LABELS_WRONG
+from dphmm.storage import statement_types
+from dphmm.storage.inputs import checked_input, steady
+from dphmm.storage.ledger import COMMANDS, open_ledger
+from dphmm.storage.owner_view import (
+    by_reason,
+    in_words,
+    owner_counts,
+    owner_path,
+    rejected_path,
+    write_counts,
+    write_rejected,
+)
+from dphmm.storage.tables import column_names, table_writer
+from dphmm.storage.trajectories import load_visits
+
+if TYPE_CHECKING:
+    from dphmm.batch import Batch
+    from dphmm.session.plan import Plan
+    from dphmm.session.subjects import Subjects
+    from dphmm.states.visit_table import VisitTable
+    from dphmm.storage.release_words import Story
+    from dphmm.storage.statement import Published
+    from dphmm.storage.statement_types import ReleaseStatement
+    from dphmm.storage.trajectories import LoadedVisits
 
 
 @click.command("release", context_settings=CONTEXT)
@@ -119,20 +167,349 @@ def release(**given: Any) -> int:
     is answered once it has closed: when a line of a later bin comes, from anybody, or the input ends. Until then
     nothing is printed; --answer first answers the first line of a bin at once.
     """
-    from dphmm.cli.release_job import Job
-
     console = Console(given["quiet"])
     if given["statement"] is not None and given["trajectories"] != "-":
         raise InvalidInput("--statement", given["statement"], "- as TRAJ with it: of a file it lies beside the output")
     job = Job.of(given)
     if given["trajectories"] == "-":
-        from dphmm.cli.release_stream import release_stream
-
         return release_stream(job, given, console)
     if given["dry_run"]:
-        from dphmm.cli.release_preview import preview
-
         return preview(job, given, console)
-    from dphmm.cli.release_batch import release_file
 
     return release_file(job, given, console)
+
+
+#: From so many steps on a release can take longer than a few seconds.
+_LONG = 100_000
+#: What is told of what a reader finds, where no plan has expected anything.
+_NOT_EXPECTED = "no plan has computed it; dphmm report (next) does, from public data alone"
+
+
+def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
+    """Release every row of a file; returns the exit code."""
+    from dphmm.storage.release_warnings import release_warnings
+    from dphmm.storage.statement import Published, privacy_statement, write_statement
+
+    check_outputs(given)
+    note_no_ledger(given, console)
+    loaded, sha256 = read_rows(job, given)
+    rows = loaded.visits
+    check_before_search(job, rows, given)
+    job = with_budget_plan(job, console)
+    published = Published()
+    owners = people(job, rows, sha256, given, console)
+    with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
+        batch = job.batch(ledger)
+        check_resumed(given["output"], ledger, batch.setting)
+        batch.check_choices(rows.users)
+        check_total(job, rows, batch.setting.query, ledger)
+        whom_warning(job.model, owners, console)
+        for warning in [*release_warnings(batch.setting), *unmatched(batch.subjects, rows)]:
+            console.warn(warning)
+        console.say(work_ahead(rows))
+        with _kept(batch, given), console.progress("release") as progress:
+            _write(batch, rows, given, published, progress)
+    statement = privacy_statement(
+        published,
+        model=job.model,
+        policy=job.policy,
+        space=job.space,
+        options=batch.setting.options,
+        query=batch.setting.query,
+        answer=batch.answer,
+        model_people=owners.people,
+        known_by=owners.known_by,
+        horizon=None if job.budget_plan is None else job.budget_plan.document(),
+        sequence=batch.caps.promise,
+        schedule=batch.setting.schedule,
+        subjects=batch.subjects,
+    )
+    with _kept(batch, given):
+        write_statement(given["output"], statement)
+        write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
+        report, set_aside = batch.report, by_reason(loaded.rejected)
+        fresh = published.rows - published.not_asked - report.replayed
+        counts = owner_counts(rows.in_steps, report.outside, fresh, report.drifted, set_aside)
+        write_counts(owner_path(given["output"]), counts)
+    told = _told(job, batch, statement)
+    document = _document(batch, published, statement, set_aside, len(loaded.rejected)) | told.document()
+    if given["as_json"]:
+        print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
+    console.say(
+        [
+            *told.rows(_NOT_EXPECTED),
+            *_summary(document, given),
+            *both_rows(document["learning"]),
+            *budget_plan_rows(job),
+        ]
+    )
+    if statement.totals.cost_unbounded_because:
+        # A later step may be the first whose cost has no bound.
+        console.warn(f"the cost is unbounded: {statement.totals.cost_unbounded_because}")
+    name_counts(owner_path(given["output"]), given, console)
+    return SET_ASIDE if set_aside else 0
+
+
+def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[LoadedVisits, str]:
+    """The rows to release and those that were set aside, and the file's SHA-256."""
+    path = checked_input(given["trajectories"], "TRAJ")
+    with steady(path) as sha256:
+        loaded = load_visits(path, job.space, job.model.step, given["answer"], state_column=given["state_column"])
+        job.check_times(loaded.visits, column_names(path))
+        return loaded, sha256
+
+
+def unmatched(subjects: Subjects, rows: VisitTable) -> list[str]:
+    """What public tables choose for steps and users that no row has: a wrong year, another spelling of a name."""
+    said, chosen, begun = [], subjects.chosen.keys(), subjects.initials.keys()
+    if chosen:
+        alone = set(chosen).difference(*(rows.steps_of(*part).tolist() for part in rows.parts()))
+        if alone:
+            said.append(f"--choices: {len(alone)} of its {len(chosen)} steps have no row, {min(alone)} among them")
+    strange = begun - set(rows.users)
+    if strange:
+        said.append(f"--initials: {len(strange)} of its {len(begun)} users have no row, {min(strange)!r} among them")
+    return said
+
+
+def work_ahead(rows: VisitTable) -> list[Row]:
+    """How much there is to do, where that takes long: from who has rows at which steps, which is public.
+
+    With --resume some of it is done already.
+    """
+    first, last = rows.ends
+    # In Python's integers, which do not overflow.
+    releases, through = rows.n_visits, sum((last - first + 1).tolist())
+    if through < _LONG:
+        return []
+    skipped = f", and {through - releases:,} steps without a row to predict through" if through > releases else ""
+    return [("", f"ahead: {releases:,} rows of {len(rows):,} subjects{skipped}; this can take minutes")]
+
+
+def _write(batch: Batch, rows: VisitTable, given: Mapping[str, Any], published: Published, progress: Any) -> None:
+    from dphmm.storage.released import released_table
+
+    write = None
+    with ExitStack() as stack:
+        for chunk in batch.run(rows, resume=given["resume"], raised=given["raise_cap"], progress=progress):
+            if not chunk:
+                continue
+            published.add(chunk)
+            table = released_table(chunk, batch.setting.space)
+            if write is None:
+                write = stack.enter_context(table_writer(given["output"], table.schema))
+            write(table)
+
+
+@contextmanager
+def _kept(batch: Batch, given: Mapping[str, Any]) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise Interrupted(
+            f"interrupted: at least {batch.report.released} releases are stored in {Path(given['ledger']).name} and "
+            f"paid for; --resume continues after them, and writes {Path(given['output']).name} and its statement",
+            stop,
+        ) from None
+
+
+def _document(
+    batch: Batch, published: Published, statement: ReleaseStatement, set_aside: dict[str, int], rejected: int
+) -> dict[str, Any]:
+    report, totals, told = batch.report, statement.totals, statement_types.document(statement)
+    return {
+        "rows": report.rows + rejected,
+        "set_aside": set_aside,
+        "same_step": report.same_step,
+        "answer": batch.answer,
+        "late": report.late,
+        "released": published.rows - published.not_asked,
+        "not_asked": published.not_asked,
+        "stored_before": report.replayed,
+        "subjects": published.subjects,
+        "skipped_steps": report.skipped_steps,
+        "plans": len(published.plans),
+        "mechanisms": dict(published.mechanisms),
+        "epsilon_per_release": statement.epsilon,
+        "varied": told.get("varied"),
+        "beginnings": told.get("beginnings"),
+        "sequence": told.get("sequence"),
+        "covered_distance": told["covered_distance"],
+        "largest_epsilon_sum": totals.epsilon_sum,
+        "epsilon_sum_meaning": totals.epsilon_sum_meaning,
+        "largest_cost_sum": totals.cost_sum,
+        "cost_sum_meaning": totals.cost_sum_meaning,
+        "secure": statement.randomness.secure,
+        "model_people": statement.model.people,
+        "model_people_known_by": statement.model.people_known_by,
+        "private": statement.private,
+        "not_private_because": statement.not_private_because,
+        "unknown_because": statement.unknown_because,
+        "learning": told["learning"],
+    }
+
+
+def _told(job: Job, batch: Batch, statement: ReleaseStatement) -> Story:
+    """The five answers about a release: nothing of them follows from where people are."""
+    from dphmm.storage.release_words import story
+
+    found = None if job.planned is None else job.planned.found
+    return story(statement, batch.caps.promise, batch.setting.schedule, found, batch.caps.epsilon)
+
+
+def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]:
+    """What else is to be known of the rows and totals, and where everything lies."""
+    output = given["output"]
+    name, cost = Path(output).name, in_short(document["largest_cost_sum"])
+    rows = [
+        ("stored before", f"{document['stored_before']} answers, which stay as they were"),
+        ("same step", f"{document['same_step']} rows not released: the {document['answer']} of a step is answered"),
+        ("late", f"{document['late']} rows not released: an earlier run has passed over their steps"),
+        ("skipped steps", f"{document['skipped_steps']} without a row: predicted through, and recorded"),
+        ("set aside", f"{in_words(document['set_aside'])}; listed in {name}.rejected.csv"),
+        ("epsilon sum", f"{document['epsilon_sum_meaning']}"),
+        ("cost sum", f"at most {cost} per subject: {document['cost_sum_meaning']}"),
+        ("written", f"{output} and its privacy statement {name}.privacy.json"),
+        ("next", f"dphmm report {output} --model {given['model']}{_tables(given)} -o report.html"),
+    ]
+    # What did not happen is not mentioned; sums over all time matter where nothing bounds a day.
+    counted = {
+        "stored before": "stored_before",
+        "same step": "same_step",
+        "late": "late",
+        "skipped steps": "skipped_steps",
+        "set aside": "set_aside",
+    }
+    kept = [row for row in rows if row[0] not in counted or document[counted[row[0]]]]
+    return kept if document["sequence"] is None else [row for row in kept if not row[0].endswith(" sum")]
+
+
+def _tables(given: Mapping[str, Any]) -> str:
+    """The options of the public tables: whoever reads the release again needs them, and the policy."""
+    found = [f" --{name} {given[name]}" for name in ("choices", "initials") if given[name] is not None]
+    return f" --policy {given['policy']}{''.join(found)}" if found else ""
+
+
+_STEPS = 3
+
+
+def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
+    """Print what a release would do; returns the exit code."""
+    from dphmm.storage.model_facts import learning_of
+    from dphmm.storage.promises import covered_by_all, covered_document
+    from dphmm.storage.release_warnings import plan_warnings, trapped_belief
+
+    check_outputs(given)
+    loaded, sha256 = read_rows(job, given)
+    rows = loaded.visits
+    owners = people(job, rows, sha256, given, console)
+    check_total(job, rows, given["query"])
+    job = with_budget_plan(job, console)
+    batch = job.batch(None)
+    plans = first_plans(batch)
+    set_aside = by_reason(loaded.rejected)
+    asked, schedule = batch.most_asked(rows), batch.setting.schedule
+    longest, most = max(asked), "" if schedule is None or schedule.kind == "planned" else "at most "
+    least_each, most_each = batch.subjects.epsilons
+    present = rows.n_visits
+    document: dict[str, Any] = {
+        "rows": rows.n_rows + len(loaded.rejected),
+        "set_aside": set_aside,
+        "would_release": sum(asked),
+        "not_asked": None if schedule is None else present - sum(asked),
+        "schedule": None if schedule is None else str(schedule),
+        "subjects": len(rows),
+        "answer_unit": job.space.unit,
+        "plans": [plan_document(step, plan, job) for step, plan in enumerate(plans, start=1)],
+        "covered_distance": covered_document(covered_by_all(batch.subjects.policies, job.space), most_each),
+        "largest_epsilon_sum": str(longest * most_each),
+        "learning": learning_of(job.model),
+        "horizon": None if job.budget_plan is None else job.budget_plan.document(),
+        "sequence": None if batch.caps.promise is None else batch.caps.promise.sentence(),
+    }
+    if given["as_json"]:
+        print_json(document)
+    else:
+        lines: list[Row] = [
+            ("rows in", f"{document['rows']} of {len(rows)} subjects"),
+            ("would release", f"{most}{document['would_release']} rows"),
+            ("set aside", in_words(set_aside) or "none"),
+        ]
+        if schedule is not None:
+            lines.append(("not asked", f"{'' if not most else 'at least '}{present - sum(asked)} rows: {schedule}"))
+        for plan in document["plans"]:
+            lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
+        sums = most if least_each == most_each else "at most "
+        if batch.subjects.chosen:
+            lines.append(
+                ("choices", f"{len(batch.subjects.chosen)} steps have their own; the plans above are of the others")
+            )
+        lines += covered_rows(document["covered_distance"], most_each)
+        lines.append(
+            (
+                "epsilon sum",
+                f"{sums}{in_short(document['largest_epsilon_sum'])} for the subject with most rows",
+            )
+        )
+        if document["sequence"] is not None:
+            lines.append(("over paths", document["sequence"]))
+        lines += [*coming_rows(job.model, owners.people), *budget_plan_rows(job)]
+        click.echo("\n".join(aligned(lines)))
+    whom_warning(job.model, owners, console)
+    for warning in (*plan_warnings(plans[0], batch.setting.options), *trapped_belief(job.model, batch.setting.options)):
+        console.warn(warning)
+    if given["owner_view"]:
+        console.tell(
+            "--owner-view: a dry run counts nothing; the release writes the counts to OUT.owner.json, for you alone"
+        )
+    console.say([("", "dry run: nothing was drawn, nothing was spent, nothing was written")])
+    return SET_ASIDE if set_aside else 0
+
+
+def first_plans(batch: Batch) -> list[Plan]:
+    """The plans of the first steps, as far as they do not depend on what is released."""
+    from dphmm.policy.constraint import Support
+
+    position = batch.setting.first()
+    plans: list[Plan] = []
+    for _ in range(_STEPS):
+        plan = batch.setting.plan(position)
+        plans.append(plan)
+        if plan.narrows_support or not isinstance(batch.setting.options.constraint, Support):
+            break
+        # With bodies of full rank the support does not depend on the answers.
+        position = position.following(batch.setting.model, position.prior)
+    return plans
+
+
+def plan_document(step: int, plan: Plan, job: Job) -> dict[str, Any]:
+    """A plan for machines."""
+    from dphmm.evaluation.lonely import shown_error
+
+    unbounded = plan.cost == math.inf
+    return {
+        "step": step,
+        "hash": plan.hash,
+        "plan_states": int(plan.constraint.plan.sum()),
+        "possible_states": int(plan.constraint.support.sum()),
+        "mechanism": plan.mechanism,
+        "expected_error": shown_error(plan, job.space, job.model),
+        "epsilon": str(plan.epsilon),
+        "cost": None if unbounded else str(plan.cost),
+        "joined": len(plan.joins),
+        "constant": plan.constant,
+    }
+
+
+def plan_words(plan: Mapping[str, Any], unit: str) -> str:
+    """A plan for people."""
+    if plan["constant"]:
+        return "a public constant: every possible state has the same answer; cost 0"
+    cost = "unbounded" if plan["cost"] is None else in_short(plan["cost"])
+    error = f"root mean square error {plan['expected_error']:.4g} {unit}"
+    if unit == LABELS_WRONG:
+        error = f"{plan['expected_error']:.1%} {unit}"
+    return (
+        f"{plan['plan_states']} of {plan['possible_states']} possible states, {plan['mechanism']}, "
+        f"{error}, epsilon {in_short(plan['epsilon'])}, cost {cost}"
+    )

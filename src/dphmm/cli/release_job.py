@@ -1,21 +1,38 @@
-"""What a release is made from, loaded and checked before anything is drawn."""
+"""What a release is made from: the options of dphmm release, loaded and checked before anything is drawn.
+
+Proof of --total-epsilon E --steps T: docs/proofs/budget-split.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 
-from dphmm.cli.options import loaded_model, loaded_policy
+from dphmm._checks import exact_epsilon, stated_epsilon, written_fraction
+from dphmm.accounting.promise import Schedule, SequencePromise
+from dphmm.accounting.records import in_short, shown
+from dphmm.cli.console import Console, Row
+from dphmm.cli.options import loaded_model, loaded_policy, tables_given
+from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
+from dphmm.storage.columns import as_text, integers
+from dphmm.storage.inputs import checked_output
+from dphmm.storage.ledger import open_ledger
+from dphmm.storage.ledger.connection import ledger_path
+from dphmm.storage.owner_view import owner_path, rejected_path
+from dphmm.storage.private_tables import refuse_private
+from dphmm.storage.state_tables import read_groups
+from dphmm.storage.tables import column_names, read_batches, table_format
 
 if TYPE_CHECKING:
-    from dphmm.accounting.ledger import Ledger
+    from dphmm.accounting.ledger import Ledger, SessionHeader
     from dphmm.batch import Batch
-    from dphmm.cli.console import Console
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.schedule_plan import SchedulePlan
@@ -25,6 +42,7 @@ if TYPE_CHECKING:
     from dphmm.states.visit_table import VisitTable
     from dphmm.storage.learned import People, Whom
     from dphmm.types import Exact
+
 
 #: Options of the command that are choices of the batch.
 _CHOICES = (
@@ -59,15 +77,6 @@ class Job:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
-        from dphmm._checks import stated_epsilon
-        from dphmm.cli.release_total import (
-            asked_groups,
-            asked_promise,
-            asked_schedule,
-            asked_tables,
-            check_asked,
-            kept_protection,
-        )
         from dphmm.storage.learned import learning_event
 
         check_asked(given)
@@ -170,14 +179,14 @@ def check_resumed(output: str, ledger: Ledger, setting: Setting) -> None:
 
 def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[int]]]:
     """The last step of every user of a released file that was asked, by name, and its lattice answer."""
+    from dphmm.storage.released import text_columns
     from dphmm.storage.smoothed import answer_columns
-    from dphmm.storage.tables import column_names, read_batches
 
     axes = answer_columns(space)
     if not {"user", "step", "plan", *axes} <= set(column_names(released)):
         raise InvalidInput("-o", f"{released}, which is no released file", "the file to rewrite, or a new one")
     last: dict[str, tuple[int, list[int]]] = {}
-    for table in read_batches(released, columns=["user", "step", "plan", *axes], text=("user", "plan")):
+    for table in read_batches(released, columns=["user", "step", "plan", *axes], text=text_columns(space)):
         for user, step, z in _last_of(table, space):
             if user not in last or step >= last[user][0]:
                 last[user] = step, z
@@ -188,7 +197,6 @@ def _last_of(table: Any, space: StateSpace) -> Iterator[tuple[str, int, list[int
     """The last of each user's asked rows in a part of a released table."""
     import pyarrow as pa
 
-    from dphmm.storage.columns import as_text, integers
     from dphmm.storage.smoothed import read_answers
 
     plans = as_text(table.column("plan"), "plan").to_pylist()
@@ -215,11 +223,7 @@ def check_outputs(given: Mapping[str, Any]) -> None:
 
     A dry run writes nothing: it needs neither output nor ledger, and what is named is checked all the same.
     """
-    from dphmm.cli.owner_view import owner_path, rejected_path
-    from dphmm.storage.inputs import checked_output
-    from dphmm.storage.ledger.connection import ledger_path
     from dphmm.storage.statement import statement_path
-    from dphmm.storage.tables import table_format
 
     output, ledger = given["output"], given["ledger"]
     if output is None and not given["dry_run"]:
@@ -243,3 +247,271 @@ def check_outputs(given: Mapping[str, Any]) -> None:
         # Opening it would make one.
         expected = f"the ledger that the releases in {Path(output).name} are in; or -o a new file"
         raise InvalidInput("--ledger", f"{ledger}, which does not exist", expected)
+
+
+def check_asked(given: Mapping[str, Any]) -> None:
+    """An epsilon for each step, a total and for how many steps it is, or a promise over paths."""
+    raised = (given[name] for name in ("cap_epsilon", "cap_cost", "total_epsilon"))
+    if given["raise_cap"] and (given["trajectories"] == "-" or all(cap is None for cap in raised)):
+        expected = "--cap-epsilon, --cap-cost or --total-epsilon with it, and a file as TRAJ"
+        raise InvalidInput("--raise-cap", "it alone", expected)
+    if given["plan"] is not None:
+        _check_plan_alone(given)
+        return
+    total, steps, path = given["total_epsilon"], given["steps"], given["path_epsilon"]
+    if path is None and given["schedule"] != "every":
+        raise InvalidInput(
+            "--schedule", given["schedule"], "--path-epsilon with it: what all answers may lose together"
+        )
+    for name in ("window", "per", "zone") if path is None else ():
+        if given[name] is not None:
+            raise InvalidInput(f"--{name}", given[name], "--path-epsilon with it: what may be lost there")
+    if path is not None:
+        if total is not None:
+            raise InvalidInput("--total-epsilon", f"{total}, and --path-epsilon", "one of the two")
+        return
+    if given["epsilon"] is not None:
+        if total is not None or steps is not None:
+            option, came = ("--total-epsilon", total) if total is not None else ("--steps", steps)
+            raise InvalidInput(option, f"{came}, and --epsilon", "--epsilon, or --total-epsilon and --steps")
+        return
+    if total is None:
+        others = "--path-epsilon and --steps, --window or --per, or --total-epsilon and --steps"
+        raise InvalidInput("--epsilon", "nothing", f"the promise of each release; or {others}")
+    exact_epsilon(total, "--total-epsilon")
+    if steps is None:
+        raise InvalidInput("--steps", "nothing", "how many steps a subject has at most, with --total-epsilon")
+    from dphmm.session.budget_plan import checked_steps
+
+    checked_steps(steps)
+    if given["trajectories"] == "-":
+        raise InvalidInput("--total-epsilon", total, "a file as TRAJ: a stream does not say where it ends")
+
+
+def asked_promise(given: Mapping[str, Any]) -> SequencePromise | None:
+    """The promise over paths that the options name, None for none. InvalidInput names the option."""
+    if given["path_epsilon"] is None:
+        return None
+    lengths = {name: given[name] for name in ("steps", "window", "per") if given[name] is not None}
+    if len(lengths) != 1:
+        came = " and ".join(f"--{name}" for name in lengths) or "nothing"
+        raise InvalidInput("--path-epsilon", f"{came} with it", "exactly one of --steps T, --window W and --per 1d")
+    if given["zone"] is not None and "per" not in lengths:
+        raise InvalidInput("--zone", given["zone"], "--per with it, a time")
+    if "per" in lengths and lengths["per"].isdecimal():
+        lengths["per"] = int(lengths["per"])
+    zone = {} if given["zone"] is None else {"zone": given["zone"]}
+    return SequencePromise(exact_epsilon(given["path_epsilon"], "--path-epsilon"), **lengths, **zone)
+
+
+def asked_groups(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The groups that a public table names, and the cap of each; nothing where there are none."""
+    path, cap = given["groups"], given["cap_group"]
+    if path is None:
+        if cap is not None:
+            raise InvalidInput("--cap-group", cap, "--groups with it: who is hidden together")
+        return {}
+    if cap is None:
+        raise InvalidInput("--cap-group", "nothing", "what the epsilons of a group may sum to, with --groups")
+    if given["trajectories"] != "-":
+        refuse_private(path, given["trajectories"], "--groups", called="TRAJ")
+    return {"groups": read_groups(path, "--groups"), "cap_group": exact_epsilon(cap, "--cap-group")}
+
+
+def asked_tables(given: Mapping[str, Any], model: MarkovModel, space: StateSpace) -> dict[str, Any]:
+    """What the public tables of steps and of beginnings say. InvalidInput for the private table among them."""
+    if given["choices"] is None and given["initials"] is None:
+        return {}
+    for name, columns in (("choices", None), ("initials", ("user", "state"))):
+        option = f"--{name}"
+        if given[name] is None:
+            continue
+        if given["total_epsilon"] is not None:
+            expected = "--epsilon or --path-epsilon with it: a total is found for one epsilon and one beginning"
+            raise InvalidInput(option, f"{Path(given[name]).name}, and --total-epsilon", expected)
+        if given["trajectories"] != "-":
+            refuse_private(given[name], given["trajectories"], option, columns, called="TRAJ")
+    return tables_given(given, model, space)
+
+
+def _check_plan_alone(given: Mapping[str, Any]) -> None:
+    """A plan has a promise and a schedule of its own."""
+    own = ("epsilon", "total_epsilon", "path_epsilon", "steps", "window", "per", "zone")
+    named = [name for name in own if given[name] is not None]
+    named += ["schedule"] * (given["schedule"] != "every")
+    if named:
+        option = named[0].replace("_", "-")
+        raise InvalidInput(
+            f"--{option}", f"{given[named[0]]}, and --plan", f"--plan without --{option}: it has its own"
+        )
+
+
+def asked_schedule(
+    given: Mapping[str, Any], public: tuple[MarkovModel, PolicyGraph, StateSpace], choices: Mapping[str, Any]
+) -> tuple[dict[str, Any], SchedulePlan | None]:
+    """The schedule of a release with the choices that it was planned with, and the plan it was chosen by.
+
+    Nothing where every step is asked. With ``--resume`` the schedule is the one that the ledger's histories have, and
+    what it was chosen from is not known. Raises InvalidInput for options other
+    than the plan was made with.
+    """
+    if given["plan"] is not None:
+        from dphmm.schedule_plan import read_plan
+
+        try:
+            found = read_plan(given["plan"], *public)
+        except InvalidInput as error:
+            raise named(error, {"path": "--plan", "plan": "--plan"}) from None
+        return {"schedule": found.schedule, **_planned_with(found.options, public[2].dimension, given)}, found
+    if given["schedule"] == "every":
+        return {}, None
+    from dphmm.planning import plan
+
+    names = ("constraint", "mechanism", "scope", "flat", "start", "protection")
+    options: dict[str, Any] = {name: choices[name] for name in names if choices.get(name) is not None}
+    each = {"epsilon": given["epsilon"]} if given["epsilon"] is not None else {}
+    promise = choices["promise"]
+    text = _kept(given, "schedule")
+    kept = None if text is None else Schedule.read(text)
+    if kept is not None and (kept.promise, kept.kind) == (promise, given["schedule"]):
+        return {"schedule": kept}, None
+    model, policy, space = public
+    found = plan(model, policy, space, promise, schedule=given["schedule"], **each, **options)
+    return {"schedule": found.schedule}, found
+
+
+def kept_protection(given: Mapping[str, Any]) -> dict[str, str]:
+    """The protection of the histories that a run goes on with, where the command line names none."""
+    kept = None if given["protection"] is not None else _kept(given, "protection")
+    return {} if kept is None else {"protection": kept}
+
+
+def _kept(given: Mapping[str, Any], option: str) -> str | None:
+    """An option of the first history of the query in the ledger that a run goes on with; None without one."""
+    path = given["ledger"]
+    if not given["resume"] or path is None or not Path(path).is_file() or not Path(path).stat().st_size:
+        return None
+    try:
+        with open_ledger(path, read_only=True) as ledger:
+            for subject, query in ledger.sessions():
+                header = ledger.header(subject, query) if query == given["query"] else None
+                if header is not None:
+                    return header.options.get(option)
+    except InvalidInput:
+        # A ledger whose making was interrupted is finished by the run, and another file is refused by it.
+        return None
+    return None
+
+
+def _planned_with(options: Mapping[str, str], dimension: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a plan, as the choices of a batch; those of the command line must be the same."""
+    from dphmm.session.options import Options
+
+    context = click.get_current_context()
+    for name in ("constraint", "mechanism", "scope", "flat", "start", "protection"):
+        named = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if named and given[name] != options[name]:
+            expected = f"{options[name]}, which the plan was made with; or a plan that is made for {given[name]}"
+            raise InvalidInput(f"--{name}", str(given[name]), expected)
+    told = {name: options[name] for name in ("constraint", "mechanism", "scope", "flat", "start", "protection")}
+    return told | {"thickness": Options.read(options, dimension).thickness}
+
+
+def with_budget_plan(job: Job, console: Console) -> Job:
+    """The job with the largest epsilon that keeps the total, where a total was asked for: that can take minutes."""
+    if job.steps is None or job.epsilon is None:
+        return job
+    from dphmm.session.budget_plan import BudgetPlan, may_take_long
+
+    setting = job.batch(None).setting
+    if may_take_long(setting, job.steps):
+        moves = setting.model.n_transitions / setting.model.n_states
+        console.warn(
+            f"the search for epsilon goes through pairs of {setting.model.n_states:,} states with {moves:,.0f} moves "
+            f"each at {job.steps:,} steps, and may take long; --path-epsilon {job.epsilon} --steps {job.steps}, a "
+            "promise over paths, needs no search"
+        )
+    with console.progress("search for epsilon") as progress:
+        found = BudgetPlan.allocated(setting, str(job.epsilon), job.steps, progress)
+    return replace(job, epsilon=shown(found.epsilon), budget_plan=found)
+
+
+def check_total(job: Job, rows: VisitTable, query: str, ledger: Ledger | None = None) -> None:
+    """Refuse rows past the last step, and people who have answers to another query: both would lose more.
+
+    Without a ledger, by the rows alone: a ledger may know that people began before these rows do.
+    """
+    if job.steps is None:
+        return
+    known = set() if ledger is None else set(ledger.sessions())
+    last = 0
+    drawn: Fraction | None = None
+    for visit in rows:
+        begun = ledger is not None and (visit.user, query) in known
+        header = ledger.header(visit.user, query) if begun and ledger is not None else None
+        if header is not None:
+            drawn = _epsilon_of(header)
+        origin = visit.begins if header is None else int(header.options["origin"].partition("@")[0])
+        last = max(last, rows.steps[visit.rows[-1]] - origin + 1)
+    if last > job.steps:
+        due = f"at least {last}, the last step of some subject"
+        if drawn is not None:
+            due += f"; {_going_on(job, drawn, last)}; or rows up to step {job.steps} only"
+        raise InvalidInput("--steps", job.steps, due)
+    plan = job.budget_plan
+    if plan is not None and drawn is not None and drawn != plan.epsilon:
+        came = f"{in_short(plan.total)}, which is {in_short(plan.epsilon)} a step over {job.steps} steps"
+        raise InvalidInput("--total-epsilon", came, _going_on(job, drawn, job.steps))
+    users = set(rows.users)
+    others = sorted({other for user, other in known if other != query and user in users})
+    if others:
+        came = f"a ledger in which these people have answers to {others[0]!r}"
+        raise InvalidInput("--total-epsilon", came, "one query: the losses of several add up")
+
+
+def _epsilon_of(header: SessionHeader) -> Fraction | None:
+    """What a subject in the ledger was released with; None where that cannot be read, which resuming refuses."""
+    try:
+        return written_fraction(header.options.get("epsilon", ""))
+    except ValueError:
+        return None
+
+
+def _going_on(job: Job, epsilon: Fraction, steps: int) -> str:
+    """What a release can be resumed with to the last of these steps: its epsilon stays, so its total grows."""
+    from dphmm.session.budget_plan import BudgetPlan
+
+    total = BudgetPlan.total_of(job.batch(None).setting, epsilon, steps)
+    stays = f"what is stored was released with {in_short(epsilon)} a step, which stays:"
+    if total is None:
+        return f"{stays} no total is found for {steps} such steps, and rows of earlier steps alone can be released"
+    return f"{stays} {steps} such steps need --total-epsilon {total} --steps {steps} --raise-cap"
+
+
+def check_before_search(job: Job, rows: VisitTable, given: Mapping[str, Any]) -> None:
+    """The same by the ledger that there is, only read: it is asked again when nobody else may write it."""
+    ledger = Path(given["ledger"])
+    if job.steps is None or not ledger.exists() or not ledger.stat().st_size:
+        check_total(job, rows, given["query"])
+        return
+    with open_ledger(ledger, read_only=True) as known:
+        check_total(job, rows, given["query"], known)
+
+
+def budget_plan_rows(job: Job) -> list[Row]:
+    """What was found, for people."""
+    found = job.budget_plan
+    if found is None:
+        return []
+    told = found.document()
+    lost = f"{found.steps} steps lose at most {found.worst:.6g} of {in_short(found.total)}"
+    return [("together", f"{in_short(found.epsilon)} a step: {lost}; {told['meaning']}")]
+
+
+def name_counts(path: Path, given: Mapping[str, Any], console: Console) -> None:
+    """The same line whatever the counts are; with --owner-view also where --quiet silences the rest."""
+    words = f"counts for you alone, never to be published: {path.name}"
+    if given["owner_view"]:
+        console.tell(words)
+    else:
+        console.say([("", words)])

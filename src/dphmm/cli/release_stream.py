@@ -18,9 +18,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row
+from dphmm.cli.guarantees import coming_rows, covered_rows, whom_warning
 from dphmm.cli.outcomes import SET_ASIDE, Interrupted
-from dphmm.cli.release_job import Job, note_no_ledger
+from dphmm.cli.release_job import Job, fitted_on, name_counts, note_no_ledger
 from dphmm.errors import InvalidInput
+from dphmm.storage.inputs import checked_output
+from dphmm.storage.ledger import COMMANDS, open_ledger
+from dphmm.storage.owner_view import owner_counts, owner_path, write_counts
 
 if TYPE_CHECKING:
     from dphmm.batch import Batch, Released
@@ -31,8 +35,6 @@ if TYPE_CHECKING:
 
 def check_statement(given: Mapping[str, Any]) -> None:
     """--statement names a new file that can be written, if it names one."""
-    from dphmm.storage.inputs import checked_output
-
     path = given["statement"]
     if path is None:
         return
@@ -45,7 +47,6 @@ class Names:
     """The user names of a stream, held against those that the model was fitted on; warns of the first that is one."""
 
     def __init__(self, job: Job, given: Mapping[str, Any], console: Console) -> None:
-        from dphmm.cli.release_job import fitted_on
         from dphmm.storage.learned import people_path
 
         self._model, self._declared, self._console = job.model, given["model_people"], console
@@ -73,8 +74,6 @@ class Names:
             self._warn()
 
     def _warn(self) -> None:
-        from dphmm.cli.public_warnings import whom_warning
-
         whom_warning(self._model, self.whom, self._console)
 
 
@@ -148,10 +147,8 @@ class _Lines:
 
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
-    from dphmm.cli.owner_view import name_counts, owner_path, write_counts
-    from dphmm.cli.public_warnings import coming_rows, covered_rows, first_step_warnings
-    from dphmm.storage.ledger import COMMANDS, open_ledger
     from dphmm.storage.promises import covered_by_all
+    from dphmm.storage.release_warnings import release_warnings
     from dphmm.stream import Stream, answered_line
 
     _check(given)
@@ -170,7 +167,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
         console.say(covered_rows(covered_by_all(subjects.policies, job.space), subjects.epsilons[1]))
         if coming := coming_rows(job.model, given["model_people"] or "unknown"):
             console.say(coming)
-        for warning in first_step_warnings(stream.batch):
+        for warning in release_warnings(stream.batch.setting):
             console.warn(warning)
         console.say(_waiting_rows(stream))
         if stream.batch.caps.promise is not None:
@@ -227,15 +224,10 @@ def _waiting_rows(stream: Stream) -> list[Row]:
 
 def _counts(stream: Stream, set_aside: Mapping[str, int]) -> dict[str, Any]:
     """What only the data owner may know of this run."""
-    from dphmm.cli.owner_view import owner_counts
-
     return owner_counts(stream.released, stream.outside, stream.released, stream.drifted, set_aside)
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    from dphmm.cli.owner_view import owner_path
-    from dphmm.storage.inputs import checked_output
-
     if given["output"] not in (None, "-"):
         raise InvalidInput("-o", given["output"], "nothing: the lines of - are answered on standard output")
     if given["ledger"] is None:

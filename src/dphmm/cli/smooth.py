@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import UNSET
 
+from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.options import (
     CONTEXT,
@@ -19,13 +22,23 @@ from dphmm.cli.options import (
     other_queries,
     output,
     step_tables,
+    tables_given,
 )
 from dphmm.errors import InvalidInput
+from dphmm.storage.inputs import checked_input, steady
+from dphmm.storage.statement_types import member
+from dphmm.storage.tables import column_names, read_table, table_format, write_table
 
 if TYPE_CHECKING:
+    from dphmm.markov.model import MarkovModel
+    from dphmm.policy.graph import PolicyGraph
     from dphmm.session.options import Options
     from dphmm.session.smoothing import Smoothed
+    from dphmm.session.subjects import Subjects
+    from dphmm.states.space import StateSpace
     from dphmm.storage.smoothed import ReleasedRows
+    from dphmm.storage.statement_types import ReleaseStatement
+
 
 MEANING = "computed from published data alone: nothing is spent, and anybody can do it"
 
@@ -60,12 +73,9 @@ def smooth(**given: Any) -> int:
     without one they are named here (epsilon is also in the file). The plan of every row is made again: where it is
     not the one that the row was released under, nothing is written.
     """
-    from dphmm.cli.smooth_options import release_subjects
     from dphmm.decoding import smooth_rows
-    from dphmm.storage.inputs import checked_input, steady
     from dphmm.storage.smoothed import smoothed_table
     from dphmm.storage.statement import statement_path
-    from dphmm.storage.tables import write_table
 
     console = Console(given["quiet"])
     path = checked_input(given["released"], "RELEASED")
@@ -95,9 +105,6 @@ def smooth(**given: Any) -> int:
 
 def other_query(path: Any, public: Any, given: Mapping[str, Any], console: Console) -> Any:
     """The rows of another query, and what its statement says that they were released under."""
-    from dphmm.cli.smooth_options import ASKED, release_subjects
-    from dphmm.storage.inputs import steady
-
     with steady(path) as sha256:
         rows = read_rows(path, public[2])
     own = {**given, **dict.fromkeys((*ASKED, "epsilon"))}
@@ -105,8 +112,6 @@ def other_query(path: Any, public: Any, given: Mapping[str, Any], console: Conso
 
 
 def _check_output(given: Mapping[str, Any]) -> None:
-    from dphmm.storage.tables import table_format
-
     if given["marginals"] and table_format(given["output"], "-o") != ".parquet":
         raise InvalidInput("-o", given["output"], "a name ending in .parquet with --marginals: CSV has no lists")
     table_format(given["output"], "-o")
@@ -114,13 +119,13 @@ def _check_output(given: Mapping[str, Any]) -> None:
 
 def read_rows(path: Any, space: Any) -> ReleasedRows:
     """The rows of a released file."""
+    from dphmm.storage.released import text_columns
     from dphmm.storage.smoothed import check_columns, columns_needed, released_rows
-    from dphmm.storage.tables import column_names, read_table
 
     names = column_names(path)
     check_columns(names, space)
     wanted = [*columns_needed(space), *(["t"] if "t" in names else [])]
-    return released_rows(read_table(path, columns=wanted, text=("user", "plan")), space)
+    return released_rows(read_table(path, columns=wanted, text=text_columns(space)), space)
 
 
 def _document(rows: ReleasedRows, smoothed: Smoothed, options: Options, source: str) -> dict[str, Any]:
@@ -146,3 +151,85 @@ def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
         ("privacy", document["meaning"]),
         ("written", output),
     ]
+
+
+Public = tuple["MarkovModel", "PolicyGraph", "StateSpace"]
+
+_DEFAULTS = {
+    "constraint": "support",
+    "mechanism": "auto",
+    "scope": "global",
+    "flat": "thicken",
+    "thickness": "null",
+    "protection": "auto",
+}
+ASKED = ("constraint", "mechanism", "scope", "flat", "start", "protection")
+
+
+def release_subjects(
+    path: Path, sha256: str, rows: ReleasedRows, public: Public, given: Mapping[str, Any], console: Console
+) -> tuple[Subjects, str]:
+    """What the subjects of a released file with this SHA-256 were released under, and what it was read from."""
+    from dphmm.decoding import epsilon_of
+    from dphmm.session.setting import Setting
+    from dphmm.session.subjects import Subjects
+    from dphmm.storage.statement import load_statement, statement_path
+
+    beside, statement = statement_path(path), None
+    tables = tables_given(given, public[0], public[2])
+    if beside.exists():
+        statement = load_statement(path)
+        stated, source = _stated(statement, beside.name, public), beside.name
+        if member(statement, "file.sha256") != sha256:
+            console.warn(f"{path.name} was changed since {beside.name} was written")
+    else:
+        stated, source = {}, "the command line and the file"
+    written = {**_DEFAULTS, "start": public[0].start, **stated}
+    written |= {name: given[name] for name in ASKED if given[name] is not None}
+    if given["epsilon"] is not None:
+        written["epsilon"] = str(exact_epsilon(stated_epsilon(given["epsilon"])))
+    if "epsilon" not in written:
+        written["epsilon"] = str(epsilon_of(rows))
+    varies = {"varies": ",".join(tables["varies"])} if tables.get("varies") else {}
+    setting = Setting.read(written | varies, *public)
+    subjects = Subjects(setting, tables.get("initials"), tables.get("step_choices"))
+    if statement is not None:
+        _check_tables(statement, beside.name, subjects)
+    return subjects, source
+
+
+def _check_tables(statement: ReleaseStatement, name: str, subjects: Subjects) -> None:
+    """The public tables must be those that the statement tells of."""
+    from dphmm.storage.statement import check_subjects
+
+    try:
+        check_subjects(statement, subjects)
+    except InvalidInput as error:
+        option = {"step_choices": "--choices", "initials": "--initials"}[error.field]
+        given = subjects.setting.varies if option == "--choices" else subjects.initials
+        told = statement.varied if option == "--choices" else statement.beginnings
+        came = f"another table than {name} tells of" if given else f"nothing, and {name} tells of a table"
+        if told is UNSET:
+            raise InvalidInput(option, f"a table, and {name} tells of none", "nothing") from None
+        raise InvalidInput(option, came, "the public table that the release was made with") from None
+
+
+def _stated(statement: ReleaseStatement, name: str, public: Public) -> dict[str, str]:
+    """The options in a statement, which must be about this model, policy and space."""
+    from dphmm.session.plan import ALGORITHM_VERSION
+    from dphmm.storage.statement import stated_options
+
+    model, policy, space = public
+    made = statement.software
+    if made.algorithm_version != ALGORITHM_VERSION:
+        came = f"one of algorithm version {made.algorithm_version} ({made.version})"
+        raise InvalidInput("statement", came, f"version {ALGORITHM_VERSION}: other versions make other plans")
+    for part, due, own in (
+        ("model", statement.model.sha256, model.digest),
+        ("policy", statement.policy.sha256, policy.digest),
+        ("space", statement.space.sha256, space.digest),
+    ):
+        if due != own:
+            field = "--policy" if part == "policy" else "--model"
+            raise InvalidInput(field, f"another {part} than {name} names", f"the {part} of the release")
+    return stated_options(statement)

@@ -47,8 +47,8 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     move as the model says. With --mechanism auto (as without) both exact mechanisms are tried.
     """
     from dphmm.cli.outcomes import named
-    from dphmm.cli.protection_facts import remedy_line
     from dphmm.cli.tune_table import document, headline, told
+    from dphmm.evaluation.inspection import remedy_line
     from dphmm.evaluation.tune import Trial, sweep
     from dphmm.mechanisms.answer_table import is_reference
 
@@ -106,7 +106,7 @@ def _remedies(
 ) -> list[dict[str, Any]]:
     """What would help at the first step of a setting: of the one that is recommended, or nearest to the targets."""
     from dphmm._checks import stated_epsilon
-    from dphmm.cli.protection_facts import remedy_facts
+    from dphmm.evaluation.inspection import remedy_facts
     from dphmm.evaluation.remedies import remedies
     from dphmm.session.setting import Setting
 
@@ -138,7 +138,7 @@ def _targets(error: str | None, dop: int | None, space: StateSpace) -> Targets |
 def _length(text: str, option: str, space: StateSpace) -> Any:
     """Metres on a map, answer units elsewhere."""
     from dphmm._checks import exact_number
-    from dphmm.cli.quantities import length
+    from dphmm.cli.options import length
 
     return length(text, option) if space.on_map else exact_number(text, option)
 
@@ -182,7 +182,7 @@ def _policies(
 
 
 def _check_outputs(model: str, given: Mapping[str, Any], targets: Targets | None) -> None:
-    from dphmm.cli.report_figures import check_figures
+    from dphmm.cli.report import check_figures
     from dphmm.cli.tune_table import FIGURE
     from dphmm.storage.inputs import checked_output
     from dphmm.storage.tables import table_format

@@ -329,15 +329,25 @@ def escape_columns(table: pa.Table) -> pa.Table:
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        if pa.types.is_string_view(column.type):
+            column = column.cast(pa.large_string())
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
             raise InvalidInput(name, f"type {column.type}", "a column of text or numbers for CSV; or .parquet")
         if _is_text(column.type):
             looks = pc.match_substring_regex(column, _FORMULA)
             risky = pc.and_(looks, pc.invert(pc.match_substring_regex(column, _NUMBER)))
             if pc.any(risky).as_py():
-                column = pc.if_else(risky, pc.binary_join_element_wise("'", column, ""), column)
+                column = pc.if_else(risky, _escaped(column), column)
         columns.append(column)
     return pa.table(columns, names=[_escape(name) for name in table.column_names])
+
+
+def _escaped(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    mark, nothing = (pa.scalar(text, column.type) for text in ("'", ""))
+    return pc.binary_join_element_wise(mark, column, nothing)
 
 
 def unescape_columns(table: pa.Table) -> pa.Table:

@@ -85,3 +85,8 @@ def _rounded_up(cost: Loss) -> float:
         return cost
     near = float(cost)
     return near if Fraction(near) >= cost else math.nextafter(near, math.inf)
+
+
+def text_columns(space: StateSpace) -> list[str]:
+    """The columns of a released CSV file that are text, whatever they look like: a label may be 01, or a date."""
+    return ["user", "estimate", "plan", *(["z"] if space.has_labels else [])]

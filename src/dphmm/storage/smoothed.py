@@ -57,9 +57,9 @@ def read_answers(table: Any, space: StateSpace, asked: BoolArray) -> IntArray:
     values: list[Any] = []
     for name in answer_columns(space):
         if space.has_labels:
-            cells = as_text(table.column(name), name)
-            column: Any = space.indices_of(np.array([cell or "" for cell in cells.to_pylist()], dtype=object))
-            empty = np.array([cell is None for cell in cells.to_pylist()], dtype=np.bool_)
+            cells = [cell or "" for cell in as_text(table.column(name), name).to_pylist()]
+            column: Any = space.indices_of(np.array(cells, dtype=object))
+            empty = np.array([not cell for cell in cells], dtype=np.bool_)
             bad = column < 0
         else:
             column, bad = decimals(table.column(name), name)

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dphmm.cli.fit_private import records_of
-from dphmm.cli.fit_times import times
+from dphmm.cli.fit_data import records_of, times
 from dphmm.markov.private import chain, sensitivity
 from dphmm.markov.private.caps import kept_records
 from dphmm.markov.private.chain import masked

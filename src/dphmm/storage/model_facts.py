@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from dphmm.markov.model import MarkovModel
-    from dphmm.states.space import StateSpace
+from dphmm.accounting.event import LearningEvent
+from dphmm.markov.model import MarkovModel, absorbing_states, closed_classes
+from dphmm.states.space import StateSpace
+from dphmm.storage.learned import learning_document, learning_event
 
 # As the remarks list states: (0, 4, 7) or (0, 1, 2, 3, 4, ...).
 _NUMBERS = re.compile(r"\([0-9]+(, [0-9]+)*(, \.\.\.)?\)")
@@ -32,9 +33,6 @@ def space_facts(space: StateSpace) -> dict[str, Any]:
 
 def model_facts(model: MarkovModel, source: str = "privacy") -> dict[str, Any]:
     """Where subjects can go, and where the model is from. ``source``: the file that an error names."""
-    from dphmm.cli.public_warnings import learning_of
-    from dphmm.markov.model import absorbing_states, closed_classes
-
     provenance = model.provenance
     learning = learning_of(model, source)
     if learning is not None:
@@ -59,8 +57,6 @@ def model_facts(model: MarkovModel, source: str = "privacy") -> dict[str, Any]:
 
 def state_list(model: MarkovModel, space: StateSpace) -> list[dict[str, Any]]:
     """Every state: number, name, answer, on a map latitude and longitude, and whether no move leaves it."""
-    from dphmm.markov.model import absorbing_states
-
     absorbing = set() if model.jump is not None else set(absorbing_states(model.matrix).tolist())
     states: list[dict[str, Any]] = [
         {"number": number, "name": name, "answer": answer, "absorbing": number in absorbing}
@@ -79,3 +75,15 @@ def by_name(note: str, space: StateSpace | None) -> str:
         return note
     names = space.names
     return _NUMBERS.sub(lambda found: _NUMBER.sub(lambda number: names[int(number[0])], found[0]), note)
+
+
+def learning_of(model: MarkovModel, source: str = "privacy") -> dict[str, Any] | None:
+    """The guarantee of a model's fit for JSON; None if it was not learned with noise."""
+    event = event_of(model, source)
+    return None if event is None else learning_document(event)
+
+
+def event_of(model: MarkovModel, source: str = "privacy") -> LearningEvent | None:
+    """The event of a model learned with noise."""
+    event = learning_event(model.provenance, source)
+    return event if isinstance(event, LearningEvent) else None

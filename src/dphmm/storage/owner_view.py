@@ -9,11 +9,11 @@ import csv
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from dphmm.cli.console import Console
-    from dphmm.storage.csv_files import Layout
+from dphmm.storage.csv_files import CSV, Layout, lines_of_rows
+from dphmm.storage.inputs import replacing
+from dphmm.storage.trajectories import explained
 
 _MEANING = "counts for the data owner alone: they depend on where people are, and are never to be published"
 
@@ -39,19 +39,8 @@ def owner_counts(rows: int, outside: int, releases: int, drifted: int, set_aside
 
 def write_counts(path: Path, counts: Mapping[str, Any]) -> None:
     """Write the counts, at once or not at all, readable by their owner only."""
-    from dphmm.storage.inputs import replacing
-
     with replacing(path, private=True) as temporary:
         temporary.write_text(json.dumps(counts, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def name_counts(path: Path, given: Mapping[str, Any], console: Console) -> None:
-    """The same line whatever the counts are; with --owner-view also where --quiet silences the rest."""
-    words = f"counts for you alone, never to be published: {path.name}"
-    if given["owner_view"]:
-        console.tell(words)
-    else:
-        console.say([("", words)])
 
 
 def rejected_path(output: str) -> Path:
@@ -82,8 +71,6 @@ def write_list(path: Path, word: str, rows: Iterable[tuple[int, str]]) -> None:
 
     ``word``: line or row.
     """
-    from dphmm.storage.inputs import replacing
-
     with replacing(path, private=True) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow((word, "reason"))
@@ -96,8 +83,6 @@ def list_rejected(output: str, rejected: Any, source: Path) -> None:
 
 
 def _places(source: str, rows: list[int], layout: Layout | None) -> tuple[str, list[int]]:
-    from dphmm.storage.csv_files import CSV, lines_of_rows
-
     if layout is None and source.lower().endswith((".csv", ".csv.gz")):
         layout = CSV
     return ("row", rows) if layout is None else ("line", lines_of_rows(Path(source), rows, layout))
@@ -111,6 +96,4 @@ def by_reason(rejected: Any) -> dict[str, int]:
 
 def in_words(counts: dict[str, int]) -> str:
     """Counts as a line says them: 2 invalid_time, 1 missing_user."""
-    from dphmm.storage.trajectories import explained
-
     return ", ".join(f"{rows} {explained(reason)}" for reason, rows in counts.items())

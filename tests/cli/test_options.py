@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dphmm.cli.box import Box, parse_box
+from dphmm.cli.options import Box, parse_box
 from dphmm.errors import InvalidInput
 
 

@@ -17,7 +17,7 @@ import numba
 import pytest
 
 import dphmm
-from dphmm.cli import warm_world
+from dphmm.cli import warm
 from dphmm.cli.app import COMMANDS
 
 compiling = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -40,10 +40,10 @@ from dphmm.cli import main
 main()
 """
 FEW = """
-from dphmm.cli import main, warm_world
+from dphmm.cli import main, warm
 
-lines = [line for line in warm_world.commands() if line.startswith(("fit visits.csv -o line", "policy complete line"))]
-warm_world.commands = lambda: lines
+lines = [line for line in warm.commands() if line.startswith(("fit visits.csv -o line", "policy complete line"))]
+warm.commands = lambda: lines
 main()
 """
 
@@ -85,7 +85,7 @@ def test_nothing_to_compile_is_refused(run, monkeypatch):
 
 
 def test_the_small_world_runs_every_command_that_computes():
-    names = {line.split()[0] for line in warm_world.commands()}
+    names = {line.split()[0] for line in warm.commands()}
     assert names == set(COMMANDS) - {"demo", "import", "experiment", "ledger", "warm"}
 
 

@@ -1,0 +1,369 @@
+"""What all fits share: states, time steps and records as the options name them, and what is said of them.
+
+With --epsilon nothing without noise is said of the data.
+
+Proof: docs/proofs/records.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dphmm._checks import exact_epsilon, finite_number
+from dphmm.accounting.event import LearningEvent
+from dphmm.cli.console import Console, Row
+from dphmm.cli.guarantees import guarantee_rows, published_rows
+from dphmm.cli.options import (
+    check_inside,
+    duration,
+    length,
+    parse_box,
+    speed,
+)
+from dphmm.cli.outcomes import named
+from dphmm.errors import InvalidInput
+from dphmm.samplers.entropy import ReplayBits
+from dphmm.states import H3, Grid, ordered_labels, space_of_names
+from dphmm.states.space import ANSWERS_OF_NAMES
+from dphmm.storage.csv_files import listed
+from dphmm.storage.inputs import steady
+from dphmm.storage.owner_view import rejected_path
+from dphmm.storage.private_tables import refuse_private
+from dphmm.storage.state_tables import listed_names, space_of_answers
+from dphmm.storage.tables import column_names
+from dphmm.storage.trajectories import load_trajectories
+
+if TYPE_CHECKING:
+    from dphmm.cli.options import Box
+    from dphmm.markov.model import MarkovModel
+    from dphmm.states.space import StateSpace
+    from dphmm.states.trajectory import Trajectories
+    from dphmm.storage.inputs import PathLike
+    from dphmm.types import Bits, FloatArray, IntArray
+
+DEFAULT_SPEED = "150km/h"
+
+
+#: Answers of so many names are printed.
+_MOST_NAMES = 12
+
+
+def jump_rate(given: Mapping[str, Any]) -> float | None:
+    """The chance of --jump; None for none, and for 0."""
+    from dphmm.markov.jump import Jump
+
+    if given["jump"] is None or finite_number(given["jump"], "--jump") == 0:
+        return None
+    try:
+        return Jump.of(given["jump"], 2).rate
+    except InvalidInput as error:
+        raise named(error, {"jump": "--jump"}) from None
+
+
+#: Fields of the library's messages that are options of this command.
+FIELDS = {
+    "delta": "--delta", "iterations": "--iterations", "mask": "--moves", "max_length": "--max-length",
+    "max_sequences": "--max-sequences", "method": "--method", "n_features": "--symbols-file", "n_iter": "--iterations",
+    "n_starts": "--starts", "n_states": "--states", "neighbours": "--neighbours", "noise": "--noise",
+    "order": "--order", "random_state": "--seed", "sequences": "TRAJ", "step": "--step", "trajectories": "TRAJ",
+    "X": "TRAJ", "merge_rare": "--merge-rare",
+}  # fmt: skip
+
+
+def people_row(model: str) -> Row:
+    """Where the people of a model are, and what for."""
+    from dphmm.storage.learned import people_path
+
+    told = "keyed digests of user names, for you alone: by them dphmm release tells whether it releases these people"
+    return "", f"written to {people_path(model)}: {told}"
+
+
+def answers_words(model: MarkovModel) -> str:
+    """What the names are answered with; the ordinal answers of the first of them."""
+    from dphmm.mechanisms.table_program import MOST_ANSWERS
+
+    space = model.space
+    assert space is not None
+    if space.has_labels:
+        many = f"; a release takes at most {MOST_ANSWERS} of them" if len(space) > MOST_ANSWERS else ""
+        return f"answers are the names themselves, without any order (numbers instead: --answers ordinal or FILE){many}"
+    shown = [f"{answer:g} {name}" for name, answer in zip(space.names, space.answers[:, 0].tolist(), strict=True)]
+    more = f", ... ({len(shown)} in all: dphmm inspect --states)" if len(shown) > _MOST_NAMES else ""
+    return f"answers in the order of the names: {', '.join(shown[:_MOST_NAMES])}{more}"
+
+
+#: Points are laid over a box at this share of the edge of its cells: no cell but a sliver at the rim goes unseen.
+_SPACING = 0.4
+
+
+#: Of H3 cells every pair is a move that gets noise.
+MOST_CELLS = 3_000
+
+
+def check_states(given: Mapping[str, Any]) -> None:
+    """Exactly one kind of states, and nothing that belongs to another."""
+    chosen = [name for name in ("grid", "h3", "state_column") if given[name] is not None]
+    if len(chosen) != 1:
+        came = " and ".join("--" + name.replace("_", "-") for name in chosen) or "none"
+        raise InvalidInput("states", came, "one of --grid LENGTH --bbox W,S,E,N; --h3 RES; --state-column COL")
+    if given["grid"] is not None and given["bbox"] is None:
+        raise InvalidInput(
+            "--bbox",
+            "nothing",
+            "W,S,E,N with --grid: taking it from the data would publish the data's extent",
+        )
+    if given["state_column"] is not None and given["all_cells"]:
+        raise InvalidInput("--all-cells", "with --state-column", "--grid, or --h3 with --bbox: names are no cells")
+    boxed = given["grid"] is not None or (given["h3"] is not None and (given["epsilon"] or given["all_cells"]))
+    if not boxed and given["bbox"] is not None:
+        raise InvalidInput("--bbox", given["bbox"], "--grid with it")
+    for name in ("answers", "states_file"):
+        if given["state_column"] is None and given[name] is not None:
+            raise InvalidInput("--" + name.replace("_", "-"), given[name], "--state-column with it")
+    if given["states_file"] is not None and is_table(given["answers"]):
+        raise InvalidInput("--states-file", given["states_file"], "none: --answers FILE lists the names already")
+
+
+def space_of(given: Mapping[str, Any], trajectories: Trajectories) -> StateSpace:
+    """The states of a fit without privacy, which may be taken from the data."""
+    if given["grid"] is not None:
+        grid = _grid(given)
+        check_inside(grid, trajectories, given["bbox"])
+        return grid
+    if given["h3"] is not None and given["all_cells"]:
+        return _cells_of_box(given)
+    if given["h3"] is not None:
+        if trajectories.lat is None or trajectories.lon is None:
+            raise InvalidInput("--h3", "rows without places", "columns lat and lon")
+        return H3.covering(trajectories.lat, trajectories.lon, given["h3"])
+    space = _listed(given)
+    if space is not None:
+        return space
+    assert trajectories.state is not None
+    return space_of_names(ordered_labels(trajectories.state.tolist()), given["answers"])
+
+
+def is_table(answers: str | None) -> bool:
+    """Whether --answers names a table of numbers."""
+    return answers is not None and answers not in ANSWERS_OF_NAMES
+
+
+def public_space(given: Mapping[str, Any], private: PathLike) -> StateSpace:
+    """The states of a fit with privacy: all of them, and none from the data, the file ``private``."""
+    for name in ("states_file", "answers"):
+        if given[name] is not None and not (name == "answers" and not is_table(given[name])):
+            refuse_private(given[name], private, "--" + name.replace("_", "-"), called="TRAJ")
+
+    if given["grid"] is not None:
+        return _grid(given)
+    if given["h3"] is not None:
+        return _cells_of_box(given)
+    space = _listed(given)
+    if space is None:
+        expected = (
+            "a table of the names there can be, with --epsilon: those in the data are not public (or --answers FILE)"
+        )
+        raise InvalidInput("--states-file", "nothing", expected)
+    return space
+
+
+def _cells_of_box(given: Mapping[str, Any]) -> H3:
+    if given["bbox"] is None:
+        expected = (
+            "W,S,E,N with --h3 and --epsilon or --all-cells: the cells that were visited are not public, "
+            "those of a box are"
+        )
+        raise InvalidInput("--bbox", "nothing", expected)
+    return cells_over(parse_box(given["bbox"]), given["h3"])
+
+
+def cells_over(box: Box, resolution: int, option: str = "--h3", why: str = ", of which every pair gets noise") -> H3:
+    """The H3 cells over a box: those of points laid closely over it, rims included."""
+    spacing = _SPACING * _edge(resolution)
+    west, east = box.west, box.east if box.east > box.west else box.east + 360.0
+    lats = _points(box.south, box.north, spacing / 111_000.0)
+    widest = float(np.cos(np.radians(0.0 if box.south < 0 < box.north else min(abs(box.south), abs(box.north)))))
+    lons = _points(west, east, spacing / (111_400.0 * max(widest, 1e-3)))
+    # Some 16 points fall into a cell.
+    if len(lats) * len(lons) > 40 * MOST_CELLS:
+        raise _too_many(resolution, option, why)
+    lat, lon = np.meshgrid(lats, (lons + 180.0) % 360.0 - 180.0, indexing="ij")
+    space = H3.covering(lat.ravel(), lon.ravel(), resolution)
+    if space.n_states > MOST_CELLS:
+        raise _too_many(resolution, option, why)
+    return space
+
+
+def _edge(resolution: int) -> float:
+    """Mean edge of a cell in metres; an edge shrinks by the square root of 7 with each resolution."""
+    return float(1_281_256.0 / 7.0 ** (min(max(resolution, 0), 15) / 2))
+
+
+def _points(low: float, high: float, spacing: float) -> FloatArray:
+    count = min(int(np.ceil((high - low) / spacing)) + 1, 10**6)
+    return np.linspace(low, high, max(count, 2))
+
+
+def _too_many(resolution: int, option: str, why: str) -> InvalidInput:
+    expected = f"at most {MOST_CELLS}{why}: a coarser RES or a smaller --bbox"
+    return InvalidInput(option, f"{resolution}, with more cells in the box", expected)
+
+
+def _grid(given: Mapping[str, Any]) -> Grid:
+    return Grid.from_bounds(*parse_box(given["bbox"]), cell=length(given["grid"], "--grid"))
+
+
+def _listed(given: Mapping[str, Any]) -> StateSpace | None:
+    """The states of --answers FILE or --states-file."""
+    if is_table(given["answers"]):
+        return space_of_answers(given["answers"], "--answers")
+    if given["states_file"] is None:
+        return None
+    return space_of_names(listed_names(given["states_file"], "--states-file", "state"), given["answers"])
+
+
+def times(given: Mapping[str, Any]) -> dict[str, Any]:
+    """step, gap and hold, in seconds and steps."""
+    step = None if given["step"] is None else duration(given["step"], "--step")
+    gap = None if given["gap"] is None else duration(given["gap"], "--gap")
+    if step is None or gap is None:
+        return {"step": step, "gap": gap}
+    if gap < step:
+        raise InvalidInput("--gap", given["gap"], f"at least the step, {given['step']}")
+    longest = given.get("max_length")
+    if longest is not None and gap // step > longest:
+        # Filled, such a hole would pass the cap by itself, and take memory that no cap bounds.
+        raise InvalidInput("--gap", given["gap"], f"at most {longest} steps of {given['step']}, as --max-length says")
+    return {"step": step, "hold": gap // step - 1}
+
+
+def check_times(step: str | None, timed: bool, columns: Sequence[str]) -> None:
+    """A time step needs times, or the numbers of time bins."""
+    if step is not None and not timed and "step" not in columns:
+        expected = "a column t of times (dphmm import csv with --time-column makes it), or no --step: every row is one"
+        raise InvalidInput("--step", f"{step}, and columns {listed(list(columns))}", expected)
+
+
+def bins_of(step: int | None, columns: Sequence[str]) -> int | None:
+    """The time step of which the column step has the numbers, if it stands beside times; alone it is refused later."""
+    return step if "t" in columns else None
+
+
+def warn_of_order(path: Path, console: Console) -> None:
+    """Say so where no column tells in which order the rows of a user are."""
+    if not {"t", "step"} & set(column_names(path)):
+        console.warn(
+            "no column t or step: rows are taken in file order (dphmm import csv --time-column makes a column t)"
+        )
+
+
+def speed_limit(given: Mapping[str, Any], timed: bool, placed: bool) -> object:
+    """Metres per second, or None. The default is for what it fits; asked for, it is refused where it cannot be kept."""
+    asked = given["max_speed"]
+    if asked == "none":
+        return None
+    if asked is None:
+        there = timed and placed and given["state_column"] is None
+        return speed(DEFAULT_SPEED, "--max-speed") if there else None
+    return speed(asked, "--max-speed")
+
+
+LEFT_OUT_PLAINLY = (
+    "rows that cannot be read, and rows in no state, are left out; the unreadable ones are listed in {}, for you alone"
+)
+
+
+LEFT_OUT = (
+    "rows that cannot be read, and rows in no state, are left out: how many is not told, because that count has no "
+    "noise; the unreadable ones, if any, are listed in {}, for you alone"
+)
+
+
+def left_out(sentence: str, output: str) -> str:
+    """What became of rows that were not counted: the same words whatever the rows are."""
+    return sentence.format(rejected_path(output).name)
+
+
+class Records(NamedTuple):
+    """Sequences of numbered states, and whose each one is. Not public."""
+
+    sequences: list[IntArray]
+    owners: IntArray
+
+    def __repr__(self) -> str:
+        return "Records(...)"
+
+
+def records_of(
+    path: Path,
+    given: Mapping[str, Any],
+    space: StateSpace,
+    timing: Mapping[str, Any],
+    column: str | None,
+    shortest: int,
+) -> tuple[Records, Any]:
+    """The sequences of a table in the states of a public space, without those that are shorter.
+
+    With them the rows, by number and reason, that could not be read: for the data owner alone.
+
+    Rows are read, left out, cut and numbered by themselves or within one owner: nothing here looks across owners, and
+    no row raises. No row at all is data too.
+    """
+    from dphmm.markov.trajectories import state_sequences
+
+    names = column_names(path)
+    with steady(path):
+        bins = bins_of(timing["step"], names)
+        rows, rejected = load_trajectories(path, state_column=column, bins=bins, may_be_empty=True)
+    timed = rows.time is not None
+    check_times(given["step"], timed, names)
+    limit = speed_limit(given, timed, rows.lat is not None)
+    try:
+        _, found, _ = state_sequences(rows, space, max_speed=limit, **timing)
+    except InvalidInput as error:
+        raise named(error, {**FIELDS, "time": "--max-speed" if limit else "--gap"}) from None
+    kept = [k for k, sequence in enumerate(found.sequences) if len(sequence) >= shortest]
+    return Records([found.sequences[k] for k in kept], found.owners[kept]), rejected
+
+
+def bits_of(seed: int | None) -> Bits | None:
+    """Replayable noise for a seed, else that of the system."""
+    return None if seed is None else ReplayBits(seed)
+
+
+def caps_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The budget and the public bounds of a record, checked before the data are read."""
+    from dphmm.markov.private.sensitivity import Caps
+
+    most = 1 if given["max_sequences"] is None else given["max_sequences"]
+    neighbours = given["neighbours"] or "add-remove"
+    try:
+        Caps(given["max_length"], most, neighbours)
+    except InvalidInput as error:
+        raise named(error, FIELDS) from None
+    return {
+        "epsilon": exact_epsilon(given["epsilon"], "--epsilon"),
+        "max_length": given["max_length"],
+        "max_sequences": most,
+        "neighbours": neighbours,
+        "bits": bits_of(given["seed"]),
+    }
+
+
+def promised(event: LearningEvent, choices: Mapping[str, Any]) -> list[Row]:
+    """The guarantee, its limits, and what was published for it."""
+    from dphmm.storage.learned import learning_document, published_words
+
+    return [*guarantee_rows(learning_document(event), covered=True), *published_rows(published_words(event), choices)]
+
+
+def warn_replayable(event: LearningEvent, console: Console) -> None:
+    """Said whatever else is silenced."""
+    from dphmm.storage.learned import REPLAYABLE
+
+    if not event.secure:
+        console.warn(f"--seed: {REPLAYABLE}")

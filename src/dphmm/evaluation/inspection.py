@@ -1,0 +1,343 @@
+"""What a policy protects at the first step of a model: hull, degrees of protection, errors, costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dphmm.accounting.composition import theorem_6_3
+from dphmm.accounting.records import shown
+from dphmm.errors import DphmmError, InvalidInput, Refused
+from dphmm.evaluation.lonely import LonelyCost, Moved, cells_alone, lonely_cost, moved_states, only_merged, shown_error
+from dphmm.evaluation.remedies import Remedy, remedies
+from dphmm.markov.model import MarkovModel
+from dphmm.mechanisms import MECHANISMS, LatticeMechanism, mechanism
+from dphmm.policy._radius import Radius
+from dphmm.policy.constraint import Constraint
+from dphmm.policy.graph import PolicyGraph
+from dphmm.sensitivity import exposed_states, sensitivity_hull
+from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.session.options import Options
+from dphmm.session.plan import Plan
+from dphmm.session.setting import Setting
+from dphmm.states.space import StateSpace
+from dphmm.storage.promises import (
+    LONELY_PROMISE,
+    constraint_words,
+    cost_unbounded_because,
+    covered_distance_of,
+    covered_facts,
+    edge_promise,
+    scope_words,
+)
+from dphmm.storage.release_warnings import plan_warnings, trapped_belief
+from dphmm.types import Exact
+
+#: Corners are listed up to here.
+_MOST_CORNERS = 12
+#: What answers lonely states as their nearest state at all steps.
+REMEDY = "dphmm policy ... --merge-lonely"
+
+
+def protection_facts(
+    model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: Exact, **choices: Any
+) -> dict[str, Any]:
+    """What a policy protects at the first step of a model, at which error and cost: what `dphmm inspect` prints.
+
+    ``choices`` are those of a release: constraint, mechanism, scope, flat, start, protection. Nothing is drawn or
+    spent. The sections are "policy", "first_step", "remedies" (what would lower the error, tried) and "warnings"; where
+    the first release is not refused also "release" (errors are root mean squares in answer units; of labels the share
+    that is wrong) and "promise"; where there are any, "merged_states" and "lonely_states".
+
+    Raises InvalidInput for choices that no release takes. A refused release is no error: a warning says why.
+
+    >>> import dphmm
+    >>> space = dphmm.StateSpace.categories(["a", "b", "c"])
+    >>> model = dphmm.MarkovModel([1, 0, 0], [[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]], space=space)
+    >>> found = protection_facts(model, dphmm.policy.complete(3), space, 1)
+    >>> found["first_step"]["possible_states"], found["release"]["degree_of_protection"]["least"]
+    (2, 2)
+    """
+    chosen = {"start": model.start, **choices}
+    setting = Setting.of(model, policy, space, epsilon, **chosen)
+    options, position = setting.options, setting.first()
+    plan_set = position.plan_set(options)
+    within = Constraint.surrogated(position.prior.support, plan_set, space)  # which states are planned, no more
+    document: dict[str, Any] = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
+    warnings = _warnings(document["first_step"], options)
+    plan: Plan | None = None
+    try:
+        plan = setting.plan(position)
+    except Refused as refusal:
+        exposed = document["first_step"]["exposed_states"]
+        warnings += [f"{exposed} states are exposed by the policy at the first step"] if exposed else []
+        warnings.append(f"refused: {refusal}")
+    else:
+        document |= {
+            "release": _release(plan, space, options, model),
+            "promise": _promise(plan, options, document["policy"]["covered_distance"]),
+        }
+        warnings += [*plan_warnings(plan, options), *trapped_belief(model, options)]
+    lonely, costs = lonely_sections(model, policy, space, options, plan)
+    document |= lonely
+    warnings += costs
+    document["remedies"] = [remedy_facts(one) for one in remedies(model, policy, space, options, plan)]
+    return document | {"warnings": warnings}
+
+
+def remedy_facts(remedy: Remedy) -> dict[str, Any]:
+    """A remedy as a section of --json."""
+    return {name: getattr(remedy, name) for name in ("cause", "remedy", "before", "after")}
+
+
+def remedy_line(facts: Mapping[str, Any], space: StateSpace) -> str:
+    """A remedy in a line: the cause, what to do, and the error before and after."""
+
+    def shown(error: float | None) -> str:
+        if error is None:
+            return "refused"
+        return (
+            f"{error:.1%} wrong" if space.has_labels or "--answers labels" in facts["remedy"] else f"{error:.4g}{unit}"
+        )
+
+    unit = " m" if space.on_map else ""
+    return f"{facts['cause']}; {facts['remedy']}: {shown(facts['before'])} -> {shown(facts['after'])}"
+
+
+def _policy(policy: PolicyGraph, space: StateSpace) -> dict[str, Any]:
+
+    return {
+        "kind": policy.kind,
+        "covered_distance": covered_facts(policy, space),
+        "states_without_neighbour": int((~policy.has_neighbor(None)).sum()),
+        "sha256": policy.digest,
+        "notes": list(policy.notes),
+    }
+
+
+def _step(policy: PolicyGraph, space: StateSpace, within: Constraint) -> dict[str, Any]:
+
+    if space.has_labels:
+        alone = len(policy.isolated(within))
+        states = {"possible_states": int(within.support.sum()), "plan_states": int(within.plan.sum())}
+        return {**states, "exposed_states": alone}
+    hull = sensitivity_hull(policy, space, within)
+    return {
+        "possible_states": int(within.support.sum()),
+        "plan_states": int(within.plan.sum()),
+        "exposed_states": len(exposed_states(policy, space, within)),
+        "hull_rank": hull.rank,
+        "dimension": hull.dimension,
+    }
+
+
+def _warnings(step: Mapping[str, Any], options: Options) -> list[str]:
+    said = []
+    if 0 < step.get("hull_rank", 0) < step["dimension"]:
+        said.append(f"flat: the hull has rank {step['hull_rank']} of {step['dimension']} (--flat {options.flat})")
+    return said
+
+
+def _release(plan: Plan, space: StateSpace, options: Options, model: MarkovModel) -> dict[str, Any]:
+
+    hulls = {hull.digest: hull for hull in plan.hulls}
+    degrees = plan.degrees()[plan.constraint.support]
+    facts: dict[str, Any] = {
+        "bodies": len(plan.hulls),
+        "joined": len(plan.joins),
+        "answered_as_nearest": len(plan.merged),
+    }
+    if len(hulls) == 1 and not space.has_labels:
+        facts |= _hull(plan.hulls[0])
+    facts["degree_of_protection"] = {
+        "least": int(degrees.min()),
+        "median": float(np.median(degrees)),
+        "most": int(degrees.max()),
+    }
+    facts["auto" if options.mechanism == "auto" else "mechanism"] = plan.mechanism
+    facts["expected_error"] = shown_error(plan, space, model)
+    if space.has_labels:
+        facts["share_wrong"] = facts.pop("expected_error")
+    elif len(hulls) == 1 and not plan.constant:
+        bias = facts["expected_error"] ** 2 - plan.expected_error
+        facts["expected_errors"] = _errors(plan.hulls[0], options, max(0.0, bias))
+        if options.made_from == "answers":
+            facts["expected_errors"][plan.mechanism] = facts["expected_error"]
+    facts |= {"epsilon": str(plan.epsilon), "cost": None if plan.cost == math.inf else float(plan.cost)}
+    facts |= {"constant": plan.constant, "plan": plan.hash}
+    return facts
+
+
+def _hull(hull: SensitivityHull) -> dict[str, Any]:
+    corners = hull.hull_vertices
+    listed = corners is not None and len(corners) <= _MOST_CORNERS and hull.rank > 0
+    return {
+        "rank": hull.rank,
+        "volume": hull.volume,
+        "vertices": [[float(x) for x in corner] for corner in hull.vertices] if listed else [],
+        "facets": 2 * len(hull.normals),
+    }
+
+
+def _errors(hull: SensitivityHull, options: Options, bias: float) -> dict[str, Any]:
+    """Root mean square error of every mechanism on this hull, answer units; null where it cannot be used.
+
+    ``bias`` is the mean square distance of merged states to their partners, which comes to each.
+    One that takes seconds to make only where it was asked for.
+    """
+    errors: dict[str, Any] = {}
+    for name, kind in MECHANISMS.items():
+        if issubclass(kind, LatticeMechanism) and not (kind.choosable and (kind.quick or options.mechanism == name)):
+            continue
+        try:
+            error = math.sqrt(mechanism(name, hull, options.epsilon).expected_error + bias)
+        except (InvalidInput, DphmmError):
+            error = None
+        errors[name if kind.exact else f"{name} (not for release)"] = error
+    return errors
+
+
+def _promise(plan: Plan, options: Options, covered: dict[str, Any] | None) -> dict[str, Any]:
+
+    cost = theorem_6_3([plan.cost])
+    because = f"unbounded: {cost_unbounded_because(options)}" if plan.cost == math.inf else cost.statement
+    places = covered_distance_of(covered, options.epsilon)
+    return {
+        "epsilon": f"{edge_promise(shown(options.epsilon))} {LONELY_PROMISE}",
+        **({} if places is None else {"places": places.meaning}),
+        "cost": f"{because} ({cost.citation})",
+        "scope": scope_words(options),
+        "constraint": constraint_words(options),
+    }
+
+
+def lonely_sections(
+    model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, plan: Plan | None
+) -> tuple[dict[str, Any], list[str]]:
+    """For inspect: the sections "merged_states" and "lonely_states", each where there are any, and warnings."""
+    assert model.space is not None
+    sections: dict[str, Any] = {}
+    warnings = []
+    if len(space.merges):
+        by_policy = len(space.merges) > len(model.space.merges)
+        facts = moved_facts(moved_states(space, space.merges, model))
+        if plan is not None:
+            facts["hidden_only_by_merging"] = only_merged(plan, space)
+        own = _pairs_of_policy(space, model.space)
+        facts["meaning"] = [moved_words(moved_states(space, own, model), policy, space)] if by_policy else []
+        if len(model.space.merges):
+            facts["meaning"].append(rare_words(moved_states(space, model.space.merges, model), space))
+        sections["merged_states"] = facts
+    cost = lonely_cost(model, policy, space, options)
+    if cost is not None:
+        sections["lonely_states"] = cost_facts(cost)
+        warnings.append(cost_words(cost, policy, space))
+    return sections, warnings
+
+
+def _pairs_of_policy(space: StateSpace, fitted: StateSpace) -> Any:
+    return space.merges[~np.isin(space.merges[:, 0], fitted.merges[:, 0])]
+
+
+def fit_lines(model: MarkovModel) -> tuple[list[str], dict[str, Any]]:
+    """For fit: cells that are merged and cells without a neighbouring cell, in sentences and for JSON."""
+    space = model.space
+    assert space is not None
+    lines: list[str] = []
+    facts: dict[str, Any] = {}
+    if len(space.merges):
+        moved = moved_states(space, space.merges, model)
+        lines.append(rare_words(moved, space))
+        facts["merged"] = moved_facts(moved)
+    alone = cells_alone(space)
+    if len(alone):
+        lines.append(
+            f"{_count(len(alone), space)}{_share(_share_of(model, alone))} without a neighbouring cell: a policy "
+            f"whose radius reaches no further raises the noise for everyone because of them; remedy: {REMEDY}, or "
+            f"{'a larger N in --merge-rare' if len(space.merges) else '--merge-rare N'} or --all-cells with "
+            "--smoothing 1 here"
+        )
+        facts["cells_without_neighbour"] = len(alone)
+    return lines, facts
+
+
+def _share_of(model: MarkovModel, states: Any) -> float | None:
+    return float(model.initial[states].sum()) if model.provenance.get("initial") == "occupancy" else None
+
+
+def cost_words(cost: LonelyCost, policy: PolicyGraph, space: StateSpace) -> str:
+    """What lonely states cost, and the remedy where it is one."""
+    who = f"{_count(cost.moved.states, space)} without a neighbour{_share(cost.moved.share)}"
+    if cost.joined is None or cost.merged is None:
+        refused = "joined" if cost.joined is None else "merged"
+        return f"{who}; with them {refused} to a nearest one, the first release is refused; remedy: {_other(refused)}"
+    raised = f"from {length_words(cost.merged, space)} to {length_words(cost.joined, space)}"
+    if cost.helps:
+        one = "cell" if space.on_map else "state"
+        return (
+            f"{who} would raise the error {raised} if they were joined to a partner; a release answers them as their "
+            f"nearest {one} instead, which {REMEDY} does for all steps alike"
+        )
+    less = f"{length_words(cost.joined, space)} to {length_words(cost.merged, space)}"
+    return f"{who} are joined to a nearest partner; answering them as that would raise the error from {less}"
+
+
+def _other(refused: str) -> str:
+    return REMEDY if refused == "joined" else "leave them joined, as without --merge-lonely"
+
+
+def moved_words(moved: Moved, policy: PolicyGraph, space: StateSpace) -> str:
+    """What became of lonely states that are merged."""
+    nothing = f"nothing within {length_words(float(policy.r), space)}" if isinstance(policy, Radius) else "no neighbour"
+    have = "has" if moved.states == 1 else "have"
+    return f"{_count(moved.states, space)}{_share(moved.share)} {have} {nothing}; {_released(moved, space)}"
+
+
+def rare_words(moved: Moved, space: StateSpace) -> str:
+    """What became of cells that a fit has merged."""
+    return f"{_count(moved.states, space)}{_share(moved.share)} rarely visited; {_released(moved, space)}"
+
+
+def _released(moved: Moved, space: StateSpace) -> str:
+    one = "cell" if space.on_map else "state"
+    near, far = length_words(moved.nearest, space), length_words(moved.farthest, space)
+    away = near if near == far else f"{near} to {far}"
+    return f"{'it is' if moved.states == 1 else 'they are'} released as {_their(moved)} nearest {one}, {away} away"
+
+
+def _their(moved: Moved) -> str:
+    return "its" if moved.states == 1 else "their"
+
+
+def moved_facts(moved: Moved) -> dict[str, Any]:
+    """For JSON; distances in answer units."""
+    return {
+        "states": moved.states,
+        "share_of_visits": moved.share,
+        "nearest_partner": moved.nearest,
+        "farthest_partner": moved.farthest,
+    }
+
+
+def cost_facts(cost: LonelyCost) -> dict[str, Any]:
+    """For JSON; errors are root mean squares in answer units."""
+    errors = {"error_joined": cost.joined, "error_merged": cost.merged}
+    return {**moved_facts(cost.moved), **errors, "remedy": REMEDY if cost.helps else None}
+
+
+def _count(states: int, space: StateSpace) -> str:
+    return f"{states} {'cell' if space.on_map else 'state'}{'' if states == 1 else 's'}"
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f" ({100 * share:.2g} % of visits)"
+
+
+def length_words(value: float, space: StateSpace) -> str:
+    """A distance between answers, in metres or kilometres on a map."""
+    if not space.on_map:
+        return f"{value:.3g}"
+    return f"{value / 1000:.3g} km" if value >= 1000 else f"{value:.3g} m"
