@@ -1,5 +1,5 @@
-# Two commands for a fresh machine: `make demo` and `make test`. Each sets up what it needs in .venv. The tests of Spark
-# have an environment of their own: Spark wants an older pandas.
+# What there is to run. The two commands for a fresh machine are those of run.py, which needs no make; each sets up what it
+# needs in .venv. The tests of Spark have an environment of their own: Spark wants an older pandas.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -27,10 +27,7 @@ help:
 	@echo "make coverage   line coverage with the kernels as plain Python"
 
 $(READY): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e '.[dev]'
-	touch $(READY)
+	$(PYTHON) run.py setup
 
 $(SPARK_READY): pyproject.toml
 	$(PYTHON) -m venv $(SPARK_VENV)
@@ -38,12 +35,11 @@ $(SPARK_READY): pyproject.toml
 	$(SPARK_VENV)/bin/python -m pip install --quiet -e '.[dev-spark]'
 	touch $(SPARK_READY)
 
-demo: $(READY)
-	$(BIN)/dphmm demo --out demo-out
+demo:
+	$(PYTHON) run.py demo
 
-test: $(READY)
-	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 -m "not long"
+test:
+	$(PYTHON) run.py test
 
 test-spark: $(SPARK_READY)
 	bash .ci/system-packages java
