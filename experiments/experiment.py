@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from dphmm import ReplayBits
 from dphmm.plot.figures import Figure
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ class Settings:
     seed: int = 1
     data: Path | None = None
     quick: bool = False
+
+    def missing(self, *files: str) -> str | None:
+        """Why these files of the data sets cannot be read; None where all are there."""
+        if self.data is None:
+            return "no folder of data: --data or DPHMM_DATA"
+        absent = [file for file in files if not (self.data / file).is_file()]
+        return f"no {' and no '.join(absent)} in the folder of data" if absent else None
 
     def written(self) -> dict[str, Value]:
         """What results depend on. Where the data lie is not part of it."""
@@ -66,3 +74,18 @@ def seed_of(settings: Settings, experiment: str, cell: Cell) -> np.random.SeedSe
     """The cell's own randomness."""
     digest = hashlib.sha256(f"{experiment} {settings.seed} {key_of(cell)}".encode()).digest()
     return np.random.SeedSequence(int.from_bytes(digest, "little"))
+
+
+def bits_of(seed: np.random.SeedSequence, *label: object) -> ReplayBits:
+    """Noise of one answer or one fit: of the cell's randomness and its own name alone."""
+    return ReplayBits(seed.generate_state(8).tobytes() + " ".join(map(str, label)).encode())
+
+
+def skipped(data: str, reason: str) -> Cell:
+    """The cell of a data set that is left out, which says why."""
+    return {"part": "skipped", "data": data, "reason": reason}
+
+
+def groups(rows: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+    """The rows of each combination of values, in the order in which they come."""
+    return iter(rows.groupby(list(names), sort=False))

@@ -18,18 +18,17 @@ import numpy as np
 
 from dphmm.plot.figures import Figure
 from experiments.dependence import leakage, noise, real, tables
-from experiments.experiment import Cell, Experiment, Row, Settings
+from experiments.experiment import Cell, Experiment, Row, Settings, skipped
 
 EPSILONS = ("0.1", "0.3", "1", "3", "10", "30", "100", "300")
 _FEW = ("1", "10")
 SPLITS, DRAWS = 5, 20
-_NO_FOLDER = "no folder of data: --data or DPHMM_DATA"
 
 
 def cells(settings: Settings) -> list[Cell]:
     """All cells; of data that is not there, one that says so."""
     epsilons = _FEW if settings.quick else EPSILONS
-    at_gowalla = _why_not(settings, real.GOWALLA_FILES) is None
+    at_gowalla = settings.missing(*real.GOWALLA_FILES) is None
     found: list[Cell] = [
         *noise.scale_cells(settings),
         *noise.accuracy_cells(settings, at_gowalla),
@@ -50,15 +49,8 @@ def cells(settings: Settings) -> list[Cell]:
 
 
 def _of_data(settings: Settings, name: str, files: tuple[str, ...], cells: Iterable[Cell]) -> list[Cell]:
-    reason = _why_not(settings, files)
-    return list(cells) if reason is None else [{"part": "skipped", "data": name, "reason": reason}]
-
-
-def _why_not(settings: Settings, files: tuple[str, ...]) -> str | None:
-    if settings.data is None:
-        return _NO_FOLDER
-    missing = [file for file in files if not (settings.data / file).is_file()]
-    return f"no {' and no '.join(missing)} in the folder of data" if missing else None
+    reason = settings.missing(*files)
+    return list(cells) if reason is None else [skipped(name, reason)]
 
 
 def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> list[Row]:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dphmm import ReplayBits
 from dphmm.dependent import AnyQuery, Chain, Coefficients, Friendship, Tree, calibrate
 
 # "dpm" with wrong coefficients: the package offers no mechanism that is wrong on purpose, only its parts.
@@ -146,11 +145,6 @@ def affinity(profiles: FloatArray, least: float = 0.8) -> tuple[Any, Any]:
 def _rows(values: Any, row: Any, column: Any, shape: tuple[int, ...]) -> Any:
     bounded = np.clip(values.astype(np.float64), 0.0, 1.0)
     return sparse.csr_array((bounded, (row, column)), shape=shape)
-
-
-def bits_of(seed: np.random.SeedSequence, *label: object) -> ReplayBits:
-    """Noise of one answer: of the cell's randomness and the answer's name alone."""
-    return ReplayBits(seed.generate_state(8).tobytes() + " ".join(map(str, label)).encode())
 
 
 @lru_cache

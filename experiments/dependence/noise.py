@@ -35,12 +35,11 @@ from experiments.dependence.mechanisms import (
     NONE,
     OVER,
     UNDER,
-    bits_of,
     chain_of,
     mistaken_rate,
 )
 from experiments.dependence.real import CLUSTERS, city
-from experiments.experiment import Cell, Row, Settings
+from experiments.experiment import Cell, Row, Settings, bits_of
 
 SCALE_EPSILONS = ("0.1", "0.3", "1", "3")
 LENGTH = 100

@@ -27,8 +27,8 @@ from dphmm.dependent import classifier, degree_distribution, kmeans
 from dphmm.evaluation import bootstrap_mean
 from dphmm.types import BoolArray, FloatArray, IntArray
 from experiments.dependence import leakage
-from experiments.dependence.mechanisms import People, affinity, bits_of
-from experiments.experiment import Cell, Row
+from experiments.dependence.mechanisms import People, affinity
+from experiments.experiment import Cell, Row, bits_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,6 +13,7 @@ import numpy as np
 
 from dphmm.evaluation import bootstrap_mean
 from experiments.dependence.mechanisms import DPM, OVER, UNDER
+from experiments.experiment import groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +57,7 @@ def tables(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _averaged(rows: pd.DataFrame, keys: tuple[str, ...], unit: str) -> Iterator[dict[str, Any]]:
     """Means over draws of noise; intervals over ``unit``."""
-    for values, part in _parts(rows, (*keys, "epsilon", "mechanism")):
+    for values, part in groups(rows, (*keys, "epsilon", "mechanism")):
         of_units = part.groupby(unit, sort=True)["accuracy"].mean().to_numpy(dtype=np.float64)
         mean, low, high = bootstrap_mean(of_units)
         line = dict(zip((*keys, "epsilon", "mechanism"), values, strict=True))
@@ -72,7 +73,7 @@ def _overview(leak: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     lines = []
-    for (data, adversary, mechanism), part in _parts(leak, ("data", "adversary", "mechanism")):
+    for (data, adversary, mechanism), part in groups(leak, ("data", "adversary", "mechanism")):
         for measure in ("leaked", "by_release"):
             line = {"data": data, "adversary": adversary, "mechanism": mechanism, "measure": measure}
             by_epsilon = zip(part["epsilon"], part[measure].astype("float64"), strict=True)
@@ -84,8 +85,3 @@ def _frame(lines: Iterator[dict[str, Any]], columns: Sequence[str]) -> pd.DataFr
     import pandas as pd
 
     return pd.DataFrame(list(lines), columns=list(columns))
-
-
-def _parts(rows: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
-    """Groups in the order in which they come."""
-    return iter(rows.groupby(list(names), sort=False))

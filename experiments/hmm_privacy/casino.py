@@ -15,7 +15,7 @@ import numpy as np
 from dphmm import CategoricalHMM
 from dphmm.markov.hidden import Parameters, expected_counts, observations
 from dphmm.types import FloatArray, IntArray
-from experiments.experiment import Cell, Row
+from experiments.experiment import Cell, Row, bits_of
 from experiments.hmm_privacy.methods import (
     BETTER,
     EVERY,
@@ -27,7 +27,6 @@ from experiments.hmm_privacy.methods import (
     TRUTH,
     Method,
     Start,
-    bits_of,
     described,
     event_of,
     normally,

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from dphmm import CategoricalHMM, ReplayBits
 from dphmm.accounting import LearningEvent
 from dphmm.types import FloatArray, IntArray
@@ -106,11 +104,6 @@ def number(cell: Cell, name: str) -> int:
     if not isinstance(value, int):
         raise TypeError(f"{name} of the cell is no whole number")
     return value
-
-
-def bits_of(seed: np.random.SeedSequence, *label: object) -> ReplayBits:
-    """Noise of one fit: of the cell's randomness and the fit's name alone."""
-    return ReplayBits(seed.generate_state(8).tobytes() + " ".join(map(str, label)).encode())
 
 
 def _lengths(sequences: IntArray) -> list[int]:

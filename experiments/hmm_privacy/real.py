@@ -17,8 +17,8 @@ from dphmm.accounting import LearningEvent
 from dphmm.markov.private import fit_chain
 from dphmm.storage.importers import IMPORTERS
 from dphmm.types import Bits, IntArray
-from experiments.experiment import Cell, Row, Settings
-from experiments.hmm_privacy.methods import BETTER, NOT_PRIVATE, bits_of, described, event_of, number, quietly
+from experiments.experiment import Cell, Row, Settings, bits_of, skipped
+from experiments.hmm_privacy.methods import BETTER, NOT_PRIVATE, described, event_of, number, quietly
 
 BAUM_WELCH = "Baum-Welch, not private"
 CHAIN, ORDINARY_CHAIN = "chain", "chain, not private"
@@ -49,10 +49,8 @@ DATA_SETS = {
 def cells(settings: Settings, splits: int, draws: int) -> Iterator[Cell]:
     """A cell for each split of each file that is there, and one that says what is not."""
     for name, data in DATA_SETS.items():
-        if settings.data is None:
-            yield {"part": "skipped", "data": name, "reason": "no folder of data: --data or DPHMM_DATA"}
-        elif not (settings.data / data.file).is_file():
-            yield {"part": "skipped", "data": name, "reason": f"no {data.file} in the folder of data"}
+        if reason := settings.missing(data.file):
+            yield skipped(name, reason)
         else:
             for split in range(splits):
                 yield {"part": "real", "data": name, "split": split, "draws": draws}

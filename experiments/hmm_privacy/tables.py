@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm.evaluation import bootstrap_mean
+from experiments.experiment import groups
 from experiments.hmm_privacy.methods import EVERY, LAST
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def tables(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def _compared(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for (states, length, n), place in _parts(rows, _PLACE):
-        for (method, _), part in _parts(place, ("method", "epsilon")):
+    for (states, length, n), place in groups(rows, _PLACE):
+        for (method, _), part in groups(place, ("method", "epsilon")):
             line = {"panel": f"{states:.0f} states, {n:.0f} sequences of {length:.0f}", "method": method}
             line["panel_of_length"] = f"{states:.0f} states, L = {length:.0f}"
             line |= {"states": int(states), "length": int(length), "sequences": int(n)}
@@ -72,7 +73,7 @@ def _compared(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def _losses(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Removals of one sequence: losses in multiples of the nominal epsilon, and how many are beyond the claim."""
-    for (states, length, n), part in _parts(rows, _PLACE):
+    for (states, length, n), part in groups(rows, _PLACE):
         values, claimed = part["loss"].to_numpy(dtype=np.float64), 2 - 1 / length
         line: dict[str, Any] = {"states": int(states), "length": int(length), "sequences": int(n)}
         line |= {
@@ -87,7 +88,7 @@ def _losses(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def _normal(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Without noise: the normally trained model, and how far the true one is from it."""
-    for (states, length, n, method), part in _parts(rows, (*_PLACE, "method")):
+    for (states, length, n, method), part in groups(rows, (*_PLACE, "method")):
         line = {"states": int(states), "length": int(length), "sequences": int(n), "method": method}
         line |= {"data_sets": len(part), "paths": float(part["paths"].mean())}
         line |= _interval(part["similarity"], "similarity", "low", "high")
@@ -95,7 +96,7 @@ def _normal(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _real(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for (data, method, _), part in _parts(rows, ("data", "method", "epsilon")):
+    for (data, method, _), part in groups(rows, ("data", "method", "epsilon")):
         mean = _means(part, "split")
         line = {"data": data, "method": method} | {name: part[name].iloc[0] for name in _GUARANTEE}
         line |= {"splits": part["split"].nunique()} | _interval(mean("loglik"), "loglik", "low", "high")
@@ -107,7 +108,7 @@ def _overview(papers: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     lines = []
-    for (states, method), part in _parts(papers, ("states", "method")):
+    for (states, method), part in groups(papers, ("states", "method")):
         for measure in ("similarity", "paths", "change"):
             means = part.groupby("epsilon", sort=True)[measure].mean()
             line = {"states": states, "method": method, "guarantee": part["guarantee"].iloc[0], "measure": measure}
@@ -122,8 +123,3 @@ def _means(rows: pd.DataFrame, unit: str) -> Callable[[str], Any]:
 
 def _interval(values: Any, name: str, low: str, high: str) -> dict[str, float]:
     return dict(zip((name, low, high), bootstrap_mean(values), strict=True))
-
-
-def _parts(rows: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
-    """Groups in the order in which they come."""
-    return iter(rows.groupby(list(names), sort=False))

@@ -28,7 +28,7 @@ from experiments.optimum.risk import PRIORS, Noise, named, world
 EPSILONS = ("0.5", "1", "2", "3", "4")
 #: Sides and radii, in cells.
 GRIDS = ((6, "1.5"), (7, "2.3"), (8, "1.5"), (8, "2.3"), (8, "3.2"))
-#: Sides on which the influence of the edge is followed, for one radius, prior and ε.
+#: Sides on which the influence of the edge is measured, for one radius, prior and ε.
 SIDES = (4, 6, 8, 10, 12, 14)
 _EDGE = ("1.5", "uniform", "4")
 

@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphmm import ReplayBits
 from dphmm.evaluation import Interval, density_error, flow_error, gyration_error, of_distances, visit_length_error
 
 # `nearest_places_error` searches anew for every k; here one search serves all.
 from dphmm.evaluation.measures import hits, nearest
 from dphmm.types import FloatArray, IntArray
-from experiments.experiment import Cell, Row, Settings
+from experiments.experiment import Cell, Row, Settings, bits_of
 from experiments.walks.releases import COMPLETE, TRANS, UTIL, Choices, Released, release
-from experiments.walks.studies import EVERYBODY, RADII, Study, skipped, study, there
+from experiments.walks.studies import EVERYBODY, RADII, Study, left_out, study, there
 
 #: The paper's δ.
 DELTA = "0.01"
@@ -30,7 +29,7 @@ DPLS = "DPLS"
 
 def studied(settings: Settings, choices: Callable[[str], Iterable[Choices]]) -> Iterator[Cell]:
     """A cell for every data set and every choice, and cells that say what is left out."""
-    yield from skipped(settings)
+    yield from left_out(settings)
     for data in there(settings):
         for one in choices(data):
             yield {"part": "release", "data": data, **asdict(one)}
@@ -41,11 +40,6 @@ def released(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> tu
     given: dict[str, Any] = {field.name: cell[field.name] for field in fields(Choices)}
     choices, of = Choices(**given), study(settings, str(cell["data"]))
     return of, choices, release(of, choices, [bits_of(seed, number) for number in range(len(of.walks))])
-
-
-def bits_of(seed: np.random.SeedSequence, *label: object) -> ReplayBits:
-    """Noise of one walk: of the cell's randomness and the walk alone."""
-    return ReplayBits(seed.generate_state(8).tobytes() + " ".join(map(str, label)).encode())
 
 
 def labelled(rows: Iterable[Row], choices: Choices) -> list[Row]:

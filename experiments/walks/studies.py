@@ -21,7 +21,7 @@ from dphmm.evaluation import simulate_city
 # What `dphmm fit` does with a table of rows: there is no public name for it.
 from dphmm.markov.trajectories import fit_trajectories, state_sequences
 from dphmm.types import FloatArray, IntArray
-from experiments.experiment import Cell, Settings
+from experiments.experiment import Cell, Settings, skipped
 
 #: How models are fitted: to other people, or as the papers did to all people and by counts alone.
 OTHERS, EVERYBODY = "others", "everybody"
@@ -186,17 +186,15 @@ _CITY_SEED = 1
 
 def there(settings: Settings) -> list[str]:
     """The studies that can be run: the data sets that are there, and the city in place of those that are not."""
-    found = [name for name, file in FILES.items() if settings.data is not None and (settings.data / file).is_file()]
+    found = [name for name, file in FILES.items() if settings.missing(file) is None]
     return found if len(found) == len(FILES) else [*found, CITY]
 
 
-def skipped(settings: Settings) -> Iterator[Cell]:
+def left_out(settings: Settings) -> Iterator[Cell]:
     """A cell for each data set that is not there, saying why."""
     for name, file in FILES.items():
-        if settings.data is None:
-            yield {"part": "skipped", "data": name, "reason": "no folder of data: --data or DPHMM_DATA"}
-        elif not (settings.data / file).is_file():
-            yield {"part": "skipped", "data": name, "reason": f"no {file} in the folder of data"}
+        if reason := settings.missing(file):
+            yield skipped(name, reason)
 
 
 def study(settings: Settings, name: str) -> Study:

@@ -437,7 +437,7 @@ def test_the_real_files_are_read_whole(data_folder):
         ("Facebook", real.GRAPH_FILES),
         ("Adult", (real.ADULT,)),
     ):
-        if dependence._why_not(settings, files) is not None:
+        if settings.missing(*files) is not None:
             pytest.skip(f"this real data is not here: {name}")
     here = real.city(data_folder)
     assert (len(here.points), len(here.edges), here.degrees.max()) == (1354, 1689, 133)

@@ -29,11 +29,6 @@ pytestmark = pytest.mark.replayed_words
 CHARTS = ("belief", "error", "nights", "sureness", "budget")
 
 
-@pytest.fixture
-def ax():
-    return Figure().add_subplot()
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """made("planned"): the report of a world, with the truth where it is asked for."""

@@ -1,13 +1,10 @@
-"""`dphmm.plot`: every picture shows the numbers it was given, on the axes it was given, and says what it cannot draw.
+"""Pictures of released tables show their numbers, on the axes that are given, and say what they cannot draw.
 
-Fails where a line or a mark is somewhere else than its numbers, where a name is taken for a formula, where matplotlib
-is loaded before a picture is drawn, or where bad input ends in anything but one clear line.
+Fails where a line or a mark is somewhere else than its numbers, where a name is taken for a formula, or where bad input
+ends in anything but one clear line.
 """
 
 from __future__ import annotations
-
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -18,18 +15,12 @@ from dphmm.dependent import Chain, Sum, compare
 from dphmm.errors import InvalidInput
 
 pytest.importorskip("matplotlib")
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
 LINE = dphmm.StateSpace(np.arange(5))
 SOLID = dphmm.StateSpace([[0, 0, 0], [1, 0, 2], [0, 3, 1], [2, 2, 2]])
 STEPS = 12
-
-
-@pytest.fixture
-def ax():
-    return Figure().add_subplot()
 
 
 def released(space, users=("ann",), steps=STEPS):
@@ -73,14 +64,6 @@ def test_answers_of_one_number_are_drawn_over_the_steps(ax):
     dphmm.plot.release_map(table.sample(frac=1, random_state=1), LINE, ax=ax)
     assert np.allclose(lines(ax)["estimate"], np.stack([np.arange(1, STEPS + 1), truth[:, 0] + 10], axis=1))
     assert words(ax) == ["released", "estimate"]
-
-
-def test_without_axes_there_is_a_new_figure():
-    from matplotlib import pyplot
-
-    made = dphmm.plot.hull(dphmm.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID))
-    assert isinstance(made, Axes)
-    pyplot.close(made.figure)
 
 
 def test_a_user_is_chosen_and_named_plainly(ax):
@@ -132,51 +115,6 @@ def test_what_was_spent_adds_up_and_ends_where_it_is_unbounded(ax):
     assert np.isnan(cost[5:]).all() and cost[4] == 17.5
 
 
-def test_a_hull_is_its_corners(ax):
-    body = dphmm.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID)
-    dphmm.plot.hull(body, around=[100.0, 200.0], ax=ax)
-    outline = {tuple(point) for point in np.round(lines(ax)["sensitivity hull"], 6)}
-    assert outline == {tuple(point) for point in np.round(body.vertices + np.array([100, 200]), 6)}
-
-
-def test_hulls_of_one_and_three_numbers_and_flat_ones(ax):
-    one = dphmm.sensitivity_hull(dphmm.policy.radius(LINE, 2), LINE)
-    assert np.ptp(lines(dphmm.plot.hull(one, ax=ax))["sensitivity hull"][:, 0]) == 4
-    three = dphmm.sensitivity_hull(dphmm.policy.complete(4), SOLID)
-    drawn = lines(dphmm.plot.hull(three, ax=Figure().add_subplot()))["sensitivity hull"]
-    assert np.allclose(np.abs(drawn).max(axis=0), np.abs(three.vertices[:, :2]).max(axis=0))
-    flat = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, 1)], GRID.n_states), GRID)
-    assert len(np.unique(lines(dphmm.plot.hull(flat, ax=Figure().add_subplot()))["sensitivity hull"], axis=0)) == 2
-
-
-@pytest.mark.parametrize("space", [GRID, LINE, SOLID])
-def test_a_policy_has_its_edges(space, ax):
-    graph, constraint = (
-        dphmm.policy.radius(space, (4 if space is SOLID else 2) * float(space.pitch.max())),
-        np.arange(space.n_states) != 1,
-    )
-    dphmm.plot.policy(graph, space, constraint, ax=ax)
-    drawn = [np.asarray(path.vertices) for path in ax.collections[0].get_paths()]
-    edges = graph.edges(constraint)
-    assert len(drawn) == len(edges) > 0
-    ends = [space.answers[pair][:, 0].tolist() for pair in edges]
-    assert [sorted([round(p[0][0], 6), round(p[-1][0], 6)]) for p in drawn] == [sorted(np.round(e, 6)) for e in ends]
-    assert len(lines(ax)["planned states"]) == space.n_states - 1
-    ax.figure.canvas.draw()
-
-
-def test_degrees_of_protection_from_least_to_most(ax):
-    graph = dphmm.policy.radius(GRID, 700)
-    hull = dphmm.sensitivity_hull(graph, GRID)
-    degrees = [dphmm.degree_of_protection(hull, GRID, np.arange(GRID.n_states) < n) for n in (9, 20, GRID.n_states)]
-    dphmm.plot.degree_of_protection(degrees, ax=ax)
-    assert np.allclose(lines(ax)["mean"], [[t, d.mean()] for t, d in enumerate(degrees, 1)])
-    band = ax.collections[0].get_paths()[0].vertices
-    assert band[:, 1].max() == max(d.max() for d in degrees) and band[:, 1].min() == min(d.min() for d in degrees)
-    again = dphmm.plot.degree_of_protection(degrees, steps=[2, 5, 9], ax=Figure().add_subplot())
-    assert lines(again)["mean"][:, 0].tolist() == [2, 5, 9]
-
-
 def test_scales_side_by_side(ax):
     found = compare(Chain([[0.9, 0.1], [0.2, 0.8]], 5), Sum([0, 1]), 1)
     assert dphmm.plot.scales(found, ax=ax) is ax
@@ -192,15 +130,6 @@ BAD = {
     "another user": lambda p, t: p.release_map(t, GRID, user="nobody"),
     "truth of other rows": lambda p, t: p.release_map(t, GRID, truth=np.zeros((3, 2))),
     "states that are none": lambda p, t: p.release_map(t, GRID, truth=np.full(STEPS, GRID.n_states)),
-    "another policy": lambda p, t: p.policy(dphmm.policy.complete(3), GRID),
-    "too many edges": lambda p, t: p.policy(dphmm.policy.complete(400), dphmm.StateSpace(np.arange(400))),
-    "a centre of other numbers": lambda p, t: p.hull(
-        dphmm.sensitivity_hull(dphmm.policy.complete(5), LINE), around=[0, 0]
-    ),
-    "no hull": lambda p, t: p.hull(3),
-    "no degrees": lambda p, t: p.degree_of_protection([]),
-    "a step without degrees": lambda p, t: p.degree_of_protection([[1], []]),
-    "other steps": lambda p, t: p.degree_of_protection([[1]], steps=[1, 2]),
     "no comparison": lambda p, t: p.scales({"scale": 1}),
 }
 
@@ -210,17 +139,3 @@ def test_bad_input_is_one_line(name):
     with pytest.raises(InvalidInput) as refused:
         BAD[name](dphmm.plot, released(GRID)[0])
     assert "\n" not in str(refused.value)
-
-
-def test_matplotlib_is_loaded_when_a_picture_is_drawn():
-    code = "import sys, dphmm, dphmm.plot; dphmm.plot.hull; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-
-
-def test_without_matplotlib_there_is_a_hint(monkeypatch):
-    from dphmm.plot import _axes
-
-    monkeypatch.setattr(_axes, "find_spec", lambda name: None)
-    with pytest.raises(InvalidInput, match=r"dphmm\[plot\]"):
-        dphmm.plot.spent(released(GRID)[0])
