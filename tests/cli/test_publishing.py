@@ -179,7 +179,7 @@ class TestQuery:
         [
             ("kmeans points.csv --columns x,y --box 0:10,0:10 --start 1,1;9,9 --dependence group:3", "add-remove", 1),
             ("degree edges.csv --people 5 --level node --cap 3 --dependence independent", "replace", 1),
-            ("degree edges.csv --people 5 --level edge --cap 3 --dependence independent", "replace", None),
+            ("degree edges.csv --people 5 --level edge --cap 3 --dependence independent", "add-remove", None),
             ("svm points.csv --features x --box 0:9 --label c --classes no,yes --dependence group:9", "replace", 1),
         ],
     )  # fmt: skip

@@ -96,6 +96,8 @@ def compose(events: Iterable[Event]) -> ComposedEvents:
 
 
 NEIGHBOURS = ("add-remove", "replace")
+#: What makes neighbours of data, in a sentence.
+CHANGES = {"add-remove": "adding or removing", "replace": "replacing"}
 NOISES = ("laplace", "gaussian")
 UNITS = ("owner", "sequence")
 #: No total of a fit that anybody would publish comes near.
@@ -232,7 +234,7 @@ def learned(events: LearningEvent | Iterable[LearningEvent]) -> Guarantee:
         came = sorted({getattr(event, name) for event in given})
         if len(came) != 1:
             raise InvalidInput("events", f"{name} {came}", f"fits with one kind of {name}")
-    verb = "adding or removing" if given[0].neighbours == "add-remove" else "replacing"
+    verb = CHANGES[given[0].neighbours]
     value = sum((event.epsilon for event in given), Fraction(0))
     delta = sum((event.delta for event in given), Fraction(0))
     record = "all sequences of one person" if given[0].unit == "owner" else f"one sequence{_SEVERAL}"
@@ -329,7 +331,8 @@ def _exact(text: object, field: str) -> Fraction:
 class DependentEvent:
     """One query was answered.
 
-    ``parts``: the noisy numbers it published, with sensitivities for replacing one record. ``claimed``: ε of dependent
+    ``parts``: the noisy numbers it published, with sensitivities for ``neighbours``: data that differ in one record,
+    which is replaced ("replace"), or there or not ("add-remove"). ``claimed``: ε of dependent
     differential privacy under ``dependence`` (a model, in words), None where nothing is proved; ``why``: by what, or
     why not. ``record``: what a record is. ``secure``: False for noise of any other bits than the
     package's own system bits.
@@ -343,17 +346,27 @@ class DependentEvent:
     claimed: Fraction | None
     why: str
     secure: bool
+    neighbours: str = "replace"
 
     def __post_init__(self) -> None:
         if not self.parts or not all(isinstance(part, NoisyCounts) for part in self.parts):
             raise InvalidInput("parts", type(self.parts).__name__, "at least one NoisyCounts")
+        one_of(self.neighbours, NEIGHBOURS, "neighbours")
         if self.claimed is not None:
             check_exact(self.claimed, "claimed")
 
     @property
     def per_record(self) -> Fraction:
-        """ε₀ of replacing one record alone: the sum over parts."""
+        """ε₀ of a change of one record alone, as ``neighbours`` says: the sum over parts."""
         return sum((part.epsilon for part in self.parts), Fraction(0))
+
+    def for_replacement(self) -> DependentEvent:
+        """The same answer seen by neighbours that replace one record: one is removed, then another is added."""
+        if self.neighbours == "replace":
+            return self
+        claimed = None if self.claimed is None else 2 * self.claimed
+        parts = tuple(part.for_replacement() for part in self.parts)
+        return replace(self, parts=parts, claimed=claimed, neighbours="replace")
 
     @property
     def epsilon(self) -> Fraction:
@@ -365,7 +378,8 @@ class DependentEvent:
     @property
     def statement(self) -> str:
         """What may be said of this release, in one sentence."""
-        alone = f"replacing one record ({self.record}) and no other loses at most {in_short(self.per_record)}"
+        change = CHANGES[self.neighbours]
+        alone = f"{change} one record ({self.record}) and no other loses at most {in_short(self.per_record)}"
         if not self.secure:
             return "nothing is promised: the noise can be replayed"
         if self.claimed is None:
@@ -374,14 +388,20 @@ class DependentEvent:
 
 
 def per_record_total(events: DependentEvent | Iterable[DependentEvent]) -> Guarantee:
-    """What queries over the same records lose together when one record alone is replaced."""
+    """What queries over the same records lose together when one record alone is replaced.
+
+    Where each of them was about a record that is there or not, what they lose of that.
+    """
     given = [events] if isinstance(events, DependentEvent) else list(events)
     if not all(isinstance(event, DependentEvent) for event in given):
         raise InvalidInput("events", [type(event).__name__ for event in given], "events of dependent queries")
     if not all(event.secure for event in given):
         raise Refused("nothing is promised of noise that can be replayed")
+    if not all(event.neighbours == "add-remove" for event in given):
+        given = [event.for_replacement() for event in given]
+    change = CHANGES[given[0].neighbours if given else "replace"]
     return Guarantee(
         sum((event.per_record for event in given), Fraction(0)),
-        "bounds the loss of replacing one record, all others as they are, over all queries",
+        f"bounds the loss of {change} one record, all others as they are, over all queries",
         "docs/proofs/dependent-markov.md",
     )

@@ -54,10 +54,13 @@ class Budget:
         claimed = promised if found.proved else None
         return cls(found.rate, claimed, found.mechanism, found.model, found.why)
 
-    def event(self, query: str, record: str, parts: tuple[NoisyCounts, ...], bits: Bits) -> DependentEvent:
+    def event(
+        self, query: str, record: str, parts: tuple[NoisyCounts, ...], bits: Bits, neighbours: str = "replace"
+    ) -> DependentEvent:
         """What happened, for accounting."""
+        secure = is_secure(bits)
         return DependentEvent(
-            query, record, parts, self.mechanism, self.dependence, self.claimed, self.why, is_secure(bits)
+            query, record, parts, self.mechanism, self.dependence, self.claimed, self.why, secure, neighbours
         )
 
 
@@ -83,7 +86,7 @@ def add_integer_noise(
 ) -> tuple[IntArray, NoisyCounts]:
     """Integers with discrete Laplace noise in every one, P(z) ∝ exp(−|z|·ε/sensitivity), and what that was.
 
-    ``sensitivity``: L1, over all of ``counts``, for replacing one record.
+    ``sensitivity``: L1, over all of ``counts``, for a change of one record.
     """
     scale = sensitivity / epsilon
     flat = counts.ravel()
@@ -99,7 +102,11 @@ def together(model: Any, events: Iterable[DependentEvent]) -> Guarantee:
     """
     if not isinstance(model, (Chain, Tree)):
         raise InvalidInput("model", type(model).__name__, "a chain or a tree")
-    total = per_record_total(events).value
+    given = [events] if isinstance(events, DependentEvent) else list(events)
+    # A tuple of the model is replaced.
+    total = per_record_total(
+        [event.for_replacement() if isinstance(event, DependentEvent) else event for event in given]
+    ).value
     single = np.full(model.n_tuples, float(total) * (1 + 2.0**-51))
     return Guarantee(
         Fraction(largest_loss(model, single)),

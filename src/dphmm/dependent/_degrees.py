@@ -1,6 +1,7 @@
 """The degree distribution of a graph, private for edges or for people.
 
-*Edge* level: one edge is there or not. Two people's degrees change by 1, so four numbers of the histogram by 1.
+*Edge* level: one edge is there or not. Two people's degrees change by 1, so four numbers of the histogram by 1. One
+edge in another's place is two such changes, and may lose twice as much.
 *Node* level: all edges of one person change. Degrees are first capped: edges are taken in an order that is fixed by the
 ends' numbers alone, and one is left out if an end already has ``cap`` of them. Then one person's edges change the
 histogram by at most 4·cap + 2 (the proof is on the page; the order is that of Day, Li and Lyu, SIGMOD 2016).
@@ -32,7 +33,13 @@ from dphmm.types import Bits, Exact, IntArray
 
 LEVELS = {"edge": "one edge", "node": "all edges of one person"}
 _DEPENDENCES = {"edge": ("group", "independent"), "node": ("friends", "group", "independent")}
-_EDGE_ONLY = "A person: epsilon is about one edge, and a person may have many."
+#: What is done to a record: an edge is there or not, the edges of a person are any others.
+_NEIGHBOURS = {"edge": "add-remove", "node": "replace"}
+_EDGE_ONLY = (
+    "A person: epsilon is about one edge, and a person may have many.",
+    "Which of two edges is there: one edge in another's place is two changes, and loses at most twice epsilon.",
+    "Who the people are, and how many there are: they are public.",
+)
 
 
 def degree_distribution(
@@ -50,7 +57,8 @@ def degree_distribution(
 ) -> Answered:
     """How many of ``n`` people (a public number) have 0, 1, …, ``cap`` friends: columns degree, count.
 
-    ``level``: "edge" or "node", which must be said: they protect very different things. ``cap``: public. At edge level
+    ``level``: "edge" (whether one edge is there) or "node" (all edges of one person, whichever they are), which must be
+    said: they protect very different things. ``cap``: public. At edge level
     the last number counts everybody with ``cap`` friends or more; at node level edges beyond the cap are left out.
     ``dependence``: at node level a model of the n people, "independent" or ("group", k); at edge level one of the two
     last. ``consistent``: no counts below 0 and n people in all (post-processing). A row of ``edges`` that does not join
@@ -80,7 +88,8 @@ def _with_noise(
     if consistent:
         noisy = with_total(noisy, people)
     frame = pd.DataFrame({"degree": np.arange(most + 1), "count": noisy})
-    return Answered(frame, budget.event(f"degree distribution, {level} level", LEVELS[level], (part,), source))
+    event = budget.event(f"degree distribution, {level} level", LEVELS[level], (part,), source, _NEIGHBOURS[level])
+    return Answered(frame, event)
 
 
 class Degree(CountedQuestion):
@@ -91,7 +100,7 @@ class Degree(CountedQuestion):
     forms = "friends:EDGES (node level), group:K or independent."
     options = (
         Option("people", "The public people: a number N (named 0 to N-1), or a table of names.", "N"),
-        Option("level", "edge hides one edge; node hides all edges of one person.", "WORD"),
+        Option("level", "edge hides whether one edge is there; node hides all edges of one person.", "WORD"),
         Option("cap", "Degrees are counted up to this public number.", "K", int),
         Option("columns", "The columns of the two ends, unless DATA has two.", "A,B"),
         Option(
@@ -107,7 +116,7 @@ class Degree(CountedQuestion):
         """What is hidden, up to which degree, and who there is."""
         level, columns, called = self.given["level"], self.given["columns"], self.called
         if level not in LEVELS:
-            expected = "edge (hides one edge) or node (hides all edges of one person)"
+            expected = "edge (hides whether one edge is there) or node (hides all edges of one person)"
             raise InvalidInput(called("level"), "nothing" if level is None else level, expected)
         if isinstance(dependence, str) and dependence == "group":
             raise InvalidInput(called("dependence"), "group", "group:K, K how many may depend on each other: group:3")
@@ -144,8 +153,13 @@ class Degree(CountedQuestion):
         level, consistent = self.given["level"], bool(self.given["consistent"])
         answered = _with_noise(counts.values, self.n_people, level, self.budget, consistent, bits)
         domain = {"people": self.n_people, "level": level, "cap": self.cap, "consistent": consistent}
-        unit = self.dependence.unit(answered.event.record, of_people=False)
-        return Found(answered, counts.rejected, domain, unit, False, (_EDGE_ONLY,) if level == "edge" else ())
+        return Found(answered, counts.rejected, domain, self.unit(), False, _EDGE_ONLY if level == "edge" else ())
+
+    def unit(self) -> str:
+        """One edge, there or not, or all edges of one person."""
+        level = self.given["level"]
+        there_or_not = _NEIGHBOURS[level] == "add-remove"
+        return self.dependence.unit(LEVELS[level] + ", there or not" * there_or_not, of_people=False)
 
     def ends(self) -> tuple[str, str]:
         """The columns of a table that have the two ends. Raises InvalidInput where they are not two, or not there."""
@@ -156,8 +170,9 @@ class Degree(CountedQuestion):
         return self.dependence.between(of_people=False)
 
     def per_person(self) -> PerPerson:
-        """All edges of one person are one record, or each is one; people are public, so edges are replaced."""
-        return PerPerson("replace", 1 if self.given["level"] == "node" else None)
+        """All edges of one person are one record, which is replaced; or each edge is one, there or not."""
+        level = self.given["level"]
+        return PerPerson(_NEIGHBOURS[level], 1 if level == "node" else None)
 
     def _who(self) -> int | list[str]:
         """How many there are, or their names: public, or edges would tell who is there."""

@@ -85,9 +85,10 @@ class QueryResult:
 
 
 class PerPerson(NamedTuple):
-    """One person's loss, from that of replacing one record: of at most ``units`` records, None where nobody says so.
+    """One person's loss, from that of one record: of at most ``units`` records, None where nobody says so.
 
-    ``share``: of the loss of replacing a record, what adding or removing one loses, where ``relation`` is "add-remove".
+    ``share``: of what the event says of one record, what a change of ``relation`` loses: half of a replaced record,
+    where adding or removing one loses that.
     """
 
     relation: str
@@ -152,6 +153,15 @@ class Question(ABC):
     def between(self) -> Any:
         """What the function takes as dependence; called before the table is read too."""
         return self.dependence.between()
+
+    def unit(self) -> str:
+        """The unit of an account, in a sentence: a person has at most ``per_person().units`` of them.
+
+        It is no row: without one, another may count, or later steps of that person may have other numbers.
+        """
+        there_or_not = self.per_person().relation == "add-remove"
+        counts = "one record that counts" + ", there or not" * there_or_not
+        return f"{counts}; neighbouring data differ in it and nowhere else"
 
     def per_person(self) -> PerPerson:
         """How the loss of replacing one record bounds that of one person; nothing does unless a question says so."""
@@ -220,7 +230,7 @@ class Question(ABC):
         statement = digest_of_settings(self.name, self._settings())
         name = name or default_name("query", statement)
         alone, model = self.per_person(), self.model
-        unit = self.dependence.unit("a row")
+        unit = self.unit()
         # A model of these very people, without privacy, can show what one of them did: as the statement says.
         other = model is None or model.provenance.get("private") is not False or self._whom(model).people == "others"
         if not (other and is_secure(default_bits(bits))):
@@ -403,6 +413,7 @@ def _written(result: QueryResult) -> bytes:
             "claimed": None if event.claimed is None else str(event.claimed),
             "why": event.why,
             "secure": event.secure,
+            "neighbours": event.neighbours,
         },
     }
     return json.dumps(kept, sort_keys=True).encode()

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from dphmm.accounting.event import DependentEvent, NoisyCounts
+from dphmm.accounting.event import CHANGES, DependentEvent, NoisyCounts
 from dphmm.accounting.records import shown
 from dphmm.storage.statement_types import (
     Dependence,
@@ -38,10 +38,11 @@ _ANY_MODEL = (
 
 _WHO = "Which records there are: who is in the data, when, and how many records there are."
 _OTHERS = "More than the rows of one unit: what the rows of many people show together is what the answer is for."
+#: Of one record at a time; {change} is what neighbouring data differ by.
 _NEVER = (
     "Anything but one record at a time: a record is hidden together with what the named dependence makes follow from "
     "it. Dependence of another kind, or a stronger one, is not covered.",
-    "One record from somebody who knows others that it depends on for certain: against them only the loss of replacing "
+    "One record from somebody who knows others that it depends on for certain: against them only the loss of {change} "
     "that record alone is bounded.",
     "What several answers about the same records show together: their epsilons do not add up under dependence. Their "
     "losses per record do, and dphmm.dependent.together says what the sum means under a chain or a tree.",
@@ -74,7 +75,10 @@ def query_statement(
     false += [_SAME_MODEL] * (model_people == "same")
     unknown = [_ANY_MODEL] * (model_people == "unknown")
     holds: Verdict = False if false else "unknown" if unknown else True
-    told = (_OTHERS, *_NEVER_BY_PERSON) if by_person else (_WHO, *_NEVER)
+    change, there_or_not = CHANGES[event.neighbours], event.neighbours == "add-remove"
+    hidden = event.record + ", there or not" * there_or_not
+    of_records = [text.format(change=change) for text in _NEVER]
+    told = [_OTHERS, *_NEVER_BY_PERSON] if by_person else of_records if there_or_not else [_WHO, *of_records]
     return QueryStatement(
         format=FORMAT,
         kind="query",
@@ -83,13 +87,13 @@ def query_statement(
         private=holds,
         not_private_because=false,
         unknown_because=unknown,
-        unit_of_privacy=unit or f"one record: {event.record}; neighbouring data differ in it and nowhere else",
+        unit_of_privacy=unit or f"one record: {hidden}; neighbouring data differ in it and nowhere else",
         epsilon=None if holds is False else str(event.claimed),
         promise=QueryPromise(holds=holds, meaning=_meaning(event, model_people)),
         per_record=PerRecord(
             epsilon=shown(event.per_record) if event.secure else None,
-            meaning="what replacing one record and no other loses, whatever depends on it, given noise that nobody can "
-            "replay; adds up over answers",
+            meaning=f"what {change} one record and no other loses, whatever depends on it, given "
+            "noise that nobody can replay; adds up over answers",
         ),
         dependence=Dependence(**{**dependence, "model": event.dependence}),
         mechanism=QueryMechanism(name=event.mechanism, noise=[_noise(part) for part in event.parts]),
