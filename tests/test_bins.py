@@ -22,8 +22,8 @@ from dphmm.accounting.ledger import MemoryLedger, SessionHeader
 from dphmm.audit import attack, check_released
 from dphmm.batch import Batch, release_many
 from dphmm.errors import InvalidInput
-from dphmm.storage.released import released_table
-from dphmm.storage.statement import Published, load_statement, privacy_statement, write_statement
+from dphmm.storage.released import Published, released_table
+from dphmm.storage.statement import load_statement, privacy_statement, write_statement
 from dphmm.storage.tables import write_table
 from dphmm.storage.trajectories import trajectories_from_table
 from dphmm.stream import BadLine, Stream, parse_line

@@ -25,7 +25,7 @@ from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_c
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times
-from dphmm.storage.smoothed import ReleasedRows, released_rows, smoothed_table
+from dphmm.storage.released import ReleasedRows, released_rows, smoothed_table
 from dphmm.types import Exact, FloatArray, IntArray, States
 
 __all__ = ["OtherQuery", "decode", "epsilon_of", "event_odds", "odds_of_rows", "smooth_rows"]

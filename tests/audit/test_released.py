@@ -26,8 +26,8 @@ from dphmm.audit import check_released
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.session.budget_plan import BudgetPlan, coming_plans, leakage_of
-from dphmm.storage.released import released_table
-from dphmm.storage.statement import Published, privacy_statement, statement_path, write_statement
+from dphmm.storage.released import Published, released_table
+from dphmm.storage.statement import privacy_statement, statement_path, write_statement
 from dphmm.storage.tables import write_table
 from dphmm.storage.trajectories import trajectories_from_table
 from running_example import TRANSITION

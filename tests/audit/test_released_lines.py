@@ -21,7 +21,8 @@ from crafted_bits import keyed_system_bits
 from dphmm.audit import check_released
 from dphmm.batch import Batch, Released
 from dphmm.errors import InvalidInput
-from dphmm.storage.statement import Published, privacy_statement, save_statement
+from dphmm.storage.released import Published
+from dphmm.storage.statement import privacy_statement, save_statement
 from dphmm.stream import Stream, answered_line
 
 GRID = dphmm.Grid(10.0, 50.0, 10.056, 50.036, 1000)

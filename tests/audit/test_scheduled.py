@@ -23,9 +23,8 @@ from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.session.smoothing import Published as Answers
 from dphmm.session.smoothing import Smoother
-from dphmm.storage.released import released_table
+from dphmm.storage.released import Published, released_table
 from dphmm.storage.statement import (
-    Published,
     privacy_statement,
     read_statement,
     schedule_of_statement,

@@ -17,7 +17,7 @@ import pytest
 
 import dphmm
 from dphmm.storage.inputs import file_digest
-from dphmm.storage.learned import load_people, people_path, save_people
+from dphmm.storage.models import load_people, people_path, save_people
 from dphmm.storage.statement import load_statement, statement_schema
 from dphmm.storage.statement_types import document
 
@@ -321,7 +321,8 @@ def test_no_digest_of_a_side_file_is_in_what_a_fit_or_release_says(site, tmp_pat
 def test_statements_of_python_callers_are_unknown_unless_they_say(models):
     from dphmm.batch import Batch
     from dphmm.states import Trajectories
-    from dphmm.storage.statement import Published, privacy_statement
+    from dphmm.storage.released import Published
+    from dphmm.storage.statement import privacy_statement
 
     fitted = dphmm.load_model(models["not private"] / "model.npz")
     policy = dphmm.load_policy(models["not private"] / "complete.json", model=fitted)

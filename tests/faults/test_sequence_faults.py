@@ -487,10 +487,10 @@ FAULTS = [
     ),
     fault(
         98, "archives that unpack to 80 MB from some hundred kilobytes", "refused when the limit is reached",
-        command(geolife("x.zip", lambda place: spoiled.zip_bomb(spoiled.PLT)), refused("x.zip", "unpacked", "bomb")),
+        command(geolife("x.zip", lambda place: spoiled.zip_bomb(spoiled.PLT)), refused("x.zip", "expands to more")),
         command(
             written("x.csv.gz", lambda place: spoiled.gzip_bomb(), "import csv x.csv.gz -o t.csv"),
-            refused("x.csv.gz", "unpacked", "bomb"),
+            refused("x.csv.gz", "expands to more"),
         ),
         command(
             written("x.npz", spoiled.zipped({"data.npy": bytes(10**7)}), "inspect x.npz"),

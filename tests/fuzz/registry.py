@@ -21,7 +21,7 @@ from dphmm.audit.released_file import forms_of
 from dphmm.audit.released_lines import table_of_lines
 from dphmm.errors import DphmmError
 from dphmm.report.backdrop import read_backdrop
-from dphmm.storage import learned
+from dphmm.storage import models
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.json_lines import Journal
 from dphmm.storage.ledger.migrate import migrate_ledger
@@ -54,8 +54,8 @@ SECRETS = (STATE, "01937465", "867531")
 NAMES = ("alpha", "beta", "gamma", "delta")
 _PEOPLE = json.dumps(
     {
-        "format": learned.FORMAT,
-        "kind": learned._KIND,
+        "format": models.PEOPLE_FORMAT,
+        "kind": models._PEOPLE,
         "model_sha256": "ab" * 32,
         "key": "01" * 32,
         "digests": ["23" * 16, "45" * 16],
@@ -353,7 +353,7 @@ READERS: dict[str, Reader] = {
         covers=("load_policy_space",),
     ),
     "people of a model": Reader(
-        learned._read,
+        models._read_people,
         ".people",
         lambda: [_PEOPLE],
         (json_text, json_text, bytes_anywhere),

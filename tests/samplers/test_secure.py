@@ -25,7 +25,8 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain
 from dphmm.samplers.entropy import ReplayBits, SystemBits, default_bits, is_secure
 from dphmm.samplers.keyed import JobKey, KeyedBits
-from dphmm.storage.statement import Published, privacy_statement
+from dphmm.storage.released import Published
+from dphmm.storage.statement import privacy_statement
 from dphmm.storage.statement_types import document
 from dphmm.storage.trajectories import trajectories_from_table
 from running_example import ANSWERS, EDGES_3B, TRANSITION

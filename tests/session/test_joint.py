@@ -19,7 +19,7 @@ from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.odds import path_loss
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Smoother
-from dphmm.storage.smoothed import released_rows
+from dphmm.storage.released import released_rows
 
 MATRIX = np.array([[0.6, 0.2, 0.1, 0.1], [0.1, 0.7, 0.2, 0], [0.3, 0, 0.4, 0.3], [0.05, 0.05, 0.3, 0.6]])
 START = np.array([0.4, 0.3, 0.2, 0.1])

@@ -15,7 +15,7 @@ import pytest
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.csv_files import Layout, lines_of_records, lines_of_rows
-from dphmm.storage.importers.gowalla import LAYOUT as GOWALLA
+from dphmm.storage.importers.rows import GOWALLA
 from dphmm.storage.tables import read_table
 
 TEXTS = {

@@ -8,7 +8,7 @@ import pytest
 from dphmm.errors import InvalidInput
 from dphmm.storage import inputs
 from dphmm.storage.importers import IMPORTERS
-from storage.importers.test_geolife import plt, point, write_folder, write_tar, write_zip
+from storage.importers.test_rows import plt, point, write_folder, write_tar, write_zip
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_bombs_are_refused(tmp_path, monkeypatch):
         assert IMPORTERS["geolife"](source).report.kept == 20_000
     monkeypatch.setattr(inputs, "FREE_BYTES", 1000)
     for source in sources:
-        with pytest.raises(InvalidInput, match="bomb"):
+        with pytest.raises(InvalidInput, match="expands to more"):
             IMPORTERS["geolife"](source)
     monkeypatch.undo()
     monkeypatch.setattr(inputs, "MOST_MEMBER", 1000)

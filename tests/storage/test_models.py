@@ -1,12 +1,18 @@
-"""Model files: the same model back, the same bytes for equal models, one clear line for anything else."""
+"""Model files: the same model back, the same bytes for equal models, one clear line for anything else.
+
+The people of a model: who is recognised, what the file holds, and that nothing of it is anywhere else. Could fail: a
+name or an unkeyed digest in the file, a file that others can read, a file beside a model learned with privacy, a file
+believed beside another model, silence taken for "others".
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import io
 import json
 import os
-import re
-import struct
+import stat
 import zipfile
 
 import numpy as np
@@ -14,17 +20,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
 from dphmm.storage import arrays
 from dphmm.storage.arrays import read_arrays
-from dphmm.storage.models import load_model, save_model
+from dphmm.storage.models import (
+    check_people,
+    load_model,
+    load_people,
+    people_path,
+    remove_people,
+    save_model,
+    save_people,
+)
 
 
-@pytest.fixture
-def model():
+def three_places():
+    """A model whose states have places and names."""
     space = StateSpace([[0, 0], [1, 0], [2.5, 1]], names=["home", "work", "élan"])
     return MarkovModel(
         [0.5, 0.25, 0.25],
@@ -34,6 +49,11 @@ def model():
         start="at",
         provenance={"method": "given", "source": "a, b\n=c()"},
     )
+
+
+@pytest.fixture
+def model():
+    return three_places()
 
 
 @pytest.fixture
@@ -115,46 +135,6 @@ def test_round_trip_is_bit_for_bit(tmp_path, n, seed, error):
     assert (tmp_path / "m.npz").read_bytes() == first
 
 
-def test_numpy_reads_it_without_pickle(path):
-    with np.load(path, allow_pickle=False) as file:
-        assert int(file["format"]) == 1
-        assert json.loads(file["meta"].tobytes())["step"] == 300
-        assert set(file["data"]) >= {0.5, 5e-324}
-
-
-def test_cut_short_anywhere(path, tmp_path):
-    whole = path.read_bytes()
-    with zipfile.ZipFile(path) as archive:
-        expected = archive.read("sha256").decode().removeprefix("sha256:")[:16]
-    for length in range(0, len(whole), 37):
-        path.write_bytes(whole[:length])
-        message = refusal(path)
-        assert message.startswith(f"{path}: got a file that cannot be read as a model")
-        if length > 200:
-            assert f"expected contents with SHA-256 {expected}" in message
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_any_changed_byte_is_found_or_harmless(model, path, data):
-    save_model(model, path)
-    content = bytearray(path.read_bytes())
-    position = data.draw(st.integers(0, len(content) - 1))
-    content[position] ^= data.draw(st.integers(1, 255))
-    path.write_bytes(content)
-    # Dates and attributes of the archive are not part of the model; all that is, is covered by the hash.
-    try:
-        assert load_model(path).digest == model.digest
-    except InvalidInput as refused:
-        assert "\n" not in str(refused)
-        assert str(path) in str(refused)
-
-
-def test_changed_contents_name_both_hashes(path):
-    rewritten(path, lambda c: c.update({"initial.npy": npy([0.25, 0.5, 0.25])}), rehash=False)
-    assert re.search(r"got contents with SHA-256 \w{16}; expected contents with SHA-256 \w{16}: it was", refusal(path))
-
-
 def test_a_jump_comes_back_and_older_versions_refuse_it(model, tmp_path):
     jumping = model.with_jump(0.001, [0.2, 0.3, 0.5])
     save_model(jumping, tmp_path / "jump.npz")
@@ -188,99 +168,10 @@ def test_a_broken_rate_of_a_jump_is_refused(model, tmp_path, rate):
     assert "jump" in refusal(rewritten(tmp_path / "jump.npz", change))
 
 
-def test_newer_format_is_refused_whatever_else_it_holds(path):
-    rewritten(path, lambda c: (c.clear(), c.update({"format.npy": npy(4)})), rehash=False)
-    assert "model format 4; expected at most 3: upgrade dphmm" in refusal(path)
-
-
-@pytest.mark.parametrize("number", [0, -1, 1.0, [1, 1], True])
-def test_format_must_be_a_number(path, number):
-    assert "format number" in refusal(rewritten(path, lambda c: c.update({"format.npy": npy(number)})))
-
-
 @pytest.mark.parametrize("name", ["format", "meta", "initial", "indptr", "indices", "data"])
 def test_missing_parts(path, name):
     message = refusal(rewritten(path, lambda c: c.pop(f"{name}.npy")))
     assert "format number" in message if name == "format" else f"without {name}" in message
-
-
-class Canary:
-    """Unpickling this would create a file."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return (open, (str(self.path), "w"))
-
-
-def test_pickles_are_not_loaded(path, tmp_path):
-    payload = npy(np.array([Canary(tmp_path / "ran")], dtype=object), allow_pickle=True)
-    for name in ("initial.npy", "format.npy", "space/lattice.npy"):
-        copy = tmp_path / "copy.npz"
-        copy.write_bytes(path.read_bytes())
-        assert "no plain array" in refusal(rewritten(copy, lambda c, name=name: c.update({name: payload})))
-    path.write_bytes(payload)
-    assert "cannot be read" in refusal(path)
-    assert not (tmp_path / "ran").exists()
-
-
-def header(text):
-    line = text.encode() + b" \n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(line)) + line
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\x93NUMPY",
-        b"text",
-        header("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"),
-        header("{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }"),
-        header("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"),
-        header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -1), }"),
-        header("__import__('os')"),
-        npy(np.zeros(3), version=(2, 0)),
-        npy(np.zeros(3, dtype=[("x", "<f8")])),
-        npy(np.zeros(3, dtype="datetime64[s]")),
-        npy(np.zeros(3))[:-1],
-        npy(np.zeros(3)) + b"\x00",
-    ],
-)
-def test_arrays_that_are_none(path, content):
-    message = refusal(rewritten(path, lambda c: c.update({"initial.npy": content})))
-    assert "no plain array" in message or "of another size" in message
-
-
-def test_compressed_members_are_refused_unread(path, tmp_path):
-    bomb = tmp_path / "bomb.npz"
-    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("data.npy", bytes(10**7))
-    assert "'data.npy' compressed" in refusal(bomb)
-    np.savez_compressed(bomb, data=np.zeros(4))
-    assert "compressed" in refusal(bomb)
-
-
-def test_repeated_and_overlapping_members(path, tmp_path):
-    odd = tmp_path / "odd.npz"
-    with zipfile.ZipFile(odd, "w") as archive:
-        archive.writestr("data.npy", bytes(100))
-        with pytest.warns(UserWarning, match="Duplicate"):
-            archive.writestr("data.npy", bytes(100))
-    assert "2 members" in refusal(odd)
-    with zipfile.ZipFile(odd, "w") as archive:
-        for k in range(65):
-            archive.writestr(f"{k}.npy", b"")
-    assert "65 members; expected at most 64" in refusal(odd)
-    with zipfile.ZipFile(odd, "w") as archive:
-        archive.writestr("a", bytes(20_000))
-        for k in range(10):
-            member = zipfile.ZipInfo(f"b{k}")
-            member.header_offset, member.file_size, member.compress_size = 0, 20_000, 20_000
-            member.CRC = 0
-            archive.filelist.append(member)
-    assert "220000 bytes in members" in refusal(odd)
 
 
 @pytest.mark.parametrize(
@@ -330,22 +221,6 @@ def test_not_a_file(tmp_path):
     assert "expected an existing model file" in refusal(tmp_path)
 
 
-def test_saving_is_all_or_nothing(model, path, tmp_path, monkeypatch):
-    before = path.read_bytes()
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left") as refused:
-        save_model(MarkovModel([1, 0], np.eye(2)), path)
-    assert refused.value.filename == str(path)
-    assert path.read_bytes() == before
-    assert [entry.name for entry in tmp_path.iterdir()] == ["model.npz"]
-    with pytest.raises(InvalidInput, match="a folder that exists"):
-        save_model(model, tmp_path / "none" / "model.npz")
-
-
 def test_merged_states_are_kept_in_a_format_of_their_own(tmp_path):
     """A model without merges is byte for byte what it was; one with merges is refused by an older reader."""
     space = Grid.from_bounds(10.0, 50.0, 10.056, 50.036, "1km").subset([0, 1, 4])
@@ -358,3 +233,144 @@ def test_merged_states_are_kept_in_a_format_of_their_own(tmp_path):
     assert int(read_arrays(tmp_path / "plain.npz", 1, "save_model")["format"]) == 1
     with pytest.raises(InvalidInput, match="model format 2; expected at most 1: upgrade dphmm"):
         read_arrays(tmp_path / "merged.npz", 1, "save_model")
+
+
+#: Commands and files draw here: each test replays words of its own.
+pytestmark = pytest.mark.replayed_words
+
+NAMES = ("ann", "Bob", "carla-ortiz", "7", "Zoë")
+
+
+def saved(folder, name="model.npz", **provenance):
+    origin = {"method": "maximum likelihood", "private": False} | provenance
+    model = dphmm.MarkovModel(np.full(3, 1 / 3), np.full((3, 3), 1 / 3), provenance=origin)
+    dphmm.save_model(model, folder / name)
+    return folder / name
+
+
+def test_those_in_the_file_are_recognised_and_nobody_else(tmp_path):
+    model = saved(tmp_path)
+    assert load_people(model) is None
+    assert save_people(model, NAMES) == people_path(model) == tmp_path / "model.npz.people"
+    people = load_people(model)
+    for name in (*NAMES, " ann ", "ANN", "bob", "Zoe\u0308", "zoë"):
+        assert people.has_one_of(["x", name]) is True, name
+    for name in ("an", "ann2", "", "carla ortiz", "07", "Zoe"):
+        assert people.has_one_of([name]) is False, name
+    assert people.has_one_of([]) is None
+    assert repr(people) == "People(...)"
+
+
+def test_nothing_can_be_read_or_tried_without_the_key(tmp_path):
+    """No name, and no digest of one that somebody without the file could compute."""
+    written = save_people(saved(tmp_path), NAMES)
+    text = written.read_text()
+    spellings = {spelt for name in NAMES for spelt in (name, name.casefold(), name.upper())}
+    assert not any(name.lower() in text.lower() for name in spellings if len(name) > 2)
+    for spelt in spellings:
+        raw = spelt.encode()
+        unkeyed = [hashlib.new(kind, raw).hexdigest() for kind in ("md5", "sha1", "sha256", "sha512")]
+        unkeyed += [hashlib.blake2b(raw, digest_size=size).hexdigest() for size in (16, 20, 32, 64)]
+        unkeyed += [hmac.new(b"", raw, kind).hexdigest() for kind in ("md5", "sha256")]
+        assert not any(digest[:32] in text for digest in unkeyed)
+    assert list(json.loads(text)) == ["format", "kind", "model_sha256", "key", "digests"]
+    digests = json.loads(text)["digests"]
+    assert digests == sorted(digests) and len(digests) == len(NAMES)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_it_is_its_owner_s_alone_whatever_was_there(tmp_path):
+    model = saved(tmp_path)
+    before = os.umask(0)
+    try:
+        written = save_people(model, NAMES)
+        assert stat.S_IMODE(written.stat().st_mode) == 0o600
+        written.chmod(0o644)
+        assert stat.S_IMODE(save_people(model, NAMES).stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_every_file_has_a_key_of_its_own(tmp_path):
+    model = saved(tmp_path)
+    first, second = (json.loads(save_people(model, NAMES).read_text()) for _ in range(2))
+    assert first["key"] != second["key"] and not set(first["digests"]) & set(second["digests"])
+    assert first["model_sha256"] == second["model_sha256"] == hashlib.sha256(model.read_bytes()).hexdigest()
+
+
+def test_it_belongs_to_the_bytes_of_one_model(tmp_path):
+    """A copy of both files is good; a model with equal numbers and another origin is another model."""
+    model = saved(tmp_path)
+    save_people(model, NAMES)
+    copy = tmp_path / "copy.npz"
+    copy.write_bytes(model.read_bytes())
+    assert load_people(copy) is None
+    people_path(copy).write_bytes(people_path(model).read_bytes())
+    assert load_people(copy).has_one_of(["ann"])
+    other, told = saved(tmp_path, "other.npz", source="another table"), []
+    people_path(other).write_bytes(people_path(model).read_bytes())
+    assert load_people(other, told.append) is None
+    assert len(told) == 1 and "other.npz.people is of another model than other.npz" in told[0]
+    assert dphmm.load_model(other).digest == dphmm.load_model(model).digest
+
+
+def test_a_model_learned_with_privacy_has_none(tmp_path):
+    learned = dphmm.MarkovModel.fit_private([[0, 1, 2]] * 9, 3, 1, 3)
+    dphmm.save_model(learned, tmp_path / "m.npz")
+    with pytest.raises(InvalidInput, match="learned with privacy"):
+        save_people(tmp_path / "m.npz", NAMES)
+    assert not people_path(tmp_path / "m.npz").exists()
+
+
+def test_hidden_models_have_them_too(tmp_path):
+    hmm = dphmm.CategoricalHMM(2, random_state=0).fit(np.array([[0], [1], [0], [1]]))
+    dphmm.save_hidden_model(hmm, tmp_path / "h.npz")
+    save_people(tmp_path / "h.npz", NAMES)
+    assert load_people(tmp_path / "h.npz").has_one_of(["ann"])
+
+
+def test_there_is_none_of_a_file_that_is_no_model(tmp_path):
+    (tmp_path / "table.csv").write_text("user\n")
+    with pytest.raises(InvalidInput):
+        save_people(tmp_path / "table.csv", NAMES)
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_removing_it_is_no_error_where_there_is_none(tmp_path):
+    model = saved(tmp_path)
+    save_people(model, NAMES)
+    for _ in range(2):
+        remove_people(model)
+        assert not people_path(model).exists()
+
+
+GOOD = {"format": 1, "kind": "the people a dphmm model was fitted on", "model_sha256": "0" * 64, "key": "1" * 64}
+BROKEN = {
+    "empty": "",
+    "a list": "[]",
+    "deep": "[" * 100_000,
+    "another kind": json.dumps(GOOD | {"kind": "friends", "digests": []}),
+    "a newer format": json.dumps(GOOD | {"format": 2, "digests": []}),
+    "no digests": json.dumps(GOOD),
+    "digests that are one text": json.dumps(GOOD | {"digests": "ab"}),
+    "a digest that is a number": json.dumps(GOOD | {"digests": [3]}),
+    "a short digest": json.dumps(GOOD | {"digests": ["ab"]}),
+    "a short key": json.dumps(GOOD | {"key": "ab", "digests": []}),
+    "no model": json.dumps(GOOD | {"model_sha256": None, "digests": []}),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+def test_what_is_no_such_file_is_refused_and_repeats_nothing(text, tmp_path):
+    model = saved(tmp_path)
+    people_path(model).write_text(text)
+    for read in (load_people, check_people):
+        with pytest.raises(InvalidInput, match=r"people of the model: got model\.npz\.people; expected .* remove it"):
+            read(model)
+
+
+def test_a_folder_in_its_place_is_refused(tmp_path):
+    model = saved(tmp_path)
+    people_path(model).mkdir()
+    with pytest.raises(InvalidInput, match="not a folder"):
+        check_people(model)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from dphmm.session.options import Options
 from dphmm.storage.learned import Whom
 from dphmm.storage.promises import not_private_because, not_protected
@@ -16,19 +14,21 @@ FLAT = "Where a hull is flat"
 LEARNED = "beyond the model's own epsilon and delta"
 
 
-@pytest.mark.parametrize("people", ["same", "others", "unknown"])
-@pytest.mark.parametrize(("scope", "flat"), list(itertools.product(("global", "component"), ("thicken", "allow"))))
-@pytest.mark.parametrize("provenance", [{}, {"private": True}, {"private": False}], ids=str)
-def test_each_sentence_stands_where_it_is_true(provenance, scope, flat, people):
-    said = not_protected(Options.checked(1, dimension=2, scope=scope, flat=flat), provenance, Whom.of(people))
-    assert any(COMPONENT in sentence for sentence in said) == (scope == "component")
-    assert any(FLAT in sentence for sentence in said) == (flat == "allow")
-    assert any(LEARNED in sentence for sentence in said) == (provenance.get("private") is True)
-    assert len(said) == len(set(said))
-    plain = not_protected(Options.checked(1, dimension=2), {"private": True}, Whom.of(people))
-    of_model = [sentence for sentence in said if sentence not in plain and LEARNED not in sentence]
-    of_model = [sentence for sentence in of_model if COMPONENT not in sentence and FLAT not in sentence]
-    assert len(of_model) == (provenance.get("private") is not True)
+def test_each_sentence_stands_where_it_is_true():
+    wrong = []
+    for people, scope, flat, private in itertools.product(
+        ("same", "others", "unknown"), ("global", "component"), ("thicken", "allow"), (None, True, False)
+    ):
+        provenance = {} if private is None else {"private": private}
+        said = not_protected(Options.checked(1, dimension=2, scope=scope, flat=flat), provenance, Whom.of(people))
+        found = [any(word in sentence for sentence in said) for word in (COMPONENT, FLAT, LEARNED)]
+        plain = not_protected(Options.checked(1, dimension=2), {"private": True}, Whom.of(people))
+        own = (*plain, *(sentence for sentence in said for word in (COMPONENT, FLAT, LEARNED) if word in sentence))
+        of_model = [sentence for sentence in said if sentence not in own]
+        due = [scope == "component", flat == "allow", private is True]
+        if found != due or len(of_model) != (private is not True) or len(said) != len(set(said)):
+            wrong.append((people, scope, flat, private, said))
+    assert wrong == []
 
 
 def test_reasons_against_privacy():

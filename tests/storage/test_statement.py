@@ -1,10 +1,18 @@
-"""The privacy statement says what was promised, no more, and nothing that depends on the truth."""
+"""The privacy statement says what was promised, no more, and nothing that depends on the truth.
+
+Claims about its files: a statement of each kind of release has exactly the bytes that it had before it was written from
+types, but for the version. It would fail for another order of members, another form of a number or of a letter, a
+member left out or added, and for a sentence where it is not true.
+"""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 import json
+from collections.abc import Callable
+from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +21,12 @@ import numpy as np
 import pytest
 
 import dphmm
+from dphmm.accounting.event import LearningEvent, NoisyCounts, described
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.states import Trajectories
-from dphmm.storage.statement import (
-    Published,
-    load_statement,
-    privacy_statement,
-    statement_schema,
-    write_statement,
-)
+from dphmm.storage.released import Published
+from dphmm.storage.statement import load_statement, privacy_statement, save_statement, statement_schema, write_statement
 from dphmm.storage.statement_types import ReleaseStatement, document
 
 pytestmark = pytest.mark.replayed_words
@@ -250,3 +254,117 @@ def test_what_is_not_a_statement_is_refused(text: str, tmp_path: Path) -> None:
 def test_a_missing_statement_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="statement"):
         load_statement(tmp_path / "released.csv")
+
+
+FOLDER = Path(__file__).parent / "statements"
+#: What stands for the version in a kept text.
+VERSION = "THE VERSION"
+
+GRID = dphmm.Grid.from_bounds(10.0, 50.0, 10.042, 50.018, cell=1000)
+HORIZON = {
+    "total_epsilon": "2",
+    "steps": 12,
+    "epsilon_per_step": "0.0803",
+    "policy_leakage": 1.9999999999999998,
+    "meaning": "bounds something",
+    "proved_in": "docs/proofs/budget-split.md",
+}
+
+
+def model_of(n: int = 6, step: int | None = None, **provenance: Any) -> dphmm.MarkovModel:
+    return dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), step=step, provenance=provenance or None)
+
+
+def learned(secure: bool = True, delta: Fraction = Fraction(0)) -> dphmm.MarkovModel:
+    """A model with the record of a fit with noise."""
+    noise = NoisyCounts("counts", "gaussian" if delta else "laplace", Fraction(9), Fraction(9))
+    event = LearningEvent((noise,), "add-remove", 9, 2, secure, delta, unit="owner")
+    return model_of(method="counts with noise", private=secure, privacy=described(event))
+
+
+def released(
+    model: dphmm.MarkovModel,
+    policy: dphmm.policy.PolicyGraph = POLICY,
+    space: dphmm.StateSpace = SPACE,
+    *,
+    steps: int = 2,
+    said: dict[str, Any] | None = None,
+    **options: Any,
+) -> Any:
+    """The statement of a release of two people, one of whom is in no state at the end."""
+    batch = Batch(model, policy, space, Fraction(1, 3), **{"protection": "nearest", **options})
+    first = [space.names[0], *["nowhere"] * (steps - 1)] if steps else []
+    rows = Trajectories.from_labels(
+        [user for user in ("ann", "bob") for _ in range(steps)],
+        step=np.tile(np.arange(steps), 2),
+        state=np.array([*first, *first[::-1]], dtype=object),
+    )
+    published = Published(row for chunk in batch.run(rows) for row in chunk)
+    public = {"model": model, "policy": policy, "space": space, "options": batch.setting.options}
+    return privacy_statement(published, **public, **(said or {}))
+
+
+OTHERS = {"model_people": "others"}
+WRITTEN: dict[str, Callable[[], Any]] = {
+    "plain": lambda: released(model_of()),
+    "owner-says-others": lambda: released(model_of(), said=OTHERS),
+    "same-people": lambda: released(
+        model_of(private=False, method="größte Häufigkeit"), said={"model_people": "same", "known_by": "names"}
+    ),
+    "unknown-people": lambda: released(model_of(private=False, method="counts"), said={"query": "home"}),
+    "nothing-released": lambda: released(model_of(), steps=0, said=OTHERS),
+    "replayable": lambda: released(model_of(), bits=dphmm.ReplayBits(1)),
+    "delta-set": lambda: released(model_of(), constraint="delta=0.2", bits=dphmm.ReplayBits(1)),
+    "component": lambda: released(model_of(), scope="component", said=OTHERS),
+    "flat-allowed": lambda: released(model_of(), flat="allow", said=OTHERS),
+    "thick": lambda: released(model_of(), thickness="0.5", said=OTHERS),
+    "at-start": lambda: released(model_of(), start="at", protection="min-error", said=OTHERS),
+    "merged": lambda: released(model_of(), space=SPACE.merged({3: 4}), said=OTHERS),
+    "small-pitch": lambda: released(
+        model_of(2), dphmm.policy.complete(2), dphmm.StateSpace([0.0, 2.0**-20], pitch=2.0**-40), said=OTHERS
+    ),
+    "map": lambda: released(
+        model_of(GRID.n_states, method="counts", private=False),
+        dphmm.policy.radius(GRID, 1234.5),
+        GRID,
+        steps=1,
+        said=OTHERS,
+    ),
+    "map-complete": lambda: released(
+        model_of(GRID.n_states), dphmm.policy.complete(GRID.n_states), GRID, steps=1, said=OTHERS
+    ),
+    "learned": lambda: released(learned()),
+    "learned-delta": lambda: released(learned(delta=Fraction(1, 10**6)), scope="component"),
+    "learned-of-others": lambda: released(learned(), said=OTHERS),
+    "learned-replayable": lambda: released(learned(secure=False)),
+    "horizon": lambda: released(model_of(), said={**OTHERS, "horizon": HORIZON}),
+    "long-policy": lambda: released(
+        model_of(900),
+        dphmm.policy.from_edges([(a, a + 1) for a in range(899)], 900),
+        dphmm.StateSpace(np.arange(900)),
+        steps=1,
+        said=OTHERS,
+    ),
+}
+
+
+def text_of(statement: Any, folder: Path) -> str:
+    """The text of a statement beside its file, its version left out."""
+    release = folder / "released.csv"
+    release.write_text("user\n")
+    path = write_statement(release, statement)
+    return path.read_text().replace(f'"version": "{version("dphmm")}"', f'"version": "{VERSION}"')
+
+
+def test_the_bytes_of_a_statement_are_what_they_were(tmp_path: Path) -> None:
+    changed = [
+        name for name, kind in WRITTEN.items() if text_of(kind(), tmp_path) != (FOLDER / f"{name}.json").read_text()
+    ]
+    assert changed == []
+
+
+def test_a_stream_is_told_by_a_dash(tmp_path: Path) -> None:
+    statement = WRITTEN["plain"]()
+    save_statement(tmp_path / "said.json", statement, "-", "ab" * 32)
+    end = '  "file": {\n    "name": "-",\n    "sha256": "' + "ab" * 32 + '"\n  }\n}\n'
+    assert (tmp_path / "said.json").read_text().endswith(end)

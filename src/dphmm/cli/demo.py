@@ -242,7 +242,8 @@ def _written(
 ) -> Results:
     """The privacy statement, on disk, the audit of all that is there, and what the page is made of."""
     from dphmm.audit import check_released
-    from dphmm.storage.statement import Published, load_statement, privacy_statement, write_statement
+    from dphmm.storage.released import Published
+    from dphmm.storage.statement import load_statement, privacy_statement, write_statement
 
     released, setting = folder / "released.parquet", batch.setting
     statement = privacy_statement(
@@ -276,7 +277,7 @@ def demo_report(folder: Path, city: City, batch: Batch, statement: ReleaseStatem
     from dphmm.report.assembling import TrueRows, release_report
     from dphmm.report.content import Backdrop, Made
     from dphmm.session.subjects import Subjects
-    from dphmm.storage.smoothed import released_rows, smoothed_table
+    from dphmm.storage.released import released_rows, smoothed_table
 
     setting, path = batch.setting, folder / "released.parquet"
     rows = released_rows(read_table(path), city.grid)

@@ -235,7 +235,7 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
     With --ledger L: stored there before it is written, and counted for every person of L; the same again is given, not
     learned again.
     """
-    from dphmm.storage.learned import check_people
+    from dphmm.storage.models import check_people
 
     console = Console(quiet)
     check_together(given)

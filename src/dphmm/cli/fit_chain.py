@@ -62,9 +62,8 @@ NOT_PRIVATE = (
 
 def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     from dphmm.evaluation.inspection import fit_lines
-    from dphmm.storage.learned import save_people
     from dphmm.storage.model_facts import by_name
-    from dphmm.storage.models import save_model
+    from dphmm.storage.models import save_model, save_people
 
     check_states(given)
     choices = {**times(given), **_counting(given)}
@@ -127,7 +126,7 @@ def _counting(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _document(summary: FitSummary, set_aside: dict[str, int], path: str) -> dict[str, Any]:
-    from dphmm.storage.learned import people_path
+    from dphmm.storage.models import people_path
 
     report = summary.report
     return {
@@ -153,8 +152,8 @@ def _document(summary: FitSummary, set_aside: dict[str, int], path: str) -> dict
 
 def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     """Learn, write and say what was promised; returns the exit code, which depends on no row."""
-    from dphmm.storage.learned import learning_event, remove_people
-    from dphmm.storage.models import save_model
+    from dphmm.storage.learned import learning_event
+    from dphmm.storage.models import remove_people, save_model
 
     check_states(given)
     space, timing, noise = public_space(given, path), times(given), _noise(given, path)

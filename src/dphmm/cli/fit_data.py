@@ -76,7 +76,7 @@ FIELDS = {
 
 def people_row(model: str) -> Row:
     """Where the people of a model are, and what for."""
-    from dphmm.storage.learned import people_path
+    from dphmm.storage.models import people_path
 
     told = "keyed digests of user names, for you alone: by them dphmm release tells whether it releases these people"
     return "", f"written to {people_path(model)}: {told}"

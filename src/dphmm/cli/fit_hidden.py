@@ -70,7 +70,7 @@ def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.storage.hidden_models import save_hidden_model
-    from dphmm.storage.learned import people_path, save_people
+    from dphmm.storage.models import people_path, save_people
 
     if given["ledger"] is not None and given["seed"] is None:
         raise InvalidInput("--seed", "nothing", "a number, with --ledger: what is stored must be the same every time")
@@ -128,7 +128,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.storage.hidden_models import learning_of, save_hidden_model
-    from dphmm.storage.learned import remove_people
+    from dphmm.storage.models import remove_people
 
     if given["symbols_file"] is not None:
         refuse_private(given["symbols_file"], path, "--symbols-file", called="TRAJ")

@@ -94,10 +94,10 @@ _TABS = {"tab": "\t", "\\t": "\t"}
 def _layout(name: str, given: Mapping[str, Any]) -> Layout | None:
     """How a text that is not plain CSV is cut into rows; None for CSV, and for what has no lines of its own."""
     from dphmm.storage.csv_files import Layout
-    from dphmm.storage.importers.gowalla import LAYOUT
+    from dphmm.storage.importers.rows import GOWALLA
 
     if name == "gowalla":
-        return LAYOUT
+        return GOWALLA
     return Layout(given["delimiter"]) if given.get("delimiter", ",") != "," else None
 
 

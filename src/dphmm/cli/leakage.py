@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dphmm.session.odds import EventOdds
     from dphmm.session.subjects import Subjects
     from dphmm.states.space import StateSpace
-    from dphmm.storage.smoothed import ReleasedRows
+    from dphmm.storage.released import ReleasedRows
     from dphmm.types import IntArray
 
     Beside = Sequence[tuple[ReleasedRows, Subjects]]

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from dphmm.session.subjects import Subjects
     from dphmm.states.visit_table import VisitTable
     from dphmm.storage.release_words import Story
-    from dphmm.storage.statement import Published
+    from dphmm.storage.released import Published
     from dphmm.storage.statement_types import ReleaseStatement
     from dphmm.storage.trajectories import LoadedVisits
 
@@ -188,7 +188,8 @@ _NOT_EXPECTED = "no plan has computed it; dphmm report (next) does, from public 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
     from dphmm.storage.release_warnings import release_warnings
-    from dphmm.storage.statement import Published, privacy_statement, write_statement
+    from dphmm.storage.released import Published
+    from dphmm.storage.statement import privacy_statement, write_statement
 
     check_outputs(given)
     note_no_ledger(given, console)

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from dphmm.session.setting import Setting
     from dphmm.states.space import StateSpace
     from dphmm.states.visit_table import VisitTable
-    from dphmm.storage.learned import People, Whom
+    from dphmm.storage.learned import Whom
+    from dphmm.storage.models import People
     from dphmm.types import Exact
 
 
@@ -133,7 +134,7 @@ class Job:
 
 def fitted_on(job: Job, given: Mapping[str, Any], console: Console) -> People | None:
     """The people that the model was fitted on without privacy, where dphmm fit wrote them beside it."""
-    from dphmm.storage.learned import load_people
+    from dphmm.storage.models import load_people
 
     if job.model.provenance.get("private") is True:
         return None
@@ -145,7 +146,8 @@ def people(job: Job, rows: VisitTable, sha256: str, given: Mapping[str, Any], co
 
     InvalidInput, before anything is drawn, where the owner says others and the names or the hash say the same.
     """
-    from dphmm.storage.learned import people_path, whom, whom_of
+    from dphmm.storage.learned import whom, whom_of
+    from dphmm.storage.models import people_path
 
     known, declared = fitted_on(job, given, console), given["model_people"]
     same_file = job.model.provenance.get("source_sha256") == sha256
@@ -179,8 +181,7 @@ def check_resumed(output: str, ledger: Ledger, setting: Setting) -> None:
 
 def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[int]]]:
     """The last step of every user of a released file that was asked, by name, and its lattice answer."""
-    from dphmm.storage.released import text_columns
-    from dphmm.storage.smoothed import answer_columns
+    from dphmm.storage.released import answer_columns, text_columns
 
     axes = answer_columns(space)
     if not {"user", "step", "plan", *axes} <= set(column_names(released)):
@@ -197,7 +198,7 @@ def _last_of(table: Any, space: StateSpace) -> Iterator[tuple[str, int, list[int
     """The last of each user's asked rows in a part of a released table."""
     import pyarrow as pa
 
-    from dphmm.storage.smoothed import read_answers
+    from dphmm.storage.released import read_answers
 
     plans = as_text(table.column("plan"), "plan").to_pylist()
     table = table.filter(pa.array([bool(plan) for plan in plans], pa.bool_()))

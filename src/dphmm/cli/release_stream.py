@@ -47,7 +47,7 @@ class Names:
     """The user names of a stream, held against those that the model was fitted on; warns of the first that is one."""
 
     def __init__(self, job: Job, given: Mapping[str, Any], console: Console) -> None:
-        from dphmm.storage.learned import people_path
+        from dphmm.storage.models import people_path
 
         self._model, self._declared, self._console = job.model, given["model_people"], console
         self._people = fitted_on(job, given, console)
@@ -86,7 +86,8 @@ def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Cal
     if given["statement"] is None:
         yield lambda released, line: None
         return
-    from dphmm.storage.statement import Published, privacy_statement, save_statement
+    from dphmm.storage.released import Published
+    from dphmm.storage.statement import privacy_statement, save_statement
 
     published, lines = Published(), hashlib.sha256()
     told: set[tuple[str, int]] = set()

@@ -335,7 +335,7 @@ def _policy(
 def _subjects(
     given: Mapping[str, Any], path: Path, sha256: str, file: ReleasedFile, public: Any, console: Console
 ) -> Subjects:
-    from dphmm.storage.smoothed import ReleasedRows
+    from dphmm.storage.released import ReleasedRows
 
     rows = ReleasedRows(file.users, None, file.step, file.lattice, file.epsilon, file.plans)
     tables = {name: given[name] for name in ("choices", "initials")}

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dphmm.session.smoothing import Smoothed
     from dphmm.session.subjects import Subjects
     from dphmm.states.space import StateSpace
-    from dphmm.storage.smoothed import ReleasedRows
+    from dphmm.storage.released import ReleasedRows
     from dphmm.storage.statement_types import ReleaseStatement
 
 
@@ -74,7 +74,7 @@ def smooth(**given: Any) -> int:
     not the one that the row was released under, nothing is written.
     """
     from dphmm.decoding import smooth_rows
-    from dphmm.storage.smoothed import smoothed_table
+    from dphmm.storage.released import smoothed_table
     from dphmm.storage.statement import statement_path
 
     console = Console(given["quiet"])
@@ -119,8 +119,7 @@ def _check_output(given: Mapping[str, Any]) -> None:
 
 def read_rows(path: Any, space: Any) -> ReleasedRows:
     """The rows of a released file."""
-    from dphmm.storage.released import text_columns
-    from dphmm.storage.smoothed import check_columns, columns_needed, released_rows
+    from dphmm.storage.released import check_columns, columns_needed, released_rows, text_columns
 
     names = column_names(path)
     check_columns(names, space)

@@ -266,7 +266,7 @@ def fit(
         "uniform": every state alike, visited or not.
     min_count : transitions seen fewer times are dropped, before smoothing.
     n_users, source, source_sha256 : how many people the sequences are of, and which file they came from.
-        Kept in the provenance; who the people are is not, hashed or otherwise: `dphmm.storage.learned.save_people`
+        Kept in the provenance; who the people are is not, hashed or otherwise: `dphmm.storage.models.save_people`
         writes that beside a saved model, for its owner alone.
     unseen : the share of people's moves that a model of all others would call impossible, recorded likewise.
 

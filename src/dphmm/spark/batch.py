@@ -31,7 +31,8 @@ from dphmm.storage.commit_log import Committed, Entry
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.learned import Whom
 from dphmm.storage.release_table import ReleaseTable, Turn
-from dphmm.storage.statement import Published, privacy_statement
+from dphmm.storage.released import Published
+from dphmm.storage.statement import privacy_statement
 from dphmm.storage.statement_types import KEYED_WORDS, ReleaseStatement, document, typed
 from dphmm.storage.table_ledger import PREFIX
 from dphmm.types import Exact

@@ -34,8 +34,7 @@ from dphmm.spark.counting_task import without_values
 from dphmm.states.visit_table import VisitTable
 from dphmm.storage.commit_log import TableFile
 from dphmm.storage.release_table import check_file, entry_name, say_attempt, write_rows
-from dphmm.storage.released import released_table
-from dphmm.storage.statement import Counted, Published
+from dphmm.storage.released import Counted, Published, released_table
 from dphmm.storage.table_ledger import PREFIX, ledger_of, with_ledger
 from dphmm.storage.trajectories import trajectories_from_table
 

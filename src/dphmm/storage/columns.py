@@ -1,9 +1,7 @@
-"""Columns of a table to arrays, cell by cell: what cannot be read is marked, never guessed, never quoted.
+"""Columns of a table to arrays, cell by cell. A cell that cannot be read is marked, never guessed, never quoted.
 
-Each function gives values and a mask of the bad cells. A column whose type cannot be meant raises
-InvalidInput with the column's name and type.
-
-Times become microseconds since 1970 UTC. Each cell is read by itself.
+Each function returns values and a mask of the bad cells. A column of a wrong type raises InvalidInput with the column's
+name and type. Times become microseconds since 1970 UTC. Each cell is read by itself.
 
 Proof: docs/proofs/records.md.
 """
@@ -147,7 +145,7 @@ LATEST = int(np.datetime64("2262-01-01", "us").astype(np.int64))
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _REMEDY = "times with a zone (timezone), such as 2008-10-23T02:53:04Z; or assume_utc=True, or timezone='Europe/Berlin'"
 
-#: Why a time is set aside.
+#: Why a time is rejected.
 REASONS = ("time_without_zone", "nonexistent_time", "ambiguous_time", "invalid_time")
 Marks = dict[str, BoolArray]
 
@@ -156,7 +154,7 @@ class Times:
     """Reads the parts of one column of timestamps, or of ISO 8601 text.
 
     Times without a zone are UTC with ``assume_utc``, on the clocks of ``timezone`` (an IANA name) if that is given,
-    else set aside. How a cell is read depends on that cell and on the column's type alone. Raises InvalidInput for
+    else rejected. How a cell is read depends on that cell and on the column's type alone. Raises InvalidInput for
     both options together and for a zone that is not known here.
     """
 

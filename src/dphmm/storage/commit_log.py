@@ -146,7 +146,7 @@ def _parsed(content: bytes, number: int) -> Entry:
 
 
 def _follows(entry: Entry, before: list[Entry], previous: str) -> bool:
-    """Whether an entry may stand behind others: begun and ended in turn, an end of the job that began."""
+    """Whether an entry may follow others: begun and ended in turn, and the end is of the job that began."""
     begun = before[-1] if before and isinstance(before[-1], Begun) else None
     if entry.previous != previous or isinstance(entry, Begun) != (begun is None):
         return False

@@ -1,7 +1,7 @@
 """CSV (RFC 4180, UTF-8) with ids that a spreadsheet cannot take for formulas.
 
 Messages and lists of rows say on which lines records begin, as an editor counts them. Names of columns are public in
-messages, unless the first row is no header but somebody's data.
+messages, unless the first row is data instead of a header.
 
 Proof: docs/proofs/records.md.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a text is cut into records. Records of another number of ``fields`` than is given are none."""
+    """How a text is split into records. A record with another number of fields than ``fields`` is not counted."""
 
     delimiter: str = ","
     header: bool = True
@@ -80,7 +80,7 @@ _LONGEST = 400
 
 
 def looks_like_data(names: Sequence[str]) -> bool:
-    """Whether a first row is a row like any other, or holds several: then nothing of it may be told."""
+    """Whether a first row is a row of data, or holds several rows: then no message may show any of it."""
     return any(
         _DATUM.fullmatch(name) or _MEASURED.search(name) or len(name) > LONGEST_NAME or not name.isprintable()
         for name in names
@@ -88,7 +88,7 @@ def looks_like_data(names: Sequence[str]) -> bool:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The names there are, for a message; only how many, where they look like somebody's row."""
+    """Names of columns for a message; only their number where they look like a row of data."""
     if looks_like_data(names):
         return f"{len(names)} columns (the first row looks like data: is there a header?)"
     text = ", ".join(names)
@@ -96,7 +96,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def repeated_name(names: Sequence[str]) -> str | None:
-    """What to say of a name that stands twice, or None."""
+    """The words for a repeated name in a message; None without one."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -105,7 +105,7 @@ def repeated_name(names: Sequence[str]) -> str | None:
     return None
 
 
-# A text that a spreadsheet would evaluate, with any apostrophes that already stand before it.
+# A text that a spreadsheet would evaluate, with any apostrophes before it.
 _FORMULA = r"^'*[=@+\-\t\r]"
 _ESCAPED = r"^'('*[=@+\-\t\r])"
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -209,7 +209,7 @@ def _parse(
                 ),
             )
     except pa.ArrowInvalid:
-        # Arrow's own message quotes the row, which is somebody's.
+        # Arrow's own message quotes the row, which is private.
         if ragged and threads:
             return _parse(path, names, kept, literal, threads=False, headless=headless)
         if ragged:
@@ -269,7 +269,7 @@ def _cells(
             for batch in text.taken(reader):
                 yield pa.Table.from_batches([batch])
     except pa.ArrowInvalid:
-        # Arrow's own message quotes the row, which is somebody's.
+        # Arrow's own message quotes the row, which is private.
         raise InvalidInput(str(file), "rows that cannot be read", "CSV with closed quotes") from None
 
 
@@ -289,7 +289,7 @@ def ragged_row(path: Path, record: int, came: int, expected: int, layout: Layout
 
 
 class Encoding:
-    """Looks at every block of a file and refuses what is not UTF-8 text, naming the line."""
+    """Checks every block of a file. Raises InvalidInput, with the line, for bytes that are not UTF-8 text."""
 
     def __init__(self, path: Path | str) -> None:
         self._name = str(path)

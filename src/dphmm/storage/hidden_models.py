@@ -96,7 +96,7 @@ def holds_hidden_model(path: str | os.PathLike[str]) -> bool:
 
 
 def learning_of(hmm: CategoricalHMM) -> LearningEvent | NotPrivateEvent | None:
-    """What is known about learning these very parameters; None where nobody learned them."""
+    """What is known about how these very parameters were learned; None where they were not."""
     if not was_fitted(hmm):
         return None
     if not all(is_as_left(hmm, name) for name in ATTRIBUTES.values()):
@@ -139,7 +139,7 @@ def _model(path: Path, arrays: Arrays) -> CategoricalHMM:
 def _sparse_moves(path: Path, arrays: Arrays) -> Any:
     check_members(path, arrays, _ROWS)
     indptr, indices, data = (arrays[name] for name in _ROWS)
-    # Indices out of place would be followed, by compiled code, out of the arrays.
+    # With indices out of place, compiled code would read beyond the arrays.
     if not (indptr.ndim == indices.ndim == data.ndim == 1 and _in_place(indptr, indices, len(data))):
         raise InvalidInput(str(path), "rows that are no sparse matrix", "a model file")
     return compressed_rows(path, arrays)

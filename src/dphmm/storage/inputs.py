@@ -1,6 +1,6 @@
 """Open what users name: plain files, the same at the end as at the start; write at once or not at all.
 
-gzip, tar and zip are unpacked in memory and in place: nothing is extracted onto the disk, no link is followed, and the
+gzip, tar and zip are unpacked in memory and in place: nothing is extracted onto the disk, links are refused, and the
 limits below bound how much a file may expand to.
 """
 
@@ -101,7 +101,7 @@ def replacing(path: PathLike, *, private: bool = False) -> Iterator[Path]:
     ``private``: readable by its owner alone.
     """
     final = checked_output(path)
-    # Named before it is made, so that there is no moment at which a signal leaves a file that nobody removes.
+    # Named before it is made, so that a signal at any moment leaves no file behind.
     temporary = final.with_name(f".{final.name}.{secrets.token_hex(8)}.part")
     try:
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666))
@@ -124,19 +124,31 @@ MOST_RATIO = 200
 FREE_BYTES = 1 << 26
 
 
-class Bounded(io.RawIOBase):
-    """A reader that refuses to give more than ``MOST_BYTES``, or ``MOST_RATIO`` times the packed size."""
+def _expands_too_far(name: str, most: int) -> InvalidInput:
+    """The error of a packed file that holds more than ``most`` bytes."""
+    return InvalidInput(name, f"a file that expands to more than {most} bytes", "a smaller file, or unpack it yourself")
 
-    def __init__(self, inner: IO[bytes], name: str, packed: int) -> None:
+
+class _Reader(io.RawIOBase):
+    """A reader on top of another one."""
+
+    def __init__(self, inner: IO[bytes] | io.RawIOBase) -> None:
         super().__init__()
         self._inner = inner
-        self._name = name
-        self._most = min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * packed))
-        self._given = 0
 
     def readable(self) -> bool:
         """Always."""
         return True
+
+
+class Bounded(_Reader):
+    """A reader that refuses to give more than ``MOST_BYTES``, or ``MOST_RATIO`` times the packed size."""
+
+    def __init__(self, inner: IO[bytes], name: str, packed: int) -> None:
+        super().__init__(inner)
+        self._name = name
+        self._most = min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * packed))
+        self._given = 0
 
     def readinto(self, buffer: Buffer) -> int:
         """Fill the buffer; InvalidInput for a damaged stream or past the limit."""
@@ -147,7 +159,7 @@ class Bounded(io.RawIOBase):
             raise InvalidInput(self._name, "a damaged or truncated gzip stream", "a whole file") from None
         self._given += len(data)
         if self._given > self._most:
-            raise InvalidInput(self._name, f"more than {self._most} bytes unpacked", "no decompression bomb")
+            raise _expands_too_far(self._name, self._most)
         view[: len(data)] = data
         return len(data)
 
@@ -184,17 +196,12 @@ class _OwningGzip(gzip.GzipFile):
         self._raw.close()
 
 
-class Tapped(io.RawIOBase):
+class Tapped(_Reader):
     """A reader that shows every block it gives to ``look``, which may raise."""
 
     def __init__(self, inner: IO[bytes], look: Callable[[bytes], None]) -> None:
-        super().__init__()
-        self._inner = inner
+        super().__init__(inner)
         self._look = look
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
 
     def readinto(self, buffer: Buffer) -> int:
         """Fill the buffer after showing what goes into it."""
@@ -205,22 +212,17 @@ class Tapped(io.RawIOBase):
         return len(data)
 
 
-class Legible(io.RawIOBase):
-    """A reader of UTF-8 text that gives each byte which is none as U+001A.
+class Legible(_Reader):
+    """A reader of UTF-8 text that replaces each other byte by U+001A.
 
-    No name, number or time has that character in it, so that such a byte spoils its own cell and nothing else.
+    No name, number or time has that character in it, so such a byte makes its own cell unreadable and no other.
     """
 
     def __init__(self, inner: IO[bytes]) -> None:
-        super().__init__()
-        self._inner = inner
+        super().__init__(inner)
         self._decoder = codecs.getincrementaldecoder("utf-8")(_SUBSTITUTE)
         self._ready = b""
         self._ended = False
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
 
     def readinto(self, buffer: Buffer) -> int:
         """Fill the buffer with legible text."""
@@ -234,26 +236,21 @@ class Legible(io.RawIOBase):
         return len(given)
 
 
-#: Seconds after which whoever waits for a part is taken to need more than has been read.
+#: Seconds after which a consumer that waits for a part needs another read.
 _PATIENCE = 0.1
 
 
-class Paced(io.RawIOBase):
-    """A reader that does not run ahead of who takes what it gives: Arrow alone would hold 32 blocks of a file.
+class Paced(_Reader):
+    """A reader that does not run ahead of its consumer: Arrow alone would hold 32 blocks of a file.
 
-    There is one read for each part that is taken, and so many ahead of them as it takes to make a part.
+    It reads once for each part that is taken, and as many times ahead as one part needs.
     """
 
     def __init__(self, inner: io.RawIOBase) -> None:
-        super().__init__()
-        self._inner = inner
+        super().__init__(inner)
         self._changed = threading.Condition()
         # Opening a file reads of it, before any part is taken.
         self._taking, self._ahead, self._most = True, 0.0, 2
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
 
     def readinto(self, buffer: Buffer) -> int:
         """Fill the buffer, once it is wanted."""
@@ -263,10 +260,10 @@ class Paced(io.RawIOBase):
                     # A part needs more than has been read.
                     self._most += 1
             self._ahead += 1
-        return cast("int", self._inner.readinto(buffer))
+        return cast("int", cast("io.RawIOBase", self._inner).readinto(buffer))
 
     def taken(self, parts: Iterator[T]) -> Iterator[T]:
-        """The parts that somebody makes of what is read."""
+        """The parts that are made from what this reader gives."""
         try:
             for part in parts:
                 self._change(taking=False, fewer=1)
@@ -393,7 +390,7 @@ def _check_zip(file: Path, infos: list[zipfile.ZipInfo], packed: int) -> None:
     # zipfile never gives more than the sizes that are written, so their sum bounds what will be read.
     most = min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * packed))
     if sum(info.file_size for info in infos) > most:
-        raise InvalidInput(str(file), f"more than {most} bytes unpacked", "no decompression bomb")
+        raise _expands_too_far(str(file), most)
 
 
 def _check_member(name: str, size: int, count: int) -> None:

@@ -2,25 +2,12 @@
 
 Two promises stand side by side. Learning: any two data sets that differ by one person's record give almost the same
 model. Releasing: the answers about a person, given the model. ``together`` bounds both, for one person who was in both.
-
-``model.npz.people``, a file of the owner's beside the model, says whom it was fitted on. A model that was fitted
-without privacy promises nothing to the people it was fitted on, so a release has to know whether they are the people
-released. The file holds a random key and the keyed digest of every user name of the table the model was fitted on.
-Whoever can read it can try names, so only its owner can. It belongs to one model file, by its SHA-256; nothing of it is
-in the model, and a model learned with differential privacy has none: that one person's name is in it would be told
-without noise.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import re
-import secrets
-import unicodedata
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, structs
@@ -31,8 +18,6 @@ from dphmm.accounting.event import LearningEvent, NoisyCounts, NotPrivateEvent, 
 from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import GEOMETRY
-from dphmm.storage.arrays import description, read_arrays
-from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 from dphmm.storage.statement_types import Learning, Together, document
 from dphmm.types import Loss
 
@@ -107,7 +92,7 @@ def learning_document(event: LearningEvent, sum_cost: Loss | None = None, costs:
 
 
 def learning_of_others(event: LearningEvent) -> Learning:
-    """The guarantee of a fit on other people than those released: nobody is in both, so there is no ``together``."""
+    """The guarantee of a fit on other people than those released: no person is in both, so ``together`` is null."""
     own = learning(event)
     left_out = f"What the model and the releases lose together, {OTHER_PEOPLE}."
     return structs.replace(own, not_covered=[*own.not_covered, left_out], together=None)
@@ -179,15 +164,10 @@ _NO_BOUND = "the cost of a step has no bound, so there is no number, for the oth
 _IN_ADVANCE = "With this delta it holds where a cap has bounded the sum of costs in advance"
 
 
-FORMAT = 1
 #: Who the model was fitted on: "others" than the released people (or nobody), the "same", or "unknown".
 MODEL_PEOPLE = ("unknown", "others", "same")
 #: How that is known: the data owner says so, user names were compared, or the two tables are one file.
 KNOWN_BY = {"unknown": (None,), "others": ("owner", "names", "model"), "same": ("owner", "names", "file")}
-_KIND = "the people a dphmm model was fitted on"
-_EXPECTED = "a file as dphmm fit writes it beside a model; remove it, or fit the model again"
-_DIGEST_BYTES = 16
-_KEY, _DIGEST = re.compile("[0-9a-f]{64}"), re.compile(f"[0-9a-f]{{{2 * _DIGEST_BYTES}}}")
 
 
 class Whom(NamedTuple):
@@ -198,7 +178,7 @@ class Whom(NamedTuple):
 
     @classmethod
     def of(cls, people: str, known_by: str | None = None) -> Whom:
-        """A checked pair; what nobody says otherwise is known from the data owner. Raises InvalidInput."""
+        """A checked pair; without ``known_by`` the data owner says so. Raises InvalidInput."""
         one_of(people, MODEL_PEOPLE, "model_people")
         if known_by is None and people != "unknown":
             known_by = "owner"
@@ -251,117 +231,3 @@ def whom(declared: str | None, among: bool | None, same_file: bool = False) -> W
     if declared is not None:
         return Whom.of(declared)
     return UNKNOWN if among is None else Whom("others", "names")
-
-
-class People:
-    """The people a model was fitted on, as keyed digests of their user names."""
-
-    def __init__(self, key: bytes, digests: Iterable[bytes]) -> None:
-        self._key = key
-        self._digests = frozenset(digests)
-
-    def __repr__(self) -> str:
-        return "People(...)"
-
-    def has_one_of(self, users: Iterable[str]) -> bool | None:
-        """Whether one of these user names is in it; None of no names at all.
-
-        Names are compared as text, without regard to capitals, to spaces at the ends and to how Unicode writes a
-        character. Two names of one person are two names.
-        """
-        names = list(users)
-        return any(_digest(self._key, name) in self._digests for name in names) if names else None
-
-
-def people_path(model: PathLike) -> Path:
-    """Where the people of a model file are: model.npz.people."""
-    file = Path(model)
-    return file.with_name(f"{file.name}.people")
-
-
-def save_people(model: PathLike, users: Iterable[str]) -> Path:
-    """Write whom the model in a file was fitted on, for its owner alone, and return where.
-
-    Call it after `save_model` or `save_hidden_model`; every call draws a new key. Raises InvalidInput for a file that
-    is no model, and for a model learned with differential privacy.
-
-    Examples
-    --------
-    >>> save_model(model, "model.npz")  # doctest: +SKIP
-    >>> save_people("model.npz", trajectories.users)  # doctest: +SKIP
-    """
-    file = Path(model)
-    if _provenance(file).get("private") is True:
-        raise InvalidInput("model", f"{file}, learned with privacy", "a model fitted without: others have no such file")
-    key = secrets.token_bytes(32)
-    document = {
-        "format": FORMAT,
-        "kind": _KIND,
-        "model_sha256": file_digest(file),
-        "key": key.hex(),
-        "digests": sorted({_digest(key, name).hex() for name in users}),
-    }
-    path = people_path(file)
-    with replacing(path, private=True) as temporary:
-        temporary.write_text(json.dumps(document) + "\n", encoding="utf-8")
-    return path
-
-
-def load_people(model: PathLike, ignored: Callable[[str], None] | None = None) -> People | None:
-    """The people of a model file, as `save_people` wrote them; None where there are none of this very file.
-
-    ``ignored`` is told in a sentence where the file is another model's, or of this one before it was changed. Raises
-    InvalidInput for a file that cannot be read.
-    """
-    path = people_path(model)
-    if not path.exists():
-        return None
-    document = _read(path)
-    if document["model_sha256"] != file_digest(model):
-        if ignored is not None:
-            ignored(
-                f"{path.name} is of another model than {Path(model).name}, or of that one before it was changed: it is "
-                "ignored, so it is not known by names whom the model was fitted on"
-            )
-        return None
-    return People(bytes.fromhex(document["key"]), map(bytes.fromhex, document["digests"]))
-
-
-def check_people(model: PathLike) -> None:
-    """Raise InvalidInput where a fit would replace a file of another kind by the people of its model."""
-    path = people_path(model)
-    if path.exists():
-        _read(path)
-
-
-def remove_people(model: PathLike) -> None:
-    """Remove the people of a model file that is about to be replaced."""
-    people_path(model).unlink(missing_ok=True)
-
-
-def _digest(key: bytes, name: str) -> bytes:
-    text = unicodedata.normalize("NFKC", name).casefold().strip()
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=_DIGEST_BYTES).digest()
-
-
-def _provenance(model: Path) -> dict[str, Any]:
-    from dphmm.storage.models import FORMAT as LATEST
-
-    (provenance,) = description(model, read_arrays(model, LATEST, "save_model"), ("provenance",))
-    return provenance if isinstance(provenance, dict) else {}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(checked_input(path, "people").read_text(encoding="utf-8"))
-        known = document["format"] == FORMAT and document["kind"] == _KIND
-        texts = [document["model_sha256"], document["key"], *document["digests"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput("people of the model", path.name, _EXPECTED) from None
-    forms = [_KEY, _KEY] + [_DIGEST] * (len(texts) - 2)
-    if not known or not all(isinstance(t, str) and form.fullmatch(t) for t, form in zip(texts, forms, strict=True)):
-        raise InvalidInput("people of the model", path.name, _EXPECTED)
-    found: dict[str, Any] = document
-    return found

@@ -1,13 +1,26 @@
-"""Models as files: ``model.npz``, arrays and one JSON text, no pickles.
+"""Markov models as files, and whom a model was fitted on.
 
-Members beside those of every file of arrays (dphmm.storage.arrays): ``meta`` (JSON: step, start, provenance, the
-space's description), ``initial``, ``indptr``, ``indices``, ``data`` and the space's arrays under ``space/``. A model
-with a jump has its rate as ``jump`` in ``meta``, and an array ``jump``: where it leads.
+``model.npz`` is a file of arrays (dphmm.storage.arrays) with one JSON text and no pickles: ``meta`` (JSON: step, start,
+provenance, the space's description), ``initial``, ``indptr``, ``indices``, ``data`` and the space's arrays under
+``space/``. A model with a jump has its rate as ``jump`` in ``meta``, and an array ``jump``: where it leads.
+
+``model.npz.people``, a file of the owner's beside the model, says whom it was fitted on. A model that was fitted
+without privacy promises nothing to the people it was fitted on, so a release has to know whether they are the people
+released. The file holds a random key and the keyed digest of every user name of the table the model was fitted on.
+Whoever can read it can try names, so only its owner can. It belongs to one model file, by its SHA-256. Nothing of it is
+in the model. A model learned with differential privacy has none, because the file would tell without noise that one
+person's name is in it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
+import secrets
+import unicodedata
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +29,9 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.markov.jump import Jump
 from dphmm.markov.model import MarkovModel
+from dphmm.states.space import StateSpace
 from dphmm.storage.arrays import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
+from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 
 #: Raised whenever an older dphmm could misread a file: 2 is a model with merged states, 3 one with a jump, others 1.
 FORMAT = 3
@@ -85,9 +100,128 @@ def _space(described: Any, arrays: Arrays) -> Any:
         return None
     if not isinstance(described, dict):
         raise InvalidInput("space", type(described).__name__, "the description of a space")
-    from dphmm.states.space import StateSpace
 
     prefix = "space/"
     return StateSpace.from_description(
         described, {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
     )
+
+
+#: Of the file of whom a model was fitted on.
+PEOPLE_FORMAT = 1
+_PEOPLE = "the people a dphmm model was fitted on"
+_PEOPLE_EXPECTED = "a file as dphmm fit writes it beside a model; remove it, or fit the model again"
+_DIGEST_BYTES = 16
+_KEY, _DIGEST = re.compile("[0-9a-f]{64}"), re.compile(f"[0-9a-f]{{{2 * _DIGEST_BYTES}}}")
+
+
+class People:
+    """The people a model was fitted on, as keyed digests of their user names."""
+
+    def __init__(self, key: bytes, digests: Iterable[bytes]) -> None:
+        self._key = key
+        self._digests = frozenset(digests)
+
+    def __repr__(self) -> str:
+        return "People(...)"
+
+    def has_one_of(self, users: Iterable[str]) -> bool | None:
+        """Whether one of these user names is in it; None of no names at all.
+
+        Names are compared as text, without regard to capitals, to spaces at the ends and to how Unicode writes a
+        character. Two names of one person are two names.
+        """
+        names = list(users)
+        return any(_digest(self._key, name) in self._digests for name in names) if names else None
+
+
+def people_path(model: PathLike) -> Path:
+    """Where the people of a model file are: model.npz.people."""
+    file = Path(model)
+    return file.with_name(f"{file.name}.people")
+
+
+def save_people(model: PathLike, users: Iterable[str]) -> Path:
+    """Write whom the model in a file was fitted on, for its owner alone, and return where.
+
+    Call it after `save_model` or `save_hidden_model`; every call draws a new key. Raises InvalidInput for a file that
+    is no model, and for a model learned with differential privacy.
+
+    Examples
+    --------
+    >>> save_model(model, "model.npz")  # doctest: +SKIP
+    >>> save_people("model.npz", trajectories.users)  # doctest: +SKIP
+    """
+    file = Path(model)
+    if _provenance_of(file).get("private") is True:
+        raise InvalidInput("model", f"{file}, learned with privacy", "a model fitted without: others have no such file")
+    key = secrets.token_bytes(32)
+    document = {
+        "format": PEOPLE_FORMAT,
+        "kind": _PEOPLE,
+        "model_sha256": file_digest(file),
+        "key": key.hex(),
+        "digests": sorted({_digest(key, name).hex() for name in users}),
+    }
+    path = people_path(file)
+    with replacing(path, private=True) as temporary:
+        temporary.write_text(json.dumps(document) + "\n", encoding="utf-8")
+    return path
+
+
+def load_people(model: PathLike, ignored: Callable[[str], None] | None = None) -> People | None:
+    """The people of a model file, as `save_people` wrote them; None where there are none of this very file.
+
+    ``ignored`` gets a sentence where the file belongs to another model, or to this one before it was changed. Raises
+    InvalidInput for a file that cannot be read.
+    """
+    path = people_path(model)
+    if not path.exists():
+        return None
+    document = _read_people(path)
+    if document["model_sha256"] != file_digest(model):
+        if ignored is not None:
+            ignored(
+                f"{path.name} is of another model than {Path(model).name}, or of that one before it was changed: it is "
+                "ignored, so it is not known by names whom the model was fitted on"
+            )
+        return None
+    return People(bytes.fromhex(document["key"]), map(bytes.fromhex, document["digests"]))
+
+
+def check_people(model: PathLike) -> None:
+    """Raise InvalidInput where a fit would replace a file of another kind by the people of its model."""
+    path = people_path(model)
+    if path.exists():
+        _read_people(path)
+
+
+def remove_people(model: PathLike) -> None:
+    """Remove the people of a model file that is about to be replaced."""
+    people_path(model).unlink(missing_ok=True)
+
+
+def _digest(key: bytes, name: str) -> bytes:
+    text = unicodedata.normalize("NFKC", name).casefold().strip()
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=_DIGEST_BYTES).digest()
+
+
+def _provenance_of(model: Path) -> dict[str, Any]:
+    (provenance,) = description(model, read_arrays(model, FORMAT, "save_model"), ("provenance",))
+    return provenance if isinstance(provenance, dict) else {}
+
+
+def _read_people(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(checked_input(path, "people").read_text(encoding="utf-8"))
+        known = document["format"] == PEOPLE_FORMAT and document["kind"] == _PEOPLE
+        texts = [document["model_sha256"], document["key"], *document["digests"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput("people of the model", path.name, _PEOPLE_EXPECTED) from None
+    forms = [_KEY, _KEY] + [_DIGEST] * (len(texts) - 2)
+    if not known or not all(isinstance(t, str) and form.fullmatch(t) for t, form in zip(texts, forms, strict=True)):
+        raise InvalidInput("people of the model", path.name, _PEOPLE_EXPECTED)
+    found: dict[str, Any] = document
+    return found

@@ -1,14 +1,14 @@
 """Private tables and edge lists: each row is read by itself, and no public file may be one of them.
 
-A row that cannot be read never decides about another one. Rows with another number of fields than the header are told
-by their place; bytes that are not UTF-8 become signs that are in no public name. A file is refused only for what is
+How one row is read never depends on another row. Rows with another number of fields than the header are reported by
+their place; bytes that are not UTF-8 become signs that are in no public name. A file is refused only for what is
 wrong with it as a whole: a missing or repeated column, no header, another format.
 
 An edge list has two people a row, in a table or in SNAP's text: two names, a tab or blanks between them, # before
 remarks. Each line of a text is split by itself: at tabs where it has one, else at commas, else at blanks.
 
 `refuse_private` compares files of public side information (states, people, friendships, centroids, symbols) with DATA:
-by path (links followed), by bytes, packed or not, and by rows, in any order, with their cells in any order, in any
+by path (links resolved), by bytes, packed or not, and by rows, in any order, with their cells in any order, in any
 format that is read here. It does not notice a part of the rows, one row more or less, names or times written in another
 way, and anything else that was computed from DATA: those are the owner's to know.
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: What stands for bytes that are not UTF-8. A cell with it is a missing one: the names of two people could be the same,
-#: and with it a cap that is theirs alone.
+#: Replaces bytes that are not UTF-8. A cell with it counts as missing: otherwise the names of two people could become
+#: equal, and they would share one cap.
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}"
 
 #: What csv takes for the length of a cell at most: as much as fits into a C long everywhere.
@@ -178,7 +178,7 @@ def _printed(cell: Any) -> str | None:
     try:
         return str(cell).encode().decode()
     except Exception:
-        # Whatever somebody's cell raises, the rows of others are read.
+        # Whatever one cell raises, the rows of others are read.
         return None
 
 
@@ -207,7 +207,7 @@ def _of_csv(file: Path, names: list[str], kept: list[str]) -> PrivateRows:
 
 @contextmanager
 def _cells_of_any_length() -> Iterator[None]:
-    """A reader that gives a long cell up goes on inside its quotes, and takes the lines of others for it."""
+    """Without a limit a reader never stops inside a long quoted cell and takes the lines of others for it."""
     before = csv.field_size_limit(_LONGEST_CELL)
     try:
         yield
@@ -238,7 +238,7 @@ def read_edges(path: PathLike, columns: Sequence[str] | None = None, field: str 
     import pyarrow as pa
 
     file = checked_input(path, field)
-    if file.name.lower().endswith(TEXT):
+    if _is_text(file):
         _check_no_columns(columns)
         with steady(file):
             try:
@@ -262,7 +262,7 @@ def edge_rows(path: PathLike, columns: Sequence[str] | None = None, field: str =
     import pyarrow as pa
 
     file = checked_input(path, field)
-    if file.name.lower().endswith(TEXT):
+    if _is_text(file):
         _check_no_columns(columns)
         with steady(file):
             return _text(file, errors="replace")
@@ -367,11 +367,10 @@ def _columns(file: Path | PrivateTable) -> list[str]:
     """Names of the columns; those of the ends of a text of edges."""
     if isinstance(file, PrivateTable):
         return file.columns()
-    name = file.name.lower()
-    if name.endswith(TEXT):
+    if _is_text(file):
         return ["a", "b"]
-    if not name.endswith(SUFFIXES):
-        raise InvalidInput("path", name, "a table or a text of edges")
+    if not file.name.lower().endswith(SUFFIXES):
+        raise InvalidInput("path", file.name.lower(), "a table or a text of edges")
     return private_names(file)
 
 

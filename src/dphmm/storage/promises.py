@@ -3,7 +3,7 @@
 Each sentence stands alone, so that a reader of any one member of the statement is not misled. Sources:
 Definition 4.4 and Theorems 6.3 and 7.2 of the DPHMM paper, with errata 4, 5, 11, 19 and 21.
 
-The distance that a policy covers is told here too, in words and numbers, for statements, commands and pages.
+It also puts the distance that a policy covers into words and numbers, for statements, commands and pages.
 
 Proof: docs/proofs/covered-distance.md.
 """
@@ -48,7 +48,7 @@ ASSUMED_PUBLIC = (
 
 
 def verdict(provenance: Mapping[str, Any], whom: Whom, replayable: int) -> Verdict:
-    """Whether the released people have the promise: True, False, or "unknown" where it depends on what nobody said."""
+    """Whether the released people have the promise: True, False, or "unknown" where needed facts were not given."""
     if not_private_because(provenance, whom, replayable):
         return False
     return "unknown" if unknown_because(provenance, whom, replayable) else True
@@ -432,7 +432,7 @@ _LEARNED_SHOWS = (
 
 #: What stands for a distance where every two cells are joined.
 ANY = "any"
-#: Factors above this are told as a power of e alone.
+#: Factors above this are shown as a power of e alone.
 _LARGEST_FACTOR = Fraction(13)
 _KILOMETRES = 10_000.0
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: What some program may have written for a number, NaN and the infinities among it.
+#: Texts that programs write for numbers, NaN and the infinities included.
 _NUMBER = re.compile(r"\s*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)\s*", re.IGNORECASE)
 
 #: What NumPy raises for a damaged array.
@@ -408,7 +408,7 @@ def _bins(cells: Sequence[str | None], step: int | None, field: str) -> list[int
 
 
 def _check_bins(steps: Sequence[int], step: int, field: str) -> None:
-    """Numbers that count a subject's steps from 1 would choose for nobody."""
+    """Refuse numbers that count a subject's steps from 1: they would match no time bin."""
     wrong = not_of_time_bins(np.array(steps, dtype=np.int64), None, step)
     if wrong.any():
         came = f"step {steps[int(np.argmax(wrong))]}, of a model with steps of {step} s"

@@ -24,6 +24,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import file_digest
+from dphmm.storage.models import load_model, save_model
 
 if TYPE_CHECKING:
     from dphmm.markov.hidden.hmm import CategoricalHMM
@@ -137,8 +138,8 @@ def fit_counts_once(
     """The model that a ledger holds under this name, or that of counts that are taken now: `fit_once` in two steps.
 
     A stored name is given back, and a cap refuses, before ``count`` is called. It is called outside of any transaction,
-    so it may take long; where somebody else has stored the name meanwhile, nothing is drawn. The noise is drawn in the
-    transaction that stores the model.
+    so it may take long. Nothing is drawn where the name was stored meanwhile. The noise is drawn in the transaction
+    that stores the model.
 
     Raises as `fit_once`, and whatever ``count`` raises; nothing is drawn or stored then.
 
@@ -199,12 +200,12 @@ def digest_of_settings(kind: str, settings: Mapping[str, Any], event: Event | No
 
 
 def default_name(kind: str, statement: str) -> str:
-    """What a publication is called where nobody named it: by its public settings."""
+    """The default name of a publication: by its public settings."""
     return f"{kind}-{statement[:_DEFAULT_DIGITS]}"
 
 
 def in_public(value: Any) -> Any:
-    """A public setting for JSON: a text that names a table or a model stands for what is in that file."""
+    """A public setting for JSON: a text that names a table or a model becomes the hash of that file."""
     if isinstance(value, str):
         names_file = value.lower().endswith(_PUBLIC_FILES) and Path(value).is_file()
         return {"sha256": file_digest(value)} if names_file else value
@@ -239,7 +240,6 @@ def file_of(save: Callable[[Path], None]) -> bytes:
 
 def _save(model: MarkovModel | CategoricalHMM, path: Path) -> None:
     from dphmm.storage.hidden_models import save_hidden_model
-    from dphmm.storage.models import save_model
 
     if isinstance(model, MarkovModel):
         save_model(model, path)
@@ -250,7 +250,6 @@ def _save(model: MarkovModel | CategoricalHMM, path: Path) -> None:
 def model_of(file: bytes) -> Any:
     """The model of its file's bytes, hidden or not."""
     from dphmm.storage.hidden_models import holds_hidden_model, load_hidden_model
-    from dphmm.storage.models import load_model
 
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.npz"

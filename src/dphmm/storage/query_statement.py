@@ -1,7 +1,7 @@
 """The statement beside the answer of a query: what is promised of one record, under which dependence, and what is not.
 
-Everything in it is public: the options, the hash of a model, and what the answer's event says. No other file that was
-named is told by its hash. ``private`` and ``promise.holds`` are true, false or "unknown", with reasons.
+Everything in it is public: the options, the hash of a model, and what the answer's event says. No other file is named
+by its hash. ``private`` and ``promise.holds`` are true, false or "unknown", with reasons.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class ReleaseTable:
     >>> table.entries(), table.read().num_rows
     ([], 0)
 
-    A job, whose rows nobody sees before its commit::
+    A job. Its rows are invisible before its commit::
 
         turn = table.begin({"model": digest, "options": digest}, holder="driver 1", seconds=60)
         with turn.renewing():
@@ -119,7 +119,7 @@ class ReleaseTable:
         return read_log(self._log)[0]
 
     def begin(self, job: Mapping[str, Any], *, holder: str, seconds: float) -> Turn:
-        """Begin a job as the next entry; nobody else can until its turn has ended.
+        """Begin a job as the next entry; no other job can begin until its turn has ended.
 
         Parameters
         ----------
@@ -418,7 +418,7 @@ ATTEMPT_NAME = re.compile(r"([0-9a-f]{32})-([0-9]{5,9})-([0-9a-f]{64})")
 def say_attempt(folder: Path, job: str, partition: int, tag: bytes) -> str:
     """Leave the tag (32 bytes) of the context that an attempt is about to draw under; the tag as hex digits.
 
-    The tag is an HMAC under the key of the job: without it nobody can tell anything from the name.
+    The tag is an HMAC under the key of the job: without the key the name reveals nothing.
     """
     name = f"{job}-{whole(partition, 'partition', 0, 999_999_999):05d}-{tag.hex()}"
     if not ATTEMPT_NAME.fullmatch(name):
@@ -449,7 +449,7 @@ def table_file(path: Path) -> TableFile:
 
 
 def check_files(data: Path, entry: Committed, rows: int | None) -> None:
-    """Raise InvalidInput unless the files of an entry are as told; afterwards they are on the disk."""
+    """Raise InvalidInput unless the files of an entry are as it describes them; afterwards they are on the disk."""
     if not of_one_job(entry):
         raise InvalidInput("files", "a file of another job, or two of a partition", "one file of this job for each")
     total = sum(file.rows for file in entry.files)
@@ -466,15 +466,15 @@ def check_file(data: Path, told: TableFile, verify: bool) -> Any:
     try:
         with opened_plain(data / told.name, told.name) as file:
             if os.fstat(file.fileno()).st_size != told.bytes:
-                raise InvalidInput("files", f"{told.name} of another size", f"the {told.bytes} bytes it was told of")
+                raise InvalidInput("files", f"{told.name} of another size", f"the {told.bytes} bytes of its entry")
             if not verify:
                 return None
             if hashlib.file_digest(file, "sha256").hexdigest() != told.sha256:
-                raise InvalidInput("files", f"{told.name} with other bytes", "the SHA-256 it was told of")
+                raise InvalidInput("files", f"{told.name} with other bytes", "the SHA-256 of its entry")
             os.fsync(file.fileno())
             found = _parquet(file, told.name)
             if found.num_rows != told.rows:
-                raise InvalidInput("files", f"{told.name} of {found.num_rows} rows", f"the {told.rows} it was told of")
+                raise InvalidInput("files", f"{told.name} of {found.num_rows} rows", f"the {told.rows} of its entry")
             return found.schema.to_arrow_schema()
     except FileNotFoundError:
         raise InvalidInput("files", told.name, "a file that exists in the table's data folder") from None

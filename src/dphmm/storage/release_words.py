@@ -1,4 +1,4 @@
-"""What a release published, guarantees, leaves to be found, does not protect and spent: five answers for people.
+"""Five answers about a release: what it published, guarantees, leaves to be found, does not protect, and has cost.
 
 Every figure is public or comes from a plan, never from true states. A guarantee is rounded upwards, a covered distance
 downwards, an error to the nearest. Words about the promise itself are those of `dphmm.storage.promises`.
@@ -36,7 +36,7 @@ _ON_MAPS = ("grid", "h3")
 
 
 def sureness(epsilon: Fraction) -> str:
-    """How sure at most somebody is who was torn 50 : 50 and saw answers of ``epsilon`` in all, rounded up: "88.1 %".
+    """The largest posterior of a state with prior 50 % after answers of ``epsilon`` in all, rounded up: "88.1 %".
 
     With one decimal up to 99.9, then with four; "more than 99.9999 %" where no such number is an upper bound.
     """
@@ -143,7 +143,7 @@ class InLedger:
 
     @property
     def more(self) -> str:
-        """Who else answers, and what follows for a reader; nothing where nobody does."""
+        """Which other queries and files have answers, and what follows for a reader; empty without any."""
         if not self.others:
             return ""
         asks = {0: "another file answers too", 1: "another query asks too"}
@@ -351,7 +351,7 @@ def _most(sure: str) -> str:
 
 
 def _no_limit(statement: ReleaseStatement, epsilon: Fraction, one: str) -> str:
-    """What stands where no promise bounds a day, or the sequence."""
+    """The sentence where no promise bounds a day, or the sequence."""
     if statement.horizon is not None:
         total, steps = in_short(statement.horizon.total_epsilon), statement.horizon.steps
         return f"no limit for a day; {steps:,} steps together lose at most {total} at an edge of the policy"

@@ -1,17 +1,33 @@
-"""What is published: released rows as a table. Nothing in it depends on the truth but z and what z gives."""
+"""Released rows: as a table, added up for their statement, read back, and smoothed.
+
+Nothing in a released table depends on the truth but z and what z gives.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from dphmm.session.releases import Released, Releases
+from dphmm._checks import written_fraction
+from dphmm.accounting.budget import EMPTY, Account
+from dphmm.errors import InvalidInput
+from dphmm.session.releases import NOT_ASKED, Released, Releases
 from dphmm.states.space import Labels, StateSpace
-from dphmm.types import FloatArray, IntArray, Loss
+from dphmm.storage.columns import as_text, decimals, integers
+from dphmm.storage.csv_files import listed
+from dphmm.storage.tables import column_list, to_arrow
+from dphmm.types import BoolArray, FloatArray, IntArray, Loss
+
+if TYPE_CHECKING:
+    from dphmm.session.smoothing import Smoothed
 
 
 def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
@@ -87,6 +103,271 @@ def _rounded_up(cost: Loss) -> float:
     return near if Fraction(near) >= cost else math.nextafter(near, math.inf)
 
 
+#: Of so many different totals it is known which users share them.
+_MOST_ALIKE = 4096
+
+
 def text_columns(space: StateSpace) -> list[str]:
     """The columns of a released CSV file that are text, whatever they look like: a label may be 01, or a date."""
     return ["user", "estimate", "plan", *(["z"] if space.has_labels else [])]
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """What some rows of a file add up to, as data: parts that share no user make a `Published` (`Published.of_parts`).
+
+    ``epsilon``, ``nanos`` and ``unbounded`` are those of `Published.largest`.
+    """
+
+    rows: int
+    not_asked: int
+    constants: int
+    replayable: int
+    mechanisms: dict[str, int]
+    plans: list[str]
+    subjects: int
+    epsilon: str
+    nanos: str
+    unbounded: bool
+
+
+class Published:
+    """What a file publishes, added up as it is written: counts and sums over public rows."""
+
+    def __init__(self, rows: Iterable[Released] = ()) -> None:
+        self.rows = self.not_asked = self.constants = self.replayable = 0
+        self.mechanisms: Counter[str] = Counter()
+        self.plans: set[str] = set()
+        self._accounts: dict[str, Account] = {}
+        self._alike: dict[Account, Account] = {}
+        #: Of parts that were counted elsewhere: how many users they have, and their largest totals.
+        self._elsewhere = 0, EMPTY
+        self.add(rows)
+
+    @classmethod
+    def of_parts(cls, parts: Iterable[Counted]) -> Published:
+        """What parts of a file publish together; no user has rows in two of them."""
+        together = cls()
+        for part in parts:
+            together.rows += part.rows
+            together.not_asked += part.not_asked
+            together.constants += part.constants
+            together.replayable += part.replayable
+            together.mechanisms.update(part.mechanisms)
+            together.plans.update(part.plans)
+            subjects, largest = together._elsewhere
+            account = Account(written_fraction(part.epsilon), int(part.nanos), part.unbounded)
+            together._elsewhere = subjects + part.subjects, _largest((largest, account))
+        return together
+
+    def counted(self) -> Counted:
+        """The same as data, without names of users."""
+        largest = self.largest
+        return Counted(
+            rows=self.rows,
+            not_asked=self.not_asked,
+            constants=self.constants,
+            replayable=self.replayable,
+            mechanisms=dict(self.mechanisms),
+            plans=sorted(self.plans),
+            subjects=self.subjects,
+            epsilon=str(largest.epsilon),
+            nanos=str(largest.nanos),
+            unbounded=largest.unbounded,
+        )
+
+    def add(self, rows: Iterable[Released]) -> None:
+        """Count some more rows."""
+        releases = rows if isinstance(rows, Releases) else Releases.of(list(rows))
+        self.rows += len(releases)
+        self.replayable += int(np.count_nonzero(~releases.secure & releases.asked))
+        for number, count in Counter(releases.term.tolist()).items():
+            terms = releases.terms[number]
+            if terms == NOT_ASKED:
+                self.not_asked += count
+                continue
+            self.constants += count * terms.constant
+            self.mechanisms[terms.mechanism] += count
+            self.plans.add(terms.plan_hash)
+        for user, number, count in _runs(releases):
+            terms = releases.terms[number]
+            account = self._accounts.get(user, EMPTY)
+            self._accounts[user] = account.plus_times(terms.epsilon, terms.cost, count)
+        # Most users of a table have the same totals as others: each is kept once.
+        alike: dict[Account, Account] = self._alike if len(self._alike) < _MOST_ALIKE else {}
+        for user in set(releases.users) & self._accounts.keys():
+            account = self._accounts[user]
+            self._accounts[user] = alike.setdefault(account, account)
+        self._alike = alike
+
+    @property
+    def users(self) -> Iterable[str]:
+        """The names of the users that have rows."""
+        return self._accounts.keys()
+
+    @property
+    def subjects(self) -> int:
+        """How many users have rows."""
+        return len(self._accounts) + self._elsewhere[0]
+
+    @property
+    def largest(self) -> Account:
+        """The largest total epsilon, and the largest total cost, of any one subject."""
+        return _largest([*self._accounts.values(), self._elsewhere[1]])
+
+
+def _runs(releases: Releases) -> Iterator[tuple[str, int, int]]:
+    """(user, number of terms, rows) of rows that follow each other and are alike in both."""
+    names = np.array(releases.users, dtype=np.object_)
+    first = run_starts(names, releases.term)
+    counts = np.diff(first, append=len(names))
+    yield from zip(names[first].tolist(), releases.term[first].tolist(), counts.tolist(), strict=True)
+
+
+def _largest(accounts: Collection[Account]) -> Account:
+    """The largest of each total."""
+    return Account(
+        max(account.epsilon for account in accounts),
+        max(account.nanos for account in accounts),
+        any(account.unbounded for account in accounts),
+    )
+
+
+def run_starts(*columns: NDArray[Any]) -> IntArray:
+    """The rows, from 0, at which any of these columns (n,) changes; the first row is one of them."""
+    change = np.ones(len(columns[0]), dtype=np.bool_)
+    change[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return np.flatnonzero(change)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedRows:
+    """The rows (n,) of a released table in its order; ``times`` is its column t as it came, None without one.
+
+    A row that was not asked has no plan, "", and 0 as z.
+    """
+
+    users: list[str]
+    times: Any
+    step: IntArray
+    z: IntArray
+    epsilon: FloatArray
+    plans: list[str]
+
+    def by_user(self) -> list[tuple[str, IntArray]]:
+        """Each user's row numbers in order of step, users in order of their names."""
+        _, first, number = np.unique(np.array(self.users, dtype=object), return_index=True, return_inverse=True)
+        order = np.lexsort((self.step, number))
+        parts = np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []
+        return [(self.users[at], rows) for at, rows in zip(first.tolist(), parts, strict=True)]
+
+
+def columns_needed(space: StateSpace) -> list[str]:
+    """The columns of a released table that smoothing reads, t apart."""
+    return ["user", "step", *answer_columns(space), "epsilon", "plan"]
+
+
+def answer_columns(space: StateSpace) -> list[str]:
+    """The columns of released answers: z for labels, z_0.. for numbers."""
+    return ["z"] if space.has_labels else [f"z_{j}" for j in range(space.dimension)]
+
+
+def read_answers(table: Any, space: StateSpace, asked: BoolArray) -> IntArray:
+    """The lattice answers (n, d) in the columns of an Arrow table; 0 where a row was not ``asked`` (n,).
+
+    Raises InvalidInput for a cell that cannot be read, or is none of the space's, and for an answer that was not asked.
+    """
+    values: list[Any] = []
+    for name in answer_columns(space):
+        if space.has_labels:
+            cells = [cell or "" for cell in as_text(table.column(name), name).to_pylist()]
+            column: Any = space.indices_of(np.array(cells, dtype=object))
+            empty = np.array([not cell for cell in cells], dtype=np.bool_)
+            bad = column < 0
+        else:
+            column, bad = decimals(table.column(name), name)
+            empty = bad
+        _refuse(name, bad & asked)
+        if (~empty & ~asked).any():
+            came = f"{int((~empty & ~asked).sum())} answers in rows without a plan"
+            raise InvalidInput(name, came, "none in a row that was not asked, as released")
+        values.append(column)
+    z = np.stack(values, axis=1)
+    found = np.zeros(z.shape, dtype=np.int64)
+    found[asked] = _lattice(z[asked].astype(np.float64), space)
+    return found
+
+
+def check_columns(names: Sequence[str], space: StateSpace) -> None:
+    """Refuse a table that is no released table of this space."""
+    missing = next((name for name in columns_needed(space) if name not in names), None)
+    if missing is not None:
+        raise InvalidInput(missing, f"columns {listed(list(names))}", "a released table, with the column " + missing)
+    if not space.has_labels and f"z_{space.dimension}" in names:
+        came = f"answers of more than {space.dimension} dimensions"
+        raise InvalidInput(f"z_{space.dimension}", came, "a table released from this space")
+
+
+def released_rows(table: Any, space: StateSpace) -> ReleasedRows:
+    """The rows of a released pandas, polars or Arrow table.
+
+    Raises InvalidInput for a missing column, a cell that cannot be read, answers off the lattice, and no row at all.
+    """
+    names = column_list(table)
+    check_columns(names, space)
+    timed = ["t"] if "t" in names else []
+    arrow = to_arrow(table, [*columns_needed(space), *timed])
+    if not len(arrow):
+        raise InvalidInput("table", "0 rows", "at least one released row")
+    steps, bad = integers(arrow.column("step"), "step")
+    _refuse("step", bad)
+    plans = [plan or "" for plan in as_text(arrow.column("plan"), "plan").to_pylist()]
+    asked = np.array([plan != "" for plan in plans], dtype=np.bool_)
+    z = read_answers(arrow, space, asked)
+    epsilon, bad = decimals(arrow.column("epsilon"), "epsilon")
+    _refuse("epsilon", bad)
+    users = as_text(arrow.column("user"), "user").to_pylist()
+    _refuse("user", np.array([user is None for user in users]))
+    times = arrow.column("t") if timed else None
+    return ReleasedRows(users, times, steps, z, epsilon, plans)
+
+
+def smoothed_table(rows: ReleasedRows, smoothed: Smoothed, space: StateSpace) -> Any:
+    """An Arrow table of the released rows, smoothed.
+
+    user, t (where there are times), step, smoothed_0.. (posterior mean, answer units; not of labels), smoothed (the
+    likeliest state's name), probability (of that state), path (the state on the likeliest path), for maps
+    smoothed_lat, smoothed_lon, path_lat, path_lon, and marginals (a list of N), where they were asked for.
+    """
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {"user": pa.array(rows.users, pa.string())}
+    if rows.times is not None:
+        columns["t"] = rows.times
+    columns["step"] = pa.array(rows.step, pa.int64())
+    if not space.has_labels:
+        columns |= {f"smoothed_{j}": smoothed.mean[:, j] for j in range(space.dimension)}
+    names = np.array(space.names, dtype=object)
+    columns["smoothed"] = pa.array(names[smoothed.state], pa.string())
+    columns["probability"] = smoothed.probability
+    columns["path"] = pa.array(names[smoothed.path], pa.string())
+    for name, points in (("smoothed", smoothed.mean), ("path", space.own_answers[smoothed.path])):
+        place = space.to_latlon(points)
+        if place is not None:
+            columns[f"{name}_lat"], columns[f"{name}_lon"] = place
+    if smoothed.marginals is not None:
+        flat = pa.array(smoothed.marginals.ravel(), pa.float64())
+        columns["marginals"] = pa.FixedSizeListArray.from_arrays(flat, space.n_states).cast(pa.list_(pa.float64()))
+    return pa.table(columns)
+
+
+def _lattice(z: FloatArray, space: StateSpace) -> IntArray:
+    try:
+        return space.frame.to_lattice(z)
+    except InvalidInput:
+        came = "an answer off the lattice of the space"
+        raise InvalidInput("z_0", came, "answers as they were released, from this space") from None
+
+
+def _refuse(name: str, bad: Any) -> None:
+    if bad.any():
+        raise InvalidInput(name, f"{int(bad.sum())} cells that cannot be read", "a value in every row, as released")

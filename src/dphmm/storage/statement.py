@@ -1,4 +1,4 @@
-"""The privacy statement beside every released file: what was promised, what it cost, what is not protected.
+"""The privacy statement beside every released file: what it guarantees, what it cost, what it does not protect.
 
 Machine-readable: JSON of what `dphmm.storage.statement_types` defines; ``privacy-statement.schema.json`` of this
 package says it for other programs. Everything in it is public: parameters, hashes of public inputs, and counts and sums
@@ -11,8 +11,7 @@ import hashlib
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +22,6 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from dphmm._checks import written_fraction
-from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import shown
@@ -34,7 +32,6 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.choice import StepChoice
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION
-from dphmm.session.releases import NOT_ASKED, Released, Releases
 from dphmm.session.subjects import Subjects
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
@@ -64,6 +61,7 @@ from dphmm.storage.promises import (
     varied_words,
     verdict,
 )
+from dphmm.storage.released import Published
 from dphmm.storage.statement_types import (
     KEYED_WORDS,
     RELEASE_RULES,
@@ -102,137 +100,12 @@ FORMAT = 2
 FORMATS = (1, 2)
 #: Whose totals a statement has.
 LARGEST = "the subject with the largest total in this file; the ledger has everyone's, over all files"
-# Longer lists are told by their hash alone.
+# Longer lists appear by their hash alone.
 _MOST_PLANS = 1000
 _LONGEST_PARAMETERS = 4096
-#: Of so many different totals it is known which users share them.
-_MOST_ALIKE = 4096
 # Of a wrong value an error shows no more.
 _LONGEST_VALUE = 40
 _WRITTEN = "a privacy statement as dphmm release wrote it"
-
-
-class Counted(msgspec.Struct, frozen=True):
-    """What some rows of a file add up to, as data: parts that share no user make a `Published` (`Published.of_parts`).
-
-    ``epsilon``, ``nanos`` and ``unbounded`` are those of `Published.largest`.
-    """
-
-    rows: int
-    not_asked: int
-    constants: int
-    replayable: int
-    mechanisms: dict[str, int]
-    plans: list[str]
-    subjects: int
-    epsilon: str
-    nanos: str
-    unbounded: bool
-
-
-class Published:
-    """What a file publishes, added up as it is written: counts and sums over public rows."""
-
-    def __init__(self, rows: Iterable[Released] = ()) -> None:
-        self.rows = self.not_asked = self.constants = self.replayable = 0
-        self.mechanisms: Counter[str] = Counter()
-        self.plans: set[str] = set()
-        self._accounts: dict[str, Account] = {}
-        self._alike: dict[Account, Account] = {}
-        #: Of parts that were counted elsewhere: how many users they have, and their largest totals.
-        self._elsewhere = 0, EMPTY
-        self.add(rows)
-
-    @classmethod
-    def of_parts(cls, parts: Iterable[Counted]) -> Published:
-        """What parts of a file publish together; no user has rows in two of them."""
-        together = cls()
-        for part in parts:
-            together.rows += part.rows
-            together.not_asked += part.not_asked
-            together.constants += part.constants
-            together.replayable += part.replayable
-            together.mechanisms.update(part.mechanisms)
-            together.plans.update(part.plans)
-            subjects, largest = together._elsewhere
-            account = Account(written_fraction(part.epsilon), int(part.nanos), part.unbounded)
-            together._elsewhere = subjects + part.subjects, _largest((largest, account))
-        return together
-
-    def counted(self) -> Counted:
-        """The same as data, without names of users."""
-        largest = self.largest
-        return Counted(
-            rows=self.rows,
-            not_asked=self.not_asked,
-            constants=self.constants,
-            replayable=self.replayable,
-            mechanisms=dict(self.mechanisms),
-            plans=sorted(self.plans),
-            subjects=self.subjects,
-            epsilon=str(largest.epsilon),
-            nanos=str(largest.nanos),
-            unbounded=largest.unbounded,
-        )
-
-    def add(self, rows: Iterable[Released]) -> None:
-        """Count some more rows."""
-        releases = rows if isinstance(rows, Releases) else Releases.of(list(rows))
-        self.rows += len(releases)
-        self.replayable += int(np.count_nonzero(~releases.secure & releases.asked))
-        for number, count in Counter(releases.term.tolist()).items():
-            terms = releases.terms[number]
-            if terms == NOT_ASKED:
-                self.not_asked += count
-                continue
-            self.constants += count * terms.constant
-            self.mechanisms[terms.mechanism] += count
-            self.plans.add(terms.plan_hash)
-        for user, number, count in _runs(releases):
-            terms = releases.terms[number]
-            account = self._accounts.get(user, EMPTY)
-            self._accounts[user] = account.plus_times(terms.epsilon, terms.cost, count)
-        # Most users of a table have the same totals as others: each is kept once.
-        alike: dict[Account, Account] = self._alike if len(self._alike) < _MOST_ALIKE else {}
-        for user in set(releases.users) & self._accounts.keys():
-            account = self._accounts[user]
-            self._accounts[user] = alike.setdefault(account, account)
-        self._alike = alike
-
-    @property
-    def users(self) -> Iterable[str]:
-        """The names of the users that have rows."""
-        return self._accounts.keys()
-
-    @property
-    def subjects(self) -> int:
-        """How many users have rows."""
-        return len(self._accounts) + self._elsewhere[0]
-
-    @property
-    def largest(self) -> Account:
-        """The largest total epsilon, and the largest total cost, of any one subject."""
-        return _largest([*self._accounts.values(), self._elsewhere[1]])
-
-
-def _runs(releases: Releases) -> Iterator[tuple[str, int, int]]:
-    """(user, number of terms, rows) of rows that follow each other and are alike in both."""
-    if not len(releases):
-        return
-    names = np.array(releases.users, dtype=np.object_)
-    differ = (names[1:] != names[:-1]) | (releases.term[1:] != releases.term[:-1])
-    first = np.concatenate([[0], 1 + np.flatnonzero(differ)])
-    counts = np.diff(first, append=len(names))
-    yield from zip(names[first].tolist(), releases.term[first].tolist(), counts.tolist(), strict=True)
-
-
-def _largest(accounts: Collection[Account]) -> Account:
-    """The largest of each total."""
-    return Account(
-        max(account.epsilon for account in accounts),
-        max(account.nanos for account in accounts),
-        any(account.unbounded for account in accounts),
-    )
 
 
 def privacy_statement(
@@ -389,7 +262,7 @@ def _bare(part: Part | UnsetType) -> dict[str, Any] | None:
 
 
 def promise_of_statement(statement: ReleaseStatement) -> SequencePromise | None:
-    """The promise over paths that a statement tells; None for none. Raises InvalidInput for what is none."""
+    """The promise over paths in a statement; None without one. Raises InvalidInput for a wrong one."""
     told = statement.sequence
     if told is UNSET:
         return None
@@ -401,7 +274,7 @@ def promise_of_statement(statement: ReleaseStatement) -> SequencePromise | None:
 
 
 def schedule_of_statement(statement: ReleaseStatement) -> Schedule | None:
-    """The schedule that a statement tells; None where every step was asked. Raises InvalidInput for what is none."""
+    """The schedule in a statement; None where every step was asked. Raises InvalidInput for a wrong one."""
     told, over = statement.schedule, statement.sequence
     if told is UNSET:
         return None

@@ -189,7 +189,9 @@ class Learning(Part, frozen=True, kw_only=True):
     not_covered: Annotated[Texts, _rule(minItems=1), _is("What the epsilon does not cover, a sentence each.")]
     together: Annotated[
         Together | UnsetType | None,
-        _is("With the releases of one person, any two lives of that person compared; null where people is others."),
+        _is(
+            "With the releases of one person, for any two possible records of that person; null where people is others."
+        ),
     ] = UNSET
 
 
@@ -416,7 +418,7 @@ class PerRecord(Part, frozen=True, kw_only=True):
 class Dependence(Part, frozen=True, kw_only=True):
     """Which records may depend on each other."""
 
-    given: Annotated[Text | UnsetType, _is("How it was given. No file but a model is told by its hash.")] = UNSET
+    given: Annotated[Text | UnsetType, _is("How it was given. Of a model alone the hash of its file is given.")] = UNSET
     largest_circle: Annotated[
         Positive | UnsetType, _is("People of the largest circle of friends, where friendships are given.")
     ] = UNSET

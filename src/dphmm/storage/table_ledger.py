@@ -29,6 +29,7 @@ from dphmm.accounting.ledger import Ledger, MemoryLedger, PlanRecord, Request, R
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.session.releases import NOT_ASKED, Releases
 from dphmm.storage.ledger.rows import caps_from, loss_of, number_of, number_text
+from dphmm.storage.released import run_starts
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def with_ledger(published: pa.Table, rows: Releases, ledger: Ledger, query: str,
     for number, first in zip(*np.unique(rows.term, return_index=True), strict=True):
         if rows.terms[number] != NOT_ASKED:
             plans[first] = _plan_text(ledger.plan(rows.terms[number].plan_hash))
-    for first in _first_rows(rows.users).tolist():
+    for first in run_starts(np.array(rows.users, dtype=np.object_)).tolist():
         user = rows.users[first]
         header = ledger.header(user, query)
         assert header is not None
@@ -138,12 +139,6 @@ def _requests(query: str, rows: pa.Table, plans: Mapping[str, PlanRecord]) -> tu
     return requests, np.insert(z, gaps, 0, axis=0)
 
 
-def _first_rows(users: Sequence[str]) -> IntArray:
-    """Where the rows of each user begin."""
-    names = np.array(users, dtype=np.object_)
-    return np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]])) if len(names) else np.zeros(0, np.int64)
-
-
 def _texts(rows: pa.Table, name: str) -> list[str]:
     """What a column has that is not null."""
     found: list[str] = rows.column(f"{PREFIX}{name}").drop_null().to_pylist()
@@ -209,7 +204,7 @@ def _caps_of(text: str) -> Caps:
 
 
 class _as_written:
-    """Around what is read of a table: what is wrong with it is told without its content."""
+    """Around what is read of a table: an error says that it is damaged, without its content."""
 
     def __enter__(self) -> None: ...
 

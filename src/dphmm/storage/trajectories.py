@@ -27,14 +27,14 @@ from dphmm.storage.columns import REASONS as TIME_REASONS
 from dphmm.storage.columns import Numbering, Times
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.tables import delimited_names, read_rows, write_table
+from dphmm.storage.tables import column_list, delimited_names, read_rows, to_arrow, write_table
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: Why a row is set aside, in the order in which a row is looked at.
+#: Why a row is rejected, in the order of the checks.
 REASONS = (
     "",
     "missing_user",
@@ -67,7 +67,7 @@ class Loaded(NamedTuple):
 
     @property
     def dropped(self) -> Counts:
-        """Rows set aside, by reason."""
+        """Rejected rows, by reason."""
         reasons = self.rejected.column("reason").to_pylist()
         return Counts({reason: reasons.count(reason) for reason in set(reasons)})
 
@@ -93,9 +93,9 @@ class Roles:
 
 
 class Cells:
-    """Reads parts of one table in turn, and knows of all of them which rows were set aside.
+    """Reads the parts of one table in turn, and records the rejected rows of all of them.
 
-    ``bins`` as in load_trajectories. Without ``trips`` their column is only looked at for its type.
+    ``bins`` as in load_trajectories. Without ``trips`` only the type of their column is checked.
     """
 
     def __init__(
@@ -114,12 +114,12 @@ class Cells:
         self._times = Times(roles.time or "t", assume_utc, timezone)
         self.users, self.states, self.trips = Numbering(), Numbering(), Numbering()
         self._n = 0
-        # Of the rows set aside which they are, from 0, and why.
-        self._aside: list[IntArray] = []
+        # Numbers of the rejected rows, from 0, and the reasons.
+        self._rejected: list[IntArray] = []
         self._why: list[NDArray[np.int8]] = []
 
     def read(self, table: pa.Table) -> dict[str, NDArray[Any]]:
-        """The columns of the next rows, without those set aside; users, states and trips by number.
+        """The columns of the next rows, without the rejected ones; users, states and trips by number.
 
         Raises InvalidInput for a column of a wrong type or of timestamps without a zone.
         """
@@ -154,40 +154,40 @@ class Cells:
             part["trip"], _ = self.trips.add(trips if self._keeps_trips else trips.slice(0, 0), roles.trip)
         if not self._keeps_trips:
             part.pop("trip", None)
-        aside = np.flatnonzero(why)
-        self._aside.append(aside + self._n)
-        self._why.append(why[aside])
+        rejected = np.flatnonzero(why)
+        self._rejected.append(rejected + self._n)
+        self._why.append(why[rejected])
         self._n += len(why)
-        return {name: column[why == 0] for name, column in part.items()} if len(aside) else part
+        return {name: column[why == 0] for name, column in part.items()} if len(rejected) else part
 
     def _ill_formed(self, states: IntArray) -> BoolArray:
-        """Which names (n,), by number, have not the form that names must have; a missing one (-1) has none."""
+        """Names (n,), by number, that do not have the required form; a missing one (-1) does not."""
         if self._well_formed is None:
             return np.zeros(len(states), dtype=np.bool_)
         ill = [not self._well_formed(label) for label in self.states.labels]
         return np.array([*ill, True], dtype=np.bool_)[states]
 
     def rejected(self, source: str, ragged: Sequence[int] = (), may_be_empty: bool = False) -> pa.Table:
-        """The rows that were set aside; ``ragged`` are the numbers of rows that never came as far as a part.
+        """The rejected rows; ``ragged`` are the numbers of rows that are in no part.
 
-        Raises InvalidInput, naming ``source``, where there are none or all were set aside, unless it ``may_be_empty``.
+        Raises InvalidInput, naming ``source``, where no row is left, unless it ``may_be_empty``.
         """
         import pyarrow as pa
 
-        aside = np.concatenate([*self._aside, np.empty(0, np.int64)])
+        rejected = np.concatenate([*self._rejected, np.empty(0, np.int64)])
         why = np.concatenate([*self._why, np.empty(0, np.int8)])
         lost = np.asarray(ragged, dtype=np.int64) - 1
         if len(lost):
-            # Rows of the parts are counted without those that were lost before them.
-            aside = aside + np.searchsorted(lost - np.arange(len(lost)), aside, side="right")
-            aside = np.concatenate([aside, lost])
+            # Rows of the parts are numbered without the ragged rows before them.
+            rejected = rejected + np.searchsorted(lost - np.arange(len(lost)), rejected, side="right")
+            rejected = np.concatenate([rejected, lost])
             why = np.concatenate([why, np.full(len(lost), REASONS.index("ragged_row"), np.int8)])
-            order = np.argsort(aside)
-            aside, why = aside[order], why[order]
-        if len(aside) == self._n + len(lost) and not may_be_empty:
+            order = np.argsort(rejected)
+            rejected, why = rejected[order], why[order]
+        if len(rejected) == self._n + len(lost) and not may_be_empty:
             raise self._nothing_left(source, why)
         reasons = pa.array(REASONS, pa.string()).take(pa.array(why))
-        return pa.table({"row": pa.array(aside + 1, pa.int64()), "reason": reasons})
+        return pa.table({"row": pa.array(rejected + 1, pa.int64()), "reason": reasons})
 
     def _nothing_left(self, source: str, why: NDArray[np.int8]) -> InvalidInput:
         counted = {reason: int((why == code).sum()) for code, reason in enumerate(REASONS) if code}
@@ -220,7 +220,7 @@ class Assembler:
         return Loaded(self._trajectories(joined), rejected)
 
     def _trajectories(self, joined: dict[str, NDArray[Any]]) -> Trajectories:
-        # A label seen only in rows that were set aside is no user.
+        # A label that only rejected rows have is no user.
         seen, user = np.unique(joined["user"], return_inverse=True)
         users = tuple(np.array(self._cells.users.labels, dtype=object)[seen])
         state = joined.get("state")
@@ -308,23 +308,23 @@ def load_trajectories(
     may_be_empty: bool = False,
     space: StateSpace | None = None,
 ) -> Loaded:
-    """Trajectories of a Parquet or CSV file, and the rows that were set aside (row number and reason, no values).
+    """Trajectories of a Parquet or CSV file, and the rejected rows (row number and reason, no values).
 
     Rows count from 1 after the header, as in the table that the file holds.
 
-    What becomes of a row depends on the names and types of the columns, on the arguments, and on the rows of its user:
-    adding or removing everything of one user changes nothing of the others (docs/proofs/records.md).
+    How a row is read depends on the names and types of the columns, on the arguments, and on the rows of its user. All
+    rows of one user can be added or removed, and nothing changes for the others (docs/proofs/records.md).
 
     Columns default to user, t, step, trip, state, lat (latitude) and lon (lng, longitude) where they exist.
     Times are timestamps with a zone or ISO 8601 text with one. Those without are UTC with ``assume_utc``, and what
-    the clocks of ``timezone`` ("Europe/Berlin") showed; without either they are set aside.
+    the clocks of ``timezone`` ("Europe/Berlin") showed; without either they are rejected.
     ``delimiter`` separates the cells of CSV. ``order_column`` says which row of a user (of a trip) comes first: rows
     are sorted by it and numbered, and the time is read only if ``time_column`` is given. Without time, step or order
     every row is a step.
-    ``state_column`` makes places unnecessary. Set aside: missing_user, time_without_zone, nonexistent_time and
+    ``state_column`` makes places unnecessary. Rejected: missing_user, time_without_zone, nonexistent_time and
     ambiguous_time (clocks were put forward or back), invalid_time, invalid_step, invalid_order, invalid_place,
     missing_state. ``space``: of whose states the rows are; then only what says where somebody is in it is read (on a
-    map places, or without them names of cells; elsewhere names), and a name that cannot be one of its kind is set aside
+    map places, or without them names of cells; elsewhere names), and a name that cannot be one of its kind is rejected
     too: invalid_state.
 
     Raises InvalidInput as read_table does, for a column that is not there or cannot be meant, for times of which
@@ -374,8 +374,6 @@ def trajectories_from_table(
 
     ``space`` and ``columns`` as in load_trajectories.
     """
-    from dphmm.storage.tables import column_list, to_arrow
-
     unknown = set(columns) - {f"{role}_column" for role in ROLES}
     if unknown:
         raise InvalidInput("columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in ROLES))

@@ -1,15 +1,21 @@
+"""What every importer gives: registered by its name, rows in order, and rows of another form counted and left out."""
+
 from __future__ import annotations
 
 import importlib
+import io
 import pkgutil
 import subprocess
 import sys
 
-import pyarrow as pa
+import numpy as np
+import pytest
 
 import dphmm.storage.importers as importers
+from dphmm.errors import InvalidInput
+from dphmm.states import Trajectories
 from dphmm.storage.importers import IMPORTERS
-from dphmm.storage.tables import write_table
+from dphmm.storage.importers.imported import RowReader, sorted_by_name_and_time
 
 
 def test_every_importer_is_registered():
@@ -22,26 +28,28 @@ def test_every_importer_is_registered():
     assert set(IMPORTERS) == {"geolife", "gowalla", "csv", "sequences"}
 
 
-def test_csv_takes_the_names_of_its_columns(tmp_path):
-    table = pa.table({"who": ["b", "a", "b"], "k": [3, 1, 2], "page": ["x", "y", None]})
-    seen = []
-    for suffix in (".csv", ".parquet", ".csv.gz"):
-        write_table(tmp_path / f"x{suffix}", table)
-        rows, report, rejected = IMPORTERS["csv"](
-            tmp_path / f"x{suffix}",
-            user_column="who",
-            order_column="k",
-            state_column="page",
-            progress=lambda done, total: seen.append((done, total)),
-        )
-        assert rows.users == ("a", "b") and rows.state.tolist() == ["y", "x"] and rows.step.tolist() == [0, 0]
-        assert report.rows == 3 and report.dropped == {"missing_state": 1}
-        assert rejected.to_pylist() == [{"row": 3, "reason": "missing_state"}]
-    assert seen == [(1, 1)] * 3
-
-
 def test_importing_the_importers_loads_nothing_heavy():
     heavy = "{'pandas', 'pyarrow', 'scipy.spatial', 'numba', 'h3', 'polars'}"
     code = f"import sys, dphmm.states, dphmm.storage.importers; print({heavy} & set(sys.modules) or 'none')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "none\n"
+
+
+def test_users_stand_by_value_where_they_are_whole_numbers_and_by_name_after_them():
+    """Nobody else's name decides how a name is compared."""
+    users = ("b", "10", "9", "٣", "a")
+    rows = Trajectories(users, np.arange(5, dtype=np.int32), time=np.arange(5))
+    assert sorted_by_name_and_time(rows).users == ("9", "10", "a", "b", "٣")
+    twice = Trajectories(("x",), np.zeros(3, np.int32), time=np.array([3, 1, 2]))
+    assert sorted_by_name_and_time(twice).time.tolist() == [1, 2, 3]
+
+
+def test_a_row_of_another_form_is_counted_and_decides_about_no_other():
+    whole = b"a\t1\nb\t2\t3\nc\t4\n\xff\t5\n"
+    reader = RowReader(("user", "x"), ("user",), "\t")
+    users = reader.read(whole, "text").column("user").to_pylist()
+    assert users == ["a", "c", "\x1a"] and reader.ragged == 1
+    assert [t.column("user").to_pylist() for t in reader.stream(io.BytesIO(whole), "text")] == [users]
+    assert reader.read(b"\xef\xbb\xbf", "text").num_rows == 0
+    with pytest.raises(InvalidInput, match="an empty file"):
+        list(reader.stream(io.BytesIO(b""), "text"))

@@ -1,8 +1,7 @@
-"""Importers: one file per format, each registered here under the name the command line knows it by."""
+"""Importers: a function for each format, registered here under the name the command line knows it by."""
 
-from dphmm.storage.importers.geolife import import_geolife
-from dphmm.storage.importers.gowalla import import_gowalla
-from dphmm.storage.importers.imported import Imported, Importer, ImportReport, Progress, import_csv
+from dphmm.storage.importers.imported import Imported, Importer, ImportReport, Progress
+from dphmm.storage.importers.rows import import_csv, import_geolife, import_gowalla
 from dphmm.storage.importers.sequences import import_sequences
 
 IMPORTERS: dict[str, Importer] = {

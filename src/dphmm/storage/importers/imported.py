@@ -1,9 +1,7 @@
-"""What every importer gives, and the two ways to make it: from any table of rows, and from headerless text.
+"""What every importer gives: trajectories sorted by user and time, a report, and the rejected rows.
 
-An import gives trajectories sorted by user and time, a report, and the rejected rows. `import_csv` takes any table with
-names of columns. `RowReader` reads headerless delimited text for the importers of single data sets: it leaves out and
-counts rows with another number of cells, and a byte that is not UTF-8 makes its cell unreadable. No row decides about
-another one.
+`RowReader` reads headerless delimited text: it leaves out and counts rows with another number of cells, and a byte that
+is not UTF-8 makes its cell unreadable. No row decides about another one.
 
 Proof: docs/proofs/records.md.
 """
@@ -19,10 +17,8 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Counts, Trajectories
-from dphmm.storage.csv_files import listed
-from dphmm.storage.inputs import Legible, PathLike, legible
-from dphmm.storage.tables import delimited_names
-from dphmm.storage.trajectories import Loaded, explained, load_trajectories
+from dphmm.storage.inputs import Legible, legible
+from dphmm.storage.trajectories import Loaded, explained
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +49,7 @@ class ImportReport:
 
 
 class Imported(NamedTuple):
-    """Trajectories, their report, and ``rejected`` (row, reason): rows set aside, numbered from 1 as read."""
+    """Trajectories, their report, and ``rejected`` (row, reason): rejected rows, numbered from 1 as read."""
 
     trajectories: Trajectories
     report: ImportReport
@@ -81,50 +77,6 @@ def _place_of(name: str) -> tuple[bool, int, str]:
     """Where a name stands among any others: nobody else's name decides how it is compared."""
     whole = name.isascii() and name.isdigit()
     return not whole, int(name) if whole else 0, name
-
-
-def import_csv(
-    source: PathLike,
-    *,
-    user_column: str | None = None,
-    time_column: str | None = None,
-    order_column: str | None = None,
-    trip_column: str | None = None,
-    state_column: str | None = None,
-    lat_column: str | None = None,
-    lon_column: str | None = None,
-    assume_utc: bool = False,
-    timezone: str | None = None,
-    delimiter: str = ",",
-    progress: Progress | None = None,
-) -> Imported:
-    """Trajectories of a .csv, .csv.gz or .parquet file; options, reasons and errors as in load_trajectories.
-
-    The report warns where nothing says in which order the rows of a user are.
-    """
-    loaded = load_trajectories(
-        source,
-        user_column=user_column,
-        time_column=time_column,
-        order_column=order_column,
-        trip_column=trip_column,
-        state_column=state_column,
-        lat_column=lat_column,
-        lon_column=lon_column,
-        assume_utc=assume_utc,
-        timezone=timezone,
-        delimiter=delimiter,
-    )
-    if progress is not None:
-        progress(1, 1)
-    imported = finished("csv", loaded, 1)
-    if loaded.trajectories.time is not None or order_column is not None:
-        return imported
-    names = delimited_names(source, delimiter)
-    if "step" in names:
-        return imported
-    warning = f"no time column found among {listed(names)}: rows are taken in file order; name one with time_column="
-    return imported._replace(report=replace(imported.report, warnings=(warning,)))
 
 
 _BLOCK = 1 << 23

@@ -66,7 +66,7 @@ def _told(imported: Imported, progress: Progress | None) -> Imported:
 
 
 def read_seq(path: Path, named: bool = True) -> Imported:
-    """Sequences of a .seq or .seq.gz file; a sequence with anything but category numbers is set aside whole.
+    """Sequences of a .seq or .seq.gz file; a sequence with anything but category numbers is rejected whole.
 
     ``named``: the first line has the names of the categories; else it is a sequence like all others.
     """
@@ -98,7 +98,7 @@ def read_seq(path: Path, named: bool = True) -> Imported:
 
 
 def _lines(path: Path) -> list[str]:
-    """Lines with something on them that are no comments; what is not ASCII stands for itself in no category."""
+    """Lines that are neither empty nor comments. A byte that is not ASCII becomes a sign that is in no category."""
     with open_bytes(path) as file:
         text = file.read().decode("ascii", errors="replace")
     lines = io.StringIO(text, newline=None)
@@ -168,11 +168,11 @@ def read_wide(path: Path, columns: str, user_column: str | None) -> Imported:
     )
     read = states.size + len(found.ragged)
     report = ImportReport("sequences", 1, read, len(rows), len(np.unique(rows.user)), lost)
-    aside = dict.fromkeys(found.ragged, "ragged_row")
-    aside |= dict.fromkeys(at[anonymous].tolist(), "missing_user") | dict.fromkeys(at[again].tolist(), "repeated_user")
-    listed_rows = sorted(aside)
-    reasons = pa.array([aside[row] for row in listed_rows], pa.string())
-    return Imported(rows, report, pa.table({"row": pa.array(listed_rows, pa.int64()), "reason": reasons}))
+    why = dict.fromkeys(found.ragged, "ragged_row")
+    why |= dict.fromkeys(at[anonymous].tolist(), "missing_user") | dict.fromkeys(at[again].tolist(), "repeated_user")
+    rejected = sorted(why)
+    reasons = pa.array([why[row] for row in rejected], pa.string())
+    return Imported(rows, report, pa.table({"row": pa.array(rejected, pa.int64()), "reason": reasons}))
 
 
 def _range(columns: str, names: list[str]) -> list[str]:

@@ -11,6 +11,7 @@ Proof: docs/proofs/ledger.md.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sqlite3
 import time
@@ -130,6 +131,7 @@ def use_wal(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
 @contextmanager
 def held(path: Path, name: str = COMMANDS) -> Iterator[None]:
     """Hold the lease ``name`` of a ledger: an advisory lock on a file beside it. LedgerBusy at once if it is taken."""
+    # It loads asyncio, which only commands that write need.
     from filelock import FileLock, Timeout
 
     lock = FileLock(f"{path}.{checked_lease(name)}.lock", timeout=0)
@@ -151,8 +153,6 @@ def abandon(connection: sqlite3.Connection, path: Path) -> None:
 
     Closing it would undo the parent's transaction in the shared memory of the log.
     """
-    import ctypes
-
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
     _INHERITED.add(path)
 

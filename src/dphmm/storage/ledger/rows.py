@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,13 +18,11 @@ from dphmm._checks import written_fraction
 from dphmm.accounting.budget import UNLIMITED, Account, Caps, Group, Horizon
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
 from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Requests
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger.connection import damaged
 from dphmm.types import IntArray, Loss
-
-if TYPE_CHECKING:
-    from dphmm.accounting.publication import Publication, Published
 
 Row: TypeAlias = tuple[Any, ...]
 #: What reading a row of wrong content raises; the content itself is in no message.
@@ -177,8 +175,6 @@ def publication_row(published: Published) -> Row:
 
 def publication_from(row: Row) -> Publication:
     """The publication of (name, kind, statement, unit, relation, units, epsilon, rho, delta, counts)."""
-    from dphmm.accounting.publication import Publication
-
     name, kind, statement, unit, relation, units, *losses, counts = row
     try:
         epsilon, rho, delta = (None if loss is None else number_of(loss) for loss in losses)
@@ -189,8 +185,6 @@ def publication_from(row: Row) -> Publication:
 
 def published_from(row: Row) -> Published:
     """The publication with its place, its time and its result, which must be that of its digest."""
-    from dphmm.accounting.publication import Published
-
     *described, version, time, result = row
     if type(version) is not int or type(result) is not bytes or digest_of(result[16:]) != result[:16]:
         raise damaged(what="a damaged publication")

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Caps, Group, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
+from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.transaction import Turn
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger.connection import (
@@ -44,9 +45,6 @@ from dphmm.storage.ledger.rows import (
 )
 from dphmm.storage.ledger.schema import GROUPS, check_contents, check_pages, prepare, reading
 from dphmm.storage.ledger.transaction import ASKED_TOGETHER, SqliteTransaction
-
-if TYPE_CHECKING:
-    from dphmm.accounting.publication import Publication, Published
 
 Result = TypeVar("Result")
 

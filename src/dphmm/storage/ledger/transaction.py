@@ -13,13 +13,13 @@ from fractions import Fraction
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Group, Looked, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.memory import other_plan
+from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Requests, Spending
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import DphmmError, InvalidInput
@@ -49,9 +49,6 @@ from dphmm.storage.ledger.rows import (
 )
 from dphmm.storage.ledger.schema import GROUPS, create_group_tables, use_feature
 from dphmm.types import IntArray
-
-if TYPE_CHECKING:
-    from dphmm.accounting.publication import Publication, Published
 
 #: Plans whose record is kept at hand, so that a plan seen again is compared by identity.
 PLANS_AT_HAND = 256
