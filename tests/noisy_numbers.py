@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from dphmm.accounting.event import NoisyCounts
-from dphmm.dependent import _counts, _degrees, _linear, _lloyd
+from dphmm.dependent import _counts, _degrees, _kmeans, _linear
 
-MODULES = (_counts, _degrees, _linear, _lloyd)
+MODULES = (_counts, _degrees, _linear, _kmeans)
 
 
 @dataclass

@@ -10,12 +10,10 @@ from pathlib import Path
 
 from benchmarks.house import House, Module, banned, components, words
 
-#: Public constructors of a model (`MarkovModel.fit`, `.fit_private`, `.from_geometry`) call what makes models; a class
-#: on a base of scikit-learn calls what it is a result of.
+#: Public constructors of a model (`MarkovModel.fit`, `.fit_private`, `.from_geometry`) call what makes models.
 KNOWN = [
     {"dphmm.markov.estimate", "dphmm.markov.geometry", "dphmm.markov.model", "dphmm.markov.private.caps",
      "dphmm.markov.private.chain", "dphmm.markov.private.transition_counts"},
-    {"dphmm.dependent._estimator", "dphmm.dependent._linear"},
 ]  # fmt: skip
 
 

@@ -57,9 +57,6 @@ CARRY_NOTHING = {
     "policy/_files": "reads descriptions and edges; what comes out is checked as a policy",
     "session/options": "checks choices and writes them down",
     "session/releases": "columns of such records",
-    "dependent/_comparison": "a table of what _scales judged",
-    "dependent/_friendship": "a model as somebody gives it, checked",
-    "dependent/_joint": "a model as somebody gives it, checked",
     "storage/ledger/rows": "records as text and back",
 }
 #: Pages of what is not there yet, and what would show that it is.

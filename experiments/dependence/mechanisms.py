@@ -16,10 +16,10 @@ import numpy as np
 from scipy import sparse
 
 from dphmm.dependent import AnyQuery, Chain, Coefficients, Friendship, Tree, calibrate
+from dphmm.dependent._calibration import largest_rate
 
 # "dpm" with wrong coefficients: the package offers no mechanism that is wrong on purpose, only its parts.
-from dphmm.dependent._pairs import laplace_losses
-from dphmm.dependent._search import largest_rate
+from dphmm.dependent._coefficients import laplace_losses
 from dphmm.types import FloatArray
 
 INDEPENDENT, DPM, CORRELATED, MARKOV = "independent", "dpm", "correlated", "markov"

@@ -1,112 +1,25 @@
-"""Events, and totals that say which statement they are."""
+"""The summary of a whole ledger: it adds no two people up, and refuses whom the ledger does not have."""
 
 from __future__ import annotations
 
 import math
-import re
 from fractions import Fraction
 
 import pytest
 
 from dphmm.accounting import (
     Caps,
-    ComposedEvents,
-    Entry,
     MemoryLedger,
     PlanRecord,
-    ReleaseEvent,
     Request,
     SessionHeader,
-    SkipEvent,
-    replay,
-    summarise,
-    summarise_ledger,
 )
 from dphmm.accounting.composition import Guarantee
-from dphmm.accounting.event import compose, event_of, leaves
 from dphmm.accounting.summary import guarantee_document, ledger_summary
 from dphmm.errors import InvalidInput
 from storing import store
 
 PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
-
-
-def entry(t: int, cost: Fraction | float = Fraction(2, 3), *, query: str = "state", secure: bool = True) -> Entry:
-    return Entry("ann", query, t, "release", (t, 0), Fraction(1, 2), cost, "p1", secure, cost == 0)
-
-
-def skip(t: int) -> Entry:
-    return Entry("ann", "state", t, "skip", None, None, None, None, True, False)
-
-
-def test_an_entry_is_an_event() -> None:
-    header = SessionHeader("ann", "state", {"scope": "component"})
-    expected = ReleaseEvent(Fraction(1, 2), Fraction(2, 3), "component", False, True)
-    assert event_of(entry(1), header) == expected
-    assert event_of(entry(1)) == ReleaseEvent(Fraction(1, 2), Fraction(2, 3), "global", False, True)
-    assert event_of(skip(1), header) == SkipEvent()
-
-
-def test_composed_events_keep_their_order_and_refuse_strangers() -> None:
-    first, second = event_of(entry(1)), event_of(skip(2))
-    assert list(leaves(compose([compose([first]), second, ComposedEvents(())]))) == [first, second]
-    with pytest.raises(InvalidInput, match="events"):
-        ComposedEvents(("a release",))  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="cost"):
-        ReleaseEvent(Fraction(1), math.nan, "global", False, True)
-
-
-def test_a_summary_says_what_its_totals_mean() -> None:
-    (subject,) = summarise([entry(1), skip(2), entry(3, Fraction(0)), entry(4, secure=False)])
-    (query,) = subject.queries
-    assert (query.releases, query.skips, query.constants, query.insecure) == (3, 1, 1, 1)
-    assert query.epsilon.value == Fraction(3, 2)
-    assert query.epsilon.statement.endswith("not a bound for two states of one step")
-    assert query.cost.value == Fraction(2 * 666_666_667, 10**9)
-    assert query.cost.statement.startswith("Theorem 7.2: bounds the loss of any two histories")
-    assert query.reason is None
-    assert subject.insecure == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"scope": "component"}, "^component scope"),
-        ({"scope": "global"}, "^a flat body"),
-        (None, "coset.*component"),
-    ],
-)
-def test_an_unbounded_total_says_why(options: dict[str, str] | None, words: str) -> None:
-    headers = [] if options is None else [SessionHeader("ann", "state", options)]
-    (subject,) = summarise([entry(1), entry(2, math.inf)], headers)
-    assert str(subject.cost).startswith("unbounded")
-    assert subject.reason is not None
-    assert re.search(words, subject.reason)
-
-
-def test_a_subject_is_the_sum_of_its_queries_and_of_its_account() -> None:
-    ledger = MemoryLedger()
-    with ledger.transaction() as transaction:
-        for query, name in (("work", "bob"), ("state", "ann"), ("home", "ann")):
-            transaction.open_session(SessionHeader(name, query, {"scope": "global"}))
-            for t in (1, 2):
-                request = Request(name, query, t, "release", Fraction(1, 7), Fraction(1, 3), PLAN, True, False)
-                store(transaction, request, lambda: (1,), Caps())
-    ann, bob = summarise_ledger(ledger)
-    assert (ann.subject, [q.query for q in ann.queries]) == ("ann", ["home", "state"])
-    for summary in (ann, bob):
-        spent = ledger.spent(summary.subject)
-        assert (summary.epsilon.value, summary.cost.value) == (spent.epsilon, spent.cost)
-    assert summarise_ledger(ledger, "bob") == (bob,)
-    assert summarise_ledger(ledger, "cid") == ()
-
-
-def test_the_fold_needs_a_whole_history() -> None:
-    history = [entry(1), skip(2), entry(3)]
-    assert replay(history, 0, lambda seen, e: seen * 10 + e.t) == 123
-    for broken in (history[1:], history[:1] + history[2:], history[::-1], [history[0]] * 2):
-        with pytest.raises(InvalidInput, match="without gaps"):
-            replay(broken, 0, lambda seen, e: seen)
 
 
 def test_the_summary_of_a_ledger_adds_no_two_people_up() -> None:

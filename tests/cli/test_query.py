@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 import dphmm
-from dphmm.dependent import _budget
+from dphmm.dependent import _dependence
 
 CANARY = "CANARY_7f3a_hidden"
 OUT = ("-o", "out.csv")
@@ -59,7 +59,7 @@ def noiseless(monkeypatch):
         budgets.append(self.scale)
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(_budget.DiscreteLaplace, "draw", truth)
+    monkeypatch.setattr(_dependence.DiscreteLaplace, "draw", truth)
     return budgets
 
 
@@ -200,7 +200,7 @@ def test_the_warning_is_of_the_noisy_counts(ask, monkeypatch):
     """Noise that takes every count below its scale, or far above it: the true counts are the same."""
     for noise, below in ((-9, [0, 1]), (90, [])):
         monkeypatch.setattr(
-            _budget.DiscreteLaplace, "draw", lambda self, size, bits, z=noise: np.full(size, z, dtype=np.int64)
+            _dependence.DiscreteLaplace, "draw", lambda self, size, bits, z=noise: np.full(size, z, dtype=np.int64)
         )
         told = ask(KMEANS, "--iterations", "3", "--force", "--json")
         assert json.loads(told.stdout)["clusters_below_noise"] == below

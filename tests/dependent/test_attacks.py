@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from dphmm.accounting.event import per_record_total
+from dphmm.accounting.leakage_step import LeakageCurve, Scan
 from dphmm.dependent import (
     MECHANISMS,
     AnyQuery,
@@ -31,10 +32,9 @@ from dphmm.dependent import (
     together,
     total,
 )
+from dphmm.dependent._chain import stochastic
 from dphmm.dependent._degrees import histogram_of_degrees, simple_edges
-from dphmm.dependent._increase import LeakageCurve, Scan
-from dphmm.dependent._kernel import stochastic
-from dphmm.dependent._recursion import tuple_losses
+from dphmm.dependent._losses import tuple_losses
 from dphmm.errors import InvalidInput, Refused
 from dphmm.samplers.entropy import ReplayBits
 

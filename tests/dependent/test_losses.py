@@ -6,16 +6,12 @@ finds, or an exact loss differed from it, a model here would show it; where a bo
 
 from __future__ import annotations
 
-import itertools
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dependent_models import binary, joint_of, largest_increase_by_subsets, true_loss
-from dphmm.accounting.leakage_step import leakage_step
+from dependent_models import binary, joint_of, true_loss
 from dphmm.dependent import (
     AnyQuery,
     Chain,
@@ -23,14 +19,9 @@ from dphmm.dependent import (
     Sum,
     Tree,
     calibrate,
-    coefficient,
-    coefficients,
     exact_loss,
-    sensitivity,
-    stationary_law,
 )
-from dphmm.dependent._increase import LeakageCurve
-from dphmm.dependent._recursion import tuple_losses
+from dphmm.dependent._losses import tuple_losses
 
 
 def random_tree(rng):
@@ -49,27 +40,6 @@ def random_chain(rng):
     if kind == 1:
         return Chain(rng.dirichlet(np.full(k, 0.5), k), n, start=rng.dirichlet(np.ones(k)))
     return Chain(list(rng.dirichlet(np.full(k, 0.5), (n - 1, k))), start=rng.dirichlet(np.ones(k)))
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_the_curve_is_the_maximum_over_all_subsets(seed):
-    rng = np.random.default_rng(seed)
-    kernel = rng.dirichlet(np.full(int(rng.integers(2, 6)), 0.4), int(rng.integers(2, 6)))
-    kernel = np.where(kernel < 0.05, 0.0, kernel)
-    kernel /= kernel.sum(axis=1, keepdims=True)
-    curve = LeakageCurve.of(kernel)
-    for alpha in (1e-6, 0.1, 1.0, 4.0, 30.0):
-        expected = largest_increase_by_subsets(kernel, alpha)
-        assert curve(alpha) == pytest.approx(expected, rel=1e-12, abs=1e-15)
-        assert expected * (1 - 1e-15) <= curve.above(alpha) <= alpha
-        assert curve(alpha) == pytest.approx(leakage_step(kernel, alpha), rel=1e-9, abs=1e-14)
-
-
-def test_the_curve_far_out():
-    curve = LeakageCurve.of(np.array([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]]))
-    assert curve(800.0) == pytest.approx(800.0 + math.log(0.25))
-    assert LeakageCurve.of(np.array([[0.5, 0.5], [0.25, 0.75]]))(math.inf) == pytest.approx(math.log(2))
-    assert curve.above(math.inf) == math.inf
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -124,75 +94,6 @@ def test_tight_for_positively_correlated_binary_chains(seed):
     assert calibrate(model, Sum([0, 1]), 1).true_epsilon == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_two_state_coefficient_in_closed_form(seed):
-    rng = np.random.default_rng(seed)
-    up, down, sigma = rng.uniform(0.01, 0.99, 3) * (1, 1, 4)
-    lag = int(rng.integers(1, 6))
-    power = np.linalg.matrix_power(np.array([[1 - up, up], [down, 1 - down]]), lag)
-    high, low = power[:, 1].max(), power[:, 1].min()
-    em = math.expm1(1 / sigma)
-    expected = sigma * max(
-        math.log((1 + high * em) / (1 + low * em)), math.log((1 + (1 - low) * em) / (1 + (1 - high) * em))
-    )
-    model = [[1 - up, up], [down, 1 - down]]
-    assert coefficient(model, lag, sigma, values=[0, 1]) == pytest.approx(expected, abs=1e-12)
-    # A stationary chain of two states is reversible, and for two values no query is worse than the value itself.
-    assert coefficient(model, -lag, sigma, values=[0, 1]) == pytest.approx(expected, abs=1e-12)
-    assert coefficient(model, lag, sigma) == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_coefficients_with_values_are_the_supremum_over_all_answers(seed):
-    rng = np.random.default_rng(seed)
-    k = int(rng.integers(2, 5))
-    matrix, values = rng.dirichlet(np.full(k, 0.5), k), rng.choice(9, k, replace=False)
-    sigma, lag = float(rng.uniform(0.3, 6)), int(rng.integers(1, 4))
-    s = np.linspace(values.min() - 3, values.max() + 3, 4001)
-    density = np.linalg.matrix_power(matrix, lag) @ np.exp(-np.abs(values[:, None] - s) / sigma)
-    found = np.log(density.max(axis=0) / density.min(axis=0)).max() * sigma / np.ptp(values)
-    rho = coefficient(matrix, lag, sigma, values=values)
-    assert found <= rho + 1e-12 and rho == pytest.approx(found, abs=2e-3)
-    assert rho <= coefficient(matrix, lag, sigma / np.ptp(values)) + 1e-12
-
-
-def test_limits_of_the_coefficient():
-    assert coefficient([[0.5, 0.5], [0.5, 0.5]], 1, 1.0) == 0
-    assert coefficient([[0, 1], [1, 0]], 3, 1.0, values=[0, 1]) == pytest.approx(1)
-    assert coefficient([[0.7, 0.3], [0.3, 0.7]], 0, 1.0) == 1
-    # Much noise: total variation, which for two symmetric states is λ^lag. Less noise may give more.
-    assert coefficient([[0.7, 0.3], [0.3, 0.7]], 2, 1e6, values=[0, 1]) == pytest.approx(0.16, abs=1e-6)
-    bursty = [[0.99, 0.01], [0.1, 0.9]]
-    assert coefficient(bursty, 1, 1.0, values=[0, 1]) > 0.89 + 0.01
-
-
-def test_the_symmetric_binary_semigroup():
-    for lam, alpha in itertools.product((0.2, 0.9, -0.6), (0.1, 1.0, 5.0)):
-        p = (1 - lam) / 2
-        loss = LeakageCurve.of(np.array([[1 - p, p], [p, 1 - p]]))(alpha)
-        assert math.tanh(loss / 2) == pytest.approx(abs(lam) * math.tanh(alpha / 2), abs=1e-14)
-
-
-def test_the_matrix_of_coefficients():
-    model = binary(0.2, 0.3, 4)
-    rho = coefficients(model, Sum([0, 1]), 2.0)
-    for i, j in itertools.product(range(4), repeat=2):
-        assert rho[i, j] == pytest.approx(coefficient(model, j - i, 2.0, values=[0, 1], at=i), abs=1e-13)
-    assert sensitivity(rho, 3.0) == pytest.approx(3 * rho.sum(axis=1).max())
-    assert sensitivity([[1, 0.5], [0.25, 1]], [1.0, 2.0]) == pytest.approx(2.25)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_stationary_laws(seed):
-    rng = np.random.default_rng(seed)
-    matrix = rng.dirichlet(np.full(6, 0.3), 6)
-    law = stationary_law(matrix)
-    assert law @ matrix == pytest.approx(law, rel=1e-12, abs=0)
-    # Nearly decomposed: the entries keep their relative accuracy.
-    bursty = stationary_law(np.array([[1 - 1e-12, 1e-12], [1e-3, 1 - 1e-3]]))
-    assert bursty[1] / bursty[0] == pytest.approx(1e-9, rel=1e-12)
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.05, 20.0))
 def test_more_noise_never_loses_more(seed, scale):
@@ -200,17 +101,3 @@ def test_more_noise_never_loses_more(seed, scale):
     model = random_chain(rng)
     losses = exact_loss(model, Sum(np.arange(model.n_values)))
     assert losses.at(scale * 1.1) <= losses.at(scale) + 1e-12
-
-
-def test_reversed_kernels_of_a_chain_that_settles():
-    """Kernels that are used again once the marginals stand nearly still are within the error they state."""
-    matrix = np.array([[0.7, 0.3], [0.2, 0.8]])
-    model = Chain(matrix, 200, start=[0.999, 0.001])
-    marginal = np.array([0.999, 0.001])
-    for t in range(199):
-        after = marginal @ matrix
-        exact = (marginal[:, None] * matrix).T / after[:, None]
-        kernel = model.kernel(t + 1, t)
-        assert np.abs(kernel.matrix / exact - 1).max() <= kernel.error
-        marginal = after
-    assert len({id(model.kernel(t + 1, t)) for t in range(199)}) < 60

@@ -28,10 +28,9 @@ from click.testing import CliRunner
 import dphmm
 from dphmm.accounting import MemoryLedger
 from dphmm.dependent import Answered, Question, register
-from dphmm.dependent._budget import Budget, add_integer_noise
-from dphmm.dependent._options import Option, counting
+from dphmm.dependent._dependence import Budget, add_integer_noise
+from dphmm.dependent._inputs import Option, Rejected, counting, data_numbers
 from dphmm.dependent._question import REGISTERED, ExactCounts, Found
-from dphmm.dependent._tables import Rejected, data_numbers
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.samplers.entropy import default_bits
 from noisy_numbers import loss, replaced

@@ -183,10 +183,8 @@ def test_another_dphmm_than_the_copys_is_not_tested(tmp_path):
     assert "which is not in" in done.stdout + done.stderr
 
 
-KILLER = (
-    "tests/accounting/test_rounding.py::test_a_hair_above_a_billionth_is_charged_as_the_next_and_capped_as_this_one"
-)
-OTHER = "tests/accounting/test_rounding.py::test_a_cap_that_only_floats_would_hold_is_passed"
+KILLER = "tests/accounting/test_budget.py::test_a_hair_above_a_billionth_is_charged_as_the_next_and_capped_as_this_one"
+OTHER = "tests/accounting/test_budget.py::test_a_cap_that_only_floats_would_hold_is_passed"
 TRIALS = {
     "killed": (edit("return -(-numerator * NANO // denominator)", "return numerator * NANO // denominator"), (KILLER,)),
     "survived": (edit("NANO = 10**9", "NANO = 1000**3"), (KILLER,)),

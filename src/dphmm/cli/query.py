@@ -19,8 +19,7 @@ from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, ledger_
 
 if TYPE_CHECKING:
     from dphmm.dependent import QueryResult, Question
-    from dphmm.dependent._options import Option
-    from dphmm.dependent._tables import Rejected
+    from dphmm.dependent._inputs import Option, Rejected
 
 #: Members of the statement that --json and the summary repeat.
 _SHOWN = (

@@ -11,27 +11,25 @@
 
 from typing import TYPE_CHECKING, Any
 
-from dphmm.dependent._ask import QUESTIONS, query
-from dphmm.dependent._budget import Budget, together
+from dphmm.dependent._calibration import MECHANISMS, Calibration, Comparison, calibrate, compare
 from dphmm.dependent._chain import Chain, stationary_law
+from dphmm.dependent._classifier import Classifier, LinearClassifier, classifier
 from dphmm.dependent._coefficients import coefficient, coefficients, sensitivity
-from dphmm.dependent._comparison import Comparison, compare
 from dphmm.dependent._counts import Answered, Histogram, count, histogram, mean, total
 from dphmm.dependent._degrees import Degree, degree_distribution
-from dphmm.dependent._exact import ExactLoss, exact_loss
-from dphmm.dependent._friendship import Friendship
-from dphmm.dependent._joint import Coefficients, JointTable
-from dphmm.dependent._linear import Classifier, LinearClassifier, classifier
-from dphmm.dependent._lloyd import KMeans, kmeans
-from dphmm.dependent._queries import AnyQuery, Sum
+from dphmm.dependent._dependence import Budget, together
+from dphmm.dependent._kmeans import KMeans, kmeans
+from dphmm.dependent._losses import AnyQuery, ExactLoss, Sum, exact_loss
+from dphmm.dependent._models import Coefficients, Friendship, JointTable, Star, Tree
 from dphmm.dependent._question import REGISTERED, QueryResult, Question, register
-from dphmm.dependent._scales import MECHANISMS, Calibration, calibrate
-from dphmm.dependent._tree import Star, Tree
+from dphmm.dependent._question import query_arrays as query
 
 if TYPE_CHECKING:
-    from dphmm.dependent._estimator import PrivateClassifier
+    from dphmm.dependent._linear import PrivateClassifier
 
 register(Histogram, KMeans, Degree, LinearClassifier)
+#: The names of `query`.
+QUESTIONS = tuple(name for kind in REGISTERED.values() for name in kind.functions)
 
 __all__ = [
     "MECHANISMS",
@@ -79,7 +77,7 @@ def __getattr__(name: str) -> Any:
     if name != "PrivateClassifier":
         raise AttributeError(f"module 'dphmm.dependent' has no attribute {name!r}")
     try:
-        from dphmm.dependent._estimator import PrivateClassifier
+        from dphmm.dependent._linear import PrivateClassifier
     except ImportError as error:
         raise ImportError("PrivateClassifier needs scikit-learn 1.6 or newer: pip install 'dphmm[learn]'") from error
     return PrivateClassifier

@@ -1,25 +1,225 @@
-"""A Markov chain of tuples: one person's states over time, with its start, homogeneous or not.
+"""A Markov chain of tuples, and kernels: the distribution of one tuple given the value of a neighbour.
 
-Proof: docs/proofs/dependent-markov.md.
+A `Kernel` is a matrix, the rows that are possible, and a bound on the error of its entries; trees have kernels too.
+`Reversals` holds the backward kernels of a homogeneous chain whose marginals move: one kernel for each tuple.
+`LagCurves` are the leakage curves of a stationary chain, one for each distance in time between two tuples.
+
+Proofs: docs/proofs/dependent-markov.md, docs/proofs/dependent-reversals.md, docs/proofs/dependent-dpm.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import count, groupby, pairwise
 from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from dphmm.dependent._kernel import LEAST, Kernel, equal_rows, law, stochastic, too_rare
-from dphmm.dependent._lags import LagCurves
-from dphmm.dependent._reversals import Reversals
+from dphmm.accounting.leakage_step import FAR, Corners, LeakageCurve, Scan
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.types import BoolArray, FloatArray
+
+_TOLERANCE = 1e-9
+#: Probabilities below this are too near to underflow for their quotients to mean anything.
+LEAST = 1e-280
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """``matrix`` (k, m): rows are laws given the k values; ``possible`` (k,): values of positive probability.
+
+    ``error`` bounds the relative error of the entries in possible rows. A ``stand_in`` is not the law itself, which
+    floats cannot hold, but loses at least as much. ``often``: whether its curve is asked for more than a few times.
+    """
+
+    matrix: FloatArray
+    possible: BoolArray
+    error: float = 0.0
+    stand_in: bool = False
+    often: bool = True
+
+    @property
+    def law(self) -> FloatArray:
+        """The matrix (k, m) of the law itself: a stand-in bounds losses of all values, not those that a query sees."""
+        if self.stand_in:
+            raise InvalidInput("model", "chances below 1e-280", "a model whose chances floats can hold")
+        return self.matrix
+
+    @cached_property
+    def curve(self) -> LeakageCurve | Scan:
+        """How much a loss grows along this dependence."""
+        if self.often:
+            return LeakageCurve.of(self.matrix, self.possible, self.error)
+        return Scan(self.matrix, self.possible, self.error)
+
+
+def too_rare(together: FloatArray, kernel: FloatArray, before: BoolArray, after: FloatArray) -> bool:
+    """Whether a reversed kernel would be made of numbers near underflow.
+
+    ``together`` (k, m): P(D_i, D_j), of a ``kernel`` and a law with values possible as in ``before`` (k,). ``after``:
+    the probabilities of what is possible for D_j.
+    """
+    happens = before[:, None] & (kernel > 0)
+    return bool(min(together[happens].min(), after.min()) < LEAST)
+
+
+def equal_rows(rows: FloatArray) -> bool:
+    """Whether all rows (k, m) are the same: what comes next does not depend on what was."""
+    return bool((rows == rows[0]).all())
+
+
+def stochastic(given: Any, field_name: str) -> FloatArray:
+    """A dense matrix of laws (k, m), rows summing to 1 within 1e-9 and divided by their sum once."""
+    if hasattr(given, "toarray"):
+        given = given.toarray()
+    try:
+        matrix = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(field_name, type(given).__name__, "a matrix of probabilities") from None
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InvalidInput(field_name, f"shape {matrix.shape}", "a matrix of probabilities, one row per value")
+    wrong = ~np.isfinite(matrix) | (matrix < 0) | (matrix > 1 + _TOLERANCE)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise InvalidInput(f"{field_name}[{i}, {j}]", matrix[i, j].item(), "a probability from 0 to 1")
+    sums = matrix.sum(axis=1)
+    off = np.abs(sums - 1.0) > _TOLERANCE
+    if off.any():
+        row = int(np.argmax(off))
+        raise InvalidInput(f"{field_name}[{row}]", f"row sum {sums[row].item()!r}", "a sum of 1 (within 1e-9)")
+    divided: FloatArray = matrix / sums[:, None]
+    divided.setflags(write=False)
+    return divided
+
+
+def law(given: Any, k: int, field_name: str) -> FloatArray:
+    """One distribution over k values."""
+    try:
+        values = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(field_name, type(given).__name__, f"{k} probabilities") from None
+    if values.shape != (k,):
+        raise InvalidInput(field_name, f"shape {values.shape}", f"({k},): one probability per value")
+    settled: FloatArray = stochastic(values[None], field_name)[0]
+    return settled
+
+
+@dataclass(frozen=True, eq=False)
+class Reversals:
+    """The laws of every tuple given the one after it, not as matrices but as what they are made of.
+
+    ``columns``: the transition matrix (n, n), by columns. ``laws``, ``possible`` (T, n): of the tuples. ``kinds``,
+    ``falls``, ``errors`` (T − 1,): of the reversed kernels, see the kernel `carry_back`.
+    """
+
+    columns: sparse.csc_array
+    laws: FloatArray
+    possible: BoolArray
+    kinds: NDArray[np.int8]
+    falls: FloatArray
+    errors: FloatArray
+
+    @classmethod
+    def of(cls, matrix: FloatArray, laws: FloatArray, possible: BoolArray, drift: float) -> Reversals:
+        """``drift``: a bound on the relative error that one step adds to the ``laws``."""
+        from dphmm._kernels.reversals import NOTHING, SCANNED, movements
+
+        least = np.where(matrix > 0, matrix, np.inf).min(axis=1)
+        kinds, falls = movements(laws, possible, least, LEAST)
+        kinds[(kinds == SCANNED) & _telling_nothing(matrix, possible[:-1])] = NOTHING
+        errors = drift * np.arange(1.0, len(laws))
+        return cls(sparse.csc_array(matrix), laws, possible, kinds, falls, errors)
+
+    def carried(self, single: FloatArray) -> FloatArray:
+        """What each tuple (T,) loses at most through the one before it, from losses ``single`` (T,) of one alone."""
+        from dphmm._kernels.reversals import carry_back
+
+        carried = np.zeros(len(self.laws))
+        by = self.columns
+        carry_back(
+            by.indptr, by.indices, by.data, self.laws, self.possible, self.kinds, self.falls, self.errors,
+            single, carried,
+        )  # fmt: skip
+        return carried
+
+
+def _telling_nothing(matrix: FloatArray, possible: BoolArray) -> BoolArray:
+    """For which tuples (T − 1,) all possible values are followed by the same law."""
+    found = np.zeros(len(possible), dtype=np.bool_)
+    changes = np.r_[0, 1 + np.flatnonzero((possible[1:] != possible[:-1]).any(axis=1)), len(possible)]
+    of: dict[bytes, bool] = {}
+    for first, end in pairwise(changes):
+        key = possible[first].tobytes()
+        if key not in of:
+            of[key] = equal_rows(matrix[possible[first]])
+        found[first:end] = of[key]
+    return found
+
+
+def laws_by_lag(matrix: FloatArray, possible: BoolArray, start: FloatArray) -> Iterator[FloatArray]:
+    """Means (k, m) of ``start`` (n, m) after 1, 2, … moves by ``matrix`` (n, n), given each possible value."""
+    rows = start
+    while True:
+        rows = matrix @ rows
+        yield rows[possible]
+
+
+class LagCurves:
+    """L(α) of the laws after 1, 2, … moves by ``matrix`` (n, n), given each ``possible`` value.
+
+    Of each law is kept what settles the next α, and not the law itself.
+    """
+
+    def __init__(self, matrix: FloatArray, possible: BoolArray) -> None:
+        self._matrix, self._possible = matrix, possible
+        self._corners: list[Corners] = []
+        self._laws, self._rows = self._anew(), (0, matrix)
+
+    def __call__(self, alpha: float) -> Iterator[float]:
+        """L(alpha) at every lag from 1 on."""
+        return (self.at(lag, alpha) for lag in count(1))
+
+    def at(self, lag: int, alpha: float) -> float:
+        """L(alpha) of the law after ``lag`` moves, as computed; alpha may be infinite."""
+        if alpha <= 0:
+            return 0.0
+        if FAR < alpha < math.inf:
+            return min(alpha, self.at(lag, FAR) + (alpha - FAR), self.at(lag, math.inf))
+        while len(self._corners) < lag:
+            self._corners.append(Corners())
+        corners, s, e = self._corners[lag - 1], -math.expm1(-alpha), math.exp(-alpha)
+        rho, corner, sure = corners.best(s, e)
+        if not sure:
+            rho, corner = self._scanned(lag, s, e, (rho, *corner))
+            corners.learn(rho, corner)
+        return min(alpha, math.log1p(rho))
+
+    def _scanned(
+        self, lag: int, s: float, e: float, known: tuple[float, float, float]
+    ) -> tuple[float, tuple[float, float]]:
+        from dphmm._kernels.leakage import worst_of_all
+
+        rows = self._law(lag)
+        rho, gain, below = worst_of_all(rows, rows.T.copy(), s, e, known)
+        return float(rho), (float(gain), float(below))
+
+    def _law(self, lag: int) -> FloatArray:
+        if self._rows[0] > lag:
+            self._laws, self._rows = self._anew(), (0, self._matrix)
+        while self._rows[0] < lag:
+            self._rows = self._rows[0] + 1, next(self._laws)
+        return self._rows[1]
+
+    def _anew(self) -> Iterator[FloatArray]:
+        return laws_by_lag(self._matrix, self._possible, np.eye(len(self._matrix)))
+
 
 _UNIT = 2.0**-53
 #: A reversed kernel is used again while the marginals it is made of move by less than this (its error is counted).

@@ -12,20 +12,27 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from dphmm._checks import exact_number, whole
 from dphmm.accounting.event import DependentEvent
-from dphmm.dependent._budget import Budget, add_integer_noise
-from dphmm.dependent._contributions import grouped, owned, plain_numbers
-from dphmm.dependent._dependence import about, model_with_states
-from dphmm.dependent._options import MAX_ROWS, Option, names
+from dphmm.dependent._calibration import MECHANISMS
+from dphmm.dependent._dependence import Budget, about, add_integer_noise, model_with_states
+from dphmm.dependent._inputs import (
+    MAX_ROWS,
+    Option,
+    Rejected,
+    grouped,
+    is_table,
+    names,
+    owned,
+    plain_numbers,
+    public_names,
+)
 from dphmm.dependent._question import CountedQuestion, ExactCounts, Found, PerPerson, fields
 from dphmm.dependent._records import MOST_TIMES, Clock, Records, first_text, records_of, windows, windows_of
-from dphmm.dependent._scales import MECHANISMS
-from dphmm.dependent._tables import Rejected, is_table, public_names
 from dphmm.errors import InvalidInput, Refused
 from dphmm.markov.model import MarkovModel
 from dphmm.samplers.entropy import default_bits
@@ -112,12 +119,118 @@ def _with_noise(
     return Answered(_table_of(spans, noisy), event)
 
 
+def count(
+    table: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    n_states: int,
+    states: Any,
+    windows: Any = None,
+    n_times: int | None = None,
+    max_rows_per_user: int | None = None,
+    mechanism: str | None = None,
+    accept_unproved: bool = False,
+    bits: Bits | None = None,
+) -> Answered:
+    """How many records are in some of the states, in each window: columns first, end, count. Options of `histogram`."""
+    chosen = np.zeros(whole(n_states, "n_states", 1), dtype=np.int64)
+    wanted = np.asarray(states)
+    if not np.issubdtype(wanted.dtype, np.integer) or wanted.size == 0 or wanted.min() < 0 or wanted.max() >= n_states:
+        raise InvalidInput("states", states, f"state numbers from 0 to {n_states - 1}")
+    chosen[wanted] = 1
+    found = total(
+        table,
+        dependence,
+        epsilon,
+        values=chosen,
+        windows=windows,
+        n_times=n_times,
+        max_rows_per_user=max_rows_per_user,
+        mechanism=mechanism,
+        accept_unproved=accept_unproved,
+        bits=bits,
+    )
+    return Answered(found.table.rename(columns={"sum": "count"}), replace(found.event, query="count"))
+
+
+def total(
+    table: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    values: Any,
+    windows: Any = None,
+    n_times: int | None = None,
+    max_rows_per_user: int | None = None,
+    mechanism: str | None = None,
+    accept_unproved: bool = False,
+    bits: Bits | None = None,
+) -> Answered:
+    """The sum of an integer value of each state over the records of each window: columns first, end, sum.
+
+    Options as of `histogram`.
+    """
+    import pandas as pd
+
+    f = _integers_of_states(values)
+    dependence = grouped(dependence, max_rows_per_user)
+    records = Records.of(table, len(f), n_times, max_rows_per_user)
+    records.check_against(dependence)
+    spans = windows_of(windows, records.n_times)
+    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
+    source = default_bits(bits)
+    inside = [(records.time >= first) & (records.time < end) for first, end in spans]
+    sums = np.array([f[records.state[mask]].sum() for mask in inside], dtype=np.int64)
+    sensitivity = Fraction(int(np.ptp(f)) * _overlap(spans))
+    noisy, part = add_integer_noise(sums, sensitivity, budget.per_record, "sum", source)
+    frame = pd.DataFrame(spans, columns=["first", "end"]).assign(sum=noisy)
+    return Answered(frame, budget.event("sum", RECORD, (part,), source))
+
+
+def mean(
+    values: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    bounds: tuple[Exact, Exact],
+    pitch: Exact | None = None,
+    users: Any = None,
+    max_rows_per_user: int | None = None,
+    mechanism: str | None = None,
+    accept_unproved: bool = False,
+    bits: Bits | None = None,
+) -> Answered:
+    """The mean of one number per record, clipped to public ``bounds``: columns mean, n.
+
+    Values are rounded to steps of ``pitch`` (2**−16 of the bounds' width if not given), summed as integers, and noised;
+    n, how many values there are, is public. A value that is no number counts as the middle of the bounds; so do all but
+    the first ``max_rows_per_user`` of each of ``users`` (n,), where these are given.
+    """
+    import pandas as pd
+
+    dependence = grouped(dependence, max_rows_per_user)
+    low, high, step = _box(bounds, pitch)
+    given = bounded(values, low, high, "values")
+    given[~owned(users, len(given), max_rows_per_user)] = float((low + high) / 2)
+    _check_number(dependence, len(given))
+    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
+    source = default_bits(bits)
+    steps = in_steps(given, low, step, high)
+    widest = Fraction(int((high - low) / step))
+    noisy, part = add_integer_noise(steps.sum(keepdims=True), widest, budget.per_record, "sum", source)
+    found = float(low + step * Fraction(int(noisy[0]), len(given)))
+    frame = pd.DataFrame({"mean": [min(max(found, float(low)), float(high))], "n": [len(given)]})
+    return Answered(frame, budget.event("mean", "one row", (part,), source))
+
+
 class Histogram(CountedQuestion):
     """`histogram` of a table of trajectories as it is: names of states, or places; times, steps, or rows alone."""
 
     name = "histogram"
     help = "How many records are in each state, in each window of time. A record is one person's state at one step."
     forms = "markov:MODEL, friends:EDGES, group, group:K or independent."
+    functions: ClassVar = {"histogram": histogram, "count": count, "total": total, "mean": mean}
     options = (
         MAX_ROWS,
         Option("model_people", "With markov: who MODEL was fitted on: others, same or unknown.", "WORD"),
@@ -287,111 +400,6 @@ class Histogram(CountedQuestion):
 def _is_model(states: Any) -> bool:
     """Whether the states are those of a model."""
     return isinstance(states, MarkovModel) or (isinstance(states, str) and states.lower().endswith(".npz"))
-
-
-def count(
-    table: Any,
-    dependence: Any,
-    epsilon: Exact,
-    *,
-    n_states: int,
-    states: Any,
-    windows: Any = None,
-    n_times: int | None = None,
-    max_rows_per_user: int | None = None,
-    mechanism: str | None = None,
-    accept_unproved: bool = False,
-    bits: Bits | None = None,
-) -> Answered:
-    """How many records are in some of the states, in each window: columns first, end, count. Options of `histogram`."""
-    chosen = np.zeros(whole(n_states, "n_states", 1), dtype=np.int64)
-    wanted = np.asarray(states)
-    if not np.issubdtype(wanted.dtype, np.integer) or wanted.size == 0 or wanted.min() < 0 or wanted.max() >= n_states:
-        raise InvalidInput("states", states, f"state numbers from 0 to {n_states - 1}")
-    chosen[wanted] = 1
-    found = total(
-        table,
-        dependence,
-        epsilon,
-        values=chosen,
-        windows=windows,
-        n_times=n_times,
-        max_rows_per_user=max_rows_per_user,
-        mechanism=mechanism,
-        accept_unproved=accept_unproved,
-        bits=bits,
-    )
-    return Answered(found.table.rename(columns={"sum": "count"}), replace(found.event, query="count"))
-
-
-def total(
-    table: Any,
-    dependence: Any,
-    epsilon: Exact,
-    *,
-    values: Any,
-    windows: Any = None,
-    n_times: int | None = None,
-    max_rows_per_user: int | None = None,
-    mechanism: str | None = None,
-    accept_unproved: bool = False,
-    bits: Bits | None = None,
-) -> Answered:
-    """The sum of an integer value of each state over the records of each window: columns first, end, sum.
-
-    Options as of `histogram`.
-    """
-    import pandas as pd
-
-    f = _integers_of_states(values)
-    dependence = grouped(dependence, max_rows_per_user)
-    records = Records.of(table, len(f), n_times, max_rows_per_user)
-    records.check_against(dependence)
-    spans = windows_of(windows, records.n_times)
-    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
-    source = default_bits(bits)
-    inside = [(records.time >= first) & (records.time < end) for first, end in spans]
-    sums = np.array([f[records.state[mask]].sum() for mask in inside], dtype=np.int64)
-    sensitivity = Fraction(int(np.ptp(f)) * _overlap(spans))
-    noisy, part = add_integer_noise(sums, sensitivity, budget.per_record, "sum", source)
-    frame = pd.DataFrame(spans, columns=["first", "end"]).assign(sum=noisy)
-    return Answered(frame, budget.event("sum", RECORD, (part,), source))
-
-
-def mean(
-    values: Any,
-    dependence: Any,
-    epsilon: Exact,
-    *,
-    bounds: tuple[Exact, Exact],
-    pitch: Exact | None = None,
-    users: Any = None,
-    max_rows_per_user: int | None = None,
-    mechanism: str | None = None,
-    accept_unproved: bool = False,
-    bits: Bits | None = None,
-) -> Answered:
-    """The mean of one number per record, clipped to public ``bounds``: columns mean, n.
-
-    Values are rounded to steps of ``pitch`` (2**−16 of the bounds' width if not given), summed as integers, and noised;
-    n, how many values there are, is public. A value that is no number counts as the middle of the bounds; so do all but
-    the first ``max_rows_per_user`` of each of ``users`` (n,), where these are given.
-    """
-    import pandas as pd
-
-    dependence = grouped(dependence, max_rows_per_user)
-    low, high, step = _box(bounds, pitch)
-    given = bounded(values, low, high, "values")
-    given[~owned(users, len(given), max_rows_per_user)] = float((low + high) / 2)
-    _check_number(dependence, len(given))
-    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
-    source = default_bits(bits)
-    steps = in_steps(given, low, step, high)
-    widest = Fraction(int((high - low) / step))
-    noisy, part = add_integer_noise(steps.sum(keepdims=True), widest, budget.per_record, "sum", source)
-    found = float(low + step * Fraction(int(noisy[0]), len(given)))
-    frame = pd.DataFrame({"mean": [min(max(found, float(low)), float(high))], "n": [len(given)]})
-    return Answered(frame, budget.event("mean", "one row", (part,), source))
 
 
 def with_total(noisy: IntArray, whole_count: int) -> IntArray:

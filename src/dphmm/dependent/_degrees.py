@@ -1,4 +1,4 @@
-"""The degree distribution of a graph, private for edges or for people.
+"""The degree distribution of a graph, private for edges or for people, from pairs of people or a table of edges.
 
 *Edge* level: one edge is there or not. Two people's degrees change by 1, so four numbers of the histogram by 1. One
 edge in another's place is two such changes, and may lose twice as much.
@@ -6,30 +6,38 @@ edge in another's place is two such changes, and may lose twice as much.
 ends' numbers alone, and one is left out if an end already has ``cap`` of them. Then one person's edges change the
 histogram by at most 4·cap + 2 (the proof is on the page; the order is that of Day, Li and Lyu, SIGMOD 2016).
 
-Proof: docs/proofs/dependent-markov.md.
+No row of DATA decides whether there is an answer: a row that is no edge of two public people is rejected, and listed
+for the owner.
+
+Proofs: docs/proofs/dependent-markov.md, docs/proofs/contributions.md.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphmm._checks import one_of, whole
-from dphmm.dependent._budget import Budget, add_integer_noise
-from dphmm.dependent._contributions import whole_numbers
 from dphmm.dependent._counts import Answered, with_total
-from dphmm.dependent._edges import ends_of, private_edges
-from dphmm.dependent._options import Option, counting, names
+from dphmm.dependent._dependence import Budget, add_integer_noise, check_header, is_edge_text
+from dphmm.dependent._inputs import Called, Option, Rejected, counting, is_table, names, public_names, whole_numbers
 from dphmm.dependent._question import CountedQuestion, ExactCounts, Found, PerPerson
-from dphmm.dependent._tables import is_table, public_names
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
-from dphmm.types import Bits, Exact, IntArray
+from dphmm.storage.csv_files import listed
+from dphmm.storage.inputs import checked_input
+from dphmm.storage.private_tables import PrivateRows, PrivateTable, edge_rows, ends_among
+from dphmm.types import Bits, BoolArray, Exact, IntArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 LEVELS = {"edge": "one edge", "node": "all edges of one person"}
 _DEPENDENCES = {"edge": ("group", "independent"), "node": ("friends", "group", "independent")}
@@ -98,6 +106,7 @@ class Degree(CountedQuestion):
     name = "degree"
     help = "How many people have 0, 1, 2, ... edges. DATA has an edge a row (a table, or SNAP's .txt, .txt.gz)."
     forms = "friends:EDGES (node level), group:K or independent."
+    functions: ClassVar = {"degree": degree_distribution}
     options = (
         Option("people", "The public people: a number N (named 0 to N-1), or a table of names.", "N"),
         Option("level", "edge hides whether one edge is there; node hides all edges of one person.", "WORD"),
@@ -111,6 +120,14 @@ class Degree(CountedQuestion):
             flags=("--consistent/--raw",),
         ),
     )
+
+    @classmethod
+    def arguments(
+        cls, name: str, data: Any, dependence: Any, epsilon: Exact, options: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The number of people comes after the edges."""
+        named = {option: value for option, value in options.items() if option != "n"}
+        return (data, options.get("n"), dependence, epsilon), named
 
     def check(self, dependence: Any) -> None:
         """What is hidden, up to which degree, and who there is."""
@@ -233,3 +250,78 @@ def mixed(first: IntArray, second: IntArray) -> NDArray[np.uint64]:
         found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         found ^= found >> np.uint64(31)
     return found
+
+
+#: Who there is: people numbered from 0, or their names.
+People = int | Sequence[str]
+
+
+def private_edges(
+    data: PrivateTable, people: People, columns: Sequence[str] | None, called: Called
+) -> tuple[IntArray, Rejected]:
+    """The edges (m, 2) of DATA as numbers of people, and the rows that are no edges of two of them.
+
+    InvalidInput for a table of more than two columns if none are named, and for a first line that names people and is
+    no header.
+    """
+    if data.path is not None:
+        checked_input(data.path, "DATA")
+    header = None if data.path is not None and is_edge_text(data.path) else data.columns()
+    if header is not None:
+        ends_of(header, columns, data, called)
+    if columns is None and data.path is not None:
+        known = _is_number_below(people) if isinstance(people, int) else set(people).__contains__
+        check_header(data.path, header or (), "DATA", known)
+    rows = edge_rows(data.path, columns) if data.path is not None else _edges_of_frame(data, columns)
+    rejected = Rejected.of(rows)
+    pairs = ends_among_people(rows.table, people)
+    unknown, loops = (pairs < 0).any(axis=1), pairs[:, 0] == pairs[:, 1]
+    rejected.add(rows.places[unknown], "unknown_person")
+    rejected.add(rows.places[loops], "loop")
+    return pairs[~unknown & ~loops], rejected
+
+
+def _edges_of_frame(data: PrivateTable, columns: Sequence[str] | None) -> PrivateRows:
+    """Two columns of text, a and b."""
+    import pyarrow as pa
+
+    from dphmm.storage.columns import as_text
+
+    chosen = data.columns() if columns is None else list(columns)
+    rows = data.read(chosen)
+    table = pa.table([as_text(rows.table.column(name), name) for name in chosen], names=["a", "b"])
+    return PrivateRows(table, rows.places, rows.odd, rows.word)
+
+
+def ends_among_people(edges: pa.Table, people: People) -> IntArray:
+    """Numbers (m, 2) of people of two columns of text, a and b; -1 for whoever is not among them."""
+    from dphmm.storage.columns import integers
+
+    if not isinstance(people, int):
+        return ends_among(edges, people)
+    ends = []
+    for side in ("a", "b"):
+        values, bad = integers(edges.column(side), "DATA")
+        outside: BoolArray = bad | (values < 0) | (values >= people)
+        ends.append(np.where(outside, -1, values))
+    return np.stack(ends, axis=1)
+
+
+def ends_of(
+    header: Sequence[str], columns: Sequence[str] | None, data: PrivateTable, called: Called
+) -> tuple[str, str]:
+    """The two columns of a table that are meant. Raises InvalidInput where they are not two, or not there."""
+    option = called("columns")
+    unknown = next((name for name in columns or () if name not in header), None)
+    if unknown is not None:
+        raise InvalidInput(option, unknown, f"a column of {data.name}: {listed(header)}")
+    if columns is not None and len(columns) != 2:
+        raise InvalidInput(option, ",".join(columns), "two columns, one for each end: a,b")
+    if columns is None and len(header) != 2:
+        raise InvalidInput("DATA", f"{data.name}: {listed(header)}", f"two columns, one for each end, or {option}")
+    first, second = header if columns is None else columns
+    return first, second
+
+
+def _is_number_below(people: int) -> Callable[[str], bool]:
+    return lambda name: re.fullmatch("[0-9]{1,18}", name) is not None and int(name) < people

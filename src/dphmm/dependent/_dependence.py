@@ -1,30 +1,47 @@
-"""Which records depend on which, and how many of one person count, as the data owner says it.
+"""Which records depend on which, as the data owner states it, and the budget that a query then has per record.
 
-Both are public: no row of DATA is looked at here, but to refuse DATA as their own list of friendships.
+A stated dependence is public: DATA are looked at only to refuse them as their own list of friendships. In such a list
+every line must be right. In the library ``dependence`` is a model, or "independent" (taken on the caller's word), or
+("group", k): records come in groups of at most k, and different groups are independent of each other.
 
-Proof: docs/proofs/contributions.md.
+Proofs: docs/proofs/contributions.md, docs/proofs/dependent-markov.md.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphmm.dependent._edges import largest_circle
-from dphmm.dependent._options import Called, counting
+import numpy as np
+
+from dphmm._checks import exact_epsilon
+from dphmm.accounting.composition import Guarantee
+from dphmm.accounting.event import DependentEvent, NoisyCounts, per_record_total
+from dphmm.dependent._calibration import calibrate
+from dphmm.dependent._chain import Chain
+from dphmm.dependent._inputs import Called, counting, place
+from dphmm.dependent._losses import AnyQuery, largest_loss
+from dphmm.dependent._models import Tree
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.storage.inputs import file_digest
+from dphmm.samplers.discrete import DiscreteLaplace
+from dphmm.samplers.entropy import default_bits, is_secure
+from dphmm.storage.csv_files import listed
+from dphmm.storage.inputs import PathLike, checked_input, file_digest
 from dphmm.storage.models import load_model
-from dphmm.storage.private_tables import PrivateTable, refuse_private
+from dphmm.storage.private_tables import TEXT, PrivateTable, read_edges, refuse_private
+from dphmm.storage.tables import column_names
+from dphmm.types import Bits, Exact, IntArray
 
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
+
 
 FORMS = "independent, group, group:K, friends:EDGES or markov:MODEL"
 _MOST = "a public number of rows, 1 to 1000000000"
@@ -220,3 +237,131 @@ _INSTEAD = {
     "group": "independent or group:K",
     "independent": FORMS,
 }
+
+
+def largest_circle(path: str, field: str, called: Called) -> int:
+    """How many people the largest circle of friends has: people who are joined, directly or not.
+
+    DATA have no part in it. Raises InvalidInput, without a name, for a file without friendships, a line that is none,
+    and a loop.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    header = None if is_edge_text(path) else column_names(checked_input(path, field))
+    if header is not None and len(header) != 2:
+        raise InvalidInput(field, f"{Path(path).name}: {listed(header)}", "two columns, one for each end")
+    edges = read_edges(path, None, field)
+    ends: list[Any] = [edges.column(side).to_pylist() for side in ("a", "b")]
+    names = sorted({name for side in ends for name in side if name})
+    check_header(path, header or (), field, lambda name: name in names or re.fullmatch("[0-9]+", name) is not None)
+    if not len(edges):
+        raise InvalidInput(
+            field, f"{Path(path).name}, without a friendship", f"edges, or {called('dependence')} independent"
+        )
+    number = {name: at for at, name in enumerate(names)}
+    pairs = np.array([[number.get(name, -1) for name in side] for side in ends])
+    for wrong, came in (((pairs < 0).any(axis=0), "nobody"), (pairs[0] == pairs[1], "a loop")):
+        if wrong.any():
+            where = place(path, int(np.argmax(wrong)))
+            raise InvalidInput(f"{field}, {where}", came, "pairs of different people")
+    graph = coo_array((np.ones(pairs.shape[1]), (pairs[0], pairs[1])), shape=(len(names), len(names)))
+    _, circle = connected_components(graph, directed=False)
+    return int(np.bincount(circle).max())
+
+
+def is_edge_text(path: PathLike) -> bool:
+    return str(path).lower().endswith(TEXT)
+
+
+def check_header(path: PathLike, header: Sequence[str], field: str, known: Callable[[str], bool]) -> None:
+    """A file without a header would lose its first edge without a word."""
+    if str(path).lower().endswith((".csv", ".csv.gz")) and any(known(name.strip()) for name in header):
+        raise InvalidInput(f"{field}, line 1", "people", "a header that names nobody, as a,b, and edges after it")
+
+
+#: The noise of one number of a query is kept within ±2**61 of it.
+_FARTHEST = 2**61
+
+
+@dataclass(frozen=True)
+class Budget:
+    """ε₀ for one record alone, and what it is claimed to give under the dependence."""
+
+    per_record: Fraction
+    claimed: Fraction | None
+    mechanism: str
+    dependence: str
+    why: str
+
+    @classmethod
+    def of(cls, dependence: Any, epsilon: Exact, mechanism: str | None, accept_unproved: bool) -> Budget:
+        """The budget of a query that promises ``epsilon``; Refused where the mechanism is not proved to keep it."""
+        promised = exact_epsilon(epsilon)
+        if isinstance(dependence, (str, tuple)):
+            return _without_a_model(dependence, promised, mechanism)
+        found = calibrate(dependence, AnyQuery(1), promised, mechanism, exact=False)
+        if not (found.proved or accept_unproved):
+            found.claim()
+        claimed = promised if found.proved else None
+        return cls(found.rate, claimed, found.mechanism, found.model, found.why)
+
+    def event(
+        self, query: str, record: str, parts: tuple[NoisyCounts, ...], bits: Bits, neighbours: str = "replace"
+    ) -> DependentEvent:
+        """What happened, for accounting."""
+        secure = is_secure(bits)
+        return DependentEvent(
+            query, record, parts, self.mechanism, self.dependence, self.claimed, self.why, secure, neighbours
+        )
+
+
+def _without_a_model(dependence: Any, promised: Fraction, mechanism: str | None) -> Budget:
+    if dependence == "independent":
+        if mechanism not in (None, "independent"):
+            raise InvalidInput("mechanism", mechanism, '"independent", or a model of dependence')
+        return Budget(promised, promised, "independent", "independent records", "records are taken as independent")
+    if isinstance(dependence, tuple) and len(dependence) == 2 and dependence[0] == "group":
+        size = dependence[1]
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+            raise InvalidInput("dependence", size, 'how many records may depend on each other: ("group", 3)')
+        why = (
+            f"at most {size} records depend on each other, and all of them together change the answer by at most "
+            f"{size} Δ, where Δ is the most that one record alone changes it by"
+        )
+        return Budget(promised / int(size), promised, "group", f"groups of {size}", why)
+    raise InvalidInput("dependence", dependence, 'a model, "independent" or ("group", size)')
+
+
+def add_integer_noise(
+    counts: IntArray, sensitivity: Fraction, epsilon: Fraction, name: str, bits: Bits | None
+) -> tuple[IntArray, NoisyCounts]:
+    """Integers with discrete Laplace noise in every one, P(z) ∝ exp(−|z|·ε/sensitivity), and what that was.
+
+    ``sensitivity``: L1, over all of ``counts``, for a change of one record.
+    """
+    scale = sensitivity / epsilon
+    flat = counts.ravel()
+    noise = DiscreteLaplace(scale).draw(len(flat), default_bits(bits))
+    noisy: IntArray = np.clip(flat + noise, -_FARTHEST, _FARTHEST).reshape(counts.shape)
+    return noisy, NoisyCounts(name, "laplace", sensitivity, scale)
+
+
+def together(model: Any, events: Iterable[DependentEvent]) -> Guarantee:
+    """What several queries about the tuples of one chain or tree lose together under it: the sum does not bound it.
+
+    The losses per record add up, and their sum goes through the recursion once.
+    """
+    if not isinstance(model, (Chain, Tree)):
+        raise InvalidInput("model", type(model).__name__, "a chain or a tree")
+    given = [events] if isinstance(events, DependentEvent) else list(events)
+    # A tuple of the model is replaced.
+    total = per_record_total(
+        [event.for_replacement() if isinstance(event, DependentEvent) else event for event in given]
+    ).value
+    single = np.full(model.n_tuples, float(total) * (1 + 2.0**-51))
+    return Guarantee(
+        Fraction(largest_loss(model, single)),
+        f"bounds what all these queries lose of one tuple of this {model!r}",
+        "docs/proofs/dependent-markov.md",
+    )

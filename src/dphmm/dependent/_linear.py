@@ -1,4 +1,4 @@
-"""Linear classifiers by output perturbation (Chaudhuri, Monteleoni and Sarwate, JMLR 2011), noise on a lattice.
+"""Private linear classifiers by output perturbation (Chaudhuri, Monteleoni and Sarwate, JMLR 2011), noise on a lattice.
 
 With rows of length at most 1, a loss that is convex and 1-Lipschitz in the margin, and J(w) = mean loss + Λ/2·‖w‖², the
 minimiser moves by at most 2/(nΛ) when one record is replaced. What is computed is not the minimiser: the gradient at
@@ -7,35 +7,43 @@ lattice, the L1 distance of two neighbouring results is at most √d·(2/(nΛ) +
 of that sensitivity is added.
 
 scikit-learn's estimators find the minimiser (gradient steps bring it to the accuracy that is certified) and predict.
-
 A row that cannot be used, or that is beyond what one person may contribute, is a row of zeros: it has no gradient, and
 n stays what it was.
 
-Proof: docs/proofs/dependent-markov.md, docs/proofs/contributions.md.
+`PrivateClassifier` is a scikit-learn classifier whose every fit is a private answer: for pipelines, cross-validation
+and clones. It keeps nothing of the records but what was published. Each fit draws its own noise and spends its own
+budget. Where the classes are named, a row that cannot be used has no weight; with "observed" scikit-learn refuses such
+rows, and the labels are public.
+
+This module imports scikit-learn; `_classifier` imports it where a classifier is asked for.
+
+Proofs: docs/proofs/dependent-markov.md, docs/proofs/contributions.md.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dphmm._checks import finite_number, one_of
 from dphmm.accounting.event import DependentEvent
-from dphmm.dependent._budget import Budget, add_integer_noise
-from dphmm.dependent._contributions import grouped, owned, plain_numbers
-from dphmm.dependent._options import BOX, MAX_ROWS, Option, box, finite, names, needed
-from dphmm.dependent._question import Found, PerPerson, Question, fields
-from dphmm.dependent._tables import Rejected, data_labels, data_numbers, feature_columns
+from dphmm.dependent._dependence import Budget, add_integer_noise
+from dphmm.dependent._inputs import owned, plain_numbers
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.types import Bits, Exact, FloatArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Width of the rounded corner of the SVM's hinge (Chaudhuri et al. take 1/2).
 CORNER = 0.5
@@ -51,52 +59,34 @@ _BLOCK = 1024
 _LENGTHS = (1e-100, 1e100)
 #: Numbers further from 0 count as this: their squares can be added up.
 _HUGE = 1e150
-_ROWS = (
-    "How many rows DATA have: the noise is calculated from it, and it is told in this statement. Rows that cannot be "
-    "used, and those beyond --max-rows-per-user, are counted in it and have no weight."
-)
 
 
-@dataclass(frozen=True, eq=False)
-class Classifier:
-    """A published classifier: ``estimator`` (a `PrivateClassifier`, ready to predict), its numbers, and what it cost.
+class PublishedWeights(NamedTuple):
+    """``weights`` (d,), the intercept last where there is one; the two ``classes``; and what the fit cost."""
 
-    Fitted again, by a cross-validation for one, the estimator is as private as it was, and each fit is paid for.
-    """
-
-    estimator: Any
-    table: pd.DataFrame
+    weights: FloatArray
+    classes: Any
     event: DependentEvent
 
 
-def classifier(
+def published_weights(
     X: Any,
     y: Any,
+    *,
     dependence: Any,
     epsilon: Exact,
-    *,
     classes: Any,
-    kind: str = "svm",
-    regularization: float = 1e-2,
-    norm: float = 1.0,
-    intercept: bool = True,
+    kind: str,
+    regularization: float,
+    norm: float,
+    intercept: bool,
     users: Any = None,
     max_rows_per_user: int | None = None,
-    mechanism: str | None = None,
-    accept_unproved: bool = False,
-    bits: Bits | None = None,
-) -> Classifier:
-    """A linear classifier of rows X (n, d) into two public ``classes``; kind "svm" or "logistic".
-
-    ``norm``: public; longer rows are shortened to it. ``regularization``: Λ. n, how many rows there are, is public. A
-    record is one row with its label. Without weight, but counted in n: a row with another label, one with a number
-    missing, and all but the first ``max_rows_per_user`` of each of ``users`` (n,), where these are given. Needs
-    scikit-learn.
-    """
-    import pandas as pd
-
-    dependence = grouped(dependence, max_rows_per_user)
-
+    mechanism: str | None,
+    accept_unproved: bool,
+    bits: Bits | None,
+) -> PublishedWeights:
+    """Weights with noise for rows X (n, d) and labels y (n,), in the units of X. Options as of `classifier`."""
     one_of(kind, ("svm", "logistic"), "kind")
     strength = finite_number(regularization, "regularization")
     if not LEAST_STRENGTH <= strength <= 1.0:
@@ -107,124 +97,12 @@ def classifier(
         raise InvalidInput("dependence", repr(dependence), f"one of the {len(rows)} records")
     budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
     source = default_bits(bits)
-    estimator = _estimator(kind, len(rows), strength)
-    weights, off = minimiser(rows, signs, kind, strength, estimator)
+    weights, off = minimiser(rows, signs, kind, strength, _estimator(kind, len(rows), strength))
     pitch, steps = lattice_sensitivity(len(rows), rows.shape[1], strength, off)
     whole = np.rint(weights / pitch).astype(np.int64)
     noisy, part = add_integer_noise(whole, Fraction(steps), budget.per_record, f"{kind} weights", source)
     published = _in_the_units_of(noisy.astype(np.float64) * pitch, finite_number(norm, "norm"), intercept)
-    options = {
-        "dependence": dependence, "classes": classes, "kind": kind, "regularization": regularization, "norm": norm,
-        "intercept": intercept, "mechanism": mechanism, "accept_unproved": accept_unproved,
-    }  # fmt: skip
-    fitted = _fitted(published, labels, intercept, epsilon, options)
-    names = [f"x{axis}" for axis in range(rows.shape[1] - intercept)] + ["intercept"] * intercept
-    frame = pd.DataFrame({"feature": names, "weight": published})
-    return Classifier(fitted, frame, budget.event(f"linear {kind}", "one row and its label", (part,), source))
-
-
-class LinearClassifier(Question):
-    """`classifier` of rows of a table that are moved to a box, with weights in the units of the table."""
-
-    name = "svm"
-    help = "A linear classifier of two classes, as weights. A record is one row with its class. Needs scikit-learn."
-    forms = "friends:EDGES, group, group:K or independent."
-    options = (
-        MAX_ROWS,
-        Option("label", "The column of classes.", "COL"),
-        Option("classes", "The two public classes.", "NO,YES"),
-        Option("features", "The columns of numbers to tell them by.", "X,Y"),
-        Option("box", "The public box, LOW:HIGH for each feature; values outside move to it.", "BOX"),
-        Option(
-            "regularization",
-            "From 1e-6 to 1: the larger, the less noise and the less it learns.",
-            "L",
-            default="0.01",
-            flags=("--regularisation", "--regularization"),
-            shown=True,
-        ),
-        Option("kind", "svm or logistic.", "WORD", default="svm", shown=True),
-        Option("user_column", "The column of users, where D needs it  [default: user]", "COL"),
-    )
-
-    def check(self, dependence: Any) -> None:
-        """Features in a box, a column of classes, and how strongly weights are kept small."""
-        self.dependence = self.depends(dependence, ("friends", "group", "independent"))
-        self.dependence.refuse_data(self.data)
-        called, given = self.called, self.given
-        if given["kind"] not in ("svm", "logistic"):
-            raise InvalidInput(called("kind"), given["kind"], "svm or logistic")
-        self._columns = feature_columns(given["features"], called("features"))
-        limits = box(needed(given["box"], called("box"), BOX), self._columns, called("box"))
-        self._low, self._high = (np.array(side) for side in limits)
-        self._label = needed(given["label"], called("label"), "the column of classes")
-        classes = needed(given["classes"], called("classes"), "the two public classes: no,yes")
-        self._classes = names(classes, called("classes"), "two classes: no,yes")
-        if len(self._classes) != 2:
-            raise InvalidInput(called("classes"), classes, "two classes: no,yes")
-        if self._label in self._columns:
-            expected = f"a column that is not among the {called('features')}"
-            raise InvalidInput(called("label"), self._label, expected)
-        self._strength = finite(given["regularization"], called("regularization"))
-
-    def find(self, bits: Bits | None) -> Found:
-        """Weights for the features as they are in the table."""
-        called, d = self.called, len(self._columns)
-        between = self.between()
-        features = [(name, called("features")) for name in self._columns]
-        rows = self.rows([(self._label, called("label")), *features])
-        rejected = Rejected.of(rows)
-        values, whose = data_numbers(rows, self._columns, rejected), self.owned(rows, rejected)
-        truth = data_labels(rows, self._label)
-        rejected.add(rows.places[~np.isin(truth, self._classes)], "unknown_class")
-        # A row of another number of fields has no weight, and is counted: how many rows there are is public.
-        odd = len(rows.odd)
-        if odd and "users" in whose:
-            whose["users"] = np.append(whose["users"], [None] * odd)
-        with fields({"regularization": called("regularization"), "kind": called("kind"), "X": "DATA"}):
-            answered = classifier(
-                np.vstack([self._scaled(values), np.zeros((odd, d))]),
-                np.append(truth, [None] * odd),
-                between,
-                self.epsilon,
-                classes=np.array(self._classes, dtype=object),
-                kind=self.given["kind"],
-                regularization=self._strength,
-                norm=float(np.sqrt(d)),
-                bits=bits,
-                **whose,
-            )
-        domain = {
-            "features": self._columns,
-            "box": {"low": self._low.tolist(), "high": self._high.tolist()},
-            "classes": self._classes,
-            "decision": f"{self._classes[1]} where the sum of weight x feature, plus the intercept, is greater than 0",
-            "regularisation": self._strength,
-            "records": rows.n_rows,
-        }
-        unit = self.dependence.unit(answered.event.record, rows_public=True)
-        published = self._in_own_units(answered)
-        return Found(published, rejected, domain, unit, self.dependence.by_person, (_ROWS,))
-
-    def per_person(self) -> PerPerson:
-        """How many rows there are is public: rows are replaced."""
-        return PerPerson("replace", self.dependence.most)
-
-    def _scaled(self, features: FloatArray) -> FloatArray:
-        """Features moved to the box, from -1 to 1; what is no number is in the middle."""
-        low, high = self._low, self._high
-        middle = np.where(np.isnan(features), (low + high) / 2, features)
-        scaled: FloatArray = 2 * (np.clip(middle, low, high) - low) / (high - low) - 1
-        return scaled
-
-    def _in_own_units(self, answered: Classifier) -> Classifier:
-        """Weights for the features as they are in the table, from those for features between -1 and 1."""
-        low, high = self._low, self._high
-        weights = answered.table["weight"].to_numpy()
-        slopes = weights[:-1] * 2 / (high - low)
-        intercept = weights[-1] - float((weights[:-1] * (high + low) / (high - low)).sum())
-        table = answered.table.assign(feature=[*self._columns, "intercept"], weight=[*slopes, intercept])
-        return replace(answered, table=table)
+    return PublishedWeights(published, labels, budget.event(f"linear {kind}", "one row and its label", (part,), source))
 
 
 def _in_the_units_of(weights: FloatArray, norm: float, intercept: bool) -> FloatArray:
@@ -330,8 +208,6 @@ class _Problem:
 def _started(estimator: Any, rows: FloatArray, signs: FloatArray) -> FloatArray:
     if len(np.unique(signs)) < 2:
         return np.zeros(rows.shape[1])
-    import warnings
-
     with warnings.catch_warnings():
         # It need not have converged: what is certified is checked afterwards.
         warnings.simplefilter("ignore")
@@ -341,8 +217,6 @@ def _started(estimator: Any, rows: FloatArray, signs: FloatArray) -> FloatArray:
 
 
 def _logistic_slope(margins: FloatArray) -> FloatArray:
-    from scipy.special import expit
-
     found: FloatArray = -expit(-margins)
     return found
 
@@ -363,25 +237,8 @@ def _hinge_slope(margins: FloatArray) -> FloatArray:
 
 
 def _estimator(kind: str, n: int, strength: float) -> Any:
-    try:
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.svm import LinearSVC
-    except ImportError:
-        raise InvalidInput("kind", kind, "scikit-learn to be installed: pip install 'dphmm[learn]'") from None
     made = LogisticRegression if kind == "logistic" else LinearSVC
     return made(C=1.0 / (n * strength), fit_intercept=False, tol=1e-6, max_iter=1000, random_state=0)
-
-
-def _fitted(weights: FloatArray, labels: Any, intercept: bool, epsilon: Exact, options: dict[str, Any]) -> Any:
-    """An estimator that knows the published numbers, and nothing else of what was fitted."""
-    from dphmm.dependent._estimator import PrivateClassifier
-
-    made = PrivateClassifier(epsilon, **options)
-    made.classes_ = labels
-    made.coef_ = weights[None, : len(weights) - intercept]
-    made.intercept_ = np.array([weights[-1] if intercept else 0.0])
-    made.n_features_in_ = len(weights) - intercept
-    return made
 
 
 def _checked(X: Any, y: Any, classes: Any, norm: float, intercept: bool) -> tuple[FloatArray, FloatArray, Any]:
@@ -404,3 +261,152 @@ def _checked(X: Any, y: Any, classes: Any, norm: float, intercept: bool) -> tupl
     if intercept:
         rows = np.hstack([rows, np.full((len(rows), 1), 1 - 1e-12)]) * math.sqrt(0.5)
     return rows * weighs[:, None], np.where(given == labels[1], 1.0, -1.0), labels
+
+
+#: For ``classes``: the labels that occur, which then are public like those that would have been named.
+OBSERVED = "observed"
+
+
+def _is_logistic(estimator: Any) -> bool:
+    return bool(estimator.kind == "logistic")
+
+
+class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """`classifier` as a scikit-learn estimator: a linear SVM, or logistic regression, by output perturbation.
+
+    Every ``fit`` is an answer of its own about its records, with noise of its own: five folds of a cross-validation are
+    five, whose losses per record add up. Scores on held-out records are computed from these records without noise.
+
+    Parameters
+    ----------
+    epsilon, dependence, classes : must be given: the promise; a model, "independent" (on your word) or ("group", k);
+        the two public classes, or "observed" for those of y, if it is public that exactly these occur.
+    kind, regularization, norm, intercept, mechanism, accept_unproved, bits : as of `classifier`.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, n_features_in_ (and feature_names_in_, for a table with names) : what was published.
+    event_ : DependentEvent, what the fit cost.
+    """
+
+    def __init__(
+        self,
+        epsilon: Any = None,
+        *,
+        dependence: Any = None,
+        classes: Any = None,
+        kind: str = "svm",
+        regularization: float = 1e-2,
+        norm: float = 1.0,
+        intercept: bool = True,
+        mechanism: str | None = None,
+        accept_unproved: bool = False,
+        bits: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.dependence = dependence
+        self.classes = classes
+        self.kind = kind
+        self.regularization = regularization
+        self.norm = norm
+        self.intercept = intercept
+        self.mechanism = mechanism
+        self.accept_unproved = accept_unproved
+        self.bits = bits
+
+    def fit(self, X: Any, y: Any) -> PrivateClassifier:
+        """Publish weights for rows X (n, d) with labels y (n,)."""
+        self._check_said()
+        rows, labels = self._rows_and_labels(X, y)
+        found = published_weights(
+            rows,
+            labels,
+            dependence=self.dependence,
+            epsilon=self.epsilon,
+            classes=self._public_classes(labels),
+            kind=self.kind,
+            regularization=self.regularization,
+            norm=self.norm,
+            intercept=self.intercept,
+            mechanism=self.mechanism,
+            accept_unproved=self.accept_unproved,
+            bits=self.bits,
+        )
+        self._take(found)
+        self.event_ = found.event
+        if self._observed:
+            self.event_ = replace(found.event, query=f"{found.event.query}, classes as they occur in the records")
+        return self
+
+    @classmethod
+    def of(cls, found: PublishedWeights, epsilon: Exact, options: dict[str, Any]) -> PrivateClassifier:
+        """An estimator that knows the published numbers, and nothing else of the records."""
+        made = cls(epsilon, **options)
+        made._take(found)
+        made.n_features_in_ = made.coef_.shape[1]
+        return made
+
+    def _take(self, found: PublishedWeights) -> None:
+        d = len(found.weights) - self.intercept
+        self.classes_, self.coef_ = found.classes, found.weights[None, :d]
+        self.intercept_ = np.array([found.weights[d] if self.intercept else 0.0])
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Above 0 for the second class."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        scores: FloatArray = rows @ self.coef_[0] + self.intercept_[0]
+        return scores
+
+    def predict(self, X: Any) -> Any:
+        """The class of each row."""
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(np.intp)]
+
+    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """What the published weights say of both classes; of kind "logistic" only."""
+        scores = self.decision_function(X)
+        return np.stack([expit(-scores), expit(scores)], axis=1)
+
+    def _rows_and_labels(self, X: Any, y: Any) -> tuple[FloatArray, Any]:
+        if self._observed or y is None:
+            rows, labels = validate_data(self, X, y, dtype=np.float64)
+            check_classification_targets(labels)
+            return rows, labels
+        rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(rows, labels)
+        return rows, labels
+
+    def _check_said(self) -> None:
+        """Nothing that decides what is promised is taken for granted."""
+        wanted = {
+            "epsilon": "the promise of a fit",
+            "dependence": 'a model, "independent" or ("group", size)',
+            "classes": 'the two public classes, or "observed" where it is public that those of y occur',
+        }
+        for name, expected in wanted.items():
+            if getattr(self, name) is None:
+                raise InvalidInput(name, None, expected)
+
+    @property
+    def _observed(self) -> bool:
+        return isinstance(self.classes, str) and self.classes == OBSERVED
+
+    def _public_classes(self, labels: Any) -> Any:
+        if not self._observed:
+            return self.classes
+        kind, found = type_of_target(labels), np.unique(labels)
+        if kind != "binary":
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        if len(found) != 2:
+            raise InvalidInput("y", "labels of one class", "two classes, or classes that are named")
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.non_deterministic = True
+        tags.input_tags.allow_nan = not self._observed
+        return tags

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import base64
 import html
+import inspect
 import json
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,10 +26,8 @@ from dphmm._checks import exact_epsilon, one_of, written_fraction
 from dphmm.accounting.event import DependentEvent, NoisyCounts
 from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.publication import Publication
-from dphmm.dependent._budget import Budget
-from dphmm.dependent._dependence import Dependence, about
-from dphmm.dependent._options import MAX_ROWS, Called, Option
-from dphmm.dependent._tables import Rejected, data_rows, data_users
+from dphmm.dependent._dependence import Budget, Dependence, about
+from dphmm.dependent._inputs import MAX_ROWS, Called, Option, Rejected, data_rows, data_users
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.storage.inputs import file_digest
@@ -41,6 +41,8 @@ from dphmm.types import Bits, Exact, IntArray
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dphmm.dependent._classifier import Classifier
+    from dphmm.dependent._counts import Answered
     from dphmm.markov.model import MarkovModel
 
 _WITH_NOISE = (
@@ -52,7 +54,7 @@ REGISTERED: dict[str, type[Question]] = {}
 
 
 def register(*kinds: type[Question]) -> None:
-    """Offer questions to `dphmm.query` and to the command line, by their names."""
+    """Offer questions to `dphmm.query`, `dphmm.dependent.query` and the command line, by their names."""
     REGISTERED.update({kind.name: kind for kind in kinds})
 
 
@@ -127,6 +129,8 @@ class Question(ABC):
     #: Which dependences it takes, for help.
     forms: ClassVar[str]
     options: ClassVar[tuple[Option, ...]]
+    #: The functions on arrays that `dphmm.dependent.query` calls, by name.
+    functions: ClassVar[Mapping[str, Callable[..., Answered | Classifier]]] = {}
     #: Set by `check`.
     dependence: Dependence
 
@@ -141,6 +145,13 @@ class Question(ABC):
         self.given: dict[str, Any] = known | dict(options)
         self.epsilon = exact_epsilon(epsilon, called("epsilon"))
         self.check(dependence)
+
+    @classmethod
+    def arguments(
+        cls, name: str, data: Any, dependence: Any, epsilon: Exact, options: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of one of the ``functions``, by position and by name."""
+        return (data, dependence, epsilon), options
 
     @abstractmethod
     def check(self, dependence: Any) -> None:
@@ -454,10 +465,27 @@ def query(
     >>> list(found.table.columns), found.statement["dependence"]["given"]
     (['first', 'end', 'state', 'count'], 'group:2')
     """
-    import warnings
-
     kind = REGISTERED[one_of(question, tuple(REGISTERED), "question")]
     result = kind(data, dependence, epsilon, options).answer(bits, ledger, publication)
     for sentence in result.warnings:
         warnings.warn(sentence, UserWarning, stacklevel=2)
     return result
+
+
+def query_arrays(question: str, data: Any, dependence: Any, epsilon: Exact, **options: Any) -> Answered | Classifier:
+    """The answer to a question by its name, with the options of the question's own function.
+
+    Names: "histogram", "count", "total", "mean", "kmeans", "degree", "svm", "logistic".
+
+    ``data``: the table, values or points; for "degree" the edges, with ``n`` and ``level``; for the two classifiers
+    rows and labels (X, y). Raises InvalidInput for an option that the question does not have.
+    """
+    kinds = {name: kind for kind in REGISTERED.values() for name in kind.functions}
+    name = one_of(question, tuple(kinds), "question")
+    function = kinds[name].functions[name]
+    positional, named = kinds[name].arguments(name, data, dependence, epsilon, options)
+    try:
+        inspect.signature(function).bind(*positional, **named)
+    except TypeError as error:
+        raise InvalidInput("options", str(error), f'those of the question "{name}"') from None
+    return function(*positional, **named)

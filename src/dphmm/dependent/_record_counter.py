@@ -1,7 +1,7 @@
-"""The counts of a histogram from sorted rows as they pass: memory does not grow with their number.
+"""Count the records of a histogram from sorted rows, part by part, in memory that does not grow with their number.
 
-Rows come by person and step, in parts of any size. Which records of a person count follows from that person's rows
-themselves, by step, time and state, as in `dphmm.markov.private.transition_counts`.
+Rows come by person and step, in parts of any size. A person's own rows say which of them count, by step, time and
+state, as in `dphmm.markov.private.transition_counts`. That module loads the compiler, which `dphmm.dependent` does not need.
 
 Proof: docs/proofs/contributions.md. Decision: docs/adr/0030.
 """

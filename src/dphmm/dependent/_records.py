@@ -1,10 +1,10 @@
-"""States of people over time, as numbers or in a table as it is, beside what is public: states, times, who depends.
+"""Records of people over time: states as numbers or from a table, with public states, public times and caps per person.
 
 No row of a table decides between an answer and an error. A state that is none of the public ones counts as state 0 (in
-a table as it is, as the state "other" if there is one), a row without a person or a time counts nowhere, of two rows of
-one person at one time the last one counts. Each person's rows are read by themselves.
+a table of names or places, as the state "other" if there is one). A row without a person or a time counts nowhere. Of
+two rows of one person at one time the last one counts. Each person's rows are read by themselves.
 
-Proof: docs/proofs/contributions.md, docs/proofs/dependent-markov.md.
+Proofs: docs/proofs/contributions.md, docs/proofs/dependent-markov.md.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ import numpy as np
 
 from dphmm._checks import whole
 from dphmm.dependent._chain import Chain
-from dphmm.dependent._contributions import first_of_each, last_of_each, people, whole_numbers
-from dphmm.dependent._options import Called, counting
-from dphmm.dependent._tables import Rejected
+from dphmm.dependent._inputs import Called, Rejected, counting, first_of_each, last_of_each, people, whole_numbers
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
@@ -33,6 +31,7 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 #: Steps that are kept apart at most.
 MOST_TIMES = 10_000_000

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dphmm.dependent._degrees import mixed
-from dphmm.dependent._edges import People, ends_among_people
+from dphmm.dependent._degrees import People, ends_among_people, mixed
 
 if TYPE_CHECKING:
     import pyarrow as pa

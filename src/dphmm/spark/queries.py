@@ -14,10 +14,10 @@ import numpy as np
 
 from dphmm.dependent._counts import Histogram
 from dphmm.dependent._degrees import Degree
+from dphmm.dependent._inputs import Rejected
 from dphmm.dependent._question import ExactCounts
 from dphmm.dependent._record_counter import counts_of_intervals
 from dphmm.dependent._records import MICROSECONDS, by_place, other_state
-from dphmm.dependent._tables import Rejected
 from dphmm.errors import InvalidInput
 from dphmm.spark.counting import INTEGERS, NUMBERS, TEXT, checked_type, key_totals, types_of
 from dphmm.spark.counting_task import ByName, ByNearestPlace, CountRecords, WithoutValues

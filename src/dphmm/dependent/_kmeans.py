@@ -13,19 +13,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dphmm._checks import exact_number, whole
 from dphmm.accounting.event import NoisyCounts
-from dphmm.dependent._budget import Budget, add_integer_noise
-from dphmm.dependent._contributions import grouped, owned, plain_numbers
 from dphmm.dependent._counts import Answered, resolved
-from dphmm.dependent._options import BOX, MAX_ROWS, Option, counting, finite, needed, sequence
-from dphmm.dependent._options import box as box_of
+from dphmm.dependent._dependence import Budget, add_integer_noise
+from dphmm.dependent._inputs import (
+    BOX,
+    MAX_ROWS,
+    Option,
+    Rejected,
+    counting,
+    data_numbers,
+    feature_columns,
+    finite,
+    grouped,
+    needed,
+    numbers,
+    owned,
+    plain_numbers,
+    sequence,
+)
+from dphmm.dependent._inputs import box as box_of
 from dphmm.dependent._question import Found, PerPerson, Question, fields
-from dphmm.dependent._tables import Rejected, data_numbers, feature_columns, numbers
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.storage.private_tables import refuse_private
@@ -111,6 +124,7 @@ class KMeans(Question):
     name = "kmeans"
     help = "Centroids of points, with noisy counts: k-means by noisy sums and counts. A record is one point."
     forms = "friends:EDGES, group, group:K or independent."
+    functions: ClassVar = {"kmeans": kmeans}
     options = (
         MAX_ROWS,
         Option("columns", "The columns of coordinates.", "X,Y"),

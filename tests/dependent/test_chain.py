@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 import pytest
 
-from dphmm.dependent import Chain, Sum, calibrate
-from dphmm.dependent._increase import LeakageCurve
+from dphmm.accounting.leakage_step import LeakageCurve
+from dphmm.dependent import (
+    AnyQuery,
+    Chain,
+    Sum,
+    calibrate,
+    stationary_law,
+)
+from dphmm.dependent._chain import LagCurves, laws_by_lag
 from dphmm.types import BoolArray, FloatArray
 
 
@@ -156,3 +163,74 @@ def test_relabelled_values_carry_the_same():
     one = Chain(matrix, 90, start=first).reversals.carried(np.full(90, 0.2))
     other = Chain(matrix[np.ix_(order, order)], 90, start=first[order]).reversals.carried(np.full(90, 0.2))
     assert one == pytest.approx(other, rel=1e-12)
+
+
+def chain(kind: str, k: int = 6) -> Chain:
+    chance = np.random.default_rng(4)
+    dense = chance.dirichlet(np.ones(k), k)
+    line = 0.5 * np.eye(k) + 0.3 * np.eye(k, k=1) + 0.2 * np.eye(k, k=-1)
+    into = dense.copy()
+    into[2:, :2] = 0.0
+    matrices = {
+        "dense": dense,
+        "slow": 0.95 * np.eye(k) + 0.05 * dense,
+        "line": line / line.sum(axis=1, keepdims=True),
+        "some values are left for good": into / into.sum(axis=1, keepdims=True),
+        "round": np.roll(np.eye(k), 1, axis=1),
+    }
+    return Chain(matrices[kind], 60, start="stationary")
+
+
+@pytest.mark.parametrize("kind", ["dense", "slow", "line", "some values are left for good", "round"])
+def test_every_lag_is_the_maximum_over_all_pairs(kind):
+    """Asked in any order, and again between losses that were asked before, where nothing is scanned."""
+    model = chain(kind)
+    possible = model.possible(0)
+    for matrix, curves in zip(model.moves, model.lags, strict=True):
+        laws = list(islice(laws_by_lag(matrix, possible, np.eye(len(matrix))), 50))
+        for alpha in (1e-6, 3.0, 0.01, 0.001, 0.5, 700.0, 0.02, 2.9):
+            # Beyond some lag rows differ by rounding alone.
+            for lag, found in enumerate(islice(curves(alpha), 50), start=1):
+                assert found == pytest.approx(LeakageCurve.of(laws[lag - 1])(alpha), rel=1e-9, abs=1e-14)
+            assert curves.at(37, alpha) == pytest.approx(LeakageCurve.of(laws[36])(alpha), rel=1e-9, abs=1e-14)
+
+
+def test_no_loss_of_nothing():
+    model = chain("dense")
+    assert list(islice(model.lags[0](0.0), 5)) == [0.0] * 5
+    assert isinstance(model.lags[0], LagCurves)
+
+
+@pytest.mark.parametrize("kind", ["dense", "slow", "line"])
+def test_the_scale_is_that_of_all_pairs(kind):
+    """A chain with its stationary law said in full is no stationary chain: it looks at all pairs of tuples."""
+    by_lag = chain(kind)
+    by_pair = Chain(by_lag.matrix(0), 60, start=by_lag.marginal(0))
+    assert by_lag.stationary and not by_pair.stationary
+    scales = [float(calibrate(model, AnyQuery(2), 1, "dpm", exact=False).scale) for model in (by_lag, by_pair)]
+    assert scales[0] == pytest.approx(scales[1], rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_stationary_laws(seed):
+    rng = np.random.default_rng(seed)
+    matrix = rng.dirichlet(np.full(6, 0.3), 6)
+    law = stationary_law(matrix)
+    assert law @ matrix == pytest.approx(law, rel=1e-12, abs=0)
+    # Nearly decomposed: the entries keep their relative accuracy.
+    bursty = stationary_law(np.array([[1 - 1e-12, 1e-12], [1e-3, 1 - 1e-3]]))
+    assert bursty[1] / bursty[0] == pytest.approx(1e-9, rel=1e-12)
+
+
+def test_reversed_kernels_of_a_chain_that_settles():
+    """Kernels that are used again once the marginals stand nearly still are within the error they state."""
+    matrix = np.array([[0.7, 0.3], [0.2, 0.8]])
+    model = Chain(matrix, 200, start=[0.999, 0.001])
+    marginal = np.array([0.999, 0.001])
+    for t in range(199):
+        after = marginal @ matrix
+        exact = (marginal[:, None] * matrix).T / after[:, None]
+        kernel = model.kernel(t + 1, t)
+        assert np.abs(kernel.matrix / exact - 1).max() <= kernel.error
+        marginal = after
+    assert len({id(model.kernel(t + 1, t)) for t in range(199)}) < 60

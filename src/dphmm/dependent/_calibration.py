@@ -1,40 +1,101 @@
-"""How much noise a query over dependent tuples gets, by which mechanism, and whether that is proved to be enough.
+"""Calibrate the noise of a query over dependent tuples: by which mechanism, and whether that is proved to be enough.
 
 Every mechanism comes down to a *rate*: Laplace noise of scale 1/rate in the query's units, under which changing tuple
-j alone loses at most a_j = Δ_j·rate. The claim to be judged is dependent differential privacy: for every tuple i and
-all values x, y of it, log Pr(output | D_i = x) − log Pr(output | D_i = y) <= ε, the other tuples following the model.
+j alone loses at most a_j = Δ_j·rate. The claim is dependent differential privacy: for every tuple i and all values x, y
+of it, log Pr(output | D_i = x) − log Pr(output | D_i = y) <= ε, the other tuples following the model.
 
 A claim is *proved* by a theorem of the mechanism, by the recursion for chains and trees at the rate used, or by exact
-computation for this model and this query. Whatever is not proved is not called ε-DDP.
+computation for this model and this query. Whatever is not proved is not called ε-DDP. `compare` calibrates several
+mechanisms for one model, one query and one ε. Where a rate has no closed form, root finding proposes it and an
+evaluation of the loss at the rounded rate confirms it.
 
-Proof: docs/proofs/dependent-markov.md, docs/proofs/dependent-dpm.md.
+Proofs: docs/proofs/dependent-markov.md, docs/proofs/dependent-dpm.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from dphmm._checks import exact_epsilon, one_of
 from dphmm.accounting.records import in_short
 from dphmm.dependent._chain import Chain
-from dphmm.dependent._exact import FARTHEST, ExactLoss, exact_loss
-from dphmm.dependent._friendship import Friendship
-from dphmm.dependent._joint import Coefficients, JointTable
-from dphmm.dependent._pairs import Model, correlation_sums, laplace_losses, size_of, variation_sums
-from dphmm.dependent._pufferfish import quilt_scale, wasserstein_distance
-from dphmm.dependent._queries import Query, Sum, checked_sensitivities
-from dphmm.dependent._recursion import largest_loss
-from dphmm.dependent._search import largest_rate, rounded_down, short
-from dphmm.dependent._tree import Tree
+from dphmm.dependent._coefficients import (
+    Model,
+    correlation_sums,
+    laplace_losses,
+    quilt_scale,
+    size_of,
+    variation_sums,
+    wasserstein_distance,
+)
+from dphmm.dependent._losses import FARTHEST, ExactLoss, Query, Sum, checked_sensitivities, exact_loss, largest_loss
+from dphmm.dependent._models import Coefficients, Friendship, JointTable, Tree
 from dphmm.errors import InvalidInput, Refused
 from dphmm.types import Exact, FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+#: Binary digits that a rate keeps.
+_DIGITS = 44
+#: What is this near below the promise is taken.
+_NEAR = 2.0**-37
+#: For a loss that is infinite.
+_LARGE = 1e300
+
+
+def largest_rate(loss: Callable[[float], float], epsilon: Fraction, low: float, high: float) -> Fraction:
+    """A rate with loss(rate) <= epsilon, as large as about 10⁻¹¹ of it allows. ``loss`` never falls; loss(low) does.
+
+    Rates are rounded down to short binary fractions before the loss is evaluated: what is returned was looked at, and
+    is not taken from the root finder on trust.
+    """
+    goal = rounded_down(epsilon)
+    known: dict[float, tuple[Fraction, float]] = {}
+
+    def looked_at(at: float, rate: float) -> float:
+        if at not in known:
+            rounded = short(Fraction(rate))
+            known[at] = rounded, loss(float(rounded))
+        return known[at][1]
+
+    def over(at: float) -> float:
+        # Nearly a straight line where there is much noise. Nothing infinite goes into an interpolation.
+        found = looked_at(at, math.exp(at))
+        near = goal * (1.0 - _NEAR) <= found <= goal
+        return 0.0 if near else math.log(min(max(found, 1 / _LARGE), _LARGE) / goal)
+
+    below, above = None, low
+    while looked_at(math.log(above), above) <= goal and above < high:
+        found = known[math.log(above)][1]
+        below, above = above, min(high, above * max(2.0, 1.1 * goal / found if found else math.inf))
+    if known[math.log(above)][1] > goal:
+        if below is None:
+            raise ArithmeticError("the loss at the least rate is above epsilon")
+        brentq(over, math.log(below), math.log(above), xtol=1e-11, rtol=1e-13, maxiter=200)
+    return max(rate for rate, found in known.values() if found <= goal)
+
+
+def rounded_down(value: Fraction) -> float:
+    """The largest float that is not above it."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def short(rate: Fraction) -> Fraction:
+    """The rate, rounded down to 44 binary digits."""
+    shift = _DIGITS - (rate.numerator.bit_length() - rate.denominator.bit_length())
+    return Fraction(math.floor(rate * Fraction(2) ** shift)) / Fraction(2) ** shift
+
 
 #: Exact losses are floats: a claim rests on one only where this share of ε is left over.
 MARGIN = 1e-9
@@ -293,3 +354,93 @@ _DOUBTS = {
     "correlated": "linear correlation bounds no loss",
     "total-variation": "total variation is the limit of much noise, and no bound",
 }
+
+
+COLUMNS = ("mechanism", "scale", "per_record", "true_epsilon", "bound", "proved", "why")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row for each mechanism; ``not_applicable`` says of the others why there is none."""
+
+    model: str
+    epsilon: Fraction
+    rows: tuple[Calibration, ...]
+    not_applicable: tuple[tuple[str, str], ...]
+
+    def __getitem__(self, mechanism: str) -> Calibration:
+        for row in self.rows:
+            if row.mechanism == mechanism:
+                return row
+        raise InvalidInput("mechanism", mechanism, "one of " + ", ".join(row.mechanism for row in self.rows))
+
+    def __iter__(self) -> Iterator[Calibration]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a DataFrame, numbers as floats; a mechanism that does not apply has a row that says so."""
+        import pandas as pd
+
+        told = [
+            (
+                row.mechanism,
+                float(row.scale),
+                float(row.per_record),
+                row.true_epsilon,
+                row.bound,
+                row.proved,
+                row.why,
+            )
+            for row in self.rows
+        ]
+        missing = [(name, None, None, None, None, False, f"not applicable: {why}") for name, why in self.not_applicable]
+        frame = pd.DataFrame([*told, *missing], columns=list(COLUMNS))
+        numbers = ["scale", "per_record", "true_epsilon", "bound"]
+        frame[numbers] = frame[numbers].astype("float64")
+        return frame
+
+    def plot(self, axes: Any = None) -> Any:
+        """Bars of the scales with the true ε, unproved claims hatched, on a matplotlib Axes (the plot extra)."""
+        if axes is None:
+            from matplotlib.figure import Figure
+
+            axes = Figure(figsize=(7.0, 0.5 * len(self.rows) + 1.5), layout="constrained").add_subplot()
+        names = [row.mechanism for row in self.rows][::-1]
+        for place, row in enumerate(reversed(self.rows)):
+            colour, hatch = ("tab:blue", None) if row.proved else ("lightgray", "///")
+            axes.barh(place, float(row.scale), color=colour, hatch=hatch, edgecolor="gray")
+            true = "" if row.true_epsilon is None else f"ε = {row.true_epsilon:.3g}"
+            note = true if row.proved else f"{true} not proved"
+            axes.annotate(note, (float(row.scale), place), xytext=(4, 0), textcoords="offset points", va="center")
+        axes.set(xscale="log", xlabel=f"noise scale for a claim of ε = {float(self.epsilon):g}", title=self.model)
+        axes.set_yticks(range(len(names)), names)
+        axes.margins(x=0.35)
+        return axes
+
+    def __str__(self) -> str:
+        head = f"{self.model}, epsilon {in_short(self.epsilon)}"
+        return "\n".join([head, *(_line(row) for row in self.rows)])
+
+
+def compare(
+    model: Model, query: Query, epsilon: Exact, mechanisms: tuple[str, ...] = MECHANISMS, *, exact: bool = True
+) -> Comparison:
+    """The scales of several mechanisms for the same promise, with the true loss of each where it can be computed."""
+    case = Case(model, query, exact_epsilon(epsilon), exact)
+    rows, missing = [], []
+    for name in mechanisms:
+        one_of(name, MECHANISMS, "mechanisms")
+        try:
+            rows.append(case.judged(name, _RATES[name](case)))
+        except InvalidInput as without:
+            missing.append((name, str(without).partition("expected ")[2]))
+    return Comparison(repr(model), case.epsilon, tuple(rows), tuple(missing))
+
+
+def _line(row: Calibration) -> str:
+    true = "true epsilon not known" if row.true_epsilon is None else f"true epsilon {row.true_epsilon:.4g}"
+    proved = "proved" if row.proved else "NOT PROVED"
+    return f"  {row.mechanism:16} scale {float(row.scale):<10.4g} {true:24} {proved}: {row.why}"

@@ -25,7 +25,7 @@ from dphmm.dependent import (
     mean,
     total,
 )
-from dphmm.dependent._contributions import first_of_each, last_of_each, people
+from dphmm.dependent._inputs import first_of_each, last_of_each, people
 from dphmm.errors import InvalidInput
 from noisy_numbers import loss, replaced
 
