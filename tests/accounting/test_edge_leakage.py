@@ -17,10 +17,8 @@ from scipy.optimize import linprog
 
 import dphmm
 from dphmm import MarkovModel
-from dphmm._kernels import programs, quotients
-from dphmm._kernels.couplings import bottleneck
-from dphmm._kernels.programs import STEP
-from dphmm._kernels.quotients import largest_ratio
+from dphmm._kernels import policy_leakage as kernels
+from dphmm._kernels.policy_leakage import STEP
 from dphmm.accounting import policy_allocation, policy_leakage, temporal_leakage
 from dphmm.accounting.edge_leakage import NEVER, largest_loss, levels, losses_between
 from dphmm.errors import InvalidInput
@@ -39,19 +37,6 @@ def by_linear_program(q, d, limits):
         row[k], row[m] = 1.0, -math.exp(limits[used[k], used[m]])
     found = linprog(-q[used], A_ub=bounds, b_ub=np.zeros(len(pairs)), A_eq=d[used][None], b_eq=[1.0], method="highs")
     return math.log(-found.fun) if found.status == 0 else math.inf
-
-
-def by_coupling(q, d, limits):
-    """The least r such that q can be carried onto d over limits of at most r."""
-    n = len(q)
-    for r in np.unique(limits):
-        arcs = [(k, m) for k in range(n) for m in range(n) if limits[k, m] <= r]
-        sums = np.zeros((2 * n, len(arcs)))
-        for column, (k, m) in zip(sums.T, arcs, strict=True):
-            column[k] = column[n + m] = 1.0
-        if linprog(np.zeros(len(arcs)), A_eq=sums, b_eq=np.concatenate([q, d]), method="highs").status == 0:
-            return r
-    return math.inf
 
 
 def program(seed, most=9):
@@ -74,58 +59,6 @@ def program(seed, most=9):
         limits = np.abs(points[:, None] - points[None]).max(axis=2) * rng.choice([0.3, 1.0, 2.5])
     used = (q > 0) | (d > 0)
     return q[used], d[used], limits[np.ix_(used, used)]
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_a_program_is_solved_to_its_maximum_and_a_coupling_is_above_it(seed):
-    q, d, limits = program(seed)
-    expected = by_linear_program(q, d, limits)
-    found = largest_ratio(np.log(q), np.log(d), limits)
-    assert expected - 1e-9 <= found <= expected + 1e-7
-    coupled = bottleneck(np.log(q), np.log(d), limits)
-    assert found <= coupled + 1e-9
-    assert coupled == pytest.approx(by_coupling(q, d, limits), abs=1e-9)
-
-
-def test_constant_limits_are_the_temporal_increase():
-    q, d = np.random.default_rng(0).dirichlet(np.full(6, 0.5), 2)
-    for alpha in (0.1, 1.0, 30.0):
-        limits = alpha * (1 - np.eye(6))
-        rows = np.vstack([q, d])
-        both = max(largest_ratio(np.log(a), np.log(b), limits) for a, b in (rows, rows[::-1]))
-        assert both == pytest.approx(dphmm.accounting.leakage_step.leakage_step(rows, alpha), abs=1e-9)
-
-
-def test_limits_beyond_the_range_of_floats():
-    """e^2000 is no float: the maximum of q = (1, 0), d = (0, 1) is the limit itself, whatever its size."""
-    limits = np.array([[0.0, 2000.0], [1.0, 0.0]])
-    sure, other = np.log([1.0, 0.0]), np.log([0.0, 1.0])
-    assert largest_ratio(sure, other, limits) == pytest.approx(2000, abs=1e-6)
-    mixed = largest_ratio(np.log([0.5, 0.5]), other, limits)
-    assert mixed == pytest.approx(2000 + math.log(0.5), abs=1e-6)
-
-
-def test_a_search_cut_short_is_still_a_bound(monkeypatch):
-    """The readable twin of the kernel, given no time: what cannot be carried is paid for."""
-    twins = {}
-    for name in ("start_tree", "outward", "hang", "shares", "not_carried", "move", "price"):
-        twins[name] = getattr(quotients, name).py_func
-    for name, twin in twins.items():
-        monkeypatch.setattr(quotients, name, twin)
-    looser = 0
-    for seed in range(12):
-        q, d, limits = program(seed, most=6)
-        expected = by_linear_program(q, d, limits)
-        with np.errstate(divide="ignore"):
-            log_q, log_d = np.log(q), np.log(d)
-        assert largest_ratio.py_func(log_q, log_d, limits) == pytest.approx(expected, abs=1e-7)
-        with monkeypatch.context() as patch:
-            patch.setattr(quotients, "MOST_MOVES", 0)
-            rushed = largest_ratio.py_func(log_q, log_d, limits)
-        assert rushed >= expected - 1e-9
-        looser += rushed > expected + 1e-6
-    # Else nothing was cut short.
-    assert looser >= 3
 
 
 def marginals_of(start, moves, steps):
@@ -314,9 +247,9 @@ def test_a_digest_that_never_tells_programs_apart_changes_nothing(monkeypatch):
     result, other = np.zeros((2, n, n)) if n > 1 else np.zeros((2, 2, 2))
     logs = np.log(np.concatenate([q, d]))
     both = np.array([0, 1]), np.array([1, 0])
-    programs.onward(indptr, columns, logs, limits, *both, 99, True, result)
-    monkeypatch.setattr(programs, "digest", lambda words: np.uint64(0))
-    solved, _ = programs.onward.py_func(indptr, columns, logs, limits, *both, 99, True, other)
+    kernels.onward(indptr, columns, logs, limits, *both, 99, True, result)
+    monkeypatch.setattr(kernels, "digest", lambda words: np.uint64(0))
+    solved, _ = kernels.onward.py_func(indptr, columns, logs, limits, *both, 99, True, other)
     assert solved == 2 and np.array_equal(result, other)
 
 

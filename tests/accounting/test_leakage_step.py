@@ -15,7 +15,6 @@ from scipy.optimize import linprog
 
 from dependent_models import largest_increase_by_subsets
 from dphmm import MarkovModel
-from dphmm._kernels.leakage import excess_of, improve
 from dphmm.accounting import temporal_leakage
 from dphmm.accounting.leakage_step import FAR, MOST_BOUNDS, LeakageCurve, LeakageStep, leakage_step, reversed_transition
 
@@ -123,15 +122,6 @@ def test_what_is_remembered_does_not_change_what_is_found(monkeypatch):
             bare = LeakageStep(matrix)
             assert [bare(a) for a in asked] == pytest.approx(found, rel=rounding)
     assert MOST_BOUNDS >= 500**2
-
-
-def test_kernels_are_their_own_readable_twins():
-    q, d = rows_of(3, 6)[:2]
-    columns = np.arange(6)
-    assert excess_of(columns, q, d, 0.2) == pytest.approx(excess_of.py_func(columns, q, d, 0.2), abs=1e-15)
-    s, e = -math.expm1(-1.0), math.exp(-1.0)
-    assert improve(columns, q, d, s, e, 0.0) == pytest.approx(improve.py_func(columns, q, d, s, e, 0.0), abs=1e-15)
-    assert math.log1p(improve(columns, q, d, s, e, 0.0)[0]) == pytest.approx(by_linear_program(q, d, 1.0), abs=1e-8)
 
 
 def test_large_losses_neither_overflow_nor_lose_the_limit():

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from dphmm._kernels import belief as belief
     from dphmm._kernels import cells as cells
     from dphmm._kernels import columns as columns
+    from dphmm._kernels import degrees as degrees
     from dphmm._kernels import dilations as dilations
     from dphmm._kernels import lattice as lattice
+    from dphmm._kernels import leakage as leakage
     from dphmm._kernels import levels as levels
     from dphmm._kernels import markov as markov
     from dphmm._kernels import masses as masses
     from dphmm._kernels import points as points
     from dphmm._kernels import policy as policy
+    from dphmm._kernels import policy_leakage as policy_leakage
     from dphmm._kernels import polygon as polygon
     from dphmm._kernels import runs as runs
 

@@ -25,6 +25,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm import _kernels
 from dphmm._checks import EPSILON_MIN
 from dphmm.accounting.budget import float_above, sum_above
 from dphmm.accounting.leakage_step import FAR, SMALLEST, Marginal, MarginalSequence, loss
@@ -68,15 +69,15 @@ def levels(structure: Any, edges: IntArray, most: int, enough: int) -> tuple[NDA
     The edges are needed at once, then pairs of states that the ends of needed pairs can move to. Up to ``most`` moves;
     once more than ``enough`` pairs are needed, the level that made them too many is the last, and not exact.
     """
-    from dphmm._kernels.pairs import next_pairs
-
     n = int(structure.shape[0])
     level = np.full((n, n), NEVER, dtype=np.int32)
     level[edges[:, 0], edges[:, 1]] = level[edges[:, 1], edges[:, 0]] = 0
     first, second = edges[:, 0].copy(), edges[:, 1].copy()
     total = len(first)
     for number in range(1, most + 1):
-        first, second = next_pairs(structure.indptr, structure.indices, first, second, level, number)
+        first, second = _kernels.policy_leakage.next_pairs(
+            structure.indptr, structure.indices, first, second, level, number
+        )
         total += len(first)
         if len(first) == 0:
             break
@@ -305,8 +306,6 @@ class _Sweep:
         self, kernel: Any, limits: FloatArray, level: NDArray[np.int32], exact: int, needed: int, t: int, cost: float
     ) -> FloatArray:
         """The next F or B, up to level ``needed``: solved up to level ``exact``, bounded by way of those beyond it."""
-        from dphmm._kernels.programs import onward
-
         possible = self._marginals[t].support
         wanted = np.outer(possible, possible)
         near = wanted & (level <= min(needed, exact))
@@ -316,7 +315,9 @@ class _Sweep:
         first, second = np.nonzero(near)
         indptr, columns, logs = kernel.indptr, kernel.indices, np.log(kernel.data)
         metric = needed < exact
-        solved, coupled = onward(indptr, columns, logs, finite, first, second, self._most_states, metric, result)
+        solved, coupled = _kernels.policy_leakage.onward(
+            indptr, columns, logs, finite, first, second, self._most_states, metric, result
+        )
         result[near & (result > beyond / 2)] = np.inf
         if float(kernel.data.min(initial=1.0)) < SMALLEST and limits[level <= needed + 1].max(initial=0.0) > FAR:
             # Entries that are too small for floats may matter beyond such limits.
@@ -330,11 +331,9 @@ class _Sweep:
         return result
 
     def _by_way(self, result: FloatArray, near: BoolArray, far: BoolArray, cost: float) -> None:
-        from dphmm._kernels.pairs import by_way_of
-
         first, second = np.nonzero(far)
         start = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
-        found = by_way_of(result, start, np.nonzero(near)[1], first, second, cost)
+        found = _kernels.policy_leakage.by_way_of(result, start, np.nonzero(near)[1], first, second, cost)
         result[first, second] = np.where(found < cost, np.nextafter(found, np.inf), found)
         self._bounded += len(first)
 
@@ -480,8 +479,6 @@ class _Search:
 
     def _needed(self, rows: Any, k: int, m: int) -> float:
         """The hops that the rows k and m need."""
-        from dphmm._kernels.couplings import fewest
-
         (one, q), (other, d) = _row(rows, k), _row(rows, m)
         states = np.union1d(one, other)
         if not len(states):
@@ -492,7 +489,7 @@ class _Search:
         limits = self._hops[np.ix_(states, states)]
         key = shares.tobytes() + others.tobytes() + limits.tobytes()
         if key not in self.known:
-            self.known[key] = float(fewest(shares, others, limits, _ROUNDING))
+            self.known[key] = float(_kernels.policy_leakage.fewest(shares, others, limits, _ROUNDING))
         return self.known[key]
 
 

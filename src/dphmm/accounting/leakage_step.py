@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dphmm import _kernels
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, Chain, FloatArray, IntArray, States
@@ -43,10 +44,8 @@ class Marginal:
 
     def moved(self, columns: Any, share: FloatArray) -> Marginal:
         """One move later, by the matrix compressed by columns; ``share`` (N,) is that of a jump, (0,) where none is."""
-        from dphmm._kernels.markov import predict
-
         matrix = (columns.indptr, columns.indices, columns.data)
-        return Marginal(*predict(*matrix, share, self.log_probability, self.support))
+        return Marginal(*_kernels.markov.predict(*matrix, share, self.log_probability, self.support))
 
 
 def marginal_of(probabilities: FloatArray) -> Marginal:
@@ -273,14 +272,12 @@ class LeakageStep:
 
     def _worst(self, alpha: float) -> tuple[float, _Corner]:
         """(rho, corner) with e^L(alpha) = 1 + rho; alpha at most FAR, or infinite."""
-        from dphmm._kernels.leakage import worst_pair
-
         s, e = -math.expm1(-alpha), math.exp(-alpha)
         rho, corner, sure = self._corners.best(s, e)
         if sure:
             return rho, corner
         bounds = self._bounds(rho)
-        found = worst_pair(
+        found = _kernels.leakage.worst_pair(
             self._indptr, self._columns, self._data, self._rows, s, e, (rho, *corner), bounds, np.zeros(self._width)
         )
         rho, corner = float(found[0]), (float(found[1]), float(found[2]))
@@ -372,17 +369,13 @@ class LeakageCurve:
 
     def __call__(self, alpha: float) -> float:
         """L(alpha), as computed; alpha may be infinite."""
-        from dphmm._kernels.recursion import increase
-
         d, more = self.shares
-        return float(increase(d, more, alpha))
+        return float(_kernels.leakage.increase(d, more, alpha))
 
     def above(self, alpha: float) -> float:
         """A number that is not below L(alpha), rounding and the error of the kernel included; at most alpha."""
-        from dphmm._kernels.recursion import increase_above
-
         d, more = self.shares
-        return float(increase_above(d, more, self.error, alpha))
+        return float(_kernels.leakage.increase_above(d, more, self.error, alpha))
 
 
 class Scan:
@@ -396,12 +389,10 @@ class Scan:
 
     def above(self, alpha: float) -> float:
         """As of an `LeakageCurve`."""
-        from dphmm._kernels.recursion import moved_by
-
         if alpha <= 0.0:
             return 0.0
         found = 0.0 if self._same else self._increase(alpha)
-        return min(alpha, found + moved_by(self._error, alpha))
+        return min(alpha, found + _kernels.leakage.moved_by(self._error, alpha))
 
 
 def _prefixes(row: FloatArray, others: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from dphmm.accounting.budget import (
     EMPTY,
@@ -32,13 +32,10 @@ from dphmm.accounting.composition import Guarantee, neighbouring_paths, theorem_
 from dphmm.accounting.event import ReleaseEvent, event_of
 from dphmm.accounting.memory import MemoryLedger
 from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.publication import AdmittedPublication, Publication, Published
 from dphmm.accounting.records import Entry, Kind, PlanRecord, Request, Requests, SessionHeader, StoredMany
 from dphmm.errors import InvalidInput
 from dphmm.types import IntArray
-
-if TYPE_CHECKING:
-    from dphmm.accounting.publication import AdmittedPublication, Publication, Published
-
 
 __all__ = [
     "Account",

@@ -11,18 +11,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Group, Spent, quoted
+from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Entry, PlanRecord, Request, Requests, SessionHeader, Spending
 from dphmm.accounting.transaction import BaseTransaction, Turn, checked_lease
 from dphmm.errors import InvalidInput, LedgerBusy
 from dphmm.types import IntArray
-
-if TYPE_CHECKING:
-    from dphmm.accounting.publication import Publication, Published
 
 Key = tuple[str, str]
 

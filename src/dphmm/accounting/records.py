@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from operator import index
 from typing import Literal, NamedTuple, TypeAlias
@@ -244,8 +245,6 @@ def shown(value: Loss) -> str:
         text = ("-" if numerator < 0 else "") + whole + ("." + part if part else "")
     if 0 < len(text) <= 60:
         return text
-    from decimal import Decimal
-
     return f"about {Decimal(numerator) / Decimal(denominator):.6g}"
 
 
@@ -263,8 +262,6 @@ def in_short(value: Loss | str, down: bool = False) -> str:
     text = shown(exact)
     if len(text) <= _SHORT and text.replace(".", "").isdigit():
         return text
-    from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-
     rounding = Context(prec=_DIGITS, rounding=ROUND_FLOOR if down else ROUND_CEILING)
     return f"{rounding.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize():f}"
 

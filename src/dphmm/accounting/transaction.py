@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,6 +38,14 @@ from dphmm.accounting.budget import (
     quoted,
 )
 from dphmm.accounting.promise import MOST_STEPS, SequencePromise
+from dphmm.accounting.publication import (
+    DELTA,
+    LONGEST_RESULT,
+    AdmittedPublication,
+    Publication,
+    Published,
+    total_replaced,
+)
 from dphmm.accounting.records import (
     Entry,
     PlanRecord,
@@ -55,9 +62,6 @@ from dphmm.accounting.records import (
 )
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput, LedgerBusy
 from dphmm.types import IntArray
-
-if TYPE_CHECKING:
-    from dphmm.accounting.publication import AdmittedPublication, Publication, Published
 
 
 class Turn:
@@ -270,8 +274,6 @@ class BaseTransaction(ABC):
 
     def admit_publication(self, publication: Publication, delta: Fraction | None = None) -> AdmittedPublication:
         """Look for a publication by its name, and refuse it where it has to be refused, before anything is drawn."""
-        from dphmm.accounting.publication import AdmittedPublication
-
         with _InUse(self):
             stored = self._publication(publication.name)
             if stored is not None:
@@ -286,8 +288,6 @@ class BaseTransaction(ABC):
 
     def add_publication(self, admitted: AdmittedPublication, result: bytes) -> Published:
         """Record an admitted publication with its result: as it was recorded. Raises as `add` does."""
-        from dphmm.accounting.publication import LONGEST_RESULT, Published
-
         with _InUse(self):
             self._require_admitted(admitted)
             if type(result) is not bytes or len(result) > LONGEST_RESULT:
@@ -416,8 +416,6 @@ class BaseTransaction(ABC):
         known = [*self._publications(), *([] if asked is None else [asked])]
         if not known:
             return EMPTY
-        from dphmm.accounting.publication import DELTA, total_replaced
-
         total = total_replaced(known, DELTA if delta is None else delta)
         if isinstance(total.epsilon, Fraction):
             return total.charge

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from dphmm import _kernels
 from dphmm.accounting.leakage_step import FAR, Corners, LeakageCurve, Scan
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -129,21 +130,17 @@ class Reversals:
     @classmethod
     def of(cls, matrix: FloatArray, laws: FloatArray, possible: BoolArray, drift: float) -> Reversals:
         """``drift``: a bound on the relative error that one step adds to the ``laws``."""
-        from dphmm._kernels.reversals import NOTHING, SCANNED, movements
-
         least = np.where(matrix > 0, matrix, np.inf).min(axis=1)
-        kinds, falls = movements(laws, possible, least, LEAST)
-        kinds[(kinds == SCANNED) & _telling_nothing(matrix, possible[:-1])] = NOTHING
+        kinds, falls = _kernels.leakage.movements(laws, possible, least, LEAST)
+        kinds[(kinds == _kernels.leakage.SCANNED) & _telling_nothing(matrix, possible[:-1])] = _kernels.leakage.NOTHING
         errors = drift * np.arange(1.0, len(laws))
         return cls(sparse.csc_array(matrix), laws, possible, kinds, falls, errors)
 
     def carried(self, single: FloatArray) -> FloatArray:
         """What each tuple (T,) loses at most through the one before it, from losses ``single`` (T,) of one alone."""
-        from dphmm._kernels.reversals import carry_back
-
         carried = np.zeros(len(self.laws))
         by = self.columns
-        carry_back(
+        _kernels.leakage.carry_back(
             by.indptr, by.indices, by.data, self.laws, self.possible, self.kinds, self.falls, self.errors,
             single, carried,
         )  # fmt: skip
@@ -151,7 +148,7 @@ class Reversals:
 
 
 def _telling_nothing(matrix: FloatArray, possible: BoolArray) -> BoolArray:
-    """For which tuples (T − 1,) all possible values are followed by the same law."""
+    """For which tuples (T − 1,) the next tuple has the same distribution after every possible value."""
     found = np.zeros(len(possible), dtype=np.bool_)
     changes = np.r_[0, 1 + np.flatnonzero((possible[1:] != possible[:-1]).any(axis=1)), len(possible)]
     of: dict[bytes, bool] = {}
@@ -204,10 +201,8 @@ class LagCurves:
     def _scanned(
         self, lag: int, s: float, e: float, known: tuple[float, float, float]
     ) -> tuple[float, tuple[float, float]]:
-        from dphmm._kernels.leakage import worst_of_all
-
         rows = self._law(lag)
-        rho, gain, below = worst_of_all(rows, rows.T.copy(), s, e, known)
+        rho, gain, below = _kernels.leakage.worst_of_all(rows, rows.T.copy(), s, e, known)
         return float(rho), (float(gain), float(below))
 
     def _law(self, lag: int) -> FloatArray:

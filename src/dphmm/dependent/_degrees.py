@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm import _kernels
 from dphmm._checks import one_of, whole
 from dphmm.dependent._counts import Answered, with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise, check_header, is_edge_text
@@ -30,6 +31,7 @@ from dphmm.dependent._inputs import Called, Option, Rejected, counting, is_table
 from dphmm.dependent._question import CountedQuestion, ExactCounts, Found, PerPerson
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
+from dphmm.storage.columns import as_text, integers
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.private_tables import PrivateRows, PrivateTable, edge_rows, ends_among
@@ -210,11 +212,9 @@ def histogram_of_degrees(pairs: IntArray, n: int, cap: int, level: str) -> IntAr
     """Numbers of people (cap + 1,) by degree, capped as the level asks."""
     degrees = np.bincount(pairs[:, 0], minlength=n) + np.bincount(pairs[:, 1], minlength=n)
     if level == "node" and len(pairs) and degrees.max() > cap:
-        from dphmm._kernels.degrees import capped_degrees
-
         degrees = np.empty(n, dtype=np.int64)
         first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-        capped_degrees(first, second, _fixed_order(first, second), n, cap, degrees)
+        _kernels.degrees.capped_degrees(first, second, _fixed_order(first, second), n, cap, degrees)
     found: IntArray = np.bincount(np.minimum(degrees, cap), minlength=cap + 1)
     return found
 
@@ -285,8 +285,6 @@ def _edges_of_frame(data: PrivateTable, columns: Sequence[str] | None) -> Privat
     """Two columns of text, a and b."""
     import pyarrow as pa
 
-    from dphmm.storage.columns import as_text
-
     chosen = data.columns() if columns is None else list(columns)
     rows = data.read(chosen)
     table = pa.table([as_text(rows.table.column(name), name) for name in chosen], names=["a", "b"])
@@ -295,8 +293,6 @@ def _edges_of_frame(data: PrivateTable, columns: Sequence[str] | None) -> Privat
 
 def ends_among_people(edges: pa.Table, people: People) -> IntArray:
     """Numbers (m, 2) of people of two columns of text, a and b; -1 for whoever is not among them."""
-    from dphmm.storage.columns import integers
-
     if not isinstance(people, int):
         return ends_among(edges, people)
     ends = []

@@ -145,8 +145,6 @@ class Dependence:
 
     def chain(self, times: int) -> Any:
         """Each person's own chain of so many steps."""
-        from dphmm.dependent._chain import Chain
-
         model, _ = self.model
         self._told["meaning"] = (
             f"each person's records are {times} steps of this chain and people are independent, as the data owner says"

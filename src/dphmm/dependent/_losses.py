@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm._checks import exact_number
 from dphmm.accounting.leakage_step import LeakageCurve
 from dphmm.dependent._chain import Chain
@@ -130,19 +131,17 @@ def _on_a_chain(model: Chain, single: FloatArray) -> FloatArray:
 
 def _along(model: Chain, single: FloatArray, order: range) -> FloatArray:
     """What each tuple loses through those before it in ``order``."""
-    from dphmm._kernels.recursion import OUTWARD, carry
-
     carried = np.zeros(model.n)
     for kernel, first, last in model.stretches(order.step):
         curve = kernel.curve
         if isinstance(curve, LeakageCurve):
             d, more = curve.shares
-            carry(d, more, curve.error, single, carried, first, last, order.step)
+            _kernels.leakage.carry(d, more, curve.error, single, carried, first, last, order.step)
             continue
         for i in range(first, last + order.step, order.step):
             before = i - order.step
             message = float(single[before] + carried[before])
-            carried[i] = curve.above(message * OUTWARD if carried[before] else message)
+            carried[i] = curve.above(message * _kernels.leakage.OUTWARD if carried[before] else message)
     return carried
 
 

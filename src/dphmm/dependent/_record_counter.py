@@ -1,7 +1,7 @@
 """Count the records of a histogram from sorted rows, part by part, in memory that does not grow with their number.
 
 Rows come by person and step, in parts of any size. A person's own rows say which of them count, by step, time and
-state, as in `dphmm.markov.private.transition_counts`. That module loads the compiler, which `dphmm.dependent` does not need.
+state, as in `dphmm.markov.private.transition_counts`. That module loads the compiler, and `dphmm.dependent` does not.
 
 Proof: docs/proofs/contributions.md. Decision: docs/adr/0030.
 """
