@@ -59,7 +59,8 @@ def subject_leakage(
     >>> model = dphmm.MarkovModel([1, 0], [[0.5, 0.5], [0.5, 0.5]], space=space)
     >>> ledger = MemoryLedger()
     >>> policy = dphmm.policy.complete(2)
-    >>> session = dphmm.ReleaseSession(model, policy, space, 1, subject="ann", ledger=ledger)
+    >>> bits = dphmm.ReplayBits(1)
+    >>> session = dphmm.ReleaseSession(model, policy, space, 1, subject="ann", ledger=ledger, bits=bits)
     >>> _ = session.release(0)
     >>> [found] = subject_leakage(ledger, ["ann"], model, policy)
     >>> found["temporal"]["total"], found["policy"]["worst"]

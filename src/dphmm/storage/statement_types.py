@@ -409,7 +409,7 @@ class QueryPromise(Part, frozen=True, kw_only=True):
 
 
 class PerRecord(Part, frozen=True, kw_only=True):
-    """What replacing one record and no other loses."""
+    """What replacing one record and no other loses; at edge level, adding or removing one edge."""
 
     epsilon: Annotated[Text | None, _is("Null where noise can be replayed.")]
     meaning: Annotated[Text, _is("This adds up over several answers; the epsilon under dependence does not.")]
