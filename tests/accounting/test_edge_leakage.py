@@ -13,7 +13,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 import dphmm
 from dphmm import MarkovModel
@@ -23,42 +22,10 @@ from dphmm.accounting import policy_allocation, policy_leakage, temporal_leakage
 from dphmm.accounting.edge_leakage import NEVER, largest_loss, levels, losses_between
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import chosen_kind
+from leakage_programs import by_linear_program, program
 from registered import chosen_mechanisms
 
 pytestmark = pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
-
-
-def by_linear_program(q, d, limits):
-    """max log(q·x / d·x) with x_k <= e^limits[k, m] x_m."""
-    used = np.flatnonzero((q > 0) | (d > 0))
-    pairs = [(k, m) for k, m in itertools.permutations(range(len(used)), 2) if np.isfinite(limits[used[k], used[m]])]
-    bounds = np.zeros((len(pairs), len(used)))
-    for row, (k, m) in zip(bounds, pairs, strict=True):
-        row[k], row[m] = 1.0, -math.exp(limits[used[k], used[m]])
-    found = linprog(-q[used], A_ub=bounds, b_ub=np.zeros(len(pairs)), A_eq=d[used][None], b_eq=[1.0], method="highs")
-    return math.log(-found.fun) if found.status == 0 else math.inf
-
-
-def program(seed, most=9):
-    """Two rows and limits that obey the triangle inequality: on a line, on a grid, or of no shape."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, most))
-    q, d = rng.dirichlet(np.full(n, 0.5), 2)
-    for row in (q, d):
-        zero = rng.random(n) < 0.35
-        if seed % 2 and not zero.all():
-            row[zero] = 0.0
-            row /= row.sum()
-    if seed % 3 == 0:
-        limits = rng.uniform(0.1, 3, (n, n))
-        np.fill_diagonal(limits, 0.0)
-        for by in range(n):
-            limits = np.minimum(limits, limits[:, by : by + 1] + limits[by : by + 1])
-    else:
-        points = rng.integers(0, 4, (n, 1 + seed % 2)).astype(float)
-        limits = np.abs(points[:, None] - points[None]).max(axis=2) * rng.choice([0.3, 1.0, 2.5])
-    used = (q > 0) | (d > 0)
-    return q[used], d[used], limits[np.ix_(used, used)]
 
 
 def marginals_of(start, moves, steps):

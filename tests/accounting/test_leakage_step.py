@@ -11,12 +11,12 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.optimize import linprog
 
 from dependent_models import largest_increase_by_subsets
 from dphmm import MarkovModel
 from dphmm.accounting import temporal_leakage
 from dphmm.accounting.leakage_step import FAR, MOST_BOUNDS, LeakageCurve, LeakageStep, leakage_step, reversed_transition
+from leakage_programs import by_linear_program, rows_of
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -63,26 +63,6 @@ def by_prefixes(matrix, alpha):
         high, low = (np.cumsum(row[order]) * -math.expm1(-alpha) + math.exp(-alpha) for row in (q, d))
         best = max(best, float(np.log(high / low).max()))
     return best
-
-
-def by_linear_program(q, d, alpha):
-    n = len(q)
-    limits = [(k, m) for k, m in itertools.permutations(range(n), 2)]
-    bounds = np.zeros((len(limits), n))
-    for row, (k, m) in zip(bounds, limits, strict=True):
-        row[k], row[m] = 1.0, -math.exp(alpha)
-    found = linprog(-q, A_ub=bounds, b_ub=np.zeros(len(limits)), A_eq=d[None], b_eq=[1.0], method="highs")
-    return math.log(-found.fun)
-
-
-def rows_of(seed, n, zeros=False):
-    rng = np.random.default_rng(seed)
-    matrix = rng.dirichlet(np.full(n, 0.5), n)
-    if zeros:
-        matrix[rng.random((n, n)) < 0.4] = 0.0
-        matrix[np.arange(n), rng.integers(0, n, n)] += 0.5
-        matrix /= matrix.sum(axis=1, keepdims=True)
-    return matrix
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -19,19 +19,10 @@ from dphmm.accounting import Entry, temporal_allocation, temporal_leakage
 from dphmm.accounting.leakage_step import LeakageStep, leakage_step, reversed_transition
 from dphmm.accounting.temporal import losses_per_step, supremum
 from dphmm.errors import InvalidInput
+from leakage_programs import rows_of
 
 PAPER = np.array([[0.8, 0.2], [0.0, 1.0]])
 SYMMETRIC = np.array([[0.8, 0.2], [0.2, 0.8]])
-
-
-def rows_of(seed, n, zeros=False):
-    rng = np.random.default_rng(seed)
-    matrix = rng.dirichlet(np.full(n, 0.5), n)
-    if zeros:
-        matrix[rng.random((n, n)) < 0.4] = 0.0
-        matrix[np.arange(n), rng.integers(0, n, n)] += 0.5
-        matrix /= matrix.sum(axis=1, keepdims=True)
-    return matrix
 
 
 def test_the_figures_of_the_paper():

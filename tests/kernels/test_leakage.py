@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from dphmm._kernels.leakage import excess_of, improve
-
-
-def by_linear_program(q, d, alpha):
-    n = len(q)
-    limits = [(k, m) for k, m in itertools.permutations(range(n), 2)]
-    bounds = np.zeros((len(limits), n))
-    for row, (k, m) in zip(bounds, limits, strict=True):
-        row[k], row[m] = 1.0, -math.exp(alpha)
-    found = linprog(-q, A_ub=bounds, b_ub=np.zeros(len(limits)), A_eq=d[None], b_eq=[1.0], method="highs")
-    return math.log(-found.fun)
-
-
-def rows_of(seed, n, zeros=False):
-    rng = np.random.default_rng(seed)
-    matrix = rng.dirichlet(np.full(n, 0.5), n)
-    if zeros:
-        matrix[rng.random((n, n)) < 0.4] = 0.0
-        matrix[np.arange(n), rng.integers(0, n, n)] += 0.5
-        matrix /= matrix.sum(axis=1, keepdims=True)
-    return matrix
+from leakage_programs import by_linear_program, rows_of
 
 
 def test_kernels_are_their_own_readable_twins():

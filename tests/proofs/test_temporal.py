@@ -12,19 +12,15 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+
+from leakage_programs import by_linear_program
 
 
 def largest_ratio(q, d, limits):
     """max log(q·x / d·x) over x > 0 with log x_k - log x_l <= limits[k, l]: a linear program on the rows' supports."""
-    used = np.flatnonzero((q > 0) | (d > 0))
-    pairs = [(k, m) for k, m in itertools.permutations(range(len(used)), 2) if np.isfinite(limits[used[k], used[m]])]
-    bounds = np.zeros((len(pairs), len(used)))
-    for row, (k, m) in zip(bounds, pairs, strict=True):
-        row[k], row[m] = 1.0, -math.exp(limits[used[k], used[m]])
-    found = linprog(-q[used], A_ub=bounds, b_ub=np.zeros(len(pairs)), A_eq=d[used][None], b_eq=[1.0], method="highs")
-    assert found.status == 0
-    return math.log(-found.fun)
+    found = by_linear_program(q, d, limits)
+    assert found < math.inf
+    return found
 
 
 def onward(kernel, limits):
