@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from experiments.experiment import Cell, Experiment, Row, Settings
 from experiments.walks import cells as walks
 from experiments.walks.releases import Choices
 from experiments.walks.studies import EVERYBODY, RADII, there
+from experiments.walks.tables import with_interval
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "1.5", "2")
 _FEW = ("0.5", "1", "2")
@@ -73,30 +75,9 @@ def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> lis
     return walks.labelled(rows, choices)
 
 
-def _by_time(name: str, title: str, y: str, label: str) -> Figure:
-    return Figure(
-        name,
-        title,
-        "over-time",
-        x="t",
-        y=y,
-        by="method",
-        x_label="timestamp",
-        y_label=label,
-        panels="data",
-        low=f"{y}_low",
-        high=f"{y}_high",
-        log_y=True,
-    )
-
-
-def _swept(name: str, title: str, table: str, x: str, x_label: str, y: str, label: str, by: str = "method") -> Figure:
-    return Figure(
-        name, title, table, x, y, by, x_label, label, panels="data", low=f"{y}_low", high=f"{y}_high", log_y=True
-    )
-
-
-_DEGREE, _ERROR, _RADIUS = "degree of protection of the true state", "error, km", "radius of Gutil, km"
+_figure = partial(with_interval, by="method", log_y=True)
+_T, _EPSILON, _RADIUS = ("t", "timestamp"), ("epsilon", "ε"), ("radius_km", "radius of Gutil, km")
+_DEGREE, _ERROR = "degree of protection of the true state", "error, km"
 
 EXPERIMENT = Experiment(
     name="dphmm",
@@ -118,27 +99,28 @@ EXPERIMENT = Experiment(
             panels="data",
             log_y=True,
         ),
-        _by_time("figure-11-degree", "Figure 11, left: the paper's mechanism, ε = 1", "degree", _DEGREE),
-        _by_time("figure-11-error", "Figure 11, right: the paper's mechanism, ε = 1", "error_z", _ERROR),
-        _by_time("figure-11-estimate", "Estimates from the same releases, ε = 1", "error_estimate", _ERROR),
-        _swept("figure-12-degree", "Figure 12, left", "epsilon", "epsilon", "ε", "degree", _DEGREE),
-        _swept(
-            "figure-12-error", "Figure 12, right: the paper's mechanism", "epsilon", "epsilon", "ε", "error_z", _ERROR
+        _figure(
+            "figure-11-degree", "Figure 11, left: the paper's mechanism, ε = 1", "over-time", _T, "degree", _DEGREE
         ),
-        _swept("figure-13-degree", "Figure 13, left, ε = 1", "radius", "radius_km", _RADIUS, "degree", _DEGREE),
-        _swept("figure-13-error", "Figure 13, right, ε = 1", "radius", "radius_km", _RADIUS, "error_z", _ERROR),
-        Figure(
+        _figure(
+            "figure-11-error", "Figure 11, right: the paper's mechanism, ε = 1", "over-time", _T, "error_z", _ERROR
+        ),
+        _figure(
+            "figure-11-estimate", "Estimates from the same releases, ε = 1", "over-time", _T, "error_estimate", _ERROR
+        ),
+        _figure("figure-12-degree", "Figure 12, left", "epsilon", _EPSILON, "degree", _DEGREE),
+        _figure("figure-12-error", "Figure 12, right: the paper's mechanism", "epsilon", _EPSILON, "error_z", _ERROR),
+        _figure("figure-13-degree", "Figure 13, left, ε = 1", "radius", _RADIUS, "degree", _DEGREE),
+        _figure("figure-13-error", "Figure 13, right, ε = 1", "radius", _RADIUS, "error_z", _ERROR),
+        with_interval(
             "mechanisms",
             "Mechanisms and what is read of them, by policy and ε",
             "mechanisms",
-            x="epsilon",
-            y="error",
+            _EPSILON,
+            "error",
+            _ERROR,
             by="reading",
-            x_label="ε",
-            y_label=_ERROR,
             panels="panel",
-            low="error_low",
-            high="error_high",
             log_y=True,
         ),
     ),

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from dphmm.plot.figures import Figure
 from experiments.experiment import Cell, Experiment, Row, Settings
 from experiments.location_sets import tables
 from experiments.walks import cells as walks
 from experiments.walks.releases import COMPLETE, Choices
+from experiments.walks.tables import with_interval
 
 EPSILONS, DELTAS = ("0.1", "0.2", "0.5", "1", "1.5", "2"), (None, "0.001", "0.01", "0.05", "0.1", "0.2")
 _FEW_EPSILONS, _FEW_DELTAS = ("0.5", "1", "2"), (None, "0.01", "0.1")
@@ -61,14 +62,7 @@ def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> lis
     return walks.labelled(rows, choices)
 
 
-def _figure(
-    name: str, title: str, table: str, axes: tuple[str, str], y: str, label: str, by: str = "mechanism"
-) -> Figure:
-    low, high = f"{y}_low", f"{y}_high"
-    x, x_label = axes
-    return Figure(name, title, table, x, y, by, x_label, label, panels="data", low=low, high=high)
-
-
+_figure = partial(with_interval, by="mechanism")
 _T, _EPSILON, _DELTA, _K = ("t", "timestamp"), ("epsilon", "ε"), ("delta_", "δ"), ("returned", "places returned")
 _KM, _SIZE, _DRIFT = "error, km", "cells in the δ-location set", "share of true cells outside the set"
 
@@ -84,7 +78,7 @@ EXPERIMENT = Experiment(
         _figure("drift-over-time", "Drift, δ = 0.01, ε = 1", "over-time", _T, "drift", _DRIFT),
         _figure("error-over-time", "Errors of the answers, δ = 0.01, ε = 1", "over-time", _T, "error_z", _KM),
         _figure("estimate-over-time", "Errors of estimates, δ = 0.01, ε = 1", "over-time", _T, "error_estimate", _KM),
-        replace(_figure("error-by-epsilon", "Errors by ε, δ = 0.01", "epsilon", _EPSILON, "error_z", _KM), log_y=True),
+        _figure("error-by-epsilon", "Errors by ε, δ = 0.01", "epsilon", _EPSILON, "error_z", _KM, log_y=True),
         _figure(
             "estimate-by-epsilon", "Errors of estimates by ε, δ = 0.01", "epsilon", _EPSILON, "error_estimate", _KM
         ),
@@ -93,8 +87,8 @@ EXPERIMENT = Experiment(
         _figure("drift-by-delta", "Drift by δ, ε = 1", "delta", _DELTA, "drift", _DRIFT),
         _figure("error-by-delta", "Errors by δ, ε = 1", "delta", _DELTA, "error_z", _KM),
         _figure(
-            "precision", "The 10 nearest places, ε = 1: precision", "ten-places", _K, "precision", "precision", "who"
+            "precision", "The 10 nearest places, ε = 1: precision", "ten-places", _K, "precision", "precision", by="who"
         ),
-        _figure("recall", "The 10 nearest places, ε = 1: recall", "ten-places", _K, "recall", "recall", "who"),
+        _figure("recall", "The 10 nearest places, ε = 1: recall", "ten-places", _K, "recall", "recall", by="who"),
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dphmm.plot.figures import Figure
 from experiments.walks.cells import READINGS
 
 if TYPE_CHECKING:
@@ -40,6 +41,23 @@ OVERALL = (
     *("data", "method", *_CHOICES, "steps", *intervals(WITH_INTERVALS)),
     *(*_ROOTS, "least_degree", *_SHARES, "cost"),
 )
+
+
+def with_interval(
+    name: str,
+    title: str,
+    table: str,
+    x: tuple[str, str],
+    y: str,
+    y_label: str,
+    *,
+    by: str,
+    panels: str = "data",
+    log_y: bool = False,
+) -> Figure:
+    """A figure of a measure with its interval over ``x``, a column and its label."""
+    low, high = intervals((y,))[1:]
+    return Figure(name, title, table, x[0], y, by, x[1], y_label, panels=panels, low=low, high=high, log_y=log_y)
 
 
 def with_columns(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
