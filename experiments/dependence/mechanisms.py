@@ -16,9 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from dphmm.dependent import AnyQuery, Chain, Coefficients, Friendship, Tree, calibrate
-from dphmm.dependent._calibration import largest_rate
 
 # "dpm" with wrong coefficients: the package offers no mechanism that is wrong on purpose, only its parts.
+from dphmm.dependent._calibration import largest_rate
 from dphmm.dependent._coefficients import laplace_losses
 from dphmm.types import FloatArray
 

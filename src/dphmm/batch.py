@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,10 @@ from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS, Trajectories
 from dphmm.states.visit_table import Numbers, UserRows, VisitTable
 from dphmm.types import Bits, BoolArray, Exact, IntArray
+
+if TYPE_CHECKING:
+    from dphmm.storage.released import Published
+    from dphmm.storage.statement_types import ReleaseStatement
 
 __all__ = ["Batch", "BatchReport", "Progress", "Released", "Releases", "release_many", "terminal_bar"]
 
@@ -234,6 +238,37 @@ class Batch:
         visits = self._visits(trajectories)
         self._checked(visits, resume, False)
         return visits
+
+    def statement(self, published: Published, model_people: str = "unknown", **others: Any) -> ReleaseStatement:
+        """The privacy statement of what this batch has released, without a file; as `privacy_statement`.
+
+        Parameters
+        ----------
+        published : has counted every row.
+        model_people : "others", "same" or "unknown".
+        others : known_by, horizon, words.
+
+        Raises
+        ------
+        InvalidInput : as `privacy_statement`.
+        """
+        from dphmm.storage.statement import privacy_statement
+
+        setting = self.setting
+        return privacy_statement(
+            published,
+            model=setting.model,
+            policy=setting.policy,
+            space=setting.space,
+            options=setting.options,
+            query=setting.query,
+            answer=self.answer,
+            model_people=model_people,
+            sequence=self.caps.promise,
+            schedule=setting.schedule,
+            subjects=self.subjects,
+            **others,
+        )
 
     def over(self, ledger: Ledger, bits: Bits | None) -> Batch:
         """The same release with another ledger and other words, and a report of its own; plans are shared."""

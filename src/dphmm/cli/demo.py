@@ -243,22 +243,10 @@ def _written(
     """The privacy statement, on disk, the audit of all that is there, and what the page is made of."""
     from dphmm.audit import check_released
     from dphmm.storage.released import Published
-    from dphmm.storage.statement import load_statement, privacy_statement, write_statement
+    from dphmm.storage.statement import load_statement, write_statement
 
     released, setting = folder / "released.parquet", batch.setting
-    statement = privacy_statement(
-        Published(rows),
-        model=setting.model,
-        policy=setting.policy,
-        space=setting.space,
-        options=setting.options,
-        query=setting.query,
-        answer=batch.answer,
-        model_people="others",
-        known_by="model",
-        sequence=batch.caps.promise,
-        schedule=setting.schedule,
-    )
+    statement = batch.statement(Published(rows), "others", known_by="model")
     write_statement(released, statement)
     with open_ledger(folder / "ledger.db", read_only=True) as ledger, console.progress("audit") as progress:
         stage_of(progress, "rows of the released file")

@@ -189,7 +189,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
     from dphmm.storage.release_warnings import release_warnings
     from dphmm.storage.released import Published
-    from dphmm.storage.statement import privacy_statement, write_statement
+    from dphmm.storage.statement import write_statement
 
     check_outputs(given)
     note_no_ledger(given, console)
@@ -210,21 +210,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         console.say(work_ahead(rows))
         with _kept(batch, given), console.progress("release") as progress:
             _write(batch, rows, given, published, progress)
-    statement = privacy_statement(
-        published,
-        model=job.model,
-        policy=job.policy,
-        space=job.space,
-        options=batch.setting.options,
-        query=batch.setting.query,
-        answer=batch.answer,
-        model_people=owners.people,
-        known_by=owners.known_by,
-        horizon=None if job.budget_plan is None else job.budget_plan.document(),
-        sequence=batch.caps.promise,
-        schedule=batch.setting.schedule,
-        subjects=batch.subjects,
-    )
+    horizon = None if job.budget_plan is None else job.budget_plan.document()
+    statement = batch.statement(published, owners.people, known_by=owners.known_by, horizon=horizon)
     with _kept(batch, given):
         write_statement(given["output"], statement)
         write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])

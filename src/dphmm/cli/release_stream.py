@@ -87,7 +87,7 @@ def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Cal
         yield lambda released, line: None
         return
     from dphmm.storage.released import Published
-    from dphmm.storage.statement import privacy_statement, save_statement
+    from dphmm.storage.statement import save_statement
 
     published, lines = Published(), hashlib.sha256()
     told: set[tuple[str, int]] = set()
@@ -102,20 +102,7 @@ def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Cal
     try:
         yield answered
     finally:
-        statement = privacy_statement(
-            published,
-            model=batch.setting.model,
-            policy=batch.setting.policy,
-            space=batch.setting.space,
-            options=batch.setting.options,
-            query=batch.setting.query,
-            answer=batch.answer,
-            model_people=names.whom.people,
-            known_by=names.whom.known_by,
-            sequence=batch.caps.promise,
-            schedule=batch.setting.schedule,
-            subjects=batch.subjects,
-        )
+        statement = batch.statement(published, names.whom.people, known_by=names.whom.known_by)
         save_statement(Path(given["statement"]), statement, "-", lines.hexdigest())
 
 

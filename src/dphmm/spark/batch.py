@@ -32,7 +32,6 @@ from dphmm.storage.inputs import PathLike
 from dphmm.storage.learned import Whom
 from dphmm.storage.release_table import ReleaseTable, Turn
 from dphmm.storage.released import Published
-from dphmm.storage.statement import privacy_statement
 from dphmm.storage.statement_types import KEYED_WORDS, ReleaseStatement, document, typed
 from dphmm.storage.table_ledger import PREFIX
 from dphmm.types import Exact
@@ -349,25 +348,9 @@ def _commit(
 ) -> tuple[Committed, ReleaseStatement | None]:
     """Make the files part of the table, with the privacy statement of their rows."""
     published = Published.of_parts(outcome.counted for outcome in outcomes if outcome.counted is not None)
-    setting, caps = batch.setting, batch.caps
-    statement = None
-    if published.rows:
-        statement = privacy_statement(
-            published,
-            model=setting.model,
-            policy=setting.policy,
-            space=setting.space,
-            options=setting.options,
-            query=setting.query,
-            answer=batch.answer,
-            model_people=model_people,
-            sequence=caps.promise,
-            schedule=setting.schedule,
-            subjects=batch.subjects,
-            words=KEYED_WORDS,
-        )
+    statement = batch.statement(published, model_people, words=KEYED_WORDS) if published.rows else None
     told = {
-        "query": setting.query,
+        "query": batch.setting.query,
         **placing,
         "rows": published.rows,
         "subjects": published.subjects,
