@@ -86,7 +86,6 @@ def _kept_in(variable: str, given: str | None) -> Iterator[None]:
 
 def _run_everything() -> Iterator[tuple[int, int]]:
     """Run all commands of the small world; tell after each how many are done."""
-
     lines = commands()
     with TemporaryDirectory(prefix="dphmm-warm-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
@@ -136,6 +135,7 @@ def write_world(folder: Path) -> None:
     visits = [(f"u{user}", _PAGES[page]) for user in range(_PEOPLE) for page in rng.integers(0, 4, _STEPS)]
     table(folder / "visits.csv", "user,state", visits)
     table(folder / "pages.csv", "symbol,state", zip(_PAGES, _PAGES, strict=True))
+    table(folder / "line-answers.csv", "state,x", ((page, at) for at, page in enumerate(_PAGES)))
     table(folder / "solid-answers.csv", "state,x,y,z", [("alpha", 0, 0, 0), ("beta", 1, 0, 0), ("gamma", 0, 1, 0),
                                                         ("delta", 0, 0, 1)])  # fmt: skip
     table(folder / "labels.csv", "state,label", [(page, at % 2) for at, page in enumerate(_PAGES)])
@@ -178,8 +178,8 @@ def _models() -> Iterator[str]:
     yield f"fit people.csv -o map.npz {grid} --all-cells --smoothing 0.1"
     yield f"fit people.csv -o learned.npz {grid} --epsilon 1 --max-length 24"
     yield f"model grid --bbox {_BBOX} --cell 1km --step 5min --max-speed 20km/h -o jumps.npz"
-    yield "fit visits.csv -o line.npz --state-column state"
-    yield "fit visits.csv -o solid.npz --state-column state --answers solid-answers.csv"
+    for model in ("line", "solid"):
+        yield f"fit visits.csv -o {model}.npz --state-column state --answers {model}-answers.csv"
     yield f"{hidden} -o hidden.npz --starts 2 --iterations 3"
     for method in ("ngrams", "every-iteration"):
         yield f"{hidden} -o {method}.npz {private} --method {method} --iterations 2"
