@@ -12,7 +12,8 @@ import dphmm
 from registered import chosen_mechanisms, policy_kinds
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+PAGES = [ROOT / "README.md", CONTRIBUTING, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.replayed_words
@@ -45,6 +46,27 @@ def test_the_readme_s_budget_a_day_prints_what_it_says(tmp_path, monkeypatch):
                 assert result.exit_code == 0, result.output
                 said += [one.rstrip() for one in (result.stdout + result.stderr).splitlines()]
         assert [line for line in printed.splitlines() if line not in said] == []
+
+
+def rooms():
+    """The packages and modules that the contributor's page puts in a table of jobs."""
+    table = CONTRIBUTING.read_text().partition("## Where things are")[2].partition("\n## ")[0]
+    named = [re.findall(r"`([\w/.]+)`", line.split("|")[1]) for line in table.splitlines() if line.startswith("| `")]
+    return {name.rstrip("/") for names in named for name in names}
+
+
+def test_the_contributor_s_page_names_every_room():
+    there = {path.name for path in (ROOT / "src" / "dphmm").iterdir() if (path / "__init__.py").exists()}
+    assert there | {"experiments"} <= rooms() and all(
+        (ROOT / "src" / "dphmm" / name).exists() or (ROOT / name).exists() for name in rooms()
+    )
+
+
+def test_the_ideas_of_the_contributor_s_page_are_where_it_says():
+    places = re.findall(r"`(src/[\w/.]+)::(\w+)`", CONTRIBUTING.read_text())
+    assert len(places) == 10
+    for path, name in places:
+        assert re.search(rf"^(def|class) {name}\b", (ROOT / path).read_text(), re.MULTILINE), (path, name)
 
 
 def dead_links(page):
