@@ -379,6 +379,10 @@ class Batch:
         entries = self.ledger.entries(user, self.setting.query)
         return entries[-1].through if entries else 0
 
+    def steps_of(self, trajectories: Trajectories | VisitTable) -> int:
+        """At how many steps users have rows, all users together. Raises InvalidInput as `run`."""
+        return self._visits(trajectories).n_visits
+
     def most_asked(self, trajectories: Trajectories | VisitTable) -> list[int]:
         """How many rows of each user are asked at most: exactly so many but with a paced schedule.
 

@@ -19,6 +19,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from dphmm.accounting.ledger import SessionHeader
@@ -28,8 +30,11 @@ from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import check_header
 from dphmm.states.space import StateSpace, check_names
 from dphmm.states.trajectory import Trajectories, true_states
+from dphmm.storage.inputs import PathLike
 from dphmm.storage.json_lines import strict_json
-from dphmm.storage.released import released_table
+from dphmm.storage.learned import Whom
+from dphmm.storage.released import Published, released_table
+from dphmm.storage.statement import save_statement
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIELDS = {"user", "t", "lat", "lon", "state"}
@@ -198,6 +203,29 @@ class Stream:
     def drifted(self) -> int:
         """For the data owner alone: how many of the lines answered now were outside the plan set of their step."""
         return sum(session.drifted for session in self.sessions.values())
+
+
+class StreamStatement:
+    """What a stream has answered, for its privacy statement: every release once, and the hash of the lines.
+
+    A statement is written when a stream ends, however it ends: what was answered before was published.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch, self._published, self._lines = batch, Published(), sha256()
+        self._told: set[tuple[str, int]] = set()
+
+    def add(self, released: Released, line: str) -> None:
+        """A release, and the line it was answered by. The same step asked again is the same release."""
+        self._lines.update(line.encode() + b"\n")
+        if (released.user, released.release.t) not in self._told:
+            self._told.add((released.user, released.release.t))
+            self._published.add([released])
+
+    def save(self, path: PathLike, whom: Whom) -> None:
+        """Write the statement of what was added so far. ``whom``: whom the model was fitted on."""
+        statement = self._batch.statement(self._published, whom.people, known_by=whom.known_by)
+        save_statement(Path(path), statement, "-", self._lines.hexdigest())
 
 
 def _time_of(line: Line) -> int:

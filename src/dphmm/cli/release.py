@@ -5,7 +5,6 @@ Every answer is stored in the ledger first; the released file appears at the end
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -50,7 +49,6 @@ from dphmm.storage.trajectories import load_visits
 
 if TYPE_CHECKING:
     from dphmm.batch import Batch
-    from dphmm.session.plan import Plan
     from dphmm.session.subjects import Subjects
     from dphmm.states.visit_table import VisitTable
     from dphmm.storage.release_words import Story
@@ -378,14 +376,10 @@ def _tables(given: Mapping[str, Any]) -> str:
     return f" --policy {given['policy']}{''.join(found)}" if found else ""
 
 
-_STEPS = 3
-
-
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
-    from dphmm.storage.model_facts import learning_of
-    from dphmm.storage.promises import covered_by_all, covered_document
-    from dphmm.storage.release_warnings import plan_warnings, trapped_belief
+    from dphmm.evaluation.preview import release_preview
+    from dphmm.storage.release_warnings import release_warnings
 
     check_outputs(given)
     loaded, sha256 = read_rows(job, given)
@@ -394,27 +388,12 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     check_total(job, rows, given["query"])
     job = with_budget_plan(job, console)
     batch = job.batch(None)
-    plans = first_plans(batch)
     set_aside = by_reason(loaded.rejected)
-    asked, schedule = batch.most_asked(rows), batch.setting.schedule
-    longest, most = max(asked), "" if schedule is None or schedule.kind == "planned" else "at most "
+    told = release_preview(batch, rows, job.budget_plan)
+    document: dict[str, Any] = {"rows": rows.n_rows + len(loaded.rejected), "set_aside": set_aside, **told}
+    schedule = batch.setting.schedule
+    most = "" if schedule is None or schedule.kind == "planned" else "at most "
     least_each, most_each = batch.subjects.epsilons
-    present = rows.n_visits
-    document: dict[str, Any] = {
-        "rows": rows.n_rows + len(loaded.rejected),
-        "set_aside": set_aside,
-        "would_release": sum(asked),
-        "not_asked": None if schedule is None else present - sum(asked),
-        "schedule": None if schedule is None else str(schedule),
-        "subjects": len(rows),
-        "answer_unit": job.space.unit,
-        "plans": [plan_document(step, plan, job) for step, plan in enumerate(plans, start=1)],
-        "covered_distance": covered_document(covered_by_all(batch.subjects.policies, job.space), most_each),
-        "largest_epsilon_sum": str(longest * most_each),
-        "learning": learning_of(job.model),
-        "horizon": None if job.budget_plan is None else job.budget_plan.document(),
-        "sequence": None if batch.caps.promise is None else batch.caps.promise.sentence(),
-    }
     if given["as_json"]:
         print_json(document)
     else:
@@ -424,7 +403,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
             ("set aside", in_words(set_aside) or "none"),
         ]
         if schedule is not None:
-            lines.append(("not asked", f"{'' if not most else 'at least '}{present - sum(asked)} rows: {schedule}"))
+            lines.append(("not asked", f"{'' if not most else 'at least '}{document['not_asked']} rows: {schedule}"))
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         sums = most if least_each == most_each else "at most "
@@ -444,7 +423,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         lines += [*coming_rows(job.model, owners.people), *budget_plan_rows(job)]
         click.echo("\n".join(aligned(lines)))
     whom_warning(job.model, owners, console)
-    for warning in (*plan_warnings(plans[0], batch.setting.options), *trapped_belief(job.model, batch.setting.options)):
+    for warning in release_warnings(batch.setting):
         console.warn(warning)
     if given["owner_view"]:
         console.tell(
@@ -452,41 +431,6 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         )
     console.say([("", "dry run: nothing was drawn, nothing was spent, nothing was written")])
     return SET_ASIDE if set_aside else 0
-
-
-def first_plans(batch: Batch) -> list[Plan]:
-    """The plans of the first steps, as far as they do not depend on what is released."""
-    from dphmm.policy.constraint import Support
-
-    position = batch.setting.first()
-    plans: list[Plan] = []
-    for _ in range(_STEPS):
-        plan = batch.setting.plan(position)
-        plans.append(plan)
-        if plan.narrows_support or not isinstance(batch.setting.options.constraint, Support):
-            break
-        # With bodies of full rank the support does not depend on the answers.
-        position = position.following(batch.setting.model, position.prior)
-    return plans
-
-
-def plan_document(step: int, plan: Plan, job: Job) -> dict[str, Any]:
-    """A plan for machines."""
-    from dphmm.evaluation.lonely import shown_error
-
-    unbounded = plan.cost == math.inf
-    return {
-        "step": step,
-        "hash": plan.hash,
-        "plan_states": int(plan.constraint.plan.sum()),
-        "possible_states": int(plan.constraint.support.sum()),
-        "mechanism": plan.mechanism,
-        "expected_error": shown_error(plan, job.space, job.model),
-        "epsilon": str(plan.epsilon),
-        "cost": None if unbounded else str(plan.cost),
-        "joined": len(plan.joins),
-        "constant": plan.constant,
-    }
 
 
 def plan_words(plan: Mapping[str, Any], unit: str) -> str:

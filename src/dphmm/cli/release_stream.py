@@ -5,7 +5,6 @@ The privacy statement is written when the stream ends, however it ends.
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -86,24 +85,13 @@ def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Cal
     if given["statement"] is None:
         yield lambda released, line: None
         return
-    from dphmm.storage.released import Published
-    from dphmm.storage.statement import save_statement
+    from dphmm.stream import StreamStatement
 
-    published, lines = Published(), hashlib.sha256()
-    told: set[tuple[str, int]] = set()
-
-    def answered(released: Released, line: str) -> None:
-        lines.update(line.encode() + b"\n")
-        # The same step asked again is the same release.
-        if (released.user, released.release.t) not in told:
-            told.add((released.user, released.release.t))
-            published.add([released])
-
+    statement = StreamStatement(batch)
     try:
-        yield answered
+        yield statement.add
     finally:
-        statement = batch.statement(published, names.whom.people, known_by=names.whom.known_by)
-        save_statement(Path(given["statement"]), statement, "-", lines.hexdigest())
+        statement.save(given["statement"], names.whom)
 
 
 _LONGEST_LINE = 65536
