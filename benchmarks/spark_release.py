@@ -81,13 +81,10 @@ def measured(side: Callable[[int], None], repeats: int) -> list[tuple[float, flo
 
 def moved(session: Any, path: Path) -> None:
     """The rows on their way to the tasks that would release them, and no further."""
-    from pyspark.sql import functions
-
     import dphmm.spark.batch as batch
 
     rows = batch._columns(session.read.parquet(str(path)), None)
-    placed = rows.withColumn("bucket", functions.pmod("hash", functions.lit(batch.BUCKETS)).cast("int")).drop("hash")
-    placed.repartitionById(batch.BUCKETS, "bucket").mapInArrow(_counted, "rows long").collect()
+    batch._placed(rows, batch.BUCKETS).mapInArrow(_counted, "rows long").collect()
 
 
 def _counted(batches: Any) -> Any:

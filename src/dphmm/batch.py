@@ -233,10 +233,12 @@ class Batch:
             if stored.refused is not None:
                 raise stored.refused
 
-    def check(self, trajectories: Trajectories | VisitTable, *, resume: bool = False) -> VisitTable:
+    def check(
+        self, trajectories: Trajectories | VisitTable, *, resume: bool = False, raised: bool = False
+    ) -> VisitTable:
         """Refuse now what `run` would refuse ahead; the rows as `run` takes them. Raises as `run`."""
         visits = self._visits(trajectories)
-        self._checked(visits, resume, False)
+        self._checked(visits, resume, raised)
         return visits
 
     def statement(self, published: Published, model_people: str = "unknown", **others: Any) -> ReleaseStatement:

@@ -78,7 +78,7 @@ class TestFit:
             assert len(ledger.publications()) == 3
         assert (tmp_path / "mine.npz").read_bytes() != (tmp_path / "model.npz").read_bytes()
         refused = fit("--publication", "mine", "--smoothing", "2", out="no.npz", code=2)
-        assert 'publication: got "mine" with another settings' in refused.stderr
+        assert 'publication: got "mine" with other settings' in refused.stderr
         assert not (tmp_path / "no.npz").exists()
 
     def test_a_cap_refuses_and_leaves_nothing(self, fit, ask, tmp_path):
@@ -250,7 +250,7 @@ class TestPython:
         assert not np.array_equal(first.transition.toarray(), other.transition.toarray())
         with pytest.raises(InvalidInput, match="another epsilon"):
             self.model(ledger, epsilon=2)
-        with pytest.raises(InvalidInput, match="another settings"):
+        with pytest.raises(InvalidInput, match="other settings"):
             self.model(ledger, settings={"month": "May"})
         assert len(ledger.publications()) == 2
 

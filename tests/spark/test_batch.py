@@ -15,7 +15,7 @@ from dphmm.errors import BudgetExceeded, InvalidInput, LedgerBusy
 from dphmm.samplers.keyed import JobKey
 from dphmm.spark.bucket import Outcome
 from dphmm.storage.release_table import ReleaseTable
-from spark.worlds import MODEL, WORLD, N, in_order, people, rows
+from spark.worlds import MODEL, SPACE, WORLD, N, in_order, people, rows
 
 pytestmark = pytest.mark.replayed_words
 
@@ -251,10 +251,44 @@ def test_a_job_that_waited_for_its_turn_sees_what_was_committed_meanwhile(releas
 
 
 def test_rows_of_jobs_with_and_without_estimates_are_read_together(release, tmp_path):
-    release(rows(1, people(5), 1, 2, skipped=0), tmp_path / "table", estimates=False)
-    found = release(rows(1, people(5), 1, 4, skipped=0), tmp_path / "table", resume=True)
+    release(rows(1, people(5), 1, 2, skipped=0), tmp_path / "table")
+    found = release(rows(1, people(5), 1, 4, skipped=0), tmp_path / "table", resume=True, estimates=False)
     told = in_order(found.table())
-    assert told["estimate"].isna().tolist() == [step <= 2 for step in told["step"]]
+    assert told["estimate"].isna().tolist() == [step > 2 for step in told["step"]]
+
+
+def test_stored_rows_get_no_estimates_later_and_who_asks_is_told(release, tmp_path):
+    """`release_many` gives them; the files of a table stay as they are, and a column that never comes is no answer."""
+    table = rows(1, people(5), 1, 2, skipped=0)
+    release(table, tmp_path / "table", estimates=False)
+    with pytest.raises(InvalidInput, match=r"^estimates: got True; expected estimates=False, as the stored rows"):
+        release(table, tmp_path / "table", resume=True)
+    again = release(table, tmp_path / "table", resume=True, estimates=False)
+    assert again.report.replayed == len(table) and "estimate" not in again.table().columns
+
+
+def test_a_cap_is_raised_where_that_is_said(release, tmp_path):
+    release(rows(1, people(5), 1, 2, skipped=0), tmp_path / "table", cap_epsilon=2)
+    table = rows(1, people(5), 1, 4, skipped=0)
+    with pytest.raises(InvalidInput, match=r"cap_epsilon: got 9; .*; raise_cap=True raises it$"):
+        release(table, tmp_path / "table", resume=True, cap_epsilon=9)
+    with pytest.raises(BudgetExceeded):
+        release(table, tmp_path / "table", resume=True)
+    found = release(table, tmp_path / "table", resume=True, cap_epsilon=4, raise_cap=True)
+    assert found.report.released == 20 and found.table().count() == 20
+    with pytest.raises(BudgetExceeded, match="of 4"):
+        release(rows(1, people(5), 1, 5, skipped=0), tmp_path / "table", resume=True)
+
+
+def test_rows_in_no_state_are_counted_for_the_owner_alone(release, tmp_path):
+    """A column in other capitals releases everybody as one state: the owner must see that, and nobody else may."""
+    table = rows(1, people(6), 1, 3, skipped=0)
+    table.loc[:3, "state"] = ["nowhere", "A", "B", "c "]
+    found = release(table, tmp_path / "table", buckets=3)
+    assert found.report.outside == 4
+    log = "".join(path.read_text() for path in (tmp_path / "table" / "log").iterdir())
+    assert '"subjects"' in log and '"outside"' not in log, "the log has the statement, too"
+    assert "outside=" not in repr(found) + repr(found.report) + repr(found.statement)
 
 
 WRONG = {
@@ -264,6 +298,11 @@ WRONG = {
     "a role": ({"user": ["u"], "step": [1], "state": ["a"]}, {"columns": {"who": "user"}}, r"^columns: got who; "),
     "a name": ({"user": ["u"], "step": [1], "state": ["a"]}, {"columns": {"user": "who"}}, r"^columns\['user'\]: got"),
     "a type": ({"user": ["u"], "step": ["1"], "state": ["a"]}, {}, r"^column step: got StringType; expected one of"),
+    "no lon": (
+        {"user": ["u"], "step": [1], "lat": [0.0]},
+        {},
+        r"^columns: got user, step, lat; expected both lat and lon,",
+    ),
     "buckets": ({"user": ["u"], "step": [1], "state": ["a"]}, {"buckets": 0}, r"^buckets: got 0; "),
     "a ledger": (
         {"user": ["u"], "step": [1], "state": ["a"]},
@@ -286,12 +325,83 @@ def test_public_errors_come_before_the_table_is_touched(spark, tmp_path, wrong):
 
 
 def test_rows_that_cannot_be_read_commit_nothing(release, tmp_path):
-    table = pd.concat([rows(1, people(5), 1, 2), pd.DataFrame({"user": [None], "step": [1], "state": ["a"]})])
-    # A bucket of such rows alone says it in other words.
-    words = r"^(frame: got 1 rows that cannot be read|table: got 0 rows that can be read of 1); expected "
-    with pytest.raises(InvalidInput, match=words):
-        release(table, tmp_path / "table")
-    assert ReleaseTable.open(tmp_path / "table").committed() == []
+    """Told of the whole frame and by reason, in whatever buckets they are: some have such rows alone, some none."""
+    bad = pd.DataFrame(
+        {"user": [None, "", "q\n", "n" * 201, *people(2)], "step": [1, 1, 1, 1, 1, None], "state": [*"aaaa", None, "a"]}
+    )
+    words = (
+        r"^frame: got 6 rows that cannot be read \(1 invalid_step, 1 missing_state, 4 missing_user\); expected in every"
+    )
+    for number, table in enumerate([pd.concat([rows(1, people(20), 1, 2), bad]), bad]):
+        with pytest.raises(InvalidInput, match=words) as refused:
+            release(table.astype({"step": "Int64"}), tmp_path / f"table{number}", buckets=12)
+        assert "user (text of 1 to 200 printable characters)" in str(refused.value)
+        assert ReleaseTable.open(tmp_path / f"table{number}").committed() == []
+
+
+def test_what_only_reads_makes_no_folder(tmp_path):
+    from dphmm.spark import released, statements
+
+    for read in (lambda path: released(None, path), statements):
+        with pytest.raises(InvalidInput, match=r"^into: got .*mistyped; expected the folder of a table that"):
+            read(tmp_path / "mistyped")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("into", "told"),
+    [
+        ("none/table", "a folder whose parent exists: .*none does not$"),
+        ("file", "got .*file, a file; expected a folder of a release table, or a new name$"),
+        ("file:///data/table", "a path of a folder, without file://"),
+        ("s3a://bucket/table", "an object store or HDFS needs a Store"),
+    ],
+)
+def test_a_table_that_can_be_nowhere_is_refused_by_its_reason(tmp_path, monkeypatch, into, told):
+    from dphmm.spark.batch import _table
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match=rf"^into: .*{told}") as refused:
+        _table(into)
+    assert "\n" not in str(refused.value) and [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_arguments_of_another_kind_are_told_by_name(tmp_path):
+    from dphmm.spark import release as release_frame
+
+    class Frame:
+        sparkSession = None
+
+    table = rows(1, people(1), 1, 1)
+    with pytest.raises(InvalidInput, match=r"^frame: got DataFrame; expected a Spark frame; dphmm.release_many takes"):
+        release_frame(table, *WORLD, 1, into=tmp_path / "table")
+    model, policy, space = WORLD
+    with pytest.raises(InvalidInput, match=r"^model: got \w+; expected a MarkovModel$"):
+        release_frame(Frame(), policy, model, space, 1, into=tmp_path / "table")
+    with pytest.raises(InvalidInput, match=r"^colour: got an unknown choice; .*cap_epsilon.*estimates.*step_choices"):
+        release_frame(Frame(), *WORLD, 1, into=tmp_path / "table", colour=1)
+    with pytest.raises(InvalidInput, match=r"^progress: got bool; expected none: Spark shows"):
+        release_frame(Frame(), *WORLD, 1, into=tmp_path / "table", progress=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_frame_of_other_rows_each_time_is_refused_where_spark_knows_it(spark, tmp_path):
+    import dphmm.spark
+
+    frame = spark.createDataFrame(rows(1, people(3), 1, 2)).withColumn("state", spark_choice())
+    with pytest.raises(InvalidInput, match=r"^frame: got rows that are others each time"):
+        dphmm.spark.release(frame, *WORLD, 1, into=tmp_path / "table")
+    assert not (tmp_path / "table").exists()
+    with pytest.raises(InvalidInput, match=r"^frame: got rows that are others each time"):
+        dphmm.spark.count_transitions(frame, SPACE, max_length=3)
+
+
+def spark_choice():
+    """A state that is drawn whenever it is looked at."""
+    from pyspark.sql import functions
+
+    return functions.when(functions.rand() < 0.5, "a").otherwise("b")
 
 
 def test_settings_that_write_rows_down_are_unsafe(spark):
@@ -359,7 +469,7 @@ def test_bytes_that_are_no_text_are_a_row_that_cannot_be_read(spark, tmp_path, r
     import dphmm.spark
 
     frame = spark.createDataFrame(rows(1, people(2), 1, 1)).withColumn(role, spark_text("FF61"))
-    with pytest.raises(InvalidInput, match="0 rows that can be read of"):
+    with pytest.raises(InvalidInput, match=rf"2 rows that cannot be read \(2 missing_{role}\)"):
         dphmm.spark.release(frame, *WORLD, 1, into=tmp_path / "table", buckets=2)
 
 

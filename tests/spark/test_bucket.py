@@ -32,6 +32,7 @@ def job_of(folder: Path, **choices: Any) -> BucketJob:
         world=(*WORLD, 1),
         choices=choices,
         resume=False,
+        raised=False,
         history={},
         versions=bucket_module.versions(),
     )

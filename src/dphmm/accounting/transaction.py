@@ -591,8 +591,8 @@ def refuse_other_publication(asked: Publication, stored: Published) -> None:
     kept = stored.publication
     if asked != kept:
         names = ("kind", "relation", "unit", "units", "loss", "epsilon", "rho", "delta")
-        other = next((name for name in names if getattr(asked, name) != getattr(kept, name)), "settings")
-        came = f"{quoted(asked.name)} with another {other} than it was stored with at {stored.time}"
+        other = next((f"another {name}" for name in names if getattr(asked, name) != getattr(kept, name)), None)
+        came = f"{quoted(asked.name)} with {other or 'other settings'} than it was stored with at {stored.time}"
         raise InvalidInput("publication", came, "another name for another publication")
 
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -23,10 +25,14 @@ from dphmm import errors
 from dphmm._checks import whole
 from dphmm.batch import Batch, BatchReport
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.keyed import JobKey
+from dphmm.session.options import Options
 from dphmm.spark.bucket import BucketJob, Outcome, Refusal, ReleaseBuckets, StoredFile, versions
 from dphmm.spark.counting import INTEGERS, NUMBERS, TEXT, checked_type, named_columns, types_of
-from dphmm.spark.settings import require_safe
+from dphmm.spark.settings import require_fixed, require_safe
+from dphmm.states.space import StateSpace
 from dphmm.storage.commit_log import Committed, Entry
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.learned import Whom
@@ -34,12 +40,8 @@ from dphmm.storage.release_table import ReleaseTable, Turn
 from dphmm.storage.released import Published
 from dphmm.storage.statement_types import KEYED_WORDS, ReleaseStatement, document, typed
 from dphmm.storage.table_ledger import PREFIX
+from dphmm.storage.trajectories import explained
 from dphmm.types import Exact
-
-if TYPE_CHECKING:
-    from dphmm.markov.model import MarkovModel
-    from dphmm.policy.graph import PolicyGraph
-    from dphmm.states.space import StateSpace
 
 #: Buckets of a new table, where nobody says how many: enough for some 10^7 rows.
 BUCKETS = 16
@@ -62,12 +64,16 @@ _ELSEWHERE = {
     "bits": "none: words are those of a job key",
     "groups": "none: members of a group are in several buckets; dphmm.release_many takes groups",
     "cap_group": "none: members of a group are in several buckets; dphmm.release_many takes groups",
+    "progress": "none: Spark shows the progress of its own tasks",
 }
 
 
 @dataclass(frozen=True)
 class Released:
     """What a job committed: ``entry`` is its number in the log, ``statement`` the privacy statement of its rows.
+
+    ``report.outside`` and ``report.drifted`` are for the data owner alone: rows whose place or name is in no state, and
+    where the belief had excluded the truth. They are not shown by ``repr``, and nowhere in the table.
 
     ``statement`` is None where every row was stored before.
     """
@@ -93,7 +99,7 @@ def released(spark: Any, into: ReleaseTable | PathLike, query: str = "state") ->
     into : the release table, or its folder.
     query : the query whose rows are read.
 
-    Raises InvalidInput where nothing of the query was committed.
+    Raises InvalidInput where there is no table, and where nothing of the query was committed.
 
     Examples
     --------
@@ -101,7 +107,7 @@ def released(spark: Any, into: ReleaseTable | PathLike, query: str = "state") ->
 
     Source: docs/proofs/table-commit.md.
     """
-    table = _table(into)
+    table = _existing(into)
     files = [file.name for entry in _committed(table, query) for file in entry.files]
     if not files:
         raise InvalidInput("query", query, "a query with committed rows in this table")
@@ -113,13 +119,15 @@ def released(spark: Any, into: ReleaseTable | PathLike, query: str = "state") ->
 def statements(into: ReleaseTable | PathLike, query: str = "state") -> list[ReleaseStatement]:
     """The privacy statements of the jobs that committed rows of a query, in order.
 
+    Raises InvalidInput where there is no table.
+
     Examples
     --------
     ``dphmm.spark.statements("walks")[-1].totals``
 
     Source: docs/proofs/table-commit.md.
     """
-    found = (entry.document.get("statement") for entry in _committed(_table(into), query))
+    found = (entry.document.get("statement") for entry in _committed(_existing(into), query))
     return [typed(told, ReleaseStatement) for told in found if told is not None]
 
 
@@ -135,6 +143,7 @@ def release(
     columns: Mapping[str, str] | None = None,
     buckets: int | None = None,
     resume: bool = False,
+    raise_cap: bool = False,
     model_people: str = "unknown",
     holder: str | None = None,
     key: JobKey | None = None,
@@ -146,11 +155,13 @@ def release(
     ----------
     frame : rows with columns user, t (a timestamp) or step (whole numbers), and state (a name or a number), or lat and
         lon on a map. It must give the same rows whenever it is evaluated: read it from files or a table.
-    model, policy, space, epsilon, query and other choices : as `dphmm.release_many`, without ledger, bits and groups.
+    model, policy, space, epsilon, query and other choices : as `dphmm.release_many`, without ledger, bits, groups and
+        progress.
     into : a release table, or a folder for one that all machines reach under this name. It is the ledger.
     columns : names of columns by role ("user", "t", "step", "lat", "lon", "state") where they differ.
     buckets : in how many parts a new table keeps its users, each of which one task holds in memory; it stays.
-    resume : continue users that the table already holds; their stored rows stay as they are.
+    resume : continue users that the table already holds; their stored rows stay as they are, without estimates too.
+    raise_cap : let a higher cap_epsilon or cap_cost take the place of the stored one of users who get a row now.
     model_people : "others" where the model was made without data of the people released; see the privacy statement.
     holder : a public name of who runs the job, for others who want the table meanwhile.
     key : a replayed key for tests and simulation, whose rows are marked; None for a new one.
@@ -163,7 +174,7 @@ def release(
     Raises
     ------
     InvalidInput : public options, unsafe settings (`dphmm.spark.check`), rows that cannot be read, or users that the
-        table holds without ``resume``. Nothing was committed.
+        table holds without ``resume``; a frame that Spark knows to give other rows each time. Nothing was committed.
     BudgetExceeded : all rows of a user together would pass a cap or break a promise. Nothing was committed.
     Refused : as `dphmm.release_many`; where it came after answers had been drawn, these were committed before it is
         raised, and its message says so.
@@ -176,18 +187,14 @@ def release(
 
     Source: docs/proofs/table-commit.md, docs/proofs/keyed-words.md.
     """
-    spark = frame.sparkSession
+    world, choices = (model, policy, space, epsilon), {"query": query, **choices}
+    _check_public(frame, model, policy, space, model_people, choices)
+    spark, rows = frame.sparkSession, _columns(frame, columns)
     require_safe(spark)
-    # The statement is made when all is drawn, which is late to find that it cannot be.
-    Whom.of(model_people)
-    for name in _ELSEWHERE:
-        if name in choices:
-            raise InvalidInput(name, type(choices[name]).__name__, _ELSEWHERE[name])
-    rows = _columns(frame, columns)
-    choices = {"query": query, **choices}
-    batch = Batch(model, policy, space, epsilon, **choices)
+    batch = Batch(*world, **choices)
     if batch.setting.model.step is not None and not {"t", "step"} & set(rows.columns):
         raise InvalidInput("columns", ", ".join(frame.columns), "a column t or step, or columns={'t': NAME}")
+    require_fixed(rows)
     table = _table(into)
     hashed = _hash_of_a_name(spark)
     _buckets(table.entries(), buckets, hashed)
@@ -197,23 +204,15 @@ def release(
         with turn.renewing():
             # Another job may have committed before this turn began.
             before = table.entries()[: turn.position]
-            parts = _buckets(before, buckets, hashed)
-            job = BucketJob(
-                job=turn.job,
-                table=str(table.path),
-                world=(model, policy, space, epsilon),
-                choices=choices,
-                resume=resume,
-                history=_history(before),
-                versions=versions(),
-            )
-            outcomes = _drawn(spark, rows, job, key, parts)
+            placing = {"buckets": _buckets(before, buckets, hashed), "hash": hashed}
+            if resume and choices.get("estimates", True):
+                _require_estimates(table, before, query)
+            history, path = _history(before), str(table.path)
+            job = BucketJob(turn.job, path, world, choices, resume, raise_cap, history, versions())
+            outcomes = _drawn(spark, rows, job, key, placing["buckets"])
             _require_one_context(turn, outcomes)
-            drew = any(outcome.file is not None for outcome in outcomes)
-            for outcome in outcomes:
-                if outcome.refused is not None and not (outcome.drew and drew):
-                    raise _raised(outcome.refused)
-            committed, statement = _commit(turn, batch, outcomes, {"buckets": parts, "hash": hashed}, model_people)
+            _require_no_refusal(outcomes)
+            committed, statement = _commit(turn, batch, outcomes, placing, model_people)
     except BaseException:
         # Where the job has committed all the same, nothing is abandoned; a dead disk leaves that to the next job.
         with suppress(LedgerBusy, OSError):
@@ -227,12 +226,52 @@ def release(
         if outcome.refused is not None:
             raise _raised(outcome.refused, f"; {committed.document['rows']} rows were committed before it")
     plans = {plan for outcome in outcomes if outcome.counted is not None for plan in outcome.counted.plans}
-    report = BatchReport(**_sums(outcomes), plans=plans)
+    report = BatchReport(**_total(outcome.counts for outcome in outcomes), plans=plans)
     return Released(spark, table, query, committed.number, report, statement)
 
 
+def _check_public(frame: Any, model: Any, policy: Any, space: Any, model_people: str, choices: dict[str, Any]) -> None:
+    """InvalidInput for arguments of another kind, and for choices that there are not on Spark."""
+    if not hasattr(frame, "sparkSession"):
+        raise InvalidInput("frame", type(frame).__name__, "a Spark frame; dphmm.release_many takes tables in memory")
+    for name, given, kind in (
+        ("model", model, MarkovModel), ("policy", policy, PolicyGraph), ("space", space, StateSpace)
+    ):  # fmt: skip
+        if not isinstance(given, kind):
+            raise InvalidInput(name, type(given).__name__, f"a {kind.__name__}")
+    # The statement is made when all is drawn, which is late to find that it cannot be.
+    Whom.of(model_people)
+    known = {*signature(Batch).parameters, *(option.name for option in fields(Options))}
+    known -= {"model", "policy", "space", "epsilon", "choices", *_ELSEWHERE}
+    for name, given in choices.items():
+        if name in _ELSEWHERE:
+            raise InvalidInput(name, type(given).__name__, _ELSEWHERE[name])
+        if name not in known:
+            raise InvalidInput(name, "an unknown choice", f"one of {', '.join(sorted(known))}")
+
+
 def _table(into: ReleaseTable | PathLike) -> ReleaseTable:
-    return into if isinstance(into, ReleaseTable) else ReleaseTable.open(into)
+    """The release table, a new one where there is none. Raises InvalidInput for what is no place for a folder."""
+    if isinstance(into, ReleaseTable):
+        return into
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", str(into)):
+        expected = (
+            "a path of a folder, without file://; an object store or HDFS needs a Store (docs/proofs/table-commit.md)"
+        )
+        raise InvalidInput("into", str(into), expected)
+    folder = Path(into)
+    if not folder.absolute().parent.is_dir():
+        raise InvalidInput("into", str(into), f"a folder whose parent exists: {folder.absolute().parent} does not")
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput("into", f"{into}, a file", "a folder of a release table, or a new name")
+    return ReleaseTable.open(folder)
+
+
+def _existing(into: ReleaseTable | PathLike) -> ReleaseTable:
+    """A table that is there: what only reads makes none."""
+    if not isinstance(into, ReleaseTable) and not (Path(into) / "log").is_dir():
+        raise InvalidInput("into", str(into), "the folder of a table that dphmm.spark.release made")
+    return _table(into)
 
 
 def _literal(path: Path) -> str:
@@ -255,6 +294,8 @@ def _columns(frame: Any, given: Mapping[str, str] | None) -> Any:
     for roles in (("user",), ("t", "step"), ("state", "lat")):
         if not set(roles) & set(named):
             raise InvalidInput("columns", ", ".join(types), f"a column {' or '.join(roles)}, or columns={{ROLE: NAME}}")
+    if "state" not in named and not {"lat", "lon"} <= set(named):
+        raise InvalidInput("columns", ", ".join(types), "both lat and lon, or state; columns={'lon': NAME} names one")
     kept = []
     for role, name in named.items():
         column = frame[f"`{name}`"]
@@ -308,20 +349,23 @@ def _history(entries: Sequence[Entry]) -> dict[int, list[StoredFile]]:
     return found
 
 
+def _placed(rows: Any, buckets: int) -> Any:
+    """The rows with the number of their bucket, each bucket in a partition of its own."""
+    from pyspark.sql import functions
+
+    placed = rows.withColumn("bucket", functions.pmod("hash", functions.lit(buckets)).cast("int")).drop("hash")
+    return placed.repartitionById(buckets, "bucket")
+
+
 def _drawn(spark: Any, rows: Any, job: BucketJob, key: JobKey, buckets: int) -> list[Outcome]:
     """Have the executors draw; the outcome of every bucket that has rows, in order.
 
     The job goes by itself, as it may be large and is public; the function that has the key is small, so that Spark
     sends it with the task and keeps it in no file. The frame that draws is evaluated here, once, and goes no further.
     """
-    from pyspark.sql import functions
-
-    placed = rows.withColumn("bucket", functions.pmod("hash", functions.lit(buckets)).cast("int")).drop("hash")
     shared = spark.sparkContext.broadcast(job)
     try:
-        drawing = placed.repartitionById(buckets, "bucket").mapInArrow(
-            ReleaseBuckets(shared, key), "bucket int, outcome string"
-        )
+        drawing = _placed(rows, buckets).mapInArrow(ReleaseBuckets(shared, key), "bucket int, outcome string")
         told = drawing.collect()
     finally:
         shared.destroy()
@@ -341,6 +385,36 @@ def _require_one_context(turn: Turn, outcomes: Sequence[Outcome]) -> None:
             "other rows at another attempt; nothing was committed",
             "the same rows whenever it is evaluated: write it to files first, and read these",
         )
+
+
+def _require_no_refusal(outcomes: Sequence[Outcome]) -> None:
+    """Raises what refuses the job: rows that cannot be read, or a bucket that was refused where no row was drawn."""
+    unreadable = _total(outcome.unreadable for outcome in outcomes)
+    if unreadable:
+        reasons = ", ".join(f"{rows} {explained(reason)}" for reason, rows in sorted(unreadable.items()))
+        raise InvalidInput(
+            "frame",
+            f"{sum(unreadable.values())} rows that cannot be read ({reasons})",
+            "in every row a user (text of 1 to 200 printable characters), a time or step, and a place or state",
+        )
+    drew = any(outcome.file is not None for outcome in outcomes)
+    for outcome in outcomes:
+        if outcome.refused is not None and not (outcome.drew and drew):
+            raise _raised(outcome.refused)
+
+
+def _require_estimates(table: ReleaseTable, entries: Sequence[Entry], query: str) -> None:
+    """Raises InvalidInput where stored rows of a query have no estimates: stored files stay as they are."""
+    import pyarrow.parquet as pq
+
+    for entry in entries:
+        if isinstance(entry, Committed) and entry.document.get("query") == query:
+            for file in entry.files:
+                if "estimate" not in pq.read_schema(table.data / file.name).names:
+                    expected = (
+                        "estimates=False, as the stored rows of this query have none, and none come later on Spark"
+                    )
+                    raise InvalidInput("estimates", True, expected)
 
 
 def _commit(
@@ -367,19 +441,20 @@ def _commit(
     raise AssertionError
 
 
-def _sums(outcomes: Sequence[Outcome]) -> dict[str, int]:
-    sums: dict[str, int] = {}
-    for outcome in outcomes:
-        for name, count in outcome.counts.items():
-            sums[name] = sums.get(name, 0) + count
-    return sums
+def _total(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts by name, added up."""
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(total)
 
 
 def _raised(refusal: Refusal, more: str = "") -> DphmmError:
     """The error that a task returned."""
     kind = getattr(errors, refusal.kind)
     error: DphmmError = kind.__new__(kind)
-    error.args = (refusal.message + more,)
+    # Batches are also those of a command.
+    error.args = (refusal.message.replace("--raise-cap", "raise_cap=True") + more,)
     if refusal.field:
         vars(error)["field"] = refusal.field
     return error

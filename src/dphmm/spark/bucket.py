@@ -36,7 +36,7 @@ from dphmm.storage.commit_log import TableFile
 from dphmm.storage.release_table import check_file, entry_name, say_attempt, write_rows
 from dphmm.storage.released import Counted, Published, released_table
 from dphmm.storage.table_ledger import PREFIX, ledger_of, with_ledger
-from dphmm.storage.trajectories import trajectories_from_table
+from dphmm.storage.trajectories import REASONS, trajectories_from_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +67,10 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of a bucket: its file (None without rows), what its rows add up to, and what refused it."""
+    """What became of a bucket: its file (None without rows), what its rows add up to, and what refused it.
+
+    ``unreadable`` : how many of its rows cannot be read, by reason; where there are any, nothing was drawn.
+    """
 
     bucket: int
     tag: str = ""
@@ -75,6 +78,7 @@ class Outcome(msgspec.Struct, frozen=True):
     counts: dict[str, int] = {}
     counted: Counted | None = None
     refused: Refusal | None = None
+    unreadable: dict[str, int] = {}
 
     @property
     def drew(self) -> bool:
@@ -95,6 +99,7 @@ class BucketJob:
     world: tuple[Any, ...]
     choices: Mapping[str, Any]
     resume: bool
+    raised: bool
     history: Mapping[int, Sequence[StoredFile]]
     versions: Mapping[str, str]
 
@@ -111,23 +116,25 @@ class BucketJob:
         try:
             if (own := versions()) != self.versions:
                 raise _other_versions(own, self.versions)
-            visits, before = self._rows(bucket, rows)
-            tag, batch = self._tagged(key, bucket, visits, before)
+            visits, unreadable = self._rows(rows)
+            if unreadable:
+                return Outcome(bucket, unreadable=unreadable)
+            tag, batch = self._tagged(key, bucket, visits, ledger_of(list(self._parts(bucket)), visits.users))
         except DphmmError as error:
             return Outcome(bucket, refused=_as_data(error))
         return self._draw(batch, bucket, tag, visits)
 
-    def _rows(self, bucket: int, rows: pa.Table) -> tuple[VisitTable, MemoryLedger]:
-        """The rows to answer and the ledger of their users. Raises what refuses them."""
+    def _rows(self, rows: pa.Table) -> tuple[VisitTable, dict[str, int]]:
+        """The rows to answer, and how many cannot be read, by reason."""
         # A total order of the rows themselves: they come as the shuffle brings them.
         rows = rows.sort_by([(name, "ascending") for name in rows.column_names])
         batch = self.batch
-        loaded = trajectories_from_table(rows, space=batch.setting.space)
-        if len(loaded.rejected):
-            came = f"{len(loaded.rejected)} rows that cannot be read"
-            raise InvalidInput("frame", came, "a user, a time or step, and a place or state in every row")
-        visits = VisitTable.of(loaded.trajectories, batch.setting.space, batch.setting.model.step, batch.answer)
-        return visits, ledger_of(list(self._parts(bucket)), visits.users)
+        loaded = trajectories_from_table(rows, space=batch.setting.space, may_be_empty=True)
+        reasons = loaded.rejected.column("reason").to_pylist()
+        unreadable = {reason: reasons.count(reason) for reason in REASONS if reason in reasons}
+        return VisitTable.of(
+            loaded.trajectories, batch.setting.space, batch.setting.model.step, batch.answer
+        ), unreadable
 
     def _parts(self, bucket: int) -> Iterator[tuple[str, pa.Table]]:
         """The committed rows of a bucket, file by file, with the columns that a ledger is made of."""
@@ -151,7 +158,7 @@ class BucketJob:
             digest_of(visits),
         )
         batch = self.batch.over(ledger, key.bits(context))
-        batch.check(visits, resume=self.resume)
+        batch.check(visits, resume=self.resume, raised=self.raised)
         attempts = Path(self.table) / "attempts"
         return say_attempt(attempts, self.job, bucket, key.tag(context)), batch
 
@@ -161,7 +168,7 @@ class BucketJob:
         last = {user: ledger.entries(user, query)[-1].through for user, own in ledger.sessions() if own == query}
         parts, refused = list[Releases](), None
         try:
-            for part in batch.run(visits, resume=self.resume):
+            for part in batch.run(visits, resume=self.resume, raised=self.raised):
                 if isinstance(part, Releases):
                     parts.append(part)
         except DphmmError as error:

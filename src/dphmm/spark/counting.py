@@ -18,6 +18,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of_keys
 from dphmm.spark.counting_task import AGAIN, ByName, ByNumber, ByPlace, CountRecords, CountRows, WithoutValues
+from dphmm.spark.settings import require_fixed
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ TEXT = ("StringType", "VarcharType", "CharType")
 _OWNERS = (*INTEGERS, *TEXT, "BinaryType")
 _TIMES = (*INTEGERS, "TimestampType", "TimestampNTZType", "DateType")
 NUMBERS = (*INTEGERS, "FloatType", "DoubleType")
+#: How to make a column of another type what is wanted, where the type says it.
+_REMEDIES = {
+    "TimestampNTZType": "CAST(t AS TIMESTAMP) reads it in the time zone of the session",
+}
 #: More tasks than cores: where one has more rows than others, the rest are shared.
 _TASKS_PER_CORE = 4
 
@@ -85,6 +90,7 @@ def counted(frame: Any, roles: Roles, space: StateSpace, caps: Caps, shortest: i
 
 def key_totals(columns: Any, task: CountRows | CountRecords) -> tuple[IntArray, IntArray]:
     """What the tasks counted of columns owner, step and others: keys (k,) and totals (k,). One job, or two."""
+    require_fixed(columns)
     keys, totals = _sums(columns, task)
     if AGAIN in keys:
         keys, totals = _sums(columns, replace(task, by_step=True))
@@ -141,7 +147,8 @@ def types_of(frame: Any) -> dict[str, str]:
 def checked_type(types: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> None:
     """InvalidInput for a column of another type."""
     if types[name] not in allowed:
-        raise InvalidInput(f"column {name}", types[name], f"one of {', '.join(allowed)}")
+        remedy = _REMEDIES.get(types[name], f"cast it: frame.withColumn({name!r}, ...cast(TYPE))")
+        raise InvalidInput(f"column {name}", types[name], f"one of {', '.join(allowed)}; {remedy}")
 
 
 def named_columns(types: Mapping[str, str], given: Mapping[str, str] | None, roles: tuple[str, ...]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from dphmm.errors import InvalidInput
 from dphmm.spark.counting import INTEGERS, NUMBERS, TEXT, checked_type, key_totals, types_of
 from dphmm.spark.counting_task import ByName, ByNearestPlace, CountRecords, WithoutValues
 from dphmm.spark.edges_task import EDGES, EdgesOfPeople, KeepEdges
+from dphmm.spark.settings import require_fixed
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.types import Bits, Exact, IntArray
 
@@ -207,6 +208,7 @@ def _people_by_degree(frame: Any, ends: tuple[str, str], asked: Degree) -> IntAr
     """Numbers of people (cap + 1,) by degree, as `histogram_of_degrees` has them."""
     cap = asked.cap
     ended = frame.select(*(_text(frame, name).alias(side) for name, side in zip(ends, ("a", "b"), strict=True)))
+    require_fixed(ended)
     edges = ended.mapInArrow(WithoutValues(EdgesOfPeople(asked.people)), EDGES).distinct()
     kept = _capped(edges, cap) if asked.given["level"] == "node" else edges
     found = _of_people(kept).selectExpr(f"least(degree, {cap}L) AS degree").groupBy("degree").count().toArrow()

@@ -85,3 +85,17 @@ def require_safe(spark: Any) -> None:
         what, _, remedy = found[0].rpartition("; ")
         more = f" ({len(found) - 1} more: dphmm.spark.check lists them)" if len(found) > 1 else ""
         raise InvalidInput("spark", what, remedy + more)
+
+
+def require_fixed(frame: Any) -> None:
+    """Raise InvalidInput for a frame that Spark knows to give other rows each time, as one with ``rand()`` does.
+
+    What Spark does not know, such as files that are being written, is not found. A remote session does not tell.
+    """
+    plan = getattr(frame, "_jdf", None)
+    if plan is not None and not plan.queryExecution().analyzed().deterministic():
+        raise InvalidInput(
+            "frame",
+            "rows that are others each time (rand(), uuid(), or a function that is said to be non-deterministic)",
+            "the same rows whenever it is evaluated: write it to files first, and read these",
+        )

@@ -368,11 +368,12 @@ def trajectories_from_table(
     assume_utc: bool = False,
     timezone: str | None = None,
     space: StateSpace | None = None,
+    may_be_empty: bool = False,
     **columns: str | None,
 ) -> Loaded:
     """The same from a pandas, polars or Arrow table, which stays as it is.
 
-    ``space`` and ``columns`` as in load_trajectories.
+    ``space`` and ``columns`` as in load_trajectories. ``may_be_empty``: no row needs to be one that can be read.
     """
     unknown = set(columns) - {f"{role}_column" for role in ROLES}
     if unknown:
@@ -382,7 +383,7 @@ def trajectories_from_table(
     cells = Cells(roles, assume_utc, timezone, well_formed=None if space is None else space.well_formed)
     assembler = Assembler(cells)
     assembler.add(to_arrow(table, roles.names))
-    return assembler.finish("table")
+    return assembler.finish("table", may_be_empty=may_be_empty)
 
 
 #: What a column may be.
