@@ -268,12 +268,12 @@ def test_estimates_side_by_side_are_those_of_a_session_and_of_a_smoother(start, 
         # A session's own fold and its Smoother, at the steps that were asked.
         position = Position.first(MODEL, setting.options)
         for t in schedule.at:
-            position = position.skipping(MODEL, t - position.t) if t > position.t else position
+            position = position.skip(MODEL, t - position.t) if t > position.t else position
             plan, z = answers[t]
             assert setting.plan(position).hash == plan.hash
             posterior = position.posterior(plan, z)
             assert posterior.probability @ space.own_answers == pytest.approx(online[person, t - 1], abs=1e-9)
-            position = position.following(MODEL, posterior)
+            position = position.predict(MODEL, posterior)
         z = np.array([answers[t][1] for t in schedule.at])
         published = Published("a", np.array(schedule.at), z, [answers[t][0].hash for t in schedule.at])
         again = Smoother(setting).smooth(published).mean

@@ -44,10 +44,10 @@ PACKAGES = (
     "markov/private",
     "dependent",
 )
-MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/levels", "_kernels/markov", "_kernels/policy")
+MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/levels", "_kernels/filter", "_kernels/policy")
 MODULES += ("states/merging",)
 MODULES += ("_kernels/cells", "_kernels/columns", "_kernels/points", "batch")
-MODULES += ("_kernels/hmm_records", "_kernels/lanes", "_kernels/runs", "_kernels/polygon", "_kernels/masses")
+MODULES += ("_kernels/hmm_records", "_kernels/filter_batch", "_kernels/runs", "_kernels/polygon", "_kernels/masses")
 MODULES += ("cli/release_job", "cli/fit_chain", "cli/fit_data", "states/gaps", "storage/promises")
 MODULES += ("storage/trajectories", "storage/tables", "storage/columns", "storage/importers/imported")
 MODULES += ("audit/black_box", "audit/intervals", "audit/verify", "audit/released", "population")

@@ -267,7 +267,7 @@ class _Seen:
         sizes = [int(constraint.plan.sum()), int(constraint.support.sum()), not constraint.plan[state]]
         self._counts[:, at] = [said.state, *degrees, *sizes]
         self._constant[at], self._cost[at] = plan.constant, float(plan.cost)
-        return position.following(model, answer.posterior)
+        return position.predict(model, answer.posterior)
 
     def released(
         self, number: int, truth: FloatArray, cells: IntArray, model: MarkovModel, start: Position

@@ -124,8 +124,8 @@ def test_the_kernels_of_dphmm_import_each_other_and_nothing_that_they_could_be_s
         if path.stem not in ("__init__", "compiled", "cache"):
             assert all(name.startswith("dphmm._kernels.") or name == "dphmm.types" for name in found), path.name
             assert "dphmm._kernels" not in found, path.name
-    lanes = read_by("dphmm._kernels.lanes", KERNELS / "lanes.py", KERNELS.parents[1])
-    assert {"dphmm._kernels.belief", "dphmm._kernels.markov"} <= set(lanes)
+    batch = read_by("dphmm._kernels.filter_batch", KERNELS / "filter_batch.py", KERNELS.parents[1])
+    assert {"dphmm._kernels.filter", "dphmm._kernels.likelihood"} <= set(batch)
 
 
 def test_a_type_is_told_by_its_fields_too():

@@ -256,7 +256,7 @@ def test_one_possible_state():
 
 def test_kernels_on_one_state():
     """A chain of one state, which no model is: sums of one term, in both forms of a row."""
-    from dphmm._kernels import hmm_sparse
+    from dphmm._kernels import filter
 
     data, none = np.ones(1), np.zeros(0)
     data.setflags(write=False)
@@ -270,9 +270,9 @@ def test_kernels_on_one_state():
         matrices.append((indptr, indices, data, none, none, 0.0))
     steps = (np.array([[0.25], [-1e4]]), np.array([False, True]), np.array([0, 1, -1]), np.array([0, 1, 3]))
     alpha, logged, scales, row = np.empty((3, 1)), np.zeros(3, dtype=bool), np.empty(3), np.ones(1)
-    assert hmm_sparse.forward(*matrices[0], *steps, row, False, alpha, logged, scales) == (-1, False)
+    assert filter.forward(*matrices[0], *steps, row, False, alpha, logged, scales) == (-1, False)
     assert np.allclose(scales, [np.log(0.25), -1e4, 0])
-    hmm_sparse.backward(*matrices[1], *steps, np.ones(1), False, alpha, logged, alpha)
+    filter.backward(*matrices[1], *steps, np.ones(1), False, alpha, logged, alpha)
     assert np.array_equal(alpha, np.ones((3, 1)))
 
 

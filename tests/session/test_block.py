@@ -225,7 +225,7 @@ def test_two_beliefs_with_one_plan_stay_two():
         before = Position(1, prior)
         posterior = before.posterior(planned_alone(world, prior), z[row])
         assert np.array_equal(now.row, posterior.row)
-        assert np.array_equal(then.row, before.following(world.model, posterior).prior.row)
+        assert np.array_equal(then.row, before.predict(world.model, posterior).prior.row)
     assert not np.array_equal(moved.posterior[0], moved.posterior[1])
 
 

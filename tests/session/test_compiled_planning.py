@@ -13,20 +13,19 @@ import pytest
 
 import dphmm
 from dphmm._kernels import masses as masses_module
-from dphmm._kernels.belief import (
+from dphmm._kernels.columns import EMPTY, widen_by_cliques
+from dphmm._kernels.filter import expectation, summary
+from dphmm._kernels.likelihood import (
     GRADED,
     STEPS,
     TABLE,
     as_released,
     columns_of,
-    expectation,
     facets_of,
     likelihood,
     likelihood_of_points,
     projections,
-    summary,
 )
-from dphmm._kernels.columns import EMPTY, widen_by_cliques
 from dphmm._kernels.masses import heaviest, holding, total_mass
 from dphmm._kernels.points import extents, outermost
 from dphmm._kernels.policy import contract_cliques, runs_of_rows

@@ -13,9 +13,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphmm._kernels import lanes as kernels
-from dphmm._kernels.belief import TABLE
-from dphmm._kernels.lanes import Columns, Flushing, Found, Laws, Steps, Subjects, empty_lanes, follow
+from dphmm._kernels import filter_batch as kernels
+from dphmm._kernels.filter_batch import (
+    Columns,
+    Estimates,
+    Flushing,
+    Laws,
+    Steps,
+    Subjects,
+    empty_batch,
+    filter_batch,
+)
+from dphmm._kernels.likelihood import TABLE
 from dphmm.markov.model import MarkovModel
 
 N = 6
@@ -74,7 +83,7 @@ def moved(row, moves):
 
 
 def filtered(model, weights, start, steps, flushing):
-    """(estimates, states, rows, bounds, steps taken): one step a call, until the lane is stopped."""
+    """(estimates, states, rows, bounds, steps taken): one step a call, until the slot is stopped."""
     matrix, n = model.predecessors_at(1), model.n_states
     dense = np.zeros((n, n))
     for j in range(n):
@@ -89,13 +98,13 @@ def filtered(model, weights, start, steps, flushing):
     found, zero = [], np.zeros(1, dtype=np.int64)
     for answer, skipped in steps:
         subjects = Subjects(np.array([0, 1]), row[None], bound[None], zero, np.empty((1, n)), np.empty((1, 2)), zero)
-        lanes, told = empty_lanes(n, 0, 1), Found(np.zeros((1, 1)), np.zeros(1, dtype=np.int64))
+        batch, estimates = empty_batch(n, 0, 1), Estimates(np.zeros((1, 1)), np.zeros(1, dtype=np.int64))
         at = Steps(np.array([answer]), np.array([skipped]), np.zeros((1, 1)), np.ones(1, dtype=np.bool_))
-        follow(columns, flushing, laws_of(weights), answers, at, subjects, lanes, told)
-        if lanes.stopped[0]:
+        filter_batch(columns, flushing, laws_of(weights), answers, at, subjects, batch, estimates)
+        if batch.stopped[0]:
             break
         row, bound = subjects.ends[0].copy(), subjects.end_bounds[0].copy()
-        found.append((told.estimates[0, 0], int(told.states[0]), row, bound))
+        found.append((estimates.means[0, 0], int(estimates.states[0]), row, bound))
     return found, dense, inflow
 
 
@@ -152,7 +161,7 @@ def bound_holds(rng, least, ratio, limit, jump=None):
     assert stopped > 5 or limit > 1
 
 
-def test_a_dropped_state_that_comes_to_matter_stops_the_lane():
+def test_a_dropped_state_that_comes_to_matter_stops_the_slot():
     """Two states that keep to themselves: nine answers for one of them, then nine that only the other explains."""
     model = MarkovModel(np.full(N, 1 / N), np.eye(N))
     weights = np.full((2, N), 1e-4)
@@ -200,7 +209,7 @@ def test_the_slack_covers_the_roundings_of_a_step():
 
 
 @pytest.mark.parametrize(("share", "stops"), [(2.0, True), (0.001, False)])
-def test_a_skip_that_tells_is_stopped_where_what_was_dropped_may_matter(share, stops):
+def test_an_estimated_skip_is_stopped_where_what_was_dropped_may_matter(share, stops):
     """All states moved to state 0 before: what was dropped of each may stand there together, beyond the limit."""
     model = MarkovModel(np.full(N, 1 / N), np.repeat(np.eye(N)[:1], N, axis=0))
     matrix, limit, zero = model.predecessors_at(1), 1e-3, np.zeros(1, dtype=np.int64)
@@ -209,14 +218,16 @@ def test_a_skip_that_tells_is_stopped_where_what_was_dropped_may_matter(share, s
     columns = Columns(*matrix.arrays, -1.0, inflow)
     row, bound = np.eye(N)[N - 1], np.array([0.0, share * limit / N])
     subjects = Subjects(np.array([0, 1]), row[None], bound[None], zero, np.empty((1, N)), np.empty((1, 2)), zero)
-    lanes, told = empty_lanes(N, 0, 1), Found(np.zeros((1, 1)), zero.copy())
-    for tells in (False, True):
-        lanes, told = empty_lanes(N, 0, 1), Found(np.zeros((1, 1)), zero.copy())
-        at = Steps(zero, np.ones(1, dtype=np.int64), np.zeros((1, 1)), np.array([tells]))
+    batch, estimates = empty_batch(N, 0, 1), Estimates(np.zeros((1, 1)), zero.copy())
+    for estimated in (False, True):
+        batch, estimates = empty_batch(N, 0, 1), Estimates(np.zeros((1, 1)), zero.copy())
+        at = Steps(zero, np.ones(1, dtype=np.int64), np.zeros((1, 1)), np.array([estimated]))
         answers = np.arange(N, dtype=np.float64)[None]
-        follow(columns, Flushing(1e-300, 1e200, limit), laws_of(np.ones((1, N))), answers, at, subjects, lanes, told)
-        assert lanes.stopped[0] == (tells and stops)
+        filter_batch(
+            columns, Flushing(1e-300, 1e200, limit), laws_of(np.ones((1, N))), answers, at, subjects, batch, estimates
+        )
+        assert batch.stopped[0] == (estimated and stops)
     if not stops:
         # The true row may have had share·limit more in state 0 than the row that was kept.
         true = row + np.eye(N)[0] * bound[1] * N
-        assert abs(told.estimates[0, 0] - true @ np.arange(N) / true.sum()) <= limit * N
+        assert abs(estimates.means[0, 0] - true @ np.arange(N) / true.sum()) <= limit * N

@@ -3,7 +3,7 @@ bodies, faint beginnings, gaps, every mechanism, and borders of chunks and cores
 
 Claims: for every kind of policy and every mechanism, whatever is published of a subject is what a session says that
 knows this subject alone (the same bits; estimates to 1e-12 once a row of floats has dropped something), and not one bit
-of it changes with the company. It would fail for a belief left in a lane by the subject
+of it changes with the company. It would fail for a belief left in a slot by the subject
 before.
 """
 
@@ -20,7 +20,7 @@ from dphmm.batch import Batch, Released
 from dphmm.mechanisms import chosen_kind
 from dphmm.policy import graph
 from dphmm.policy._cliques import Complete
-from dphmm.session import following
+from dphmm.session import filter as filtering
 from dphmm.states.trajectory import Trajectories
 from registered import chosen_mechanisms, left_out, policy_kinds
 
@@ -104,19 +104,19 @@ def test_a_subject_is_told_the_same_in_whatever_company(kind, mechanism, monkeyp
     rows, ledger = rows_of(rng, space.n_states, users), MemoryLedger()
 
     dropped: list[bool] = []
-    truly = following._Work._standing
+    truly = filtering._Work._standing
 
     def standing(self, t, row, bound):
         dropped.extend([True] * bool(bound[1] > 0))
         return truly(self, t, row, bound)
 
-    monkeypatch.setattr(following._Work, "_standing", standing)
+    monkeypatch.setattr(filtering._Work, "_standing", standing)
 
     def run(some, bits, resume):
         monkeypatch.setattr("dphmm.batch.CHUNK", int(rng.choice([1, 3, 7, 10**6])))
-        monkeypatch.setattr(following, "_LITTLE", int(rng.choice([1, 2**15])))
+        monkeypatch.setattr(filtering, "_LITTLE", int(rng.choice([1, 2**15])))
         cores = int(rng.choice([1, 2, 5]))
-        monkeypatch.setattr(following, "cores", lambda: cores)
+        monkeypatch.setattr(filtering, "cores", lambda: cores)
         work = Batch(model, policy, space, epsilon, ledger=ledger, bits=dphmm.ReplayBits(bits), **choices)
         return work, [row for chunk in work.run(trajectories(some), resume=resume) for row in chunk]
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dphmm
-from dphmm._kernels.belief import STEPS, TABLE, UP
+from dphmm._kernels.likelihood import STEPS, TABLE, UP
 from dphmm.markov.filtering import Belief
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner

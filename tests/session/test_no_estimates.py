@@ -17,12 +17,12 @@ import pytest
 from scipy import sparse
 
 import dphmm
-from dphmm._kernels import lanes
+from dphmm._kernels import filter_batch
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
-from dphmm.session.following import Follower
+from dphmm.session.filter import Filter
 from dphmm.session.step import Position
 from dphmm.stream import Stream, answered_line, parse_line
 
@@ -265,10 +265,10 @@ def no_belief_moves(monkeypatch):
     monkeypatch.setattr(Belief, "predict", predict)
     for name in ("predict_many", "condition", "weighted"):
         monkeypatch.setattr(Belief, name, refuse)
-    for name in ("posterior", "following", "passing"):
+    for name in ("posterior", "predict", "predict_through"):
         monkeypatch.setattr(Position, name, refuse)
-    monkeypatch.setattr(Follower, "follow", refuse)
-    monkeypatch.setattr(lanes, "follow", refuse)
+    monkeypatch.setattr(Filter, "run", refuse)
+    monkeypatch.setattr(filter_batch, "filter_batch", refuse)
 
 
 @pytest.mark.parametrize("name", WORLDS)

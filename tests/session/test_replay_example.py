@@ -29,7 +29,7 @@ def test_posteriors_and_cost(replay):
     posterior = position.posterior(first, space.frame.to_lattice([1.5, 1.0]))
     assert posterior.probability[[1, 3]] == pytest.approx([0.62246, 0.37754], abs=5e-6)
 
-    position = position.following(model, posterior)
+    position = position.predict(model, posterior)
     assert np.flatnonzero(position.prior.support).tolist() == [1, 2, 4]
     second = planner.plan(position.prior.support, position.plan_set(options))
     graph = planner.policy.union(dphmm.policy.from_edges(second.joins, 6))

@@ -18,13 +18,13 @@ import pytest
 from scipy import sparse
 
 import dphmm
-from dphmm._kernels.markov import predict
+from dphmm._kernels.filter import predict_logs
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
-from dphmm.session import following
+from dphmm.session import filter as filtering
 from dphmm.session.answer import answer_under
-from dphmm.session.following import Script
+from dphmm.session.filter import Observations
 from dphmm.session.layout import Rows
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.scheduled import Steps
@@ -163,8 +163,8 @@ def test_beliefs_do_not_depend_on_how_the_work_is_divided(name, chunk, cores, mo
     ledger = MemoryLedger()
     expected = told(run(batch_of(name, ledger), rows))
     monkeypatch.setattr("dphmm.batch.CHUNK", chunk)
-    monkeypatch.setattr(following, "cores", lambda: cores)
-    monkeypatch.setattr(following, "_LITTLE", 1)
+    monkeypatch.setattr(filtering, "cores", lambda: cores)
+    monkeypatch.setattr(filtering, "_LITTLE", 1)
     assert told(run(batch_of(name, ledger), rows, resume=True)) == expected
 
 
@@ -192,7 +192,8 @@ def test_floats_agree_with_logs_and_lose_no_state():
         plan = session.plan
         z = session.release(state).z_lattice
         joint = np.where(support, logs + plan.log_likelihood(z), -np.inf)
-        logs, support = predict(*matrix, joint - np.logaddexp.reduce(joint[support]), support)
+        logs = predict_logs(*matrix, joint - np.logaddexp.reduce(joint[support]))
+        support = logs > -np.inf
         assert np.array_equal(session.support, support)
         assert session.prior.log_probability == pytest.approx(logs, rel=1e-11, abs=1e-10)
         assert np.isfinite(session.prior.log_probability[support]).all()
@@ -201,9 +202,9 @@ def test_floats_agree_with_logs_and_lose_no_state():
 @pytest.mark.parametrize("name", WORLDS)
 def test_which_worlds_the_compiled_loop_leaves_to_positions(name, monkeypatch):
     """All of it for several bodies and medians, some where answers raise what was dropped: so both ways are run."""
-    taken, truly = [], following._Work._one
+    taken, truly = [], filtering._Work._one
     monkeypatch.setattr(
-        following._Work, "_one", lambda self, at, position: taken.append(at) or truly(self, at, position)
+        filtering._Work, "_one", lambda self, at, position: taken.append(at) or truly(self, at, position)
     )
     rows = rows_of(world(name)[2].n_states)
     run(batch_of(name, MemoryLedger()), rows)
@@ -216,11 +217,11 @@ def test_which_worlds_the_compiled_loop_leaves_to_positions(name, monkeypatch):
 
 def test_answers_too_far_for_floats_are_left_to_positions(monkeypatch):
     """A bound so near that some answers of a small grid are beyond it; the estimates are what they were before."""
-    rows, taken, truly = rows_of(49), [], following._Work._one
+    rows, taken, truly = rows_of(49), [], filtering._Work._one
     expected = run(batch_of("grid", MemoryLedger()), rows)
     monkeypatch.setattr("dphmm.session.step._ROOM", 16.0)
     monkeypatch.setattr(
-        following._Work, "_one", lambda self, at, position: taken.append(at) or truly(self, at, position)
+        filtering._Work, "_one", lambda self, at, position: taken.append(at) or truly(self, at, position)
     )
     ledger = MemoryLedger()
     work = batch_of("grid", ledger)
@@ -275,7 +276,7 @@ def test_only_one_row_is_kept_whatever_the_number_of_subjects(monkeypatch):
     middle = np.full(n, 0.5)
     middle[[0, -1]] = 0.75
     model = dphmm.MarkovModel(np.full(n, 1 / n), sparse.diags_array([side, middle, side], offsets=[-1, 0, 1]))
-    monkeypatch.setattr(following, "cores", lambda: 2)
+    monkeypatch.setattr(filtering, "cores", lambda: 2)
     names = [f"u{k}" for k in range(600) for _ in range(2)]
     rows = Trajectories.from_labels(names, state=np.array(["7", "8"] * 600, dtype=object))
     work = Batch(model, dphmm.policy.radius(space, 1), space, 1, bits=dphmm.ReplayBits(1))
@@ -292,7 +293,7 @@ def test_rows_are_found_however_far_their_steps_are():
     n, far = 6000, 2**53 - 3
     owner, t = np.repeat(np.arange(n // 2), 2), np.tile(np.array([1, far]), n // 2)
     zeros, nothing = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
-    script = Script(t == 1, t, zeros, np.zeros((n, 2), dtype=np.int64), zeros, nothing)
+    script = Observations(t == 1, t, zeros, np.zeros((n, 2), dtype=np.int64), zeros, nothing)
     steps = Steps(script, owner, nothing, nothing)
     rows = Rows(owner, t, ~nothing)
     assert steps.find(rows).tolist() == list(range(n))

@@ -2,7 +2,7 @@
 
 Every kernel is also plain Python: run with NUMBA_DISABLE_JIT=1 it is its own readable twin.
 
-A file of kernels is imported when it is first asked for, as ``_kernels.belief``: numba takes a second to load, and
+A file of kernels is imported when it is first asked for, as ``_kernels.filter``: numba takes a second to load, and
 most commands need none of it. An import statement inside a function would take as long as a small kernel, every time.
 """
 
@@ -11,15 +11,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dphmm._kernels import belief as belief
     from dphmm._kernels import cells as cells
     from dphmm._kernels import columns as columns
     from dphmm._kernels import degrees as degrees
     from dphmm._kernels import dilations as dilations
+    from dphmm._kernels import filter as filter
     from dphmm._kernels import lattice as lattice
     from dphmm._kernels import leakage as leakage
     from dphmm._kernels import levels as levels
-    from dphmm._kernels import markov as markov
+    from dphmm._kernels import likelihood as likelihood
     from dphmm._kernels import masses as masses
     from dphmm._kernels import points as points
     from dphmm._kernels import policy as policy

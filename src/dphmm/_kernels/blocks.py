@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm._kernels.belief import GRADED as GRADED_LAW
-from dphmm._kernels.belief import move, summary, update
 from dphmm._kernels.cells import linked_images
 from dphmm._kernels.columns import differences_within
 from dphmm._kernels.compiled import kernel
 from dphmm._kernels.dilations import dilation_sums, dilations, first_least, graded_sums, points_of
+from dphmm._kernels.filter import predict, summary
 from dphmm._kernels.lattice import GRADED, NOTHING, STEPS, draw
 from dphmm._kernels.levels import level_table, levels_below
+from dphmm._kernels.likelihood import GRADED as GRADED_LAW
+from dphmm._kernels.likelihood import update
 from dphmm._kernels.masses import heaviest, least_of_fewest, total_mass
 from dphmm._kernels.points import all_equal, nearest_in_columns
 from dphmm._kernels.policy import planned
@@ -403,7 +404,7 @@ def move_rows(
             out.done[at] = 0
             continue
         out.states[at] = summary(posterior, answers, out.estimates[at])
-        moved = move(
+        moved = predict(
             moves.indptr, moves.indices, moves.data, moves.share, posterior, remaining, out.prior[at], out.reached[at]
         )
         out.done[at] = 2 if moved else 1

@@ -44,8 +44,8 @@ class Marginal:
 
     def moved(self, columns: Any, share: FloatArray) -> Marginal:
         """One move later, by the matrix compressed by columns; ``share`` (N,) is that of a jump, (0,) where none is."""
-        matrix = (columns.indptr, columns.indices, columns.data)
-        return Marginal(*_kernels.markov.predict(*matrix, share, self.log_probability, self.support))
+        logs = _kernels.filter.predict_logs(columns.indptr, columns.indices, columns.data, share, self.log_probability)
+        return Marginal(logs, logs > -np.inf)
 
 
 def marginal_of(probabilities: FloatArray) -> Marginal:

@@ -105,12 +105,12 @@ class Replay:
             check_gap(answer.t - position.t)
             if answer.t > position.t:
                 support = self._moved(setting, support, position.t, answer.t)
-                position = position.skipping(setting.model, answer.t - position.t)
+                position = position.skip(setting.model, answer.t - position.t)
             answers, loss = self.setting.space.own_answers, LABEL if self.setting.space.has_labels else "squared"
             before = spread(position.prior, answers, loss) if self.setting.paces else 0.0
             if not answer.plan:
                 found.append(Followed(None, estimate(position.prior, answers, loss), before))
-                position = position.following(setting.model, position.prior)
+                position = position.predict(setting.model, position.prior)
                 support = self._moved(setting, support, answer.t, answer.t + 1)
                 continue
             plan = self._plan(position, support, answer, (where, number_of(origin, answer.t)))
@@ -121,7 +121,7 @@ class Replay:
                 return None
             posterior = position.posterior(plan, answer.z)
             found.append(Followed(plan, estimate(posterior, answers, loss), before))
-            position = position.following(setting.model, posterior)
+            position = position.predict(setting.model, posterior)
             support = self._moved(setting, support & possible if self._narrows else support, answer.t, answer.t + 1)
         return found
 

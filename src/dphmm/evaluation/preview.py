@@ -78,7 +78,7 @@ def first_plans(setting: Setting) -> list[Plan]:
         if plan.narrows_support or not isinstance(setting.options.constraint, Support):
             break
         # With bodies of full rank the support does not depend on the answers.
-        position = position.following(setting.model, position.prior)
+        position = position.predict(setting.model, position.prior)
     return plans
 
 

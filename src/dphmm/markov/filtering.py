@@ -110,9 +110,10 @@ class Belief:
         matrix = model.predecessors_at(t).arrays
         if self._row is not None:
             row, reached = np.empty(n), np.empty(n, dtype=np.bool_)
-            if _kernels.belief.move(*matrix, self._row, self._support, row, reached):
+            if _kernels.filter.predict(*matrix, self._row, self._support, row, reached):
                 return Belief.of_row(row, reached)
-        return Belief(*_kernels.markov.predict(*matrix, self.log_probability, self._support))
+        logs = _kernels.filter.predict_logs(*matrix, self.log_probability)
+        return Belief(logs, logs > -np.inf)
 
     def predict_many(self, model: MarkovModel, t: int, steps: int) -> Belief:
         """The belief about t + steps - 1 from this one about t - 1: ``predict`` again and again.
@@ -137,7 +138,7 @@ class Belief:
         matrix = model.predecessors_at(t).arrays
         row, support = self._row.copy(), self._support.copy()
         spare = (np.empty_like(row), np.empty_like(support))
-        done = _kernels.belief.move_many(*matrix, row, support, steps, SETTLED, *spare)
+        done = _kernels.filter.predict_many(*matrix, row, support, steps, SETTLED, *spare)
         return Belief.of_row(row, support), done
 
     def condition(self, log_likelihood: Any, support: States = None) -> Belief:
@@ -171,7 +172,7 @@ class Belief:
         if self._row is None:
             return None
         posterior, remaining = np.empty(self.n_states), np.empty(self.n_states, dtype=np.bool_)
-        if not _kernels.belief.condition(self._row, likelihood, self._support, support, posterior, remaining):
+        if not _kernels.filter.condition(self._row, likelihood, self._support, support, posterior, remaining):
             return None
         return Belief.of_row(posterior, remaining)
 
@@ -193,7 +194,7 @@ def _logs_of(row: FloatArray, support: BoolArray) -> FloatArray:
 def _row_of(logs: FloatArray, support: BoolArray) -> FloatArray | None:
     """Probabilities as floats where they hold all of them, at any scale that a distribution can have."""
     possible = logs[support]
-    fits = math.log(_kernels.markov.TRUSTED) < possible.min() and possible.max() <= 1.0
+    fits = math.log(_kernels.filter.TRUSTED) < possible.min() and possible.max() <= 1.0
     return _frozen(np.exp(logs)) if fits else None
 
 

@@ -280,14 +280,14 @@ class MarkovModel:
 
     def reach(self, mask: States, t: int = 1) -> BoolArray:
         """States (N,) that some state of ``mask`` can move to from t - 1 to t: by structure, no floats."""
-        from dphmm._kernels.markov import reach
+        from dphmm._kernels.filter import successors
 
         _check_time(t)
         possible = state_mask(mask, self.n_states, "mask")
         if self.jump is not None:
             return np.full(self.n_states, possible.any())
         indptr, indices = _unsigned(self._indptr), _unsigned(self._indices)
-        return reach(indptr, indices, possible)
+        return successors(indptr, indices, possible)
 
     @cached_property
     def digest(self) -> str:
@@ -441,7 +441,7 @@ def _closed(transition: Any) -> str:
 
 
 def _unreachable(transition: Any, start: BoolArray) -> str:
-    from dphmm._kernels.markov import reachable
+    from dphmm._kernels.filter import reachable
 
     never = np.flatnonzero(~reachable(transition.indptr, transition.indices, start.copy()))
     if len(never) == 0:

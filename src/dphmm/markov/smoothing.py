@@ -95,7 +95,7 @@ def smooth(
 
     Raises InvalidInput for an observation that no possible state allows.
     """
-    from dphmm._kernels.hmm_sparse import backward
+    from dphmm._kernels.filter import backward
 
     matrix, jump = model.matrix, model.jump
     weights = NO_SHARE if jump is None else jump.share
@@ -149,15 +149,14 @@ class _Filtered:
 
     def _run(self, first: int, row: _Row) -> _Row:
         """Filter the block from ``first`` on; the row after it. A row that is passed in is used up."""
-        from dphmm._kernels.hmm_sparse import forward
+        from dphmm._kernels.filter import forward
 
         last = min(first + self._size, len(self._observations.moves))
         rows, moves = self._observations.rows(first, last), self._observations.moves[first:last]
         alpha = np.empty((last - first, self._n))
         logged_alpha, scales = np.zeros(last - first, dtype=np.bool_), np.empty(last - first)
         columns = self._columns
-        weights = fixed(np.ones(len(columns.share)))
-        arguments = (columns.indptr, columns.indices, columns.data, weights, columns.share, SETTLED)
+        arguments = (columns.indptr, columns.indices, columns.data, NO_SHARE, columns.share, SETTLED)
         stop, logged = forward(*arguments, *rows, moves, *row, alpha, logged_alpha, scales)
         if stop >= 0:
             raise impossible(first + stop)

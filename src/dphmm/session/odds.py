@@ -216,8 +216,7 @@ class _Paths:
         return all(_same(a, b) for a, b in zip(before, (self.open, self.closed), strict=True))
 
     def _moved(self, row: FloatArray) -> FloatArray:
-        possible = row > -np.inf
-        return _kernels.markov.predict(*self._columns, row, possible)[0] if possible.any() else row
+        return _kernels.filter.predict_logs(*self._columns, row)
 
     def odds(self, always: bool) -> Odds:
         """The odds of the event: that a path is closed, or with ``always`` that it is open."""

@@ -41,7 +41,7 @@ from dphmm.samplers.entropy import is_secure
 from dphmm.session.answer import answer
 from dphmm.session.block import Blocked
 from dphmm.session.choice import StepChoice, check_same_policy
-from dphmm.session.following import FlushedRow
+from dphmm.session.filter import FlushedRow
 from dphmm.session.layout import FIRST_ROW, Layout, Rows
 from dphmm.session.plan import Plan, all_partners
 from dphmm.session.setting import Setting, as_kept, option_words

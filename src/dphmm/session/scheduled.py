@@ -12,7 +12,7 @@ import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, Transaction
 from dphmm.errors import DphmmError
-from dphmm.session.following import Followed, Follower, Script
+from dphmm.session.filter import Filter, FilterResult, Observations
 from dphmm.session.layout import Layout, Rows
 from dphmm.session.plan import NO_PARTNERS, Plan
 from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, partners_at
@@ -33,7 +33,7 @@ class Scheduled:
         self._setting = setting
         self._ledger = ledger
         self.schedule = PlanSchedule(setting)
-        self._follower = None if loss is None else Follower(setting.model, self.schedule, setting.space, loss)
+        self._filter = None if loss is None else Filter(setting.model, self.schedule, setting.space, loss)
 
     def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
         """The plans of requests. Raises as the planner does."""
@@ -60,21 +60,21 @@ class Scheduled:
         at = steps.find(drawn.rows)
         if np.any((drawn.rows.t > drawn.past[drawn.rows.owner]) & (at < 0)):
             raise DphmmError("release: a row that was stored now was not found again; nothing of it is shown")
-        steps.script.tells[at[at >= 0]] = True
-        followed = None
-        if self._follower is not None and len(steps.script.t):
-            followed = self._followed(self._follower, drawn, steps)
+        steps.observed.estimated[at[at >= 0]] = True
+        filtered = None
+        if self._filter is not None and len(steps.observed.t):
+            filtered = self._filtered(self._filter, drawn, steps)
         found, asked = np.flatnonzero(at >= 0), drawn.rows.asked[at >= 0]
         at = at[found]
         plan = np.full(len(at), -1, dtype=np.int64)
-        numbers, plan[asked] = np.unique(steps.script.numbers[at[asked]], return_inverse=True)
+        numbers, plan[asked] = np.unique(steps.observed.numbers[at[asked]], return_inverse=True)
         return Answered(
             row=drawn.row[found],
-            z=steps.script.z[at],
+            z=steps.observed.z[at],
             plans=[self.schedule.plan(number) for number in numbers.tolist()],
             plan=plan,
-            estimates=None if followed is None else followed.estimates[at],
-            states=None if followed is None else followed.states[at],
+            estimates=None if filtered is None else filtered.estimates[at],
+            states=None if filtered is None else filtered.states[at],
             secure=steps.secure[at],
             fresh=steps.fresh[at],
             skipped=int(drawn.layout.steps.sum() - np.count_nonzero(drawn.layout.tells)),
@@ -100,7 +100,7 @@ class Scheduled:
             subject, past = drawn.subjects[number], int(drawn.past[number])
             # Without beliefs only rows that come again need what is stored.
             passed = int(t[first]) - 1 if first < end else past
-            if self._follower is not None:
+            if self._filter is not None:
                 passed = 0 if subject.position is None else subject.position.t - 1
             last = min(past, int(t[end - 1])) if first < end else past
             if passed < last:
@@ -108,30 +108,30 @@ class Scheduled:
                 found.append((number, self._history(entries)))
         return found
 
-    def _followed(self, follower: Follower, drawn: Drawn, steps: Steps) -> Followed:
-        begins = np.flatnonzero(steps.script.begins)
+    def _filtered(self, own: Filter, drawn: Drawn, steps: Steps) -> FilterResult:
+        begins = np.flatnonzero(steps.observed.begins)
         subjects = [drawn.subjects[number] for number in steps.owner[begins].tolist()]
-        first = steps.script.t[begins].tolist()
+        first = steps.observed.t[begins].tolist()
 
         def exact(subject: int) -> Position:
             """Where a subject stands before its first step here: the fold of all that the ledger holds before it."""
             entries = self._ledger.entries(subjects[subject].name, self._setting.query)
-            return follower.exact([self._history([e for e in entries if e.t < first[subject]]).script()])
+            return own.exact([self._history([e for e in entries if e.t < first[subject]]).observed()])
 
         starts, wanted = [subject.position for subject in subjects], [not subject.finished for subject in subjects]
-        followed = follower.follow(steps.script, starts, wanted, exact)
-        for subject, end in zip(subjects, followed.ends, strict=True):
+        filtered = own.run(steps.observed, starts, wanted, exact)
+        for subject, end in zip(subjects, filtered.ends, strict=True):
             subject.position = end
-        return followed
+        return filtered
 
     def _history(self, entries: Sequence[Entry]) -> History:
         return History.of(entries, self._setting.space.dimension, self.schedule, self._ledger.plan)
 
 
 class Steps(NamedTuple):
-    """The steps of a script with whose they are, whether they were drawn now, and from secure bits."""
+    """Steps with whose they are, whether they were drawn now, and from secure bits."""
 
-    script: Script
+    observed: Observations
     owner: IntArray
     fresh: BoolArray
     secure: BoolArray
@@ -152,21 +152,23 @@ class Steps(NamedTuple):
             order = np.lexsort((columns[1], columns[0]))
             columns = [column[order] for column in columns]
         owner, t, skipped, z, numbers, fresh, secure = columns
-        script = Script(np.diff(owner, prepend=-1) != 0, t, skipped, z, numbers, np.zeros(len(t), dtype=np.bool_))
-        return cls(script, owner, fresh, secure)
+        observed = Observations(
+            np.diff(owner, prepend=-1) != 0, t, skipped, z, numbers, np.zeros(len(t), dtype=np.bool_)
+        )
+        return cls(observed, owner, fresh, secure)
 
     def find(self, rows: Rows) -> IntArray:
         """Where each row's release is among the steps, or the skip that ends with it if it is not asked; -1 if late."""
-        script = self.script
-        if not len(script.t):
+        observed = self.observed
+        if not len(observed.t):
             return np.full(len(rows.t), -1, dtype=np.int64)
-        last = script.t + np.maximum(script.skipped - 1, 0)
+        last = observed.t + np.maximum(observed.skipped - 1, 0)
         # Ranks of steps, not steps: a key of owner and step would pass 64 bits for a step far away.
         steps, rank = np.unique(np.concatenate([last, rows.t]), return_inverse=True)
         keys = self.owner * len(steps) + rank[: len(last)]
         wanted = rows.owner * len(steps) + rank[len(last) :]
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        same = (keys[place] == wanted) & ((script.skipped[place] == 0) == rows.asked)
+        same = (keys[place] == wanted) & ((observed.skipped[place] == 0) == rows.asked)
         return np.where(same, place, -1)
 
 

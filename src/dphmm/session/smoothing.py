@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm._kernels.markov import TRUSTED
+from dphmm._kernels.filter import TRUSTED
 from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.filtering import Belief
@@ -193,7 +193,7 @@ class Smoother:
             if not hash_:
                 sets.append(_NO_SETS)
                 choices.append(None)
-                position = position.following(model, position.prior)
+                position = position.predict(model, position.prior)
                 continue
             support, plan_set = position.prior.support, position.plan_set(options)
             plan, choice = self._drawn_under(position, published, n)
@@ -202,7 +202,7 @@ class Smoother:
             _check_possible(plan, z, support, published.at(t))
             # Where no answer changes what is planned, none has to be learned from.
             known = position.prior if self._setting.has_public_plans else position.posterior(plan, z)
-            position = position.following(model, known)
+            position = position.predict(model, known)
         return OwnPlans(self._setting, sets, choices)
 
     def _drawn_under(self, position: Position, published: Published, n: int) -> tuple[Plan, StepChoice | None]:
@@ -337,7 +337,7 @@ def likelihood_row(plan: Plan, z: IntArray, out: FloatArray, step: str) -> bool:
 
 
 def _skipped_to(position: Position, t: int, model: MarkovModel) -> Position:
-    return position.skipping(model, t - position.t) if t > position.t else position
+    return position.skip(model, t - position.t) if t > position.t else position
 
 
 def check_steps(published: Published) -> None:
@@ -387,7 +387,7 @@ class JointSteps:
         self._moves = np.diff(self.t, prepend=self.t[:1])
         self._schedule = PlanSchedule(setting)
         first, start = int(self.t[0]), setting.first()
-        self.prior = (start.skipping(setting.model, first - start.t) if first > start.t else start).prior
+        self.prior = (start.skip(setting.model, first - start.t) if first > start.t else start).prior
         rows: dict[int, list[tuple[Smoother, Published, int]]] = {t: [] for t in self.t.tolist()}
         for smoother, published in queries:
             for n, t in enumerate(published.t.tolist()):
@@ -506,10 +506,10 @@ def joint_belief(
     belief = position.prior
     for step in sorted(stored):
         if step > position.t:
-            position = position.skipping(model, step - position.t)
+            position = position.skip(model, step - position.t)
         belief = _given(position, stored[step], ledger)
-        position = position.following(model, belief)
-    return belief if position.t > until else position.passing(model, until).prior
+        position = position.predict(model, belief)
+    return belief if position.t > until else position.predict_through(model, until).prior
 
 
 def _given(position: Position, answers: Sequence[tuple[Setting, Entry]], ledger: Ledger) -> Belief:

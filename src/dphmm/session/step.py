@@ -63,10 +63,10 @@ class Likelihood:
         law = _law_of(plan)
         if law is None:
             return None
-        normals, inverses, shifts, longest, largest = _kernels.belief.facets_of(*law[:3])
+        normals, inverses, shifts, longest, largest = _kernels.likelihood.facets_of(*law[:3])
         contracted = plan.constraint if plan.constraint.contracted else None
         numbers = np.arange(len(plan.image)) if contracted is None else contracted.plan_states
-        columns, farthest = _kernels.belief.columns_of(plan.image, numbers)
+        columns, farthest = _kernels.likelihood.columns_of(plan.image, numbers)
         if longest * farthest >= _ROOM or largest >= _ROOM:
             return None
         room = _ROOM / longest
@@ -80,7 +80,7 @@ class Likelihood:
     @cached_property
     def projected(self) -> FloatArray:
         """normals·answer (m, N) or (m, P): for whoever asks again and again."""
-        return _kernels.belief.projections(self.normals, self.columns)
+        return _kernels.likelihood.projections(self.normals, self.columns)
 
     def holds(self, z: IntArray) -> bool:
         """Whether answers (..., d) are near enough for exact floats."""
@@ -91,9 +91,9 @@ class Likelihood:
         if not self.holds(z):
             return None
         facets = (self.normals, self.inverses, self.shifts)
-        out = _kernels.belief.likelihood_of_points(self.columns, *facets, z, self.kind, self.rate, self.table)
+        out = _kernels.likelihood.likelihood_of_points(self.columns, *facets, z, self.kind, self.rate, self.table)
         within = self.contracted
-        return out if within is None else _kernels.belief.as_released(out, within.plan_states, within.surrogate)
+        return out if within is None else _kernels.likelihood.as_released(out, within.plan_states, within.surrogate)
 
     def of_answers(self, answers: IntArray) -> FloatArray | None:
         """`at` of several answers (k, d), in rows (k, N); None where one of them is too far away."""
@@ -134,7 +134,9 @@ def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
     posterior, remaining = np.empty(n), np.empty(n, dtype=np.bool_)
     released = plan.lattice, seen.support, seen.plan_states, seen.surrogate
     facets, falls = law[:3], law[3:]
-    fits = _kernels.belief.update(prior.row, prior.support, z, *released, *facets, *falls, _ROOM, posterior, remaining)
+    fits = _kernels.likelihood.update(
+        prior.row, prior.support, z, *released, *facets, *falls, _ROOM, posterior, remaining
+    )
     return Belief.of_row(posterior, remaining) if fits else None
 
 
@@ -168,18 +170,18 @@ class Position(NamedTuple):
             return self.prior.condition(plan.log_likelihood(z), plan.still_possible(z))
         return posterior
 
-    def following(self, model: MarkovModel, now: Belief) -> Position:
+    def predict(self, model: MarkovModel, now: Belief) -> Position:
         """The position one transition later."""
         return Position(self.t + 1, now.predict(model, t=self.t + 1))
 
-    def passing(self, model: MarkovModel, through: int) -> Position:
+    def predict_through(self, model: MarkovModel, through: int) -> Position:
         """The position at step ``through`` when nothing is published from this one on."""
         return Position(through, self.prior.predict_many(model, self.t + 1, through - self.t))
 
-    def skipping(self, model: MarkovModel, steps: int) -> Position:
+    def skip(self, model: MarkovModel, steps: int) -> Position:
         """The position after some steps without a release."""
-        last = self.passing(model, self.t + steps - 1)
-        return last.following(model, last.prior)
+        last = self.predict_through(model, self.t + steps - 1)
+        return last.predict(model, last.prior)
 
 
 #: What an estimate may minimise: mean squared error, mean distance, or the chance of naming a wrong state.
@@ -206,7 +208,7 @@ def estimate(posterior: Belief, answers: FloatArray, loss: str = "squared") -> E
     """
     p = posterior.probability
     point = np.empty(answers.shape[1])
-    state = _kernels.belief.summary(p, answers, point)
+    state = _kernels.filter.summary(p, answers, point)
     if loss == "euclidean":
         point = _euclidean_median(p, answers)
     elif loss == "state":

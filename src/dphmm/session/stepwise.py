@@ -134,7 +134,7 @@ class Stepwise:
         if not isinstance(position, Position) or position.t <= subject.last:
             position = self.position(subject)
         if t > position.t:
-            position = position.skipping(self._setting.model, t - position.t)
+            position = position.skip(self._setting.model, t - position.t)
         return position, not skips and (not self.paces or self._asks(transaction, subject, position))
 
     def _plan_of(
@@ -167,8 +167,8 @@ class Stepwise:
         for number, steps in _skipped_alone(drawn.layout):
             subject = drawn.subjects[number]
             position = self.position(subject, int(drawn.past[number]))
-            subject.posterior = position.passing(self._setting.model, position.t + steps - 1).prior
-            subject.position = position.skipping(self._setting.model, steps)
+            subject.posterior = position.predict_through(self._setting.model, position.t + steps - 1).prior
+            subject.position = position.skip(self._setting.model, steps)
         told = np.flatnonzero(drawn.layout.tells)
         row, owner = drawn.row.take(drawn.layout.row[told]), drawn.layout.owner[told]
         z = drawn.z[told].reshape(-1, self._setting.space.dimension)
@@ -228,7 +228,7 @@ class Stepwise:
                 continue
             subject, before = told[place]
             if prior is None or not model.time_homogeneous:
-                subject.position = before.following(model, posterior)
+                subject.position = before.predict(model, posterior)
             else:
                 subject.position = Position(before.t + 1, prior)
             subject.posterior = posterior
@@ -239,7 +239,7 @@ class Stepwise:
     def _moved(self, subject: SubjectState, before: Position, plan: Plan | None, z: IntArray) -> Estimate:
         """What a subject's belief says after a step; the subject is moved past it. Without a plan z says nothing."""
         posterior = before.prior if plan is None else before.posterior(plan, z)
-        subject.position, subject.posterior = before.following(self._setting.model, posterior), posterior
+        subject.position, subject.posterior = before.predict(self._setting.model, posterior), posterior
         return estimate(posterior, self._answers, self._loss)
 
     def _again(self, drawn: Drawn) -> Answered | None:

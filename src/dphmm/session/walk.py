@@ -15,7 +15,7 @@ import numpy as np
 from dphmm.accounting.ledger import Entry, PlanRecord
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
-from dphmm.session.following import Script
+from dphmm.session.filter import Observations
 from dphmm.session.plan import ALGORITHM_VERSION, Plan
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
@@ -50,10 +50,10 @@ class History(NamedTuple):
             number=_numbers(entries, t, schedule, plan),
         )
 
-    def script(self) -> Script:
-        """The steps of this one subject, for its belief to follow."""
-        tells = np.zeros(len(self.t), dtype=np.bool_)
-        return Script(np.arange(len(self.t)) == 0, self.t, self.skipped, self.z, self.number, tells)
+    def observed(self) -> Observations:
+        """The steps of this one subject, for the filter."""
+        no_estimate = np.zeros(len(self.t), dtype=np.bool_)
+        return Observations(np.arange(len(self.t)) == 0, self.t, self.skipped, self.z, self.number, no_estimate)
 
 
 def _answers(entries: Sequence[Entry], dimension: int) -> IntArray:
@@ -114,13 +114,13 @@ def walk(
     """
     for entry in entries:
         if entry.z is None:
-            last = position.passing(setting.model, entry.through)
-            position = last.following(setting.model, last.prior)
+            last = position.predict_through(setting.model, entry.through)
+            position = last.predict(setting.model, last.prior)
             yield Walked(entry, None, last.prior, position)
             continue
         record = plan(str(entry.plan_hash))
         made = setting.made_again(position.prior.support, record)
         check_made_again(entry, made.hash)
         posterior = position.posterior(made, np.array(entry.z, dtype=np.int64))
-        position = position.following(setting.model, posterior)
+        position = position.predict(setting.model, posterior)
         yield Walked(entry, made, posterior, position)

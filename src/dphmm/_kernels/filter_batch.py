@@ -1,12 +1,12 @@
-"""Public beliefs of several subjects moved side by side, one to a lane, each as far as floats serve it.
+"""The filter of `dphmm._kernels.filter` for a batch of 8 subjects at once, in floats; it stops where logs are needed.
 
-A move reads the whole matrix; side by side, one reading serves every lane. Lanes do not know of each other: each is at
-a step, and under a law, of its own, and takes up the next subject when its own ends. Products and sums are those of
-`dphmm._kernels.belief`, in its order, so that a belief comes out the same in whatever company.
+A prediction reads the whole matrix; with 8 rows interleaved one reading serves all of them. Each slot of the batch is
+at a step of its own, under a law of its own, and takes the next subject when its own has ended. Products and sums are
+those of `filter`, in its order, so a belief does not depend on the subjects beside it.
 
 Probabilities of possible states that are too small to trust are set to 0, and two numbers bound what that removes: the
-true row is at least the row and at most (1 + relative)·row + absolute·inflow, state by state, up to a factor. A lane is
-stopped before a step whose estimate the bound does not make certain.
+true row is at least the row and at most (1 + relative)·row + absolute·inflow, state by state, up to a factor. A slot
+stops before a step whose estimate the bound does not make certain.
 
 Proof: docs/proofs/support.md.
 """
@@ -18,15 +18,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dphmm._kernels.belief import expectation, land, likeliest, likelihood, total
 from dphmm._kernels.compiled import kernel
+from dphmm._kernels.filter import (
+    add_jump,
+    expectation,
+    likeliest,
+    only_unreached_are_small,
+    times_sparse,
+    total,
+)
+from dphmm._kernels.likelihood import likelihood
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Eight sums of doubles fill the registers and a line of the cache.
-LANES = 8
-#: Fewer lanes than these are moved one by one.
+SLOTS = 8
+#: Fewer rows than these are predicted one by one.
 _FEW = 3
-#: The kind of a leg that is left to Python altogether, skips that tell too; of another one without a law it is -1.
+#: The kind of a law that is left to Python altogether, estimates of skipped steps too; of another one that floats do
+#: not serve it is -1.
 ALONE = -2
 #: Covers the roundings of one step in a bound, for fewer than 2**24 states.
 _SLACK = 1.0 + 2.0**-26
@@ -63,9 +72,9 @@ class Flushing(NamedTuple):
 
 
 class Laws(NamedTuple):
-    """What each leg makes of answers; a leg's facets and table stand in one array each, from its first on.
+    """How likely each law makes answers; all facets stand in one array, a law's from its first on; tables too.
 
-    ``supports`` (legs, N); a leg of a kind below 0 has no law in floats.
+    ``supports`` (laws, N) are the possible states before an answer. A law of a kind below 0 is not one in floats.
     """
 
     first_facets: IntArray
@@ -81,12 +90,15 @@ class Laws(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps (n,) of subject after subject; ``skipped`` is 0 for a release of ``z`` (n, d); which skips ``tell``."""
+    """Steps (n,) of subject after subject, each under a law; ``skipped`` is 0 for a release of ``z`` (n, d).
 
-    legs: IntArray
+    ``estimated``: whether a skip needs an estimate, of the last step that it skips. A release always has one.
+    """
+
+    law_of: IntArray
     skipped: IntArray
     z: FloatArray
-    tells: BoolArray
+    estimated: BoolArray
 
 
 class Subjects(NamedTuple):
@@ -105,19 +117,19 @@ class Subjects(NamedTuple):
     end_of: IntArray
 
 
-class Found(NamedTuple):
-    """Room for what a release tells, and a skip that does: (n, d) and (n,)."""
+class Estimates(NamedTuple):
+    """Room for the mean answer (n, d) and the likeliest state (n,) of each step that is estimated."""
 
-    estimates: FloatArray
+    means: FloatArray
     states: IntArray
 
 
-class Lanes(NamedTuple):
-    """Where each lane is: before step ``at`` of its ``subject``, whose steps end at ``end``.
+class Batch(NamedTuple):
+    """Where each slot stands: before step ``at`` of its ``subject``, whose steps end at ``end``.
 
-    The belief there is ``rows[side[0], lane]``; the other rows are room. ``stopped`` lanes are at a step that floats do
-    not serve. ``bounds`` (lanes, 2) are 0 while nothing was flushed. ``woven`` (N, lanes) and ``supports`` are what is
-    to be moved. The subjects ``queue[0]`` to ``queue[1]`` come next.
+    The belief there is ``rows[side[0], slot]``; the other rows are room. ``stopped`` slots are at a step that floats do
+    not serve. ``bounds`` (8, 2) are 0 while nothing was flushed. ``interleaved`` (N, 8) and ``supports`` (8, N) are
+    what is to be predicted. The subjects ``queue[0]`` to ``queue[1]`` come next.
     """
 
     subject: IntArray
@@ -127,153 +139,156 @@ class Lanes(NamedTuple):
     rows: FloatArray
     side: IntArray
     bounds: FloatArray
-    woven: FloatArray
+    interleaved: FloatArray
     supports: BoolArray
     queue: IntArray
 
-    def row(self, lane: int) -> FloatArray:
-        """The belief (N,) of a lane."""
-        row: FloatArray = self.rows[self.side[0], lane]
+    def row(self, slot: int) -> FloatArray:
+        """The belief (N,) of a slot."""
+        row: FloatArray = self.rows[self.side[0], slot]
         return row
 
 
-def empty_lanes(n_states: int, first: int, last: int) -> Lanes:
-    """Lanes with nobody in them; the subjects from ``first`` on come next, without ``last``."""
-    return Lanes(
-        subject=np.zeros(LANES, np.int64),
-        at=np.zeros(LANES, np.int64),
-        end=np.zeros(LANES, np.int64),
-        stopped=np.zeros(LANES, np.bool_),
-        rows=np.ones((2, LANES, n_states)),
+def empty_batch(n_states: int, first: int, last: int) -> Batch:
+    """A batch of empty slots; the subjects from ``first`` on come next, without ``last``."""
+    return Batch(
+        subject=np.zeros(SLOTS, np.int64),
+        at=np.zeros(SLOTS, np.int64),
+        end=np.zeros(SLOTS, np.int64),
+        stopped=np.zeros(SLOTS, np.bool_),
+        rows=np.ones((2, SLOTS, n_states)),
         side=np.zeros(1, np.int64),
-        bounds=np.zeros((LANES, 2)),
-        woven=np.empty((n_states, LANES)),
-        supports=np.zeros((LANES, n_states), np.bool_),
+        bounds=np.zeros((SLOTS, 2)),
+        interleaved=np.empty((n_states, SLOTS)),
+        supports=np.zeros((SLOTS, n_states), np.bool_),
         queue=np.array([first, last]),
     )
 
 
 @kernel
-def follow(
+def filter_batch(
     columns: Columns,
     flushing: Flushing,
     laws: Laws,
     answers: FloatArray,
     steps: Steps,
     subjects: Subjects,
-    lanes: Lanes,
-    found: Found,
+    batch: Batch,
+    estimates: Estimates,
 ) -> None:
-    """Move lanes until one of them is stopped, or no subject is left. ``answers`` (d, N)."""
-    moving = np.empty(LANES, np.bool_)
-    while _taken_up(lanes, subjects):
-        before, after = lanes.rows[lanes.side[0]], lanes.rows[1 - lanes.side[0]]
-        for lane in range(LANES):
-            moving[lane] = lanes.at[lane] < lanes.end[lane] and not lanes.stopped[lane]
-            if moving[lane]:
-                moving[lane] = _told(
-                    columns, flushing, laws, answers, steps, lanes, lane, before[lane], after[lane], found
+    """Filter until a slot is stopped, or no subject is left. ``answers`` (d, N) are those of the states."""
+    moving = np.empty(SLOTS, np.bool_)
+    while _fill(batch, subjects):
+        before, after = batch.rows[batch.side[0]], batch.rows[1 - batch.side[0]]
+        for slot in range(SLOTS):
+            moving[slot] = batch.at[slot] < batch.end[slot] and not batch.stopped[slot]
+            if moving[slot]:
+                moving[slot] = _condition_or_skip(
+                    columns, flushing, laws, answers, steps, batch, slot, before[slot], after[slot], estimates
                 )
-                lanes.stopped[lane] = not moving[lane]
-        _move(columns, flushing, steps, lanes, moving, after)
-        for lane in range(LANES):
-            if moving[lane]:
-                lanes.at[lane] += 1
-                place = subjects.end_of[lanes.subject[lane]]
-                if lanes.at[lane] == lanes.end[lane] and place >= 0:
-                    subjects.ends[place] = after[lane]
-                    subjects.end_bounds[place] = lanes.bounds[lane]
-            elif lanes.stopped[lane]:
-                after[lane] = before[lane]
-        lanes.side[0] = 1 - lanes.side[0]
-        if np.any(lanes.stopped):
+                batch.stopped[slot] = not moving[slot]
+        _predict(columns, flushing, steps, batch, moving, after)
+        for slot in range(SLOTS):
+            if moving[slot]:
+                batch.at[slot] += 1
+                place = subjects.end_of[batch.subject[slot]]
+                if batch.at[slot] == batch.end[slot] and place >= 0:
+                    subjects.ends[place] = after[slot]
+                    subjects.end_bounds[place] = batch.bounds[slot]
+            elif batch.stopped[slot]:
+                after[slot] = before[slot]
+        batch.side[0] = 1 - batch.side[0]
+        if np.any(batch.stopped):
             return
 
 
 @kernel
-def _taken_up(lanes: Lanes, subjects: Subjects) -> bool:
-    """Give every free lane the next subject; whether any lane has one."""
+def _fill(batch: Batch, subjects: Subjects) -> bool:
+    """Give every free slot the next subject; whether any slot has one."""
     busy = False
-    for lane in range(LANES):
-        if lanes.at[lane] == lanes.end[lane] and lanes.queue[0] < lanes.queue[1]:
-            subject = lanes.queue[0]
-            lanes.queue[0] += 1
-            lanes.subject[lane] = subject
-            lanes.at[lane], lanes.end[lane] = subjects.begins[subject], subjects.begins[subject + 1]
+    for slot in range(SLOTS):
+        if batch.at[slot] == batch.end[slot] and batch.queue[0] < batch.queue[1]:
+            subject = batch.queue[0]
+            batch.queue[0] += 1
+            batch.subject[slot] = subject
+            batch.at[slot], batch.end[slot] = subjects.begins[subject], subjects.begins[subject + 1]
             place = subjects.start_of[subject]
-            lanes.stopped[lane] = place < 0
+            batch.stopped[slot] = place < 0
             if place >= 0:
-                lanes.rows[lanes.side[0], lane] = subjects.starts[place]
-                lanes.bounds[lane] = subjects.start_bounds[place]
-        busy |= lanes.at[lane] < lanes.end[lane]
+                batch.rows[batch.side[0], slot] = subjects.starts[place]
+                batch.bounds[slot] = subjects.start_bounds[place]
+        busy |= batch.at[slot] < batch.end[slot]
     return busy
 
 
 @kernel
-def _told(
+def _condition_or_skip(
     columns: Columns,
     flushing: Flushing,
     laws: Laws,
     answers: FloatArray,
     steps: Steps,
-    lanes: Lanes,
-    lane: int,
+    batch: Batch,
+    slot: int,
     prior: FloatArray,
     posterior: FloatArray,
-    found: Found,
+    estimates: Estimates,
 ) -> bool:
-    """What a lane's step tells of its belief, which is then to be moved; False where floats do not serve."""
-    at, support, bound = lanes.at[lane], lanes.supports[lane], lanes.bounds[lane]
-    leg, skipped = steps.legs[at], steps.skipped[at]
-    support[:] = laws.supports[leg]
+    """Fill the posterior of a slot's step, which is to be predicted next; False where floats do not serve.
+
+    Its estimate is filled in, too, where the step has one.
+    """
+    at, support, bound = batch.at[slot], batch.supports[slot], batch.bounds[slot]
+    law, skipped = steps.law_of[at], steps.skipped[at]
+    support[:] = laws.supports[law]
     relative, absolute = bound[_RELATIVE], bound[_ABSOLUTE]
     if skipped > 0:
-        if steps.tells[at] and laws.kinds[leg] == ALONE:
-            # What is to be told is not a mean.
+        if steps.estimated[at] and laws.kinds[law] == ALONE:
+            # The estimate is not a mean.
             return False
         posterior[:] = prior
-        served = _passed(columns, flushing, posterior, support, skipped - 1, bound)
+        served = _predict_many(columns, flushing, posterior, support, skipped - 1, bound)
         if served and bound[_ABSOLUTE] > 0.0:
             _unanswered(columns, flushing, posterior, support, bound)
-        if steps.tells[at]:
+        if steps.estimated[at]:
             served = served and bound[_RELATIVE] + bound[_ABSOLUTE] * len(prior) <= flushing.limit
     else:
-        served = laws.kinds[leg] >= 0
+        served = laws.kinds[law] >= 0
         if served:
-            served = _conditioned(columns, flushing, laws, leg, steps.z[at], prior, support, bound, posterior)
-    if served and (skipped == 0 or steps.tells[at]):
-        found.states[at] = likeliest(posterior)
+            served = _condition(columns, flushing, laws, law, steps.z[at], prior, support, bound, posterior)
+    if served and (skipped == 0 or steps.estimated[at]):
+        estimates.states[at] = likeliest(posterior)
         for j in range(len(answers)):
-            found.estimates[at, j] = expectation(posterior, answers[j])
+            estimates.means[at, j] = expectation(posterior, answers[j])
     if not served:
         bound[_RELATIVE], bound[_ABSOLUTE] = relative, absolute
     return served
 
 
 @kernel
-def _conditioned(
+def _condition(
     columns: Columns,
     flushing: Flushing,
     laws: Laws,
-    leg: int,
+    law: int,
     z: FloatArray,
     prior: FloatArray,
     support: BoolArray,
     bound: FloatArray,
     posterior: FloatArray,
 ) -> bool:
-    """Bayes' rule for an answer under a leg's law, as `likelihood` and `condition` have it; False if it is not certain.
+    """Bayes' rule for an answer under a law, as `likelihood` and `condition` have it; False if it is not certain.
 
-    The bound that was on absolute·inflow is on ``absolute`` then.
+    A bound of absolute·inflow becomes one of ``absolute``.
     """
-    a, b = laws.first_facets[leg], laws.first_facets[leg + 1]
+    a, b = laws.first_facets[law], laws.first_facets[law + 1]
     centre = np.zeros(b - a)
     for i in range(b - a):
         for j in range(len(z)):
             centre[i] += laws.normals[a + i, j] * z[j]
-    table = laws.tables[laws.first_tables[leg] : laws.first_tables[leg + 1]]
+    table = laws.tables[laws.first_tables[law] : laws.first_tables[law + 1]]
     rows = (laws.projected[a:b], laws.inverses[a:b], laws.shifts[a:b])
-    likelihood(*rows, centre, laws.kinds[leg], laws.rates[leg], table, posterior)
+    likelihood(*rows, centre, laws.kinds[law], laws.rates[law], table, posterior)
     return weigh(flushing, columns.inflow, prior, support, bound, posterior)
 
 
@@ -360,18 +375,18 @@ def _unanswered(columns: Columns, flushing: Flushing, row: FloatArray, support: 
 
 
 @kernel
-def _passed(
+def _predict_many(
     columns: Columns, flushing: Flushing, row: FloatArray, support: BoolArray, steps: int, bound: FloatArray
 ) -> bool:
-    """Move a row and its support in place, as `move_many` does; False where a row begins to be flushed."""
+    """Predict a row and its support in place, as `predict_many` does; False where a row begins to be flushed."""
     if steps == 0:
         return True
     spare, reached = np.empty_like(row), np.empty_like(support)
     for passed in range(steps):
         if bound[_ABSOLUTE] > 0.0:
             _unanswered(columns, flushing, row, support, bound)
-        _move_one(columns, row, spare)
-        land(columns.share, row, spare)
+        times_sparse(columns.indptr, columns.indices, columns.data, row, spare)
+        add_jump(columns.share[:0], columns.share, row, spare)
         if _reach(columns, flushing, support, spare, reached) and not bound[_ABSOLUTE] > 0.0:
             return False
         if bound[_ABSOLUTE] > 0.0:
@@ -407,44 +422,48 @@ def _reach(columns: Columns, flushing: Flushing, support: BoolArray, moved: Floa
 
 
 @kernel
-def _move(
-    columns: Columns, flushing: Flushing, steps: Steps, lanes: Lanes, moving: BoolArray, rows: FloatArray
+def _predict(
+    columns: Columns, flushing: Flushing, steps: Steps, batch: Batch, moving: BoolArray, rows: FloatArray
 ) -> None:
-    """``rows`` of the ``moving`` lanes one transition later.
+    """Predict ``rows`` of the ``moving`` slots by one transition.
 
     Sums too small to trust are flushed. But a row is not flushed for the first time after a step without an answer: the
-    lane is stopped, since its next answer may be of a law that floats do not serve.
+    slot is stopped, since its next answer may be of a law that floats do not serve.
     """
     trusted = False
     for s in range(rows.shape[1]):
-        for lane in range(LANES):
-            lanes.woven[s, lane] = rows[lane, s]
+        for slot in range(SLOTS):
+            batch.interleaved[s, slot] = rows[slot, s]
     if moving.sum() >= _FEW:
-        trusted = _move_all(columns.indptr, columns.indices, columns.data, lanes.woven, rows, flushing.least)
+        trusted = _times_interleaved(
+            columns.indptr, columns.indices, columns.data, batch.interleaved, rows, flushing.least
+        )
     else:
-        for lane in range(LANES):
-            if moving[lane]:
-                _move_one(columns, lanes.woven[:, lane], rows[lane])
+        for slot in range(SLOTS):
+            if moving[slot]:
+                times_sparse(columns.indptr, columns.indices, columns.data, batch.interleaved[:, slot], rows[slot])
     if len(columns.share) > 0:
-        for lane in range(LANES):
-            if moving[lane]:
-                land(columns.share, lanes.woven[:, lane], rows[lane])
-    for lane in range(LANES):
-        if moving[lane]:
-            bound = lanes.bounds[lane]
+        for slot in range(SLOTS):
+            if moving[slot]:
+                add_jump(columns.share[:0], columns.share, batch.interleaved[:, slot], rows[slot])
+    for slot in range(SLOTS):
+        if moving[slot]:
+            bound = batch.bounds[slot]
             exact = bound[_ABSOLUTE] == 0.0
-            if exact and (trusted or _reached(columns, lanes.supports[lane], rows[lane], flushing.least)):
+            if exact and (trusted or _holds(columns, flushing, batch.supports[slot], rows[slot])):
                 continue
-            if exact and steps.skipped[lanes.at[lane]] > 0:
-                moving[lane], lanes.stopped[lane] = False, True
+            if exact and steps.skipped[batch.at[slot]] > 0:
+                moving[slot], batch.stopped[slot] = False, True
             else:
-                _flush(rows[lane], flushing.least)
+                _flush(rows[slot], flushing.least)
                 bound[_ABSOLUTE] += _newly(flushing, bound)
 
 
 @kernel
-def _move_all(indptr: Any, indices: Any, data: FloatArray, rows: FloatArray, moved: FloatArray, least: float) -> bool:
-    """p M of the columns of ``rows`` (N, lanes), into ``moved`` (lanes, N); False if some sum is too small to trust.
+def _times_interleaved(
+    indptr: Any, indices: Any, data: FloatArray, rows: FloatArray, moved: FloatArray, least: float
+) -> bool:
+    """p M of the columns of ``rows`` (N, 8), into ``moved`` (8, N); False if some sum is too small to trust.
 
     Without what jumps: with that a sum may be larger.
     """
@@ -468,24 +487,7 @@ def _move_all(indptr: Any, indices: Any, data: FloatArray, rows: FloatArray, mov
 
 
 @kernel
-def _move_one(columns: Columns, row: FloatArray, moved: FloatArray) -> None:
-    """p M of one row, without what jumps."""
-    for j in range(len(moved)):
-        mass = 0.0
-        for k in range(columns.indptr[j], columns.indptr[j + 1]):
-            mass += row[columns.indices[k]] * columns.data[k]
-        moved[j] = mass
-
-
-@kernel
-def _reached(columns: Columns, support: BoolArray, moved: FloatArray, least: float) -> bool:
-    """Whether every state that is reached from the support has a sum to be trusted; 0 is put where none is reached."""
-    for j in range(len(moved)):
-        if not moved[j] >= least:
-            if len(columns.share) > 0:
-                return False
-            for k in range(columns.indptr[j], columns.indptr[j + 1]):
-                if support[columns.indices[k]]:
-                    return False
-            moved[j] = 0.0
-    return True
+def _holds(columns: Columns, flushing: Flushing, support: BoolArray, moved: FloatArray) -> bool:
+    """Whether floats hold every state that is reached from the support; 0 is put where none is reached."""
+    jumps = len(columns.share) > 0
+    return only_unreached_are_small(columns.indptr, columns.indices, jumps, support, flushing.least, moved)

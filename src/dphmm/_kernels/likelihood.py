@@ -1,19 +1,17 @@
-"""A step of a public belief in plain floats: likelihood, Bayes' rule, estimate, move.
+"""How likely an answer is from each state, in plain floats, and Bayes' rule with it.
 
-Everything here works on one row (N,) of probabilities, none of a possible state below TRUSTED, and says when that no
-longer holds: logs take over then. Sums are made in four parts, in a fixed order, because one long chain of additions
-is slow; so a row comes out the same however many rows are worked on, and by however many threads.
+A law falls with a norm: the largest of some ratios to facets. Loops go facet by facet over all states, so every state
+has its number by the same operations however many states there are.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from dphmm._kernels.compiled import kernel
-from dphmm._kernels.markov import TRUSTED
+from dphmm._kernels.filter import condition
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: What the likelihood is of the norm: in steps from a table, in steps by exp, or graded.
@@ -41,8 +39,8 @@ def likelihood(
     """
     out[:] = 0.0
     for i in range(len(inverses)):
-        reach(projected[i], centre[i], inverses[i], shifts[i], out)
-    fall(kind, rate, table, out)
+        raise_to_ratio(projected[i], centre[i], inverses[i], shifts[i], out)
+    norm_profile(kind, rate, table, out)
 
 
 @kernel
@@ -64,8 +62,8 @@ def likelihood_of_points(
         for j in range(len(z)):
             centre += normals[i, j] * z[j]
         project(normals[i], columns, row)
-        reach(row, centre, inverses[i], shifts[i], out)
-    fall(kind, rate, table, out)
+        raise_to_ratio(row, centre, inverses[i], shifts[i], out)
+    norm_profile(kind, rate, table, out)
     return out
 
 
@@ -98,7 +96,7 @@ def project(normal: FloatArray, columns: FloatArray, row: FloatArray) -> None:
 
 
 @kernel
-def reach(row: FloatArray, centre: float, inverse: float, shift: float, out: FloatArray) -> None:
+def raise_to_ratio(row: FloatArray, centre: float, inverse: float, shift: float, out: FloatArray) -> None:
     """Raise ``out`` (n,) to |centre - row|·inverse + shift."""
     for s in range(len(out)):
         ratio = abs(centre - row[s]) * inverse + shift
@@ -106,7 +104,7 @@ def reach(row: FloatArray, centre: float, inverse: float, shift: float, out: Flo
 
 
 @kernel
-def fall(kind: int, rate: float, table: FloatArray, out: FloatArray) -> None:
+def norm_profile(kind: int, rate: float, table: FloatArray, out: FloatArray) -> None:
     """Turn norms (n,) into what a law of this kind has there."""
     if kind == TABLE:
         last = len(table) - 1
@@ -178,32 +176,6 @@ def as_released(values: FloatArray, plan_states: IntArray, surrogate: IntArray) 
 
 
 @kernel
-def condition(
-    prior: FloatArray,
-    weights: FloatArray,
-    support: BoolArray,
-    within: BoolArray,
-    posterior: FloatArray,
-    remaining: BoolArray,
-) -> bool:
-    """Bayes' rule on the states of a support that are ``within``, 0 elsewhere; False if some product cannot be trusted.
-
-    Fills the posterior and which states remain.
-    """
-    lost = 0
-    for s in range(len(prior)):
-        remaining[s] = support[s] & within[s]
-        posterior[s] = prior[s] * weights[s] if remaining[s] else 0.0
-        lost += remaining[s] & (not posterior[s] >= TRUSTED)
-    if lost > 0:
-        return False
-    scale = 1.0 / total(posterior)
-    for s in range(len(prior)):
-        posterior[s] *= scale
-    return True
-
-
-@kernel
 def update(
     prior: FloatArray,
     support: BoolArray,
@@ -235,143 +207,3 @@ def update(
             return False
     values = likelihood_of_points(columns, factors, inverses, shifts, z, kind, rate, table)
     return condition(prior, as_released(values, plan_states, surrogate), support, within, posterior, remaining)
-
-
-@kernel
-def total(row: FloatArray) -> float:
-    """The sum of a row."""
-    a = b = c = d = 0.0
-    whole = len(row) // 4 * 4
-    for s in range(0, whole, 4):
-        a += row[s]
-        b += row[s + 1]
-        c += row[s + 2]
-        d += row[s + 3]
-    for s in range(whole, len(row)):
-        a += row[s]
-    return (a + b) + (c + d)
-
-
-@kernel
-def expectation(row: FloatArray, values: FloatArray) -> float:
-    """The sum of row·values."""
-    a = b = c = d = 0.0
-    whole = len(row) // 4 * 4
-    for s in range(0, whole, 4):
-        a += row[s] * values[s]
-        b += row[s + 1] * values[s + 1]
-        c += row[s + 2] * values[s + 2]
-        d += row[s + 3] * values[s + 3]
-    for s in range(whole, len(row)):
-        a += row[s] * values[s]
-    return (a + b) + (c + d)
-
-
-@kernel
-def likeliest(row: FloatArray) -> int:
-    """The lowest state that is within 1e-12 of the largest probability."""
-    a = b = c = d = 0.0
-    whole = len(row) // 4 * 4
-    for s in range(0, whole, 4):
-        a = max(a, row[s])
-        b = max(b, row[s + 1])
-        c = max(c, row[s + 2])
-        d = max(d, row[s + 3])
-    for s in range(whole, len(row)):
-        a = max(a, row[s])
-    largest = max(max(a, b), max(c, d))
-    least = largest * (1.0 - 1e-12)
-    for s in range(len(row)):
-        if row[s] >= least:
-            return s
-    return 0
-
-
-@kernel
-def summary(row: FloatArray, values: FloatArray, means: FloatArray) -> int:
-    """Fill ``means`` (d,) with the expectations of values (N, d); the likeliest state."""
-    for j in range(len(means)):
-        means[j] = expectation(row, values[:, j])
-    return likeliest(row)
-
-
-@kernel
-def move(
-    indptr: Any,
-    indices: Any,
-    data: FloatArray,
-    share: FloatArray,
-    row: FloatArray,
-    support: BoolArray,
-    out: FloatArray,
-    reached: BoolArray,
-) -> bool:
-    """p M of a row and what it reaches, from compressed columns of M; False if a reached sum is too small to trust.
-
-    ``share`` is that of a jump, (N,), or (0,) where none is.
-    """
-    last = indptr[0]
-    for j in range(len(out)):
-        first, last = last, indptr[j + 1]
-        mass = 0.0
-        for k in range(first, last):
-            mass += row[indices[k]] * data[k]
-        out[j] = mass
-    land(share, row, out)
-    small = 0
-    for j in range(len(out)):
-        reached[j] = out[j] >= TRUSTED
-        small += not reached[j]
-    if small == 0:
-        return True
-    for j in range(len(out)):
-        if not reached[j]:
-            out[j] = 0.0
-            if len(share) > 0:
-                return False
-            for k in range(indptr[j], indptr[j + 1]):
-                if support[indices[k]]:
-                    return False
-    return True
-
-
-@kernel
-def land(share: FloatArray, row: FloatArray, moved: FloatArray) -> None:
-    """Add to a moved row what jumped from anywhere in the row before it; nothing where the share is empty."""
-    if len(share) > 0:
-        whole = total(row)
-        for j in range(len(share)):
-            moved[j] += whole * share[j]
-
-
-@kernel
-def move_many(
-    indptr: Any,
-    indices: Any,
-    data: FloatArray,
-    share: FloatArray,
-    row: FloatArray,
-    support: BoolArray,
-    steps: int,
-    settled: float,
-    spare: FloatArray,
-    reached: BoolArray,
-) -> int:
-    """`move` of a row and its support in place, so many steps, or until one moves nothing by more than ``settled``.
-
-    Returns the steps that need no other move: fewer than asked for where floats can go no further. Settling is looked
-    for at every eighth step, and never with ``settled`` below 0.
-    """
-    for passed in range(steps):
-        if not move(indptr, indices, data, share, row, support, spare, reached):
-            return passed
-        most = math.inf
-        if settled >= 0.0 and passed % 8 == 0:
-            most = 0.0
-            for s in range(len(row)):
-                most = max(most, abs(spare[s] - row[s]) if reached[s] == support[s] else math.inf)
-        row[:] = spare
-        support[:] = reached
-        if most <= settled:
-            return steps
-    return steps

@@ -1,6 +1,6 @@
-"""Public beliefs of many subjects, moved through their releases and skips: what sessions compute.
+"""The filter of many subjects through their releases and skips: the public beliefs that sessions compute.
 
-The loops are compiled and run on every core, on several subjects side by side. A row of floats drops what is below
+The loops are compiled and run on every core, for 8 subjects at once. A row of floats drops what is below
 1e-290 and carries a bound on what that may change. Where the bound does not make an estimate certain to a rounding, and
 where floats do not serve (several bodies in a plan, medians), a `Position` takes the step, as in a session. Until a row
 drops something, its bits are those of a session; after that, estimates agree to rounding.
@@ -30,12 +30,12 @@ from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from dphmm._kernels.lanes import Flushing, Found, Lanes, Laws, Steps, Subjects
+    from dphmm._kernels.filter_batch import Batch, Estimates, Flushing, Laws, Steps, Subjects
 
 #: Pieces of work for each core, and what is too little to divide (steps times states).
 _PIECES = 2
 _LITTLE = 2**15
-#: Numbers that a stack may hold; legs beyond are left to a `Position`.
+#: Numbers that a stack may hold; laws beyond are left to a `Position`.
 _MOST_STACKED = 2**25
 #: What dropping may change of the largest probability, and of a mean relative to its range: less than a rounding.
 _CERTAIN = 1e-16
@@ -46,11 +46,11 @@ _EXACT: FloatArray = np.zeros(2)
 _EXACT.setflags(write=False)
 
 
-class Script(NamedTuple):
-    """Steps (n,) of subject after subject: ``skipped`` is 0 for a release of ``z`` (n, d).
+class Observations(NamedTuple):
+    """What was published at the steps (n,) of subject after subject: ``skipped`` is 0 for a release of ``z`` (n, d).
 
     ``begins`` is true at each subject's first step; the first step of all is one. ``numbers`` (n,) are those of the
-    plans of a schedule. ``tells`` (n,): an estimate is asked for after a skip too, of the last step that it skips.
+    plans of a schedule. ``estimated`` (n,): an estimate is asked for after a skip too, of the last step that it skips.
     """
 
     begins: BoolArray
@@ -58,16 +58,16 @@ class Script(NamedTuple):
     skipped: IntArray
     z: IntArray
     numbers: IntArray
-    tells: BoolArray
+    estimated: BoolArray
 
 
 class FlushedRow(NamedTuple):
     """Where a subject stands before step ``t``, in floats that dropped what is below 1e-290.
 
     row : (N,) probabilities; 0 says nothing of whether a state is possible, the support of t in the schedule does
-    bound : (2,) what dropping may have removed, see `dphmm._kernels.lanes`
+    bound : (2,) what dropping may have removed, see `dphmm._kernels.filter_batch`
 
-    It goes on in `Follower.follow`. The belief itself is in the answers: `Follower.exact` folds them.
+    It goes on in `Filter.run`. The belief itself is in the answers: `Filter.exact` folds them.
     """
 
     t: int
@@ -78,10 +78,10 @@ class FlushedRow(NamedTuple):
         return f"FlushedRow(t={self.t})"
 
 
-class Followed(NamedTuple):
-    """Estimates (n, d) and likeliest states (n,), for releases and skips that tell; where each subject ends.
+class FilterResult(NamedTuple):
+    """Estimates (n, d) and likeliest states (n,), of releases and of skips that need one; where each subject ends.
 
-    One that was not wanted is None.
+    An end that is not wanted is None.
     """
 
     estimates: FloatArray
@@ -89,8 +89,8 @@ class Followed(NamedTuple):
     ends: list[Position | FlushedRow | None]
 
 
-class Follower:
-    """Moves beliefs along a schedule; results do not depend on how the work is divided."""
+class Filter:
+    """Filters subjects along a schedule of plans; results do not depend on how the work is divided."""
 
     def __init__(self, model: MarkovModel, schedule: PlanSchedule, space: StateSpace, loss: str) -> None:
         self.model, self.schedule, self.space, self.loss = model, schedule, space, loss
@@ -114,49 +114,50 @@ class Follower:
         """Whether releases may be left to the compiled loop at all."""
         return self.loss not in ("euclidean", LABEL) and self.model.time_homogeneous
 
-    def follow(
+    def run(
         self,
-        script: Script,
+        observed: Observations,
         starts: Sequence[Position | FlushedRow | None],
         wanted: Sequence[bool] | None = None,
         exact: Callable[[int], Position] | None = None,
-    ) -> Followed:
-        """All steps of a script, whose subject k stands at ``starts[k]`` before its first; None is the very start.
+    ) -> FilterResult:
+        """Filter all steps of some subjects.
 
+        starts : where subject k stands before its first step here; None is the very start
         wanted : for each subject, whether its end is asked for; without it, all are
         exact : the position of subject k before its first step here, as `exact` folds it from all steps before. It is
             asked for where ``starts[k]`` is a flushed row and its bound does not make an estimate certain.
         """
-        if not len(script.t):
-            return Followed(np.zeros(script.z.shape), np.zeros(0, np.int64), [])
-        numbers = script.numbers
-        released = set(np.unique(numbers[script.skipped == 0]).tolist())
+        if not len(observed.t):
+            return FilterResult(np.zeros(observed.z.shape), np.zeros(0, np.int64), [])
+        numbers = observed.numbers
+        released = set(np.unique(numbers[observed.skipped == 0]).tolist())
         stack = self._stacked(np.unique(numbers), released)
-        work = _Work(self, stack, script, np.searchsorted(stack.numbers, numbers), starts, wanted, exact)
+        work = _Work(self, stack, observed, np.searchsorted(stack.numbers, numbers), starts, wanted, exact)
         work.run_all()
         if self.loss == "state":
             work.estimates[:] = self.space.own_answers[work.states]
-        return Followed(work.estimates, work.states, work.ends)
+        return FilterResult(work.estimates, work.states, work.ends)
 
-    def exact(self, scripts: Sequence[Script]) -> Position:
+    def exact(self, parts: Sequence[Observations]) -> Position:
         """Where a subject stands after all its steps from the very first on, as a session has it."""
         position = self.schedule.start
-        for script in scripts:
-            position = self._folded(script, position)
+        for observed in parts:
+            position = self._folded(observed, position)
         return position
 
-    def _folded(self, script: Script, position: Position) -> Position:
-        for number, skipped, z in zip(script.numbers.tolist(), script.skipped.tolist(), script.z, strict=True):
+    def _folded(self, observed: Observations, position: Position) -> Position:
+        for number, skipped, z in zip(observed.numbers.tolist(), observed.skipped.tolist(), observed.z, strict=True):
             position = self.stepped(position, number, skipped, z)[0]
         return position
 
     def stepped(self, position: Position, number: int, skipped: int, z: IntArray) -> tuple[Position, Belief]:
         """One step as a session takes it under a plan, and the belief given the answer, or in the last step skipped."""
         if skipped:
-            last = position.passing(self.model, position.t + skipped - 1)
-            return last.following(self.model, last.prior), last.prior
+            last = position.predict_through(self.model, position.t + skipped - 1)
+            return last.predict(self.model, last.prior), last.prior
         posterior = position.posterior(self.schedule.plan(number), z)
-        return position.following(self.model, posterior), posterior
+        return position.predict(self.model, posterior), posterior
 
     def law_of(self, number: int, z: IntArray) -> Likelihood | None:
         """What the compiled loop makes of an answer (d,); None where a `Position` has to take the step."""
@@ -172,9 +173,9 @@ class Follower:
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """Legs as the compiled loop reads them; ``rooms`` says how far answers may be.
+    """Laws as the compiled loop reads them; ``rooms`` says how far answers may be.
 
-    A last leg, of no number, stands for what the loop leaves to a `Position`.
+    A last law, of no number, stands for what the loop leaves to a `Position`.
     """
 
     numbers: IntArray
@@ -184,7 +185,7 @@ class _Stack:
 
     @classmethod
     def of(cls, schedule: PlanSchedule, numbers: IntArray, compiled: set[int], released: set[int]) -> _Stack:
-        """The legs of these numbers; a plan is needed only where something is ``released``."""
+        """The laws of these numbers; a plan is needed only where something is ``released``."""
         found: list[Likelihood | None] = []
         left = _MOST_STACKED
         for number in numbers.tolist():
@@ -203,7 +204,7 @@ def _stackable(law: Likelihood) -> bool:
 
 
 def _laws(found: list[Likelihood | None], supports: list[BoolArray]) -> Laws:
-    from dphmm._kernels.lanes import ALONE, Laws
+    from dphmm._kernels.filter_batch import ALONE, Laws
 
     known, n = [law for law in found if law is not None], len(supports[0])
     return Laws(
@@ -226,36 +227,36 @@ def _ends(sizes: list[int]) -> IntArray:
 
 
 class _Work:
-    """A script with the legs of its steps, where its subjects start, and room for what comes out."""
+    """Observations with the laws of their steps, where its subjects start, and room for what comes out."""
 
     def __init__(
         self,
-        own: Follower,
+        own: Filter,
         stack: _Stack,
-        script: Script,
-        legs: IntArray,
+        observed: Observations,
+        laws: IntArray,
         starts: Sequence[Position | FlushedRow | None],
         wanted: Sequence[bool] | None,
         exact: Callable[[int], Position] | None,
     ) -> None:
-        self._own, self._stack, self._script, self._exact = own, stack, script, exact
-        self._z = script.z.astype(np.float64)
-        far = np.abs(self._z).max(axis=1, initial=0.0) >= stack.rooms[legs]
-        alone = far if own.compiled else far | (script.tells & (script.skipped > 0))
-        self._legs = np.where(alone, len(stack.numbers), legs)
-        self._begins = np.concatenate([[0], 1 + np.flatnonzero(script.begins[1:]), [len(script.t)]])
+        self._own, self._stack, self._observed, self._exact = own, stack, observed, exact
+        self._z = observed.z.astype(np.float64)
+        far = np.abs(self._z).max(axis=1, initial=0.0) >= stack.rooms[laws]
+        alone = far if own.compiled else far | (observed.estimated & (observed.skipped > 0))
+        self._laws_of = np.where(alone, len(stack.numbers), laws)
+        self._begins = np.concatenate([[0], 1 + np.flatnonzero(observed.begins[1:]), [len(observed.t)]])
         self._starts = [own.schedule.start if start is None else start for start in starts]
         self._wanted = [True] * len(starts) if wanted is None else wanted
         # Of subjects that a Position has taken some steps of: the last step before which one is known, and it.
         self._known: dict[int, tuple[int, Position]] = {}
-        self.estimates = np.zeros(script.z.shape)
-        self.states = np.zeros(len(script.t), dtype=np.int64)
+        self.estimates = np.zeros(observed.z.shape)
+        self.states = np.zeros(len(observed.t), dtype=np.int64)
         self.ends: list[Position | FlushedRow | None] = [None] * len(starts)
 
     def run_all(self) -> None:
         """Every step, on all cores."""
         threads = cores()
-        few = 1 + len(self._legs) * len(self._own.space.own_answers) // _LITTLE
+        few = 1 + len(self._laws_of) * len(self._own.space.own_answers) // _LITTLE
         cuts = _cuts(self._begins, min(few, threads * _PIECES) if threads > 1 else 1)
         pieces = list(pairwise(cuts))
         if len(pieces) == 1:
@@ -268,35 +269,35 @@ class _Work:
 
     def run(self, first: int, last: int) -> None:
         """The steps of the subjects from ``first`` on, without ``last``."""
-        from dphmm._kernels.lanes import Found, Steps, empty_lanes
+        from dphmm._kernels.filter_batch import Estimates, Steps, empty_batch
 
         subjects = self._subjects(first, last)
-        lanes = empty_lanes(subjects.starts.shape[1], first, last)
-        steps = Steps(self._legs, self._script.skipped, self._z, self._script.tells)
-        found = Found(self.estimates, self.states)
+        batch = empty_batch(subjects.starts.shape[1], first, last)
+        steps = Steps(self._laws_of, self._observed.skipped, self._z, self._observed.estimated)
+        estimates = Estimates(self.estimates, self.states)
         while True:
-            self._follow(self._stack, steps, subjects, lanes, found)
-            stopped = np.flatnonzero(lanes.stopped).tolist()
+            self._filter(self._stack, steps, subjects, batch, estimates)
+            stopped = np.flatnonzero(batch.stopped).tolist()
             if not stopped:
                 break
-            for lane in stopped:
-                self._resumed(lanes, lane)
+            for slot in stopped:
+                self._resumed(batch, slot)
         for subject in range(first, last):
             if self._wanted[subject] and self.ends[subject] is None:
                 place = subjects.end_of[subject]
                 row, bound = subjects.ends[place].copy(), subjects.end_bounds[place].copy()
                 self.ends[subject] = self._standing(self._after(subject), row, bound)
 
-    def _follow(self, stack: _Stack, steps: Steps, subjects: Subjects, lanes: Lanes, found: Found) -> None:
-        from dphmm._kernels.lanes import Columns, follow
+    def _filter(self, stack: _Stack, steps: Steps, subjects: Subjects, batch: Batch, estimates: Estimates) -> None:
+        from dphmm._kernels.filter_batch import Columns, filter_batch
 
         own, matrix = self._own, self._own.model.predecessors_at(1)
         columns = Columns(*matrix.arrays, SETTLED, own.inflow)
-        follow(columns, _flushing(), stack.laws, own.axes, steps, subjects, lanes, found)
+        filter_batch(columns, _flushing(), stack.laws, own.axes, steps, subjects, batch, estimates)
 
     def _subjects(self, first: int, last: int) -> Subjects:
         """Where the subjects first..last start, each row once, and room for where they end."""
-        from dphmm._kernels.lanes import Subjects
+        from dphmm._kernels.filter_batch import Subjects
 
         n = len(self._own.space.own_answers)
         places: dict[int, int] = {}
@@ -324,42 +325,44 @@ class _Work:
             end_of=end_of,
         )
 
-    def _resumed(self, lanes: Lanes, lane: int) -> None:
-        """Take the step at which a lane was stopped, and put the lane where floats serve again, or at its end."""
-        at, subject = int(lanes.at[lane]), int(lanes.subject[lane])
+    def _resumed(self, batch: Batch, slot: int) -> None:
+        """Take the step at which a slot was stopped, and put the slot where floats serve again, or at its end."""
+        at, subject = int(batch.at[slot]), int(batch.subject[slot])
         start = self._starts[subject]
         begins = at == self._begins[subject] and subject not in self._known
         if begins and isinstance(start, Position) and start.prior.row is None:
-            self._placed(lanes, lane, start)
-        elif not self._alone(lanes, lane):
-            before = self._standing(int(self._script.t[at]), lanes.row(lane).copy(), lanes.bounds[lane])
+            self._placed(batch, slot, start)
+        elif not self._alone(batch, slot):
+            before = self._standing(int(self._observed.t[at]), batch.row(slot).copy(), batch.bounds[slot])
             position = self._before(subject, at) if isinstance(before, FlushedRow) else before
-            lanes.at[lane] += 1
-            self._placed(lanes, lane, self._one(at, position))
+            batch.at[slot] += 1
+            self._placed(batch, slot, self._one(at, position))
 
-    def _alone(self, lanes: Lanes, lane: int) -> bool:
+    def _alone(self, batch: Batch, slot: int) -> bool:
         """Take a step in floats whose law was one too many for the stack; whether it was such a step."""
-        from dphmm._kernels.lanes import Found, Steps, Subjects, empty_lanes
+        from dphmm._kernels.filter_batch import Estimates, Steps, Subjects, empty_batch
 
-        at, subject = int(lanes.at[lane]), int(lanes.subject[lane])
-        row, bound = lanes.row(lane), lanes.bounds[lane]
-        if self._stack.laws.kinds[self._legs[at]] >= 0 or not self._served(at):
+        at, subject = int(batch.at[slot]), int(batch.subject[slot])
+        row, bound = batch.row(slot), batch.bounds[slot]
+        if self._stack.laws.kinds[self._laws_of[at]] >= 0 or not self._served(at):
             return False
-        numbers = self._script.numbers[at : at + 1]
+        numbers = self._observed.numbers[at : at + 1]
         stack = _Stack.of(self._own.schedule, numbers, set(numbers.tolist()), set())
         only, here = np.zeros(1, dtype=np.int64), slice(at, at + 1)
         rows, bounds = row[None].copy(), bound[None].copy()
         subjects = Subjects(np.array([0, 1]), rows, bounds, only, np.empty_like(rows), np.empty_like(bounds), only)
-        alone = empty_lanes(len(row), 0, 1)
-        found = Found(self.estimates[here], self.states[here])
-        self._follow(stack, Steps(only, only, self._z[here], self._script.tells[here]), subjects, alone, found)
+        alone = empty_batch(len(row), 0, 1)
+        estimates = Estimates(self.estimates[here], self.states[here])
+        self._filter(
+            stack, Steps(only, only, self._z[here], self._observed.estimated[here]), subjects, alone, estimates
+        )
         if alone.stopped[0]:
             return False
         rows[0], bounds[0] = subjects.ends[0], subjects.end_bounds[0]
         row[:], bound[:] = rows[0], bounds[0]
-        lanes.at[lane] += 1
-        lanes.stopped[lane] = False
-        if lanes.at[lane] == lanes.end[lane]:
+        batch.at[slot] += 1
+        batch.stopped[slot] = False
+        if batch.at[slot] == batch.end[slot]:
             self._end(subject, self._standing(self._after(subject), rows[0], bounds[0]))
         return True
 
@@ -369,34 +372,34 @@ class _Work:
             self.ends[subject] = end
 
     def _before(self, subject: int, at: int) -> Position:
-        """The position before a step as a session has it, where the row of floats no longer tells."""
+        """The position before a step as a session has it, where the row of floats is not enough."""
         start, first = self._starts[subject], int(self._begins[subject])
         if subject in self._known:
             first, position = self._known[subject]
         elif isinstance(start, Position):
             position = start
         elif self._exact is None:
-            raise DphmmError(f"follow: the row before t = {start.t} is not enough, and `exact` was not given")
+            raise DphmmError(f"run: the row before t = {start.t} is not enough, and `exact` was not given")
         else:
             position = self._exact(subject)
         for step in range(first, at):
             position, _ = self._own.stepped(position, *self._step(step))
         return position
 
-    def _placed(self, lanes: Lanes, lane: int, position: Position) -> None:
-        """Put a lane at a position, or where floats serve again after it; kept, if that is after the last step."""
-        subject = int(lanes.subject[lane])
-        while lanes.at[lane] < lanes.end[lane] and position.prior.row is None and not self._served(int(lanes.at[lane])):
-            position = self._one(int(lanes.at[lane]), position)
-            lanes.at[lane] += 1
-        lanes.stopped[lane] = False
-        if lanes.at[lane] == lanes.end[lane]:
+    def _placed(self, batch: Batch, slot: int, position: Position) -> None:
+        """Put a slot at a position, or where floats serve again after it; kept, if that is after the last step."""
+        subject = int(batch.subject[slot])
+        while batch.at[slot] < batch.end[slot] and position.prior.row is None and not self._served(int(batch.at[slot])):
+            position = self._one(int(batch.at[slot]), position)
+            batch.at[slot] += 1
+        batch.stopped[slot] = False
+        if batch.at[slot] == batch.end[slot]:
             self._end(subject, position)
             return
-        self._known[subject] = int(lanes.at[lane]), position
+        self._known[subject] = int(batch.at[slot]), position
         row = position.prior.row
-        lanes.row(lane)[:] = _flushed(position.prior) if row is None else row
-        lanes.bounds[lane] = _EXACT if row is not None else (0.0, 4.0 * _kernels.markov.TRUSTED)
+        batch.row(slot)[:] = _flushed(position.prior) if row is None else row
+        batch.bounds[slot] = _EXACT if row is not None else (0.0, 4.0 * _kernels.filter.TRUSTED)
 
     def _served(self, at: int) -> bool:
         """Whether floats serve a step even if some probabilities are too small for them: a release, of a law."""
@@ -404,13 +407,13 @@ class _Work:
         return not skipped and self._own.law_of(number, z) is not None
 
     def _step(self, at: int) -> tuple[int, int, IntArray]:
-        script = self._script
-        return int(script.numbers[at]), int(script.skipped[at]), script.z[at]
+        observed = self._observed
+        return int(observed.numbers[at]), int(observed.skipped[at]), observed.z[at]
 
     def _after(self, subject: int) -> int:
         """The step after a subject's last one here."""
         last = int(self._begins[subject + 1]) - 1
-        return int(self._script.t[last]) + max(1, int(self._script.skipped[last]))
+        return int(self._observed.t[last]) + max(1, int(self._observed.skipped[last]))
 
     def _standing(self, t: int, row: FloatArray, bound: FloatArray) -> Position | FlushedRow:
         if bound[1] > 0.0:
@@ -421,7 +424,7 @@ class _Work:
         """One step as a session takes it, with its estimate."""
         own = self._own
         position, posterior = own.stepped(position, *self._step(at))
-        if self._script.tells[at] or not self._script.skipped[at]:
+        if self._observed.estimated[at] or not self._observed.skipped[at]:
             guess = estimate(posterior, own.space.own_answers, own.loss)
             self.estimates[at], self.states[at] = guess.answer, guess.state
         return position
@@ -430,13 +433,13 @@ class _Work:
 def _flushed(belief: Belief) -> FloatArray:
     """Probabilities (N,) of a belief in logs, 0 where they are too small for floats."""
     row = belief.probability
-    return np.where(row >= _kernels.markov.TRUSTED, row, 0.0)
+    return np.where(row >= _kernels.filter.TRUSTED, row, 0.0)
 
 
 def _flushing() -> Flushing:
-    from dphmm._kernels.lanes import Flushing
+    from dphmm._kernels.filter_batch import Flushing
 
-    return Flushing(_kernels.markov.TRUSTED, _RATIO, _CERTAIN)
+    return Flushing(_kernels.filter.TRUSTED, _RATIO, _CERTAIN)
 
 
 def _cuts(begins: IntArray, pieces: int) -> list[int]:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphmm.session import following
-from dphmm.session.following import FlushedRow, Follower, Script
+from dphmm.session import filter as filtering
+from dphmm.session.filter import Filter, FlushedRow, Observations
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from session.test_tables import WORLDS, world
 
 
-def follower_of(name):
+def filter_of(name):
     model, policy, space, epsilon, choices = world(name)
     loss = choices.pop("estimate_loss", "squared")
     setting = Setting.of(model, policy, space, epsilon, start=choices.pop("start", model.start), **choices)
-    return Follower(model, PlanSchedule(setting), space, loss)
+    return Filter(model, PlanSchedule(setting), space, loss)
 
 
 def steps_of(rng, own, users):
@@ -37,10 +37,10 @@ def steps_of(rng, own, users):
     return found
 
 
-def script_of(own, parts):
+def observations_of(own, parts):
     begins = np.concatenate([np.arange(len(t)) == 0 for t, _, _ in parts])
     t, skipped, z = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    return Script(begins, t, skipped, z, own.schedule.numbers(t), np.zeros(len(t), dtype=np.bool_))
+    return Observations(begins, t, skipped, z, own.schedule.numbers(t), np.zeros(len(t), dtype=np.bool_))
 
 
 def bits_of(end):
@@ -51,13 +51,13 @@ def bits_of(end):
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
-    monkeypatch.setattr(following, "_LITTLE", 1)
-    monkeypatch.setattr(following, "cores", lambda: 2)
+    monkeypatch.setattr(filtering, "_LITTLE", 1)
+    monkeypatch.setattr(filtering, "cores", lambda: 2)
     rng = np.random.default_rng([11, WORLDS.index(name)])
-    own = follower_of(name)
+    own = filter_of(name)
     parts = steps_of(rng, own, 13)
-    whole = own.follow(script_of(own, parts), [None] * len(parts))
-    other = follower_of(name)
+    whole = own.run(observations_of(own, parts), [None] * len(parts))
+    other = filter_of(name)
     positions, passed = [None] * len(parts), np.zeros(len(parts), dtype=np.int64)
     told = [[] for _ in parts]
     while True:
@@ -65,9 +65,11 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
         chosen = np.flatnonzero(ahead).tolist()
         if chosen:
             cut = [tuple(c[passed[k] : passed[k] + ahead[k]] for c in parts[k]) for k in chosen]
-            past = [[script_of(other, [tuple(c[: passed[k]] for c in parts[k])])] if passed[k] else [] for k in chosen]
+            past = [
+                [observations_of(other, [tuple(c[: passed[k]] for c in parts[k])])] if passed[k] else [] for k in chosen
+            ]
             starts = [positions[k] for k in chosen]
-            some = other.follow(script_of(other, cut), starts, None, lambda k, past=past: other.exact(past[k]))
+            some = other.run(observations_of(other, cut), starts, None, lambda k, past=past: other.exact(past[k]))
             ends = np.cumsum([len(t) for t, _, _ in cut]).tolist()
             for k, end, position in zip(chosen, ends, some.ends, strict=True):
                 positions[k] = position
@@ -84,16 +86,16 @@ def test_calls_of_any_steps_give_the_same_bits(name, monkeypatch):
 @pytest.mark.parametrize("name", ["grid", "tails"])
 def test_laws_beyond_the_stack_give_the_same_bits(name, monkeypatch):
     """Which laws find room in a stack depends on the call; what comes out must not."""
-    own = follower_of(name)
+    own = filter_of(name)
     parts = steps_of(np.random.default_rng([13, WORLDS.index(name)]), own, 9)
-    expected = own.follow(script_of(own, parts), [None] * 9)
-    monkeypatch.setattr(following, "_MOST_STACKED", own.schedule.at(own.schedule.number(3)).likelihood.size)
-    taken, truly = [], following._Work._alone
+    expected = own.run(observations_of(own, parts), [None] * 9)
+    monkeypatch.setattr(filtering, "_MOST_STACKED", own.schedule.at(own.schedule.number(3)).likelihood.size)
+    taken, truly = [], filtering._Work._alone
     monkeypatch.setattr(
-        following._Work, "_alone", lambda self, lanes, lane: taken.append(truly(self, lanes, lane)) or taken[-1]
+        filtering._Work, "_alone", lambda self, batch, slot: taken.append(truly(self, batch, slot)) or taken[-1]
     )
-    anew = follower_of(name)
-    found = anew.follow(script_of(anew, parts), [None] * 9)
+    anew = filter_of(name)
+    found = anew.run(observations_of(anew, parts), [None] * 9)
     assert any(taken)
     assert found.estimates.tobytes() == expected.estimates.tobytes()
     assert found.states.tolist() == expected.states.tolist()
@@ -101,16 +103,16 @@ def test_laws_beyond_the_stack_give_the_same_bits(name, monkeypatch):
 
 
 def test_only_wanted_ends_are_kept():
-    own = follower_of("grid")
+    own = filter_of("grid")
     parts = steps_of(np.random.default_rng(3), own, 5)
-    every = own.follow(script_of(own, parts), [None] * 5).ends
-    some = own.follow(script_of(own, parts), [None] * 5, [False, True, False, False, True]).ends
+    every = own.run(observations_of(own, parts), [None] * 5).ends
+    some = own.run(observations_of(own, parts), [None] * 5, [False, True, False, False, True]).ends
     assert [p is None for p in some] == [True, False, True, True, False]
     assert [bits_of(some[k]) for k in (1, 4)] == [bits_of(every[k]) for k in (1, 4)]
     nothing = np.zeros(0, dtype=np.int64)
     assert (
-        own.follow(
-            Script(*(nothing,) * 3, np.zeros((0, 2), dtype=np.int64), nothing, np.zeros(0, dtype=np.bool_)),
+        own.run(
+            Observations(*(nothing,) * 3, np.zeros((0, 2), dtype=np.int64), nothing, np.zeros(0, dtype=np.bool_)),
             [],
         ).ends
         == []
@@ -119,7 +121,7 @@ def test_only_wanted_ends_are_kept():
 
 def test_a_subject_that_starts_in_logs_goes_on_beside_others():
     """Starts of both kinds in one call: each ends where it ends alone."""
-    own = follower_of("faint")
+    own = filter_of("faint")
     rng = np.random.default_rng(4)
     first = own.space.answers[24][None]
     parts = [
@@ -127,11 +129,11 @@ def test_a_subject_that_starts_in_logs_goes_on_beside_others():
         for _ in range(5)
     ]
     assert own.schedule.start.prior.row is None
-    starts = own.follow(script_of(own, parts[:3]), [None] * 3).ends
+    starts = own.run(observations_of(own, parts[:3]), [None] * 3).ends
     assert all(isinstance(start, FlushedRow) for start in starts)
     after = [(np.arange(13, 20), np.zeros(7, dtype=np.int64), rng.integers(0, 7, (7, 2))) for _ in range(3)]
     cut, begun = [after[0], parts[3], after[1], after[2], parts[4]], [starts[0], None, starts[1], starts[2], None]
-    together = own.follow(script_of(own, cut), begun)
+    together = own.run(observations_of(own, cut), begun)
     for k, start in enumerate(begun):
-        alone = own.follow(script_of(own, [cut[k]]), [start])
+        alone = own.run(observations_of(own, [cut[k]]), [start])
         assert bits_of(alone.ends[0]) == bits_of(together.ends[k])

@@ -1,0 +1,556 @@
+"""The one filter of a Markov chain: predict, condition, and what later observations say, in floats and in logs.
+
+A *row* (N,) is a distribution over states, or what observations say of each. In floats it is 0 where a state is
+impossible and nowhere else below TRUSTED; each function says when that no longer holds, and logs take over. In logs
+(``logged``) it is -inf where a state is impossible and finite elsewhere. A row returns to floats as soon as they hold
+it again, so nothing that is possible ever becomes 0.
+
+A matrix is compressed columns where a distribution is predicted, compressed rows where a message is passed back. A jump
+is a rank-one term beside it: it adds (weights·row)·gains, both (N,). Without a jump ``gains`` is (0,); ``weights``
+(0,) stands for all ones. Of a share λu the gains are λu forward, and backward the weights are λu and the gains ones.
+
+Sums have a fixed order, in four parts where one chain of additions would be slow. So a row comes out the same however
+many rows are worked on, and by however many threads. Releases use `predict` and `condition`, `dphmm._kernels.batches`
+does the same for eight rows at once; smoothing and fits of hidden models use `forward` and `backward`.
+
+Proof: docs/proofs/support.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphmm._kernels.compiled import kernel
+from dphmm.types import BoolArray, FloatArray, IntArray
+
+#: In a scaled sum at least this large, terms that underflowed (each below 1e-323) are far beyond a double.
+TRUSTED = 1e-290
+_LOG_TRUSTED = math.log(TRUSTED)
+
+
+@kernel
+def successors(indptr: Any, indices: Any, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Columns with a stored entry in some row of ``mask``; (indptr, indices) are compressed rows."""
+    reached = np.zeros(len(mask), dtype=np.bool_)
+    for row in range(len(mask)):
+        if mask[row]:
+            for k in range(indptr[row], indptr[row + 1]):
+                reached[indices[k]] = True
+    return reached
+
+
+@kernel
+def reachable(indptr: Any, indices: Any, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Rows of ``mask`` and everything any number of moves away from them."""
+    seen = mask.copy()
+    stack = np.empty(len(mask), dtype=np.int64)
+    depth = 0
+    for row in range(len(mask)):
+        if mask[row]:
+            stack[depth] = row
+            depth += 1
+    while depth > 0:
+        depth -= 1
+        row = stack[depth]
+        for k in range(indptr[row], indptr[row + 1]):
+            if not seen[indices[k]]:
+                seen[indices[k]] = True
+                stack[depth] = indices[k]
+                depth += 1
+    return seen
+
+
+@kernel
+def total(row: FloatArray) -> float:
+    """The sum of a row."""
+    a = b = c = d = 0.0
+    whole = len(row) // 4 * 4
+    for s in range(0, whole, 4):
+        a += row[s]
+        b += row[s + 1]
+        c += row[s + 2]
+        d += row[s + 3]
+    for s in range(whole, len(row)):
+        a += row[s]
+    return (a + b) + (c + d)
+
+
+@kernel
+def expectation(row: FloatArray, values: FloatArray) -> float:
+    """The sum of row·values."""
+    a = b = c = d = 0.0
+    whole = len(row) // 4 * 4
+    for s in range(0, whole, 4):
+        a += row[s] * values[s]
+        b += row[s + 1] * values[s + 1]
+        c += row[s + 2] * values[s + 2]
+        d += row[s + 3] * values[s + 3]
+    for s in range(whole, len(row)):
+        a += row[s] * values[s]
+    return (a + b) + (c + d)
+
+
+@kernel
+def likeliest(row: FloatArray) -> int:
+    """The lowest state that is within 1e-12 of the largest probability."""
+    a = b = c = d = 0.0
+    whole = len(row) // 4 * 4
+    for s in range(0, whole, 4):
+        a = max(a, row[s])
+        b = max(b, row[s + 1])
+        c = max(c, row[s + 2])
+        d = max(d, row[s + 3])
+    for s in range(whole, len(row)):
+        a = max(a, row[s])
+    largest = max(max(a, b), max(c, d))
+    least = largest * (1.0 - 1e-12)
+    for s in range(len(row)):
+        if row[s] >= least:
+            return s
+    return 0
+
+
+@kernel
+def summary(row: FloatArray, values: FloatArray, means: FloatArray) -> int:
+    """Fill ``means`` (d,) with the expectations of values (N, d); the likeliest state."""
+    for j in range(len(means)):
+        means[j] = expectation(row, values[:, j])
+    return likeliest(row)
+
+
+@kernel
+def times_sparse(indptr: Any, indices: Any, data: FloatArray, row: FloatArray, out: FloatArray) -> None:
+    """Fill ``out`` with the row times a matrix, each entry a sum over the stored entries of its column."""
+    last = indptr[0]
+    for j in range(len(out)):
+        first, last = last, indptr[j + 1]
+        mass = 0.0
+        for k in range(first, last):
+            mass += row[indices[k]] * data[k]
+        out[j] = mass
+
+
+@kernel
+def add_jump(weights: FloatArray, gains: FloatArray, row: FloatArray, out: FloatArray) -> None:
+    """Add (weights·row)·gains to ``out``; nothing where there are no gains."""
+    if len(gains) > 0:
+        mass = total(row) if len(weights) == 0 else expectation(row, weights)
+        for j in range(len(gains)):
+            out[j] += mass * gains[j]
+
+
+@kernel
+def only_unreached_are_small(
+    indptr: Any, indices: Any, jumps: bool, possible: Any, least: float, moved: FloatArray
+) -> bool:
+    """Whether every sum below ``least`` is of a state that nothing possible leads to; such sums become 0.
+
+    ``possible`` (N,) is a mask, or a row of floats that is 0 where a state is impossible.
+    """
+    for j in range(len(moved)):
+        if not moved[j] >= least:
+            if jumps:
+                return False
+            for k in range(indptr[j], indptr[j + 1]):
+                if possible[indices[k]]:
+                    return False
+            moved[j] = 0.0
+    return True
+
+
+@kernel
+def predict(
+    indptr: Any,
+    indices: Any,
+    data: FloatArray,
+    share: FloatArray,
+    row: FloatArray,
+    support: BoolArray,
+    out: FloatArray,
+    reached: BoolArray,
+) -> bool:
+    """p M of a row and what it reaches, from compressed columns of M; False if a reached sum is too small to trust.
+
+    ``share`` is that of a jump, (N,), or (0,) where none is.
+    """
+    times_sparse(indptr, indices, data, row, out)
+    add_jump(share[:0], share, row, out)
+    small = 0
+    for j in range(len(out)):
+        reached[j] = out[j] >= TRUSTED
+        small += not reached[j]
+    return small == 0 or only_unreached_are_small(indptr, indices, len(share) > 0, support, TRUSTED, out)
+
+
+@kernel
+def predict_many(
+    indptr: Any,
+    indices: Any,
+    data: FloatArray,
+    share: FloatArray,
+    row: FloatArray,
+    support: BoolArray,
+    steps: int,
+    settled: float,
+    spare: FloatArray,
+    reached: BoolArray,
+) -> int:
+    """`predict` of a row and its support in place, so many steps, or until one moves nothing by more than ``settled``.
+
+    Returns the steps that need no logs: fewer than asked for where floats can go no further. Settling is looked
+    for at every eighth step, and never with ``settled`` below 0.
+    """
+    for passed in range(steps):
+        if not predict(indptr, indices, data, share, row, support, spare, reached):
+            return passed
+        most = math.inf
+        if settled >= 0.0 and passed % 8 == 0:
+            most = 0.0
+            for s in range(len(row)):
+                most = max(most, abs(spare[s] - row[s]) if reached[s] == support[s] else math.inf)
+        row[:] = spare
+        support[:] = reached
+        if most <= settled:
+            return steps
+    return steps
+
+
+@kernel
+def condition(
+    prior: FloatArray,
+    weights: FloatArray,
+    support: BoolArray,
+    within: BoolArray,
+    posterior: FloatArray,
+    remaining: BoolArray,
+) -> bool:
+    """Bayes' rule on the states of a support that are ``within``, 0 elsewhere; False if some product cannot be trusted.
+
+    Fills the posterior and which states remain.
+    """
+    lost = 0
+    for s in range(len(prior)):
+        remaining[s] = support[s] & within[s]
+        posterior[s] = prior[s] * weights[s] if remaining[s] else 0.0
+        lost += remaining[s] & (not posterior[s] >= TRUSTED)
+    if lost > 0:
+        return False
+    scale = 1.0 / total(posterior)
+    for s in range(len(prior)):
+        posterior[s] *= scale
+    return True
+
+
+@kernel
+def times_logs(
+    indptr: Any,
+    indices: Any,
+    data: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
+    logs: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Fill ``out`` with a row times a matrix and its jump, all in logs; finite wherever something possible leads to.
+
+    Numbers scaled by the largest are summed as floats. A sum that is too small to trust is made again in logs. With a
+    jump there is none: its gains are at least 1e-250.
+    """
+    n, top = len(out), -math.inf
+    for s in range(n):
+        top = max(top, logs[s])
+    scaled, gained = np.zeros(n), 0.0
+    for s in range(n):
+        if logs[s] > -math.inf:
+            scaled[s] = math.exp(logs[s] - top)
+    if len(gains) > 0:
+        for s in range(n):
+            gained += scaled[s] if len(weights) == 0 else weights[s] * scaled[s]
+    for j in range(n):
+        mass = 0.0
+        for k in range(indptr[j], indptr[j + 1]):
+            mass += scaled[indices[k]] * data[k]
+        if len(gains) > 0:
+            mass += gained * gains[j]
+        out[j] = top + math.log(mass) if mass >= TRUSTED else _log_sum(indptr, indices, data, logs, j)
+
+
+@kernel
+def predict_logs(indptr: Any, indices: Any, data: FloatArray, share: FloatArray, logs: FloatArray) -> FloatArray:
+    """log(p M) (N,) from log p, finite exactly on what the possible states lead to; arguments as of `predict`."""
+    out = np.empty_like(logs)
+    times_logs(indptr, indices, data, share[:0], share, logs, out)
+    return out
+
+
+@kernel
+def _log_sum(indptr: Any, indices: Any, data: FloatArray, logs: FloatArray, j: int) -> float:
+    """One entry of a row times a matrix, in logs: no term of the sum is lost."""
+    largest, mass = -math.inf, 0.0
+    for k in range(indptr[j], indptr[j + 1]):
+        if logs[indices[k]] > -math.inf:
+            largest = max(largest, logs[indices[k]] + math.log(data[k]))
+    if largest == -math.inf:
+        return largest
+    for k in range(indptr[j], indptr[j + 1]):
+        if logs[indices[k]] > -math.inf:
+            mass += math.exp(logs[indices[k]] + math.log(data[k]) - largest)
+    return largest + math.log(mass)
+
+
+@kernel
+def to_logs(row: FloatArray) -> None:
+    """A row of floats as logs, in place."""
+    for s in range(len(row)):
+        row[s] = math.log(row[s]) if row[s] > 0.0 else -math.inf
+
+
+@kernel
+def normalise(row: FloatArray, logged: bool) -> tuple[bool, float]:
+    """Scale a row to sum 1, in place; whether it is in logs now, and the log of what its sum was."""
+    n = len(row)
+    if not logged:
+        whole = total(row)
+        if whole == 0.0:
+            return False, -math.inf
+        scale, least = 1.0 / whole, math.inf
+        for s in range(n):
+            if 0.0 < row[s] < least:
+                least = row[s]
+        if least * scale >= TRUSTED:
+            for s in range(n):
+                row[s] *= scale
+            return False, math.log(whole)
+        to_logs(row)
+    top = -math.inf
+    for s in range(n):
+        top = max(top, row[s])
+    if top == -math.inf:
+        return True, top
+    whole, least = 0.0, math.inf
+    for s in range(n):
+        if row[s] > -math.inf:
+            whole += math.exp(row[s] - top)
+            least = min(least, row[s])
+    whole = top + math.log(whole)
+    fits = least - whole >= _LOG_TRUSTED
+    for s in range(n):
+        row[s] = math.exp(row[s] - whole) if fits else row[s] - whole
+    return not fits, whole
+
+
+@kernel
+def multiply(row: FloatArray, logged: bool, weights: FloatArray, logged_weights: bool, out: FloatArray) -> bool:
+    """The products of two rows; whether ``out`` is in logs. Nothing is scaled."""
+    n = len(row)
+    if not logged and not logged_weights:
+        trusted = True
+        for s in range(n):
+            out[s] = row[s] * weights[s]
+            if not out[s] >= TRUSTED and row[s] > 0.0 and weights[s] > 0.0:
+                trusted = False
+        if trusted:
+            return False
+    for s in range(n):
+        a = row[s] if logged else (math.log(row[s]) if row[s] > 0.0 else -math.inf)
+        b = weights[s] if logged_weights else (math.log(weights[s]) if weights[s] > 0.0 else -math.inf)
+        out[s] = a + b
+    return True
+
+
+@kernel
+def propagate(
+    indptr: Any,
+    indices: Any,
+    data: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
+    row: FloatArray,
+    logged: bool,
+    out: FloatArray,
+) -> bool:
+    """Fill ``out`` with a row times one matrix and its jump; whether it is in logs."""
+    if not logged:
+        times_sparse(indptr, indices, data, row, out)
+        add_jump(weights, gains, row, out)
+        if only_unreached_are_small(indptr, indices, len(gains) > 0, row, TRUSTED, out):
+            return False
+    logs = row.copy()
+    if not logged:
+        to_logs(logs)
+    times_logs(indptr, indices, data, weights, gains, logs, out)
+    most, least = -math.inf, math.inf
+    for j in range(len(out)):
+        most = max(most, out[j])
+        if -math.inf < out[j] < least:
+            least = out[j]
+    if most > 1e-9 or least < _LOG_TRUSTED:
+        return True
+    for j in range(len(out)):
+        out[j] = math.exp(out[j])
+    return False
+
+
+@kernel
+def predict_through(
+    indptr: Any,
+    indices: Any,
+    data: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
+    row: FloatArray,
+    logged: bool,
+    moves: int,
+    settled: float,
+) -> bool:
+    """A distribution predicted so many times, in place; whether it is in logs.
+
+    Between the first move and the last it stops moving once nothing changes by more than ``settled``, looked for at
+    every eighth move: the very steps that a session takes through a gap.
+    """
+    spare = np.empty_like(row)
+    for moved in range(moves):
+        after = propagate(indptr, indices, data, weights, gains, row, logged, spare)
+        inner = 0 < moved < moves - 1
+        quiet = inner and (moved - 1) % 8 == 0 and same(row, logged, spare, after, settled)
+        row[:] = spare
+        logged = after
+        if quiet:
+            logged = propagate(indptr, indices, data, weights, gains, row, logged, spare)
+            row[:] = spare
+            break
+    if logged:
+        logged, _ = normalise(row, logged)
+    return logged
+
+
+@kernel
+def same(one: FloatArray, logged: bool, other: FloatArray, logged_other: bool, tolerance: float) -> bool:
+    """Whether two distributions have the same possible states and differ nowhere by more than the tolerance."""
+    for s in range(len(one)):
+        a, b = one[s], other[s]
+        if (a > (-math.inf if logged else 0.0)) != (b > (-math.inf if logged_other else 0.0)):
+            return False
+        a = math.exp(a) if logged else a
+        b = math.exp(b) if logged_other else b
+        if abs(a - b) > tolerance:
+            return False
+    return True
+
+
+@kernel
+def pass_back(
+    indptr: Any,
+    indices: Any,
+    data: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
+    row: FloatArray,
+    logged: bool,
+    moves: int,
+    settled: float,
+) -> bool:
+    """What later observations say of each state, moved back so many times, in place; whether it is in logs.
+
+    It stops once nothing changes by more than ``settled`` of itself: a state that later observations all but exclude
+    may be where the earlier ones are sure the subject was.
+    """
+    spare = np.empty_like(row)
+    for _ in range(moves):
+        after = propagate(indptr, indices, data, weights, gains, row, logged, spare)
+        quiet = logged == after
+        for s in range(len(row)):
+            if not quiet:
+                break
+            quiet = row[s] == spare[s] or abs(row[s] - spare[s]) <= settled * (1.0 if logged else row[s])
+        row[:] = spare
+        logged = after
+        if quiet:
+            break
+    logged, _ = normalise(row, logged)
+    return logged
+
+
+@kernel
+def forward(
+    indptr: Any,
+    indices: Any,
+    data: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
+    settled: float,
+    rows: FloatArray,
+    logged_rows: BoolArray,
+    which: IntArray,
+    moves: IntArray,
+    row: FloatArray,
+    logged: bool,
+    alpha: FloatArray,
+    logged_alpha: BoolArray,
+    scales: FloatArray,
+) -> tuple[int, bool]:
+    """Filter a block: ``alpha`` (T, N) are the states given all observations so far, from compressed columns.
+
+    ``rows`` (V, N) are likelihoods, each in either form as ``logged_rows`` (V,) says; ``which`` (T,) is the row of each
+    observation, -1 where nothing was observed. So a table of symbols and a likelihood of its own for every step are the
+    same here. ``moves`` (T,) is how many moves of the chain lie before each observation.
+
+    ``row`` is the distribution before the moves of the first observation, and at the end the last of ``alpha``.
+    ``scales`` (T,) are the logs of each observation's probability given those before. Returns -1, or the first
+    observation that no possible state allows; and whether ``row`` is in logs.
+    """
+    for t in range(len(which)):
+        logged = predict_through(indptr, indices, data, weights, gains, row, logged, moves[t], settled)
+        scales[t] = 0.0
+        if which[t] < 0:
+            alpha[t] = row
+        else:
+            logged = multiply(row, logged, rows[which[t]], logged_rows[which[t]], alpha[t])
+            logged, scales[t] = normalise(alpha[t], logged)
+            if scales[t] == -math.inf:
+                return t, logged
+            row[:] = alpha[t]
+        logged_alpha[t] = logged
+    return -1, logged
+
+
+@kernel
+def backward(
+    indptr: Any,
+    indices: Any,
+    data: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
+    settled: float,
+    rows: FloatArray,
+    logged_rows: BoolArray,
+    which: IntArray,
+    moves: IntArray,
+    row: FloatArray,
+    logged: bool,
+    alpha: FloatArray,
+    logged_alpha: BoolArray,
+    marginals: FloatArray,
+) -> bool:
+    """Smooth a block that `forward` has filtered: ``marginals`` (T, N) given all observations, from compressed rows.
+
+    ``row`` is what the observations after the block say of the states of its last step (all 1 where there are none),
+    and at the end what those of the block and after it say of the states before the block's first moves. Returns
+    whether it is in logs. ``marginals`` may be ``alpha``.
+    """
+    spare = np.empty_like(row)
+    for t in range(len(which) - 1, -1, -1):
+        in_logs = multiply(alpha[t], logged_alpha[t], row, logged, spare)
+        in_logs, _ = normalise(spare, in_logs)
+        for s in range(len(row)):
+            marginals[t, s] = math.exp(spare[s]) if in_logs else spare[s]
+        if which[t] >= 0:
+            logged = multiply(row, logged, rows[which[t]], logged_rows[which[t]], spare)
+            logged, _ = normalise(spare, logged)
+            row[:] = spare
+        logged = pass_back(indptr, indices, data, weights, gains, row, logged, moves[t], settled)
+    return logged
