@@ -36,7 +36,7 @@ KNOWN = {
     "storage/models.py": "the key of a file of user names, for its owner alone",
     "markov/hidden/hmm.py": "random_state, for starts and samples: simulation",
     "markov/hidden/inference.py": "posterior paths from a generator that the caller gives: simulation",
-    "markov/hidden/starting.py": "random starts of plain training",
+    "markov/hidden/parameters.py": "random starts of plain training",
     "cli/warm.py": "the people of a made-up world that kernels are compiled on: from a fixed seed",
     "planning.py": "the seed of invented people on whom schedules are tried: simulation",
     "simulated.py": "invented people and their walks, from a generator that the caller seeds: simulation",

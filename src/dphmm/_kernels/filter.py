@@ -135,6 +135,33 @@ def times_sparse(indptr: Any, indices: Any, data: FloatArray, row: FloatArray, o
 
 
 @kernel
+def times_interleaved(
+    indptr: Any, indices: Any, data: FloatArray, rows: FloatArray, moved: FloatArray, least: float
+) -> bool:
+    """p M of the columns of ``rows`` (N, 8), into ``moved`` (8, N); False if some sum is too small to trust.
+
+    Without what jumps: with that a sum may be larger.
+    """
+    trusted = True
+    for j in range(moved.shape[1]):
+        a = b = c = d = e = f = g = h = 0.0
+        for k in range(indptr[j], indptr[j + 1]):
+            i, chance = indices[k], data[k]
+            a += rows[i, 0] * chance
+            b += rows[i, 1] * chance
+            c += rows[i, 2] * chance
+            d += rows[i, 3] * chance
+            e += rows[i, 4] * chance
+            f += rows[i, 5] * chance
+            g += rows[i, 6] * chance
+            h += rows[i, 7] * chance
+        moved[0, j], moved[1, j], moved[2, j], moved[3, j] = a, b, c, d
+        moved[4, j], moved[5, j], moved[6, j], moved[7, j] = e, f, g, h
+        trusted &= min(min(min(a, b), min(c, d)), min(min(e, f), min(g, h))) >= least
+    return trusted
+
+
+@kernel
 def add_jump(weights: FloatArray, gains: FloatArray, row: FloatArray, out: FloatArray) -> None:
     """Add (weights·row)·gains to ``out``; nothing where there are no gains."""
     if len(gains) > 0:
@@ -292,12 +319,12 @@ def _log_sum(indptr: Any, indices: Any, data: FloatArray, logs: FloatArray, j: i
     """One entry of a row times a matrix, in logs: no term of the sum is lost."""
     largest, mass = -math.inf, 0.0
     for k in range(indptr[j], indptr[j + 1]):
-        if logs[indices[k]] > -math.inf:
+        if logs[indices[k]] > -math.inf and data[k] > 0.0:
             largest = max(largest, logs[indices[k]] + math.log(data[k]))
     if largest == -math.inf:
         return largest
     for k in range(indptr[j], indptr[j + 1]):
-        if logs[indices[k]] > -math.inf:
+        if logs[indices[k]] > -math.inf and data[k] > 0.0:
             mass += math.exp(logs[indices[k]] + math.log(data[k]) - largest)
     return largest + math.log(mass)
 

@@ -24,6 +24,7 @@ from dphmm._kernels.filter import (
     expectation,
     likeliest,
     only_unreached_are_small,
+    times_interleaved,
     times_sparse,
     total,
 )
@@ -435,7 +436,7 @@ def _predict(
         for slot in range(SLOTS):
             batch.interleaved[s, slot] = rows[slot, s]
     if moving.sum() >= _FEW:
-        trusted = _times_interleaved(
+        trusted = times_interleaved(
             columns.indptr, columns.indices, columns.data, batch.interleaved, rows, flushing.least
         )
     else:
@@ -457,33 +458,6 @@ def _predict(
             else:
                 _flush(rows[slot], flushing.least)
                 bound[_ABSOLUTE] += _newly(flushing, bound)
-
-
-@kernel
-def _times_interleaved(
-    indptr: Any, indices: Any, data: FloatArray, rows: FloatArray, moved: FloatArray, least: float
-) -> bool:
-    """p M of the columns of ``rows`` (N, 8), into ``moved`` (8, N); False if some sum is too small to trust.
-
-    Without what jumps: with that a sum may be larger.
-    """
-    trusted = True
-    for j in range(moved.shape[1]):
-        a = b = c = d = e = f = g = h = 0.0
-        for k in range(indptr[j], indptr[j + 1]):
-            i, chance = indices[k], data[k]
-            a += rows[i, 0] * chance
-            b += rows[i, 1] * chance
-            c += rows[i, 2] * chance
-            d += rows[i, 3] * chance
-            e += rows[i, 4] * chance
-            f += rows[i, 5] * chance
-            g += rows[i, 6] * chance
-            h += rows[i, 7] * chance
-        moved[0, j], moved[1, j], moved[2, j], moved[3, j] = a, b, c, d
-        moved[4, j], moved[5, j], moved[6, j], moved[7, j] = e, f, g, h
-        trusted &= min(min(min(a, b), min(c, d)), min(min(e, f), min(g, h))) >= least
-    return trusted
 
 
 @kernel

@@ -1,87 +1,161 @@
-"""Hidden Markov models over dense arrays, one sequence at a time: S states, V symbols, T positions.
+"""Training of hidden Markov models: forward and backward rows of many records at once, and expected counts.
 
-``likelihood`` (V, S) holds in row v the probability of symbol v in every state. Forward rows are scaled to sum to 1,
-and backward rows by the same factors, so their product is the posterior. Every sum has one fixed order of additions:
-what comes out depends on the one sequence and on the parameters, never on what else is worked on.
+There are S states and V symbols; ``likelihood`` (V, S) holds in row v the probability of symbol v in every state.
+Records in order of falling length stand side by side: all first symbols, then all second ones, and so on, one row each.
+``widths[t]`` records are more than t long, so the rows of position t begin at ``widths[:t].sum()``. Long records are
+worked on in blocks of positions. Forward rows are scaled to sum to 1, and backward rows by the same factors, so their
+product is the posterior. Where floats do not hold a row, the record goes through `dphmm._kernels.filter` by itself.
+
+The noisy fit needs integers that depend on one record and the parameters alone (`add_records`): it works on one record
+after another, so every sum has one order of additions. They are at least 0, and each block sums to at most its limit,
+whatever floats did. The sensitivity of a noisy iteration rests on that.
+
+Proof: docs/proofs/learning.md.
 """
 
 from __future__ import annotations
 
+import math
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from dphmm._kernels.compiled import kernel
-from dphmm.types import FloatArray, IntArray
+from dphmm._kernels.filter import multiply, normalise, propagate, times_interleaved, times_sparse, to_logs
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: A backward entry above this may belong to a state whose forward entry has underflowed: logs must take over.
 LARGEST = 1e290
 #: A forward row whose sum is below this has lost terms to underflow, if it is possible at all.
 SMALLEST = 1e-290
+#: From this many rows on, a matrix product is worth its call.
+_FEW_ROWS = 2
+
+
+class Matrix(NamedTuple):
+    """A square matrix: ``dense`` (S, S), or that of shape (0, 0) and compressed columns or rows."""
+
+    dense: FloatArray
+    indptr: Any
+    indices: Any
+    data: FloatArray
 
 
 @kernel
-def forward(
-    initial: FloatArray,
-    transition: FloatArray,
+def forward_records(
+    predicted: FloatArray,
+    transition: Matrix,
     likelihood: FloatArray,
     symbols: IntArray,
+    widths: IntArray,
     alpha: FloatArray,
     scales: FloatArray,
-) -> int:
-    """Fill ``alpha`` (T, S), P(state | symbols so far), and ``scales`` (T,), whose logs sum to the log-likelihood.
+    logs: FloatArray,
+) -> bool:
+    """Fill ``alpha`` (rows, S) from ``predicted`` (records, S), the distributions before the first symbols here.
 
-    Returns -1, or the first position whose symbol is impossible there, or too unlikely for floats: rows from it on are
-    then not filled, and logs (`dphmm._kernels.hmm_logs`) can tell which of the two it is.
+    ``transition`` is dense, or compressed columns. Logs of the scales are added to ``logs`` (records,), if it is not
+    empty. False if a symbol is impossible, or too unlikely for floats.
     """
-    n = len(initial)
-    for t in range(len(symbols)):
-        row, chances = alpha[t], likelihood[symbols[t]]
+    n, row, dense = likelihood.shape[1], 0, transition.dense
+    for t in range(len(widths)):
+        width = widths[t]
         if t == 0:
-            for j in range(n):
-                row[j] = initial[j]
+            alpha[:width] = predicted[:width]
+        elif width == 1 and len(dense) > 0:
+            times_dense(alpha[row - widths[t - 1]], dense, alpha[row])
         else:
-            before = alpha[t - 1]
-            times_row(before, transition, row)
-        total = 0.0
-        for j in range(n):
-            row[j] *= chances[j]
-            total += row[j]
-        if not total >= SMALLEST:
-            return t
-        scales[t] = total
-        inverse = 1.0 / total
-        for j in range(n):
-            row[j] *= inverse
-    return -1
+            times(alpha, row - widths[t - 1], width, transition, alpha, row)
+        for r in range(row, row + width):
+            symbol, total = symbols[r], 0.0
+            for j in range(n):
+                alpha[r, j] *= likelihood[symbol, j]
+                total += alpha[r, j]
+            if not total >= SMALLEST:
+                return False
+            scales[r] = total
+            inverse = 1.0 / total
+            for j in range(n):
+                alpha[r, j] *= inverse
+        if len(logs) > 0:
+            for k in range(width):
+                logs[k] += math.log(scales[row + k])
+        row += width
+    return True
 
 
 @kernel
-def backward(
-    transition: FloatArray, likelihood: FloatArray, symbols: IntArray, scales: FloatArray, beta: FloatArray
+def backward_records(
+    transposed: Matrix,
+    likelihood: FloatArray,
+    symbols: IntArray,
+    widths: IntArray,
+    scales: FloatArray,
+    weights: FloatArray,
+    follows: FloatArray,
+    n_follow: int,
+    beta: FloatArray,
+    after: FloatArray,
 ) -> bool:
-    """Fill ``beta`` (T, S): alpha·beta is the posterior P(state | all symbols). False if floats cannot hold it."""
-    return backward_by_columns(np.ascontiguousarray(transition.T), likelihood, symbols, scales, beta)
+    """Fill ``beta`` (rows, S) and ``after``: likelihood·beta/scale of the record's next position, 0 where it ends.
 
-
-@kernel
-def backward_by_columns(
-    columns: FloatArray, likelihood: FloatArray, symbols: IntArray, scales: FloatArray, beta: FloatArray
-) -> bool:
-    """`backward` from the transposed transition matrix."""
-    n, last = beta.shape[1], len(symbols) - 1
-    after = np.empty(n)
-    held = True
-    beta[last] = 1.0
-    for t in range(last, 0, -1):
-        row = beta[t - 1]
-        _explained(likelihood[symbols[t]], beta[t], scales[t], after)
-        times_row(after, columns, row)
-        for i in range(n):
-            held &= row[i] < LARGEST
+    ``transposed`` is the transposed transition matrix, or its compressed columns. A record's last row of beta is its
+    weight: every count is linear in these rows. ``follows`` (records, S) holds what comes after the last position here,
+    for the ``n_follow`` records that go on, and 0 for the others; in the end, what comes after the position before
+    these. False if floats cannot hold a row.
+    """
+    n, row, held, dense = likelihood.shape[1], len(symbols), True, transposed.dense
+    for t in range(len(widths) - 1, -1, -1):
+        width = widths[t]
+        row -= width
+        if n_follow == 1 and len(dense) > 0:
+            times_dense(follows[0], dense, beta[row])
+        elif n_follow > 0:
+            times(follows, 0, n_follow, transposed, beta, row)
+        for k in range(n_follow, width):
+            for j in range(n):
+                beta[row + k, j] = weights[k]
+        for k in range(width):
+            r = row + k
+            symbol, inverse = symbols[r], 1.0 / scales[r]
+            for j in range(n):
+                after[r, j] = follows[k, j]
+                follows[k, j] = likelihood[symbol, j] * beta[r, j] * inverse
+            for j in range(n):
+                held &= beta[r, j] < LARGEST
+        n_follow = width
     return held
 
 
 @kernel
-def times_row(row: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
+def times(rows: FloatArray, first: int, count: int, matrix: Matrix, out: FloatArray, out_first: int) -> None:
+    """Rows first, first + 1, .. times a matrix, into those of ``out``: by BLAS where many are dense."""
+    if len(matrix.dense) == 0:
+        _times_columns(rows, first, count, matrix, out, out_first)
+    elif count >= _FEW_ROWS:
+        np.dot(rows[first : first + count], matrix.dense, out[out_first : out_first + count])
+    else:
+        for k in range(count):
+            times_dense(rows[first + k], matrix.dense, out[out_first + k])
+
+
+@kernel
+def _times_columns(rows: FloatArray, first: int, count: int, matrix: Matrix, out: FloatArray, out_first: int) -> None:
+    """`times` by compressed columns, for 8 rows at once as far as they go."""
+    n, eights = rows.shape[1], count // 8 * 8
+    interleaved = np.empty((n if eights > 0 else 0, 8))
+    for begin in range(0, eights, 8):
+        for s in range(n):
+            for k in range(8):
+                interleaved[s, k] = rows[first + begin + k, s]
+        into = out[out_first + begin : out_first + begin + 8]
+        times_interleaved(matrix.indptr, matrix.indices, matrix.data, interleaved, into, 0.0)
+    for k in range(eights, count):
+        times_sparse(matrix.indptr, matrix.indices, matrix.data, rows[first + k], out[out_first + k])
+
+
+@kernel
+def times_dense(row: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
     """``out`` = row · matrix, by four rows of the matrix at a time: ``out`` is read and written a quarter as often."""
     n, whole = len(out), len(row) // 4 * 4
     for j in range(n):
@@ -97,70 +171,164 @@ def times_row(row: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def add_expected(
+def add_transitions(rows: Matrix, alpha: FloatArray, after: FloatArray, pairs: FloatArray) -> None:
+    """Add alpha'·after at the stored entries of a sparse matrix, given by compressed rows, to ``pairs`` (E,)."""
+    for r in range(len(alpha)):
+        ahead, back = alpha[r], after[r]
+        for i in range(len(ahead)):
+            mass = ahead[i]
+            for e in range(rows.indptr[i], rows.indptr[i + 1]):
+                pairs[e] += mass * back[rows.indices[e]]
+
+
+@kernel
+def add_emissions(symbols: IntArray, alpha: FloatArray, beta: FloatArray, emissions: FloatArray) -> None:
+    """Add the posteriors alpha·beta of every row to its symbol's in ``emissions`` (V, S)."""
+    for r in range(len(symbols)):
+        counts, ahead, back = emissions[symbols[r]], alpha[r], beta[r]
+        for j in range(len(counts)):
+            counts[j] += ahead[j] * back[j]
+
+
+@kernel
+def smooth_record(
+    rows: Matrix,
+    likelihood: FloatArray,
+    symbols: IntArray,
+    alpha: FloatArray,
+    logged_alpha: BoolArray,
+    posteriors: FloatArray,
+    expected: FloatArray,
+) -> None:
+    """Fill ``posteriors`` (T, S) of a record that `filter.forward` has filtered, and add expected transitions.
+
+    ``rows`` are the compressed rows of the transition matrix; ``expected`` (E,) has a number for each of their entries.
+    ``likelihood`` (V, S) is in logs. What later symbols say is a row in either form, so nothing overflows or is lost.
+    """
+    n, none, logged = alpha.shape[1], np.zeros(0), False
+    later, spare, ahead, terms = np.ones(n), np.empty(n), np.empty(n), np.empty(len(expected))
+    for t in range(len(symbols) - 1, -1, -1):
+        in_logs = multiply(alpha[t], logged_alpha[t], later, logged, spare)
+        in_logs, _ = normalise(spare, in_logs)
+        for s in range(n):
+            posteriors[t, s] = math.exp(spare[s]) if in_logs else spare[s]
+        if t == 0:
+            break
+        logged = multiply(later, logged, likelihood[symbols[t]], True, spare)
+        logged, _ = normalise(spare, logged)
+        later[:] = spare
+        ahead[:] = alpha[t - 1]
+        if not logged_alpha[t - 1]:
+            to_logs(ahead)
+        if not logged:
+            to_logs(spare)
+        _add_pairs(rows, ahead, spare, terms, expected)
+        logged = propagate(rows.indptr, rows.indices, rows.data, none, none, later, logged, spare)
+        logged, _ = normalise(spare, logged)
+        later[:] = spare
+
+
+@kernel
+def _add_pairs(rows: Matrix, ahead: FloatArray, later: FloatArray, terms: FloatArray, expected: FloatArray) -> None:
+    """Add the distribution of one transition over the stored entries, from logs of the states before and after it."""
+    top, whole = -math.inf, 0.0
+    for i in range(len(ahead)):
+        for e in range(rows.indptr[i], rows.indptr[i + 1]):
+            terms[e] = ahead[i] + later[rows.indices[e]] + (math.log(rows.data[e]) if rows.data[e] > 0.0 else -math.inf)
+            top = max(top, terms[e])
+    for e in range(len(terms)):
+        terms[e] = math.exp(terms[e] - top)
+        whole += terms[e]
+    for e in range(len(terms)):
+        expected[e] += terms[e] / whole
+
+
+@kernel
+def add_whole(values: FloatArray, steps: float, limit: int, totals: IntArray) -> None:
+    """Add floor(values·steps) to ``totals``, but in all at most ``limit``: what would pass it is cut.
+
+    Values that are no numbers, or negative, count as 0.
+    """
+    left = limit
+    for i in range(len(values)):
+        scaled = values[i] * steps
+        taken = 0
+        if scaled >= left:
+            taken = left
+        elif scaled >= 1.0:
+            taken = int(scaled)
+        totals[i] += taken
+        left -= taken
+
+
+@kernel
+def add_records(
+    initial: FloatArray,
     transition: FloatArray,
     likelihood: FloatArray,
     symbols: IntArray,
-    scales: FloatArray,
+    bounds: IntArray,
+    steps: float,
+    limits: IntArray,
+    starts: IntArray,
+    moves: IntArray,
+    emissions: IntArray,
+) -> None:
+    """Add the expected counts of every record ``symbols[bounds[k]:bounds[k + 1]]``, in units of 1/steps.
+
+    ``starts`` (S,), ``moves`` (S·S,) and ``emissions`` (V·S,) are the blocks, ``limits`` (3,) their bounds. A record
+    that is impossible under the parameters, or beyond the range of floats, adds nothing.
+    """
+    n, n_symbols, longest = len(initial), likelihood.shape[0], 0
+    for k in range(len(bounds) - 1):
+        longest = max(longest, bounds[k + 1] - bounds[k])
+    no_index, none = np.zeros(0, np.int64), np.zeros(0)
+    forward = Matrix(transition, no_index, no_index, none)
+    backward = Matrix(np.ascontiguousarray(transition.T), no_index, no_index, none)
+    alpha, beta, after = np.empty((longest, n)), np.empty((longest, n)), np.empty((longest, n))
+    scales, widths, weight = np.empty(longest), np.ones(longest, np.int64), np.ones(1)
+    first, follows = initial.copy().reshape(1, n), np.empty((1, n))
+    s, a, e = np.empty(n), np.empty((n, n)), np.empty((n_symbols, n))
+    for k in range(len(bounds) - 1):
+        own = symbols[bounds[k] : bounds[k + 1]]
+        m = len(own)
+        ahead, back, next_rows, width = alpha[:m], beta[:m], after[:m], widths[:m]
+        follows[:] = 0.0
+        if not forward_records(first, forward, likelihood, own, width, ahead, scales[:m], none):
+            continue
+        if not backward_records(backward, likelihood, own, width, scales[:m], weight, follows, 0, back, next_rows):
+            continue
+        s[:] = 0.0
+        a[:] = 0.0
+        e[:] = 0.0
+        _add_counts(transition, own, ahead, back, next_rows, s, a, e)
+        add_whole(s, steps, limits[0], starts)
+        add_whole(a.ravel(), steps, limits[1], moves)
+        add_whole(e.ravel(), steps, limits[2], emissions)
+
+
+@kernel
+def _add_counts(
+    transition: FloatArray,
+    symbols: IntArray,
     alpha: FloatArray,
     beta: FloatArray,
-    weight: float,
+    after: FloatArray,
     starts: FloatArray,
     moves: FloatArray,
     emissions: FloatArray,
 ) -> None:
-    """Add ``weight`` times the expected counts of one sequence to starts (S,), moves (S, S), emissions (V, S).
-
-    The moves of the sequence are summed by themselves first, so what is added to them does not depend on what was
-    there.
-    """
+    """Add the expected counts of one record to starts (S,), moves (S, S) and emissions (V, S)."""
     n = alpha.shape[1]
     pairs = np.zeros((n, n))
-    add_pairs(likelihood, symbols, scales, alpha, beta, 1.0, pairs)
-    for i in range(n):
-        for j in range(n):
-            moves[i, j] += weight * (pairs[i, j] * transition[i, j])
-    add_positions(symbols, alpha, beta, weight, starts, emissions)
-
-
-@kernel
-def add_pairs(
-    likelihood: FloatArray,
-    symbols: IntArray,
-    scales: FloatArray,
-    alpha: FloatArray,
-    beta: FloatArray,
-    weight: float,
-    pairs: FloatArray,
-) -> None:
-    """Add ``weight`` times the expected moves of one sequence, each divided by its transition probability."""
-    n = alpha.shape[1]
-    after = np.empty(n)
-    for t in range(1, len(symbols)):
-        _explained(likelihood[symbols[t]], beta[t], scales[t] / weight, after)
-        before = alpha[t - 1]
+    for t in range(len(symbols) - 1):
+        ahead, back = alpha[t], after[t]
         for i in range(n):
-            mass, sums = before[i], pairs[i]
+            mass, sums = ahead[i], pairs[i]
             for j in range(n):
-                sums[j] += mass * after[j]
-
-
-@kernel
-def add_positions(
-    symbols: IntArray, alpha: FloatArray, beta: FloatArray, weight: float, starts: FloatArray, emissions: FloatArray
-) -> None:
-    """Add ``weight`` times the posteriors of one sequence: its first to ``starts``, all to ``emissions`` by symbol."""
-    n = alpha.shape[1]
-    for j in range(n):
-        starts[j] += weight * (alpha[0, j] * beta[0, j])
-    for t in range(len(symbols)):
-        counts, ahead, back = emissions[symbols[t]], alpha[t], beta[t]
+                sums[j] += mass * back[j]
+    for i in range(n):
+        starts[i] += alpha[0, i] * beta[0, i]
         for j in range(n):
-            counts[j] += weight * (ahead[j] * back[j])
-
-
-@kernel
-def _explained(chances: FloatArray, beta: FloatArray, scale: float, after: FloatArray) -> None:
-    inverse = 1.0 / scale
-    for j in range(len(after)):
-        after[j] = chances[j] * beta[j] * inverse
+            moves[i, j] += pairs[i, j] * transition[i, j]
+    add_emissions(symbols, alpha, beta, emissions)

@@ -215,7 +215,7 @@ class _Path:
         return path
 
     def _first(self, prior: Belief) -> FloatArray:
-        from dphmm._kernels.hmm_sparse_path import observe
+        from dphmm._kernels.paths import observe
 
         row = prior.log_probability.copy()
         values, logged, which = self._observations.rows(0, 1)
@@ -225,7 +225,7 @@ class _Path:
 
     def _run(self, row: FloatArray, at: int, moved: int) -> tuple[int, int, int]:
         """Record a block from a row on, which becomes that of its end; moves recorded, and where it ended."""
-        from dphmm._kernels.hmm_sparse_path import viterbi
+        from dphmm._kernels.paths import viterbi
 
         # Rows are made for as many observations as the moves of a block can reach, or as many as cost little.
         near = int(np.searchsorted(self._through, self._through[at - 1] + self._size))
@@ -238,9 +238,9 @@ class _Path:
         return count, at + reached, moved
 
     def _trace(self, count: int, state: int, path: IntArray) -> int:
-        from dphmm._kernels.hmm_sparse_path import trace
+        from dphmm._kernels.paths import trace_moves
 
-        return int(trace(self._pointers, self._cycles, self._ends, count, state, path))
+        return int(trace_moves(self._pointers, self._cycles, self._ends, count, state, path))
 
 
 def impossible(at: int) -> InvalidInput:

@@ -18,8 +18,7 @@ from scipy import sparse
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.hmm import CategoricalHMM
-from dphmm.markov.hidden.memory import CHANGED, event_of, is_as_left, remember, was_fitted
-from dphmm.markov.hidden.starting import ATTRIBUTES
+from dphmm.markov.hidden.parameters import ATTRIBUTES, CHANGED, event_of, is_as_left, remember, was_fitted
 from dphmm.states.space import check_names
 from dphmm.storage import models
 from dphmm.storage.arrays import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays

@@ -265,7 +265,7 @@ def test_what_is_no_integer_is_said_where(given, said):
 def test_learning_runs_on_one_thread_of_blas_and_gives_the_others_back():
     from threadpoolctl import threadpool_info
 
-    from dphmm.markov.hidden.threads import on_one_thread
+    from dphmm.markov.hidden.passes import on_one_thread
 
     def threads():
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]

@@ -4,7 +4,7 @@ Claims: log-likelihoods, posteriors, expected counts and likeliest paths equal s
 out (tests/naive_hmm.py); they do not depend on how sequences are put side by side, cut into blocks or checkpointed,
 nor on the matrix being dense or sparse; where scaled floats underflow, logs give the right answer and a possible
 sequence stays possible; an impossible symbol is named by sequence and position. Drawn paths have the posterior's law.
-Fails with a transposed matrix, lanes misaligned where a sequence ends, a block's border counted twice, or a tie broken
+Fails with a transposed matrix, rows misaligned where a sequence ends, a block's border counted twice, or a tie broken
 upwards.
 """
 
@@ -18,7 +18,7 @@ from scipy import sparse, stats
 
 import naive_hmm
 from dphmm.errors import InvalidInput
-from dphmm.markov.hidden import Parameters, expected_counts, inference, lanes, observations, passes
+from dphmm.markov.hidden import Parameters, expected_counts, inference, observations, passes
 
 LENGTHS = [1, 5, 3, 5, 2, 4, 1]
 
@@ -48,9 +48,9 @@ def kind(request):
 def cut(request, monkeypatch):
     """Everything in one block, or at most two positions to a block, a few numbers to a batch."""
     if request.param == "blocks":
-        monkeypatch.setattr(lanes, "BLOCK_NUMBERS", 6)
+        monkeypatch.setattr(passes, "BLOCK_NUMBERS", 6)
         monkeypatch.setattr(inference, "BLOCK_NUMBERS", 1)
-        monkeypatch.setattr(lanes, "BATCH_NUMBERS", 40)
+        monkeypatch.setattr(passes, "BATCH_NUMBERS", 40)
     return request.param
 
 
@@ -109,8 +109,8 @@ def test_one_state_and_one_symbol(kind):
 
 
 @pytest.mark.parametrize("n_states", [2, 40])
-def test_many_lanes_are_as_each_alone(n_states, kind):
-    """Above four lanes products are made by BLAS, below by loops: the same numbers within rounding."""
+def test_many_sequences_are_as_each_alone(n_states, kind):
+    """For several sequences products are made by BLAS, for one by loops: the same numbers within rounding."""
     lengths = np.random.default_rng(1).integers(1, 30, 60)
     model, symbols = made(2, n_states, 5, zeros=0.2, lengths=lengths)
     parameters = as_kind(model, kind)
@@ -124,20 +124,20 @@ def test_many_lanes_are_as_each_alone(n_states, kind):
 
 def test_a_checkpointed_pass_keeps_one_block_of_rows(monkeypatch):
     n_symbols, n_states = 4_000, 4
-    monkeypatch.setattr(lanes, "BLOCK_NUMBERS", 1000)
+    monkeypatch.setattr(passes, "BLOCK_NUMBERS", 1000)
     model, symbols = made(3, n_states, lengths=[n_symbols])
-    (batch,) = lanes.batches(observations(symbols), n_states)
+    (batch,) = passes.batches(observations(symbols), n_states)
     kept = passes.Pass(as_kind(model, "dense"), model[0], batch, False)
     dropped = passes.Pass(as_kind(model, "dense"), model[0], batch, True)
     assert kept._alpha.shape == (n_symbols, n_states)
-    assert dropped._alpha.size <= lanes.BLOCK_NUMBERS
+    assert dropped._alpha.size <= passes.BLOCK_NUMBERS
     assert dropped.logs == pytest.approx(kept.logs, rel=1e-12)
 
 
 def test_auto_checkpoints_from_256_mb_on(monkeypatch):
     model, symbols = made(3, lengths=[100])
-    (batch,) = lanes.batches(observations(symbols), 3)
-    monkeypatch.setattr(lanes, "BLOCK_NUMBERS", 30)
+    (batch,) = passes.batches(observations(symbols), 3)
+    monkeypatch.setattr(passes, "BLOCK_NUMBERS", 30)
     parameters = as_kind(model, "dense")
     assert passes.Pass(parameters, model[0], batch, "auto")._alpha.shape == (100, 3)
     monkeypatch.setattr(passes, "KEPT_BYTES", 100 * 3 * 8 - 1)
@@ -224,7 +224,7 @@ def test_drawn_paths_have_the_law_of_the_posterior(kind, cut):
 
 
 def test_a_sequence_s_result_does_not_depend_on_the_others(kind):
-    """As documented of lanes: which sequences stand beside it moves a sequence's rounding by no more than that."""
+    """Which sequences stand beside it moves a sequence's rounding by no more than that."""
     model, symbols = made(8, 5, 3, lengths=[20] * 10)
     parameters = as_kind(model, kind)
     alone, _ = inference.posteriors(parameters, observations(symbols[:1]))

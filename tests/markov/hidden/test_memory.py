@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dphmm.markov.hidden.memory import _digest
+from dphmm.markov.hidden.parameters import _digest
 
 ROWS = np.array([[0.5, 0.0, 0.5], [0.0, 0.0, 1.0], [1 / 3, 1 / 3, 1 / 3]])
 TWICE = sparse.coo_array(([0.25, 0.25, 0.5], ([0, 0, 1], [0, 0, 1])), shape=(2, 2))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import observations
-from dphmm.markov.hidden.lanes import BATCH_NUMBERS, batches
+from dphmm.markov.hidden.passes import BATCH_NUMBERS, batches
 
 RAGGED = st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=6), min_size=1, max_size=9)
 
@@ -38,7 +38,7 @@ def test_every_form_of_the_same_sequences(sequences):
 
 
 @given(RAGGED, st.integers(1, 30))
-def test_lanes_hold_every_symbol_once_in_its_place(sequences, most):
+def test_batches_hold_every_symbol_once_in_its_place(sequences, most):
     observed = observations(sequences)
     seen = np.zeros(len(observed.symbols), dtype=int)
     for batch in batches(observed, max(2**20 // most, 1)):
@@ -46,8 +46,8 @@ def test_lanes_hold_every_symbol_once_in_its_place(sequences, most):
         assert np.array_equal(batch.symbols, observed.symbols[batch.rows])
         assert (np.diff(batch.widths) <= 0).all()
         begins = np.cumsum(batch.widths) - batch.widths
-        for lane, k in enumerate(batch.which):
-            rows = [begins[t] + lane for t in range(len(sequences[k]))]
+        for place, k in enumerate(batch.which):
+            rows = [begins[t] + place for t in range(len(sequences[k]))]
             assert batch.symbols[rows].tolist() == sequences[k]
         assert [(b.first, b.start) for b in batch.blocks(2**17)] == list(enumerate(begins))
     assert (seen == 1).all()

@@ -12,7 +12,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dphmm._kernels.hmm_records import add_whole
+from dphmm._kernels.hmm import add_whole
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import expected_counts as plain_counts
 from dphmm.markov.hidden import observations

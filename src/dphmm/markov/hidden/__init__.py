@@ -6,8 +6,7 @@ Parameters       initial, transition (dense or sparse) and emission probabilitie
 em               Baum-Welch from given parameters, on weighted sequences
 """
 
-from dphmm.markov.hidden.baum_welch import Monitor, Priors, em, expected_counts
-from dphmm.markov.hidden.counting import Counts
+from dphmm.markov.hidden.baum_welch import Counts, Monitor, Priors, em, expected_counts
 from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.markov.hidden.observations import Observations, observations
 from dphmm.markov.hidden.parameters import Parameters

@@ -13,14 +13,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm._kernels.hmm_lanes import Matrix
-from dphmm._kernels.hmm_paths import best_path_each, best_paths, draw_lanes, trace
-from dphmm.markov.hidden.in_logs import impossible, log_matrix, log_pass, log_smoothing, logs
-from dphmm.markov.hidden.lanes import BLOCK_NUMBERS, Batch, Block, batches, halves
+from dphmm._kernels.hmm import Matrix
+from dphmm._kernels.paths import best_path_each, best_paths, trace
+from dphmm._kernels.paths import draw_paths as draw_block
 from dphmm.markov.hidden.observations import Observations
 from dphmm.markov.hidden.parameters import Parameters
-from dphmm.markov.hidden.passes import Pass, Underflow, Workspace
-from dphmm.markov.hidden.threads import on_one_thread
+from dphmm.markov.hidden.passes import (
+    BLOCK_NUMBERS,
+    Batch,
+    Block,
+    Pass,
+    Underflow,
+    Workspace,
+    batches,
+    halves,
+    impossible,
+    log_matrix,
+    logs,
+    on_one_thread,
+    single_pass,
+    smoothed,
+)
 from dphmm.types import FloatArray, IntArray
 
 
@@ -30,13 +43,13 @@ def log_likelihoods(parameters: Parameters, observed: Observations) -> FloatArra
     found = np.empty(observed.n_sequences)
     waiting, space = list(batches(observed, parameters.n_states)), Workspace()
     while waiting:
-        lanes = waiting.pop()
+        batch = waiting.pop()
         try:
-            found[lanes.which] = Pass(parameters, parameters.initial, lanes, False, rows=False, space=space).logs
+            found[batch.which] = Pass(parameters, parameters.initial, batch, False, rows=False, space=space).logs
         except Underflow:
-            if len(lanes.which) == 1:
-                found[lanes.which] = log_pass(parameters, parameters.initial, observed, int(lanes.which[0])).log
-            waiting += halves(observed, lanes)
+            if len(batch.which) == 1:
+                found[batch.which] = single_pass(parameters, parameters.initial, observed, int(batch.which[0])).log
+            waiting += halves(observed, batch)
     return found
 
 
@@ -49,13 +62,13 @@ def posteriors(
     logs = np.empty(observed.n_sequences)
     waiting = list(batches(observed, parameters.n_states))
     while waiting:
-        lanes = waiting.pop()
+        batch = waiting.pop()
         try:
-            logs[lanes.which] = _posteriors(parameters, lanes, checkpoint, found)
+            logs[batch.which] = _posteriors(parameters, batch, checkpoint, found)
         except Underflow:
-            if len(lanes.which) == 1:
-                logs[lanes.which] = _log_posteriors(parameters, observed, lanes, found)
-            waiting += halves(observed, lanes)
+            if len(batch.which) == 1:
+                logs[batch.which] = _log_posteriors(parameters, observed, batch, found)
+            waiting += halves(observed, batch)
     return found, logs
 
 
@@ -65,7 +78,8 @@ def viterbi(parameters: Parameters, observed: Observations) -> tuple[IntArray, F
     Where several are equally likely, states are the lowest possible, from the last to the first.
     """
     path, found = np.empty(len(observed.symbols), dtype=np.int64), np.empty(observed.n_sequences)
-    moves, likelihood = log_matrix(parameters.rows), logs(parameters.likelihood)
+    moves = log_matrix(parameters.compressed_rows if parameters.is_sparse else parameters.forward)
+    likelihood = logs(parameters.likelihood)
     initial, longest = logs(parameters.initial), _piece(int(observed.lengths.max()), parameters.n_states)
     kind = np.min_scalar_type(parameters.n_states - 1)
     pointers = np.zeros((longest, parameters.n_states), dtype=kind)
@@ -100,51 +114,51 @@ def draw_paths(
     paths = np.empty((n_paths, len(observed.symbols)), dtype=np.int64)
     waiting = list(batches(observed, parameters.n_states))
     while waiting:
-        lanes = waiting.pop()
+        batch = waiting.pop()
         try:
-            passed = Pass(parameters, parameters.initial, lanes, checkpoint)
+            passed = Pass(parameters, parameters.initial, batch, checkpoint)
         except Underflow:
-            if len(lanes.which) == 1:
-                alone = log_pass(parameters, parameters.initial, observed, int(lanes.which[0]))
-                whole = Block(0, len(lanes.widths), 0, len(lanes.rows))
-                _draw(log_matrix(parameters.compressed_columns), lanes, [(whole, alone.alpha)], True, random, paths)
-            waiting += halves(observed, lanes)
+            if len(batch.which) == 1:
+                alone = single_pass(parameters, parameters.initial, observed, int(batch.which[0]))
+                whole = Block(0, len(batch.widths), 0, len(batch.rows))
+                _draw(log_matrix(parameters.compressed_columns), batch, [(whole, alone.log_alpha)], True, random, paths)
+            waiting += halves(observed, batch)
         else:
-            _draw(parameters.compressed_columns, lanes, passed.forward_rows(), False, random, paths)
+            _draw(parameters.compressed_columns, batch, passed.forward_rows(), False, random, paths)
     return paths
 
 
 def _draw(
     columns: Matrix,
-    lanes: Batch,
+    batch: Batch,
     forward: Iterable[tuple[Block, FloatArray]],
     logged: bool,
     random: Any,
     paths: IntArray,
 ) -> None:
     """Draw the paths of a batch from its blocks of forward rows, the last block first."""
-    last, n_follow = np.zeros((len(paths), len(lanes.which)), dtype=np.int64), 0
+    last, n_follow = np.zeros((len(paths), len(batch.which)), dtype=np.int64), 0
     for block, alpha in forward:
-        widths = lanes.widths[block.first : block.last]
+        widths = batch.widths[block.first : block.last]
         states = np.empty(len(alpha), dtype=np.int64)
         for number, path in enumerate(paths):
-            draw_lanes(columns, alpha, logged, widths, n_follow, random.random(len(alpha)), last[number], states)
-            path[lanes.rows[block.start : block.stop]] = states
+            draw_block(columns, alpha, logged, widths, n_follow, random.random(len(alpha)), last[number], states)
+            path[batch.rows[block.start : block.stop]] = states
         n_follow = int(widths[0])
 
 
-def _posteriors(parameters: Parameters, lanes: Batch, checkpoint: bool | str, out: FloatArray) -> FloatArray:
-    passed = Pass(parameters, parameters.initial, lanes, checkpoint)
-    for part in passed.backward(np.ones(len(lanes.which))):
+def _posteriors(parameters: Parameters, batch: Batch, checkpoint: bool | str, out: FloatArray) -> FloatArray:
+    passed = Pass(parameters, parameters.initial, batch, checkpoint)
+    for part in passed.backward(np.ones(len(batch.which))):
         product = part.alpha * part.beta
-        out[lanes.rows[part.block.start : part.block.stop]] = product / product.sum(axis=1, keepdims=True)
+        out[batch.rows[part.block.start : part.block.stop]] = product / product.sum(axis=1, keepdims=True)
     return passed.logs
 
 
-def _log_posteriors(parameters: Parameters, observed: Observations, lanes: Batch, out: FloatArray) -> float:
-    passed = log_pass(parameters, parameters.initial, observed, int(lanes.which[0]))
-    found, _ = log_smoothing(parameters, passed)
-    out[lanes.rows] = found / found.sum(axis=1, keepdims=True)
+def _log_posteriors(parameters: Parameters, observed: Observations, batch: Batch, out: FloatArray) -> float:
+    passed = single_pass(parameters, parameters.initial, observed, int(batch.which[0]))
+    found, _ = smoothed(parameters, passed)
+    out[batch.rows] = found / found.sum(axis=1, keepdims=True)
     return passed.log
 
 

@@ -1,22 +1,34 @@
-"""The parameters of a hidden Markov model, checked, and the forms of them that kernels take."""
+"""Parameters of a hidden Markov model: checked, drawn at random, in the forms that kernels take, and their origin.
+
+A fit leaves digests of the parameters that it learned. So copies, pickles and changes in place can be told from them:
+learned parameters are no public start of another fit, and an event is of the parameters that it came with alone.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dphmm._kernels.hmm_lanes import Matrix
+from dphmm._kernels.hmm import Matrix
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.stochastic import check_ends
 from dphmm.types import FloatArray
 
 #: How far a sum of probabilities may be from 1: arrays that went through float32 are.
 TOLERANCE = 1e-6
+#: The letters of ``params`` and ``init_params``, and the attributes they stand for.
+ATTRIBUTES = {"s": "startprob_", "t": "transmat_", "e": "emissionprob_"}
+Event: TypeAlias = LearningEvent | NotPrivateEvent
+CHANGED = "parameters were set by hand after they were learned: nothing bounds what they show"
+#: Where a model keeps what its last fit left.
+_PLACE = "_last_fit"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,19 +57,19 @@ class Parameters:
         return np.ascontiguousarray(self.emission.T)
 
     @cached_property
-    def rows(self) -> Matrix:
-        """The transition matrix for kernels, dense if it is."""
-        return _entries(self.transition) if self.is_sparse else _dense(self.transition)
+    def forward(self) -> Matrix:
+        """What a row is multiplied by on its way forward: dense if the matrix is, else compressed columns."""
+        return _unsigned(self.compressed_columns) if self.is_sparse else _dense(self.transition)
 
     @cached_property
-    def columns(self) -> Matrix:
-        """The transposed transition matrix for kernels, dense if the matrix is."""
-        return self.compressed_columns if self.is_sparse else _dense(self.transition.T)
+    def backward(self) -> Matrix:
+        """What a row is multiplied by on its way back: transposed if the matrix is dense, else compressed rows."""
+        return _unsigned(self.compressed_rows) if self.is_sparse else _dense(self.transition.T)
 
     @cached_property
     def compressed_rows(self) -> Matrix:
         """The entries of the transition matrix that are not 0, by rows."""
-        return self.rows if self.is_sparse else _entries(sparse.csr_array(self.transition))
+        return _entries(self.transition if self.is_sparse else sparse.csr_array(self.transition))
 
     @cached_property
     def compressed_columns(self) -> Matrix:
@@ -112,6 +124,11 @@ def _entries(matrix: Any) -> Matrix:
     return Matrix(np.zeros((0, 0)), indptr, indices, matrix.data)
 
 
+def _unsigned(matrix: Matrix) -> Matrix:
+    """The same with unsigned indices: compiled loops then need no test for negative wrap-around."""
+    return matrix._replace(indptr=matrix.indptr.view(np.uint64), indices=matrix.indices.view(np.uint64))
+
+
 def _numbers(given: Any, field: str, shape: tuple[int, ...]) -> FloatArray:
     try:
         values: NDArray[Any] = np.asarray(given)
@@ -159,3 +176,83 @@ def _check_sums(sums: FloatArray, field: str) -> None:
         row = int(np.argmax(wrong))
         name = field if len(sums) == 1 and field == "startprob_" else f"{field}[{row}]"
         raise InvalidInput(name, f"a sum of {float(sums[row])!r}", f"a sum of 1 (within {TOLERANCE:g})")
+
+
+def random_generator(given: Any) -> Any:
+    """A generator: from a seed, a new one from the system for None, or the one that was given."""
+    if given is None or (isinstance(given, (int, np.integer)) and not isinstance(given, bool)):
+        try:
+            return np.random.default_rng(given)
+        except ValueError:
+            raise InvalidInput("random_state", given, "a seed, 0 or more") from None
+    if hasattr(given, "dirichlet") and hasattr(given, "random"):
+        return given
+    raise InvalidInput("random_state", type(given).__name__, "None, a seed or a NumPy generator")
+
+
+def drawn(kept: dict[str, Any], n_states: int, n_symbols: int, random: Any) -> Parameters:
+    """Each row of what is not in ``kept`` (by letter) uniform over all distributions, so nothing is impossible."""
+    initial = kept["s"] if "s" in kept else random.dirichlet(np.ones(n_states))
+    transition = kept["t"] if "t" in kept else random.dirichlet(np.ones(n_states), size=n_states)
+    emission = kept["e"] if "e" in kept else random.dirichlet(np.ones(n_symbols), size=n_states)
+    return checked(initial, transition, emission, n_states, n_symbols)
+
+
+def letters(given: Any, field: str) -> str:
+    """Some of the letters s, t, e; InvalidInput for others."""
+    if not isinstance(given, str) or set(given) - set(ATTRIBUTES):
+        raise InvalidInput(field, given, 'some of the letters "ste"')
+    return given
+
+
+def remember(hmm: Any, letters: str, event: Event | None = None) -> None:
+    """Note the three attributes as they are now, which of them the fit has learned, and what that cost."""
+    digests = {name: _digest(getattr(hmm, name)) for name in ATTRIBUTES.values()}
+    hmm.__dict__[_PLACE] = (digests, [ATTRIBUTES[letter] for letter in letters], event)
+
+
+def event_of(hmm: Any) -> Event | None:
+    """What learning the parameters that are there now cost; None where no fit has said."""
+    event: Event | None = hmm.__dict__[_PLACE][2] if was_fitted(hmm) else None
+    if event is not None and not all(is_as_left(hmm, name) for name in ATTRIBUTES.values()):
+        return NotPrivateEvent(CHANGED)
+    return event
+
+
+def was_fitted(hmm: Any) -> bool:
+    """Whether a fit has left anything here."""
+    return _PLACE in hmm.__dict__
+
+
+def is_as_left(hmm: Any, name: str) -> bool:
+    """Whether an attribute has the value that the last fit left there."""
+    return was_fitted(hmm) and hasattr(hmm, name) and hmm.__dict__[_PLACE][0][name] == _digest(getattr(hmm, name))
+
+
+def is_learned(hmm: Any, name: str) -> bool:
+    """Whether an attribute has the value that the last fit learned."""
+    return is_as_left(hmm, name) and name in hmm.__dict__[_PLACE][1]
+
+
+def _digest(value: Any) -> str:
+    """The same for equal numbers, in whatever they are stored."""
+    try:
+        dimensions, rows = np.ndim(value), _non_zeros(value)
+    except (TypeError, ValueError):
+        return "no numbers"
+    digest = hashlib.sha256(repr((dimensions, rows.shape)).encode())
+    for part in (rows.indptr, rows.indices):
+        digest.update(part.astype(np.int64).tobytes())
+    digest.update(rows.data.tobytes())
+    return digest.hexdigest()
+
+
+def _non_zeros(value: Any) -> Any:
+    """Numbers as the one csr_array that equal numbers have: a large sparse table is never made dense."""
+    if not sparse.issparse(value) or value.ndim == 1:
+        dense = value.toarray() if sparse.issparse(value) else value
+        value = np.atleast_2d(np.asarray(dense, dtype=np.float64))
+    rows = sparse.csr_array(value).astype(np.float64, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows

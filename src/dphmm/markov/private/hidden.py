@@ -22,9 +22,17 @@ from dphmm.accounting.composition import check_delta, rho_for
 from dphmm.accounting.event import NOISES, LearningEvent, NoisyCounts, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.baum_welch import Monitor
-from dphmm.markov.hidden.memory import event_of, is_learned, remember, was_fitted
-from dphmm.markov.hidden.parameters import Parameters
-from dphmm.markov.hidden.starting import ATTRIBUTES, drawn, letters, random_generator
+from dphmm.markov.hidden.parameters import (
+    ATTRIBUTES,
+    Parameters,
+    drawn,
+    event_of,
+    is_learned,
+    letters,
+    random_generator,
+    remember,
+    was_fitted,
+)
 from dphmm.markov.private import ngrams, sensitivity
 from dphmm.markov.private.caps import Kept, kept_records, split_sequences, unit_of
 from dphmm.markov.private.iterations import (

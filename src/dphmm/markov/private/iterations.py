@@ -102,7 +102,7 @@ def expected_counts(kept: Kept, parameters: Parameters, max_length: int, grid: i
 
     Not public. Each sequence's own blocks sum to at most 1, max_length - 1 and max_length.
     """
-    from dphmm._kernels.hmm_records import add_records
+    from dphmm._kernels.hmm import add_records
 
     n, v = parameters.emission.shape
     steps = 2**grid
