@@ -100,7 +100,9 @@ class Likelihood:
         if not self.holds(answers):
             return None
         facets = (self.normals, self.inverses, self.shifts)
-        rows = _kernels.belief.likelihood_of_answers(self.columns, *facets, answers, self.kind, self.rate, self.table)
+        rows = _kernels.likelihood.likelihood_of_answers(
+            self.columns, *facets, answers, self.kind, self.rate, self.table
+        )
         within = self.contracted
         if within is None:
             return rows
