@@ -315,3 +315,57 @@ def test_long_sequences_hold_few_rows(monkeypatch):
     whole = marginals(model, prior, Endless(t, 9))
     assert np.allclose(got, whole[:, 3], rtol=1e-12)
     assert np.array_equal(path, likeliest_path(model, prior, Endless(t, 9), block=t))
+
+
+class Alternating:
+    """A chain with another matrix at every other step, of which both have a jump or none."""
+
+    time_homogeneous = False
+
+    def __init__(self, even, odd):
+        self._models, self.n_states, self.jump = (even, odd), even.n_states, even.jump
+
+    def predecessors_at(self, t):
+        return self._models[t % 2].predecessors_at(t)
+
+    def matrix_at(self, t):
+        return self._models[t % 2].matrix_at(t)
+
+    def transition_at(self, t):
+        matrix = self._models[t % 2].matrix_at(t).toarray()
+        return matrix if self.jump is None else self.jump.stays * matrix + self.jump.share
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2])
+@pytest.mark.parametrize("block", [None, 1, 2])
+@pytest.mark.parametrize("t", [1, 2, 9])
+def test_a_matrix_of_its_own_at_every_step(t, block, rate):
+    """Every path is written out with the matrix of each of its moves; the first observation is at step t."""
+    rng = np.random.default_rng(3 * t + (block or 0))
+    chains = [model_of(rng, 3) for _ in range(2)]
+    chain = Alternating(*(one.with_jump(rate) for one in chains) if rate else chains)
+    moves, likelihoods = np.array([0, 1, 3, 1, 2]), rng.uniform(0.1, 1.0, (5, 3))
+    prior = dphmm.Belief(np.log([0.5, 0.2, 0.3]), np.ones(3, dtype=bool))
+    seen, joint = np.cumsum(moves), {}
+    for path in itertools.product(range(3), repeat=int(seen[-1]) + 1):
+        chance = prior.probability[path[0]]
+        for step, (before, after) in enumerate(itertools.pairwise(path), start=t + 1):
+            chance *= chain.transition_at(step)[before, after]
+        joint[path] = chance * np.prod([likelihoods[k][path[at]] for k, at in enumerate(seen)])
+    whole = sum(joint.values())
+    expected = np.zeros((5, 3))
+    for path, chance in joint.items():
+        expected[range(5), [path[at] for at in seen]] += chance / whole
+    observed, got = Given(likelihoods, moves), np.empty((5, 3))
+
+    def keep(first, part):
+        got[first : first + len(part)] = part
+
+    smooth(chain, prior, observed, keep, block=block, t=t)
+    assert got == pytest.approx(expected, abs=1e-12)
+    best = max(joint.values())
+    likeliest = [path for path, chance in joint.items() if chance >= best * (1 - 1e-12)]
+    found = likeliest_path(chain, prior, observed, block=block, t=t).tolist()
+    assert found in [[path[at] for at in seen] for path in likeliest]
+    # The check can fail: one step later the chain moves by the other matrix.
+    assert abs(marginals(chain, prior, observed, t=t + 1) - expected).max() > 1e-3

@@ -2,7 +2,8 @@
 
 Observations come as rows of likelihoods, block by block, so that a long sequence never has all of them in memory: of T
 steps some 2·sqrt(T) rows are held, and the rest is made again when it is needed. Observations may lie any number of
-moves apart; the path is the likeliest over all moves, those between observations too.
+moves apart; the path is the likeliest over all moves, those between observations too. A chain may move by another
+matrix at every step (``predecessors_at(t)``); one matrix is the usual schedule.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import SETTLED, Belief
 from dphmm.markov.jump import NO_SHARE, fixed
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import MarkovModel, Predecessors
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Rows of this many numbers together are made once and kept.
@@ -87,47 +89,108 @@ def smooth(
     take: Callable[[int, FloatArray], None],
     *,
     block: int | None = None,
+    t: int = 1,
 ) -> None:
     """Marginals of every step given all observations.
 
     ``prior`` is the belief about the first step before its observation. ``take`` is called with (first, marginals
     (k, N)) of block after block, the last block first. ``block``: observations held at a time, chosen by default.
+    ``t``: the step of the first observation, which says with what matrices a chain moves whose matrix changes.
 
     Raises InvalidInput for an observation that no possible state allows.
     """
     from dphmm._kernels.filter import backward
 
-    matrix, jump = model.matrix, model.jump
-    weights = NO_SHARE if jump is None else jump.share
-    data = matrix.data if jump is None else fixed(jump.stays * matrix.data)
-    arguments = (matrix.indptr, matrix.indices, data, weights, fixed(np.ones(len(weights))), SETTLED)
-    filtered = _Filtered(model, prior, observations, block)
+    steps = _Steps(model, observations, t)
+    filtered = _Filtered(model, prior, steps, block)
     row, logged = np.ones(model.n_states), False
     for first, rows, alpha, logged_alpha in filtered.blocks_from_the_last():
-        moves = observations.moves[first : first + len(alpha)]
-        logged = backward(*arguments, *rows, moves, row, logged, alpha, logged_alpha, alpha)
-        take(first, alpha)
+        for a, b in reversed(steps.runs(first, first + len(alpha))):
+            part = (rows.values, rows.logged, rows.which[a:b], steps.moves[first + a : first + b])
+            passed = (alpha[a:b], logged_alpha[a:b], alpha[a:b])
+            logged = backward(*_rows_of(model, t + first + a), *part, row, logged, *passed)
+        places = steps.observed(first, first + len(alpha))
+        if len(places):
+            take(steps.number(first), alpha if len(places) == len(alpha) else alpha[places])
 
 
-def marginals(model: MarkovModel, prior: Belief, observations: Observations) -> FloatArray:
+def _rows_of(model: MarkovModel, t: int) -> tuple[Any, ...]:
+    """The matrix of the move to step t and its jump by compressed rows, as `filter.backward` takes them."""
+    matrix, jump = model.matrix_at(t), model.jump
+    weights = NO_SHARE if jump is None else jump.share
+    data = matrix.data if jump is None else fixed(jump.stays * matrix.data)
+    return matrix.indptr, matrix.indices, data, weights, fixed(np.ones(len(weights))), SETTLED
+
+
+class _Steps:
+    """Observations with the matrices of the moves between them.
+
+    Of a chain with one matrix they are as they are given. Where the matrix changes there is a row for every step: each
+    is one move from the one before, and at some nothing was observed.
+    """
+
+    def __init__(self, model: MarkovModel, observations: Observations, t: int) -> None:
+        self._model, self._observations, self._t = model, observations, t
+        self._at: IntArray | None = None
+        self.moves = observations.moves
+        if not model.time_homogeneous and len(observations.moves):
+            self._at = np.cumsum(observations.moves)
+            self.moves = np.ones(int(self._at[-1]) + 1, dtype=np.int64)
+            self.moves[0] = 0
+
+    def rows(self, first: int, last: int) -> Rows:
+        """The rows of the steps first..last."""
+        if self._at is None:
+            return self._observations.rows(first, last)
+        found = self._observations.rows(self.number(first), self.number(last))
+        which = np.full(last - first, -1, dtype=np.int64)
+        which[self.observed(first, last)] = found.which
+        return Rows(found.values, found.logged, which)
+
+    def number(self, step: int) -> int:
+        """How many observations lie before a step."""
+        return step if self._at is None else int(np.searchsorted(self._at, step))
+
+    def observed(self, first: int, last: int) -> IntArray:
+        """Which of the steps first..last, from 0, have an observation."""
+        if self._at is None:
+            return np.arange(last - first)
+        return self._at[self.number(first) : self.number(last)] - first
+
+    def chosen(self, path: IntArray) -> IntArray:
+        """The entries of a path at the observations."""
+        return path if self._at is None else path[self._at]
+
+    def columns(self, step: int) -> Predecessors:
+        """The matrix of the moves to a step."""
+        return self._model.predecessors_at(1 if self._at is None else self._t + step)
+
+    def runs(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The steps first..last in runs that move by one matrix, from 0."""
+        if self._at is None:
+            return [(0, last - first)]
+        changed = [step for step in range(first + 1, last) if self.columns(step) is not self.columns(step - 1)]
+        return list(pairwise([0, *(step - first for step in changed), last - first]))
+
+
+def marginals(model: MarkovModel, prior: Belief, observations: Observations, *, t: int = 1) -> FloatArray:
     """The marginals (T, N) of `smooth` in one array."""
     whole = np.empty((len(observations.moves), model.n_states))
 
     def keep(first: int, part: FloatArray) -> None:
         whole[first : first + len(part)] = part
 
-    smooth(model, prior, observations, keep)
+    smooth(model, prior, observations, keep, t=t)
     return whole
 
 
 class _Filtered:
     """The forward pass: a checkpoint at the start of every block, and the blocks again, the last one first."""
 
-    def __init__(self, model: MarkovModel, prior: Belief, observations: Observations, block: int | None) -> None:
-        self._columns = model.predecessors_at(1)
-        self._observations = observations
+    def __init__(self, model: MarkovModel, prior: Belief, steps: _Steps, block: int | None) -> None:
+        self._steps = steps
         self._n = model.n_states
-        t = len(observations.moves)
+        t = len(steps.moves)
         self._size = _block(t, model.n_states, block)
         self._starts = list(range(0, t, self._size))
         self._checkpoints: list[_Row] = []
@@ -151,45 +214,44 @@ class _Filtered:
         """Filter the block from ``first`` on; the row after it. A row that is passed in is used up."""
         from dphmm._kernels.filter import forward
 
-        last = min(first + self._size, len(self._observations.moves))
-        rows, moves = self._observations.rows(first, last), self._observations.moves[first:last]
+        last = min(first + self._size, len(self._steps.moves))
+        rows, values, logged = self._steps.rows(first, last), row.values, row.logged
         alpha = np.empty((last - first, self._n))
         logged_alpha, scales = np.zeros(last - first, dtype=np.bool_), np.empty(last - first)
-        columns = self._columns
-        arguments = (columns.indptr, columns.indices, columns.data, NO_SHARE, columns.share, SETTLED)
-        stop, logged = forward(*arguments, *rows, moves, *row, alpha, logged_alpha, scales)
-        if stop >= 0:
-            raise impossible(first + stop)
+        for a, b in self._steps.runs(first, last):
+            columns = self._steps.columns(first + a)
+            matrix = (columns.indptr, columns.indices, columns.data, NO_SHARE, columns.share, SETTLED)
+            part = (rows.values, rows.logged, rows.which[a:b], self._steps.moves[first + a : first + b])
+            stop, logged = forward(*matrix, *part, values, logged, alpha[a:b], logged_alpha[a:b], scales[a:b])
+            if stop >= 0:
+                raise impossible(self._steps.number(first + a + stop))
         self._present = (rows, alpha, logged_alpha)
         return _Row(row.values, logged)
 
 
 def likeliest_path(
-    model: MarkovModel, prior: Belief, observations: Observations, *, block: int | None = None
+    model: MarkovModel, prior: Belief, observations: Observations, *, block: int | None = None, t: int = 1
 ) -> IntArray:
     """The states (T,) at the observations on a path that is likeliest among all (Viterbi).
 
     Of paths of equal log-probability, as floats add it up, one with low state numbers is taken.
-    ``prior`` and ``block`` as in `smooth`; raises as it does.
+    ``prior``, ``block`` and ``t`` as in `smooth`; raises as it does.
     """
-    return _Path(model, observations, block).states(prior)
+    steps = _Steps(model, observations, t)
+    return steps.chosen(_Path(model, steps, block).states(prior))
 
 
 class _Path:
     """Viterbi in blocks of moves: a checkpoint at the start of each, and the blocks again, the last one first."""
 
-    def __init__(self, model: MarkovModel, observations: Observations, block: int | None) -> None:
-        columns = model.predecessors_at(1)
-        chances = columns.data
-        if len(columns.share):
-            # A move that is stored may be a jump as well.
-            chances = chances + np.repeat(columns.share, np.diff(columns.indptr))
-        self._matrix = (columns.indptr, columns.indices, np.log(chances), np.log(columns.share), _QUIET)
-        self._observations = observations
-        self._through = np.cumsum(observations.moves)
-        moves = int(observations.moves[1:].sum())
+    def __init__(self, model: MarkovModel, steps: _Steps, block: int | None) -> None:
+        self._observations = steps
+        self._through = np.cumsum(steps.moves)
+        self._columns: Predecessors | None = None
+        self._logs: tuple[Any, ...] = ()
+        moves = int(steps.moves[1:].sum())
         self._size = _block(moves, model.n_states, block)
-        self._fewest = math.isqrt(len(observations.moves)) + 1
+        self._fewest = math.isqrt(len(steps.moves)) + 1
         held = min(self._size, max(1, moves))
         self._pointers: NDArray[np.int32] = np.empty((held, model.n_states), dtype=np.int32)
         self._cycles, self._ends = np.empty((held, 2), dtype=np.int64), np.empty(held, dtype=np.int64)
@@ -230,12 +292,25 @@ class _Path:
         # Rows are made for as many observations as the moves of a block can reach, or as many as cost little.
         near = int(np.searchsorted(self._through, self._through[at - 1] + self._size))
         last = min(max(near, at + self._fewest), len(self._through))
+        last = at + self._observations.runs(at, last)[0][1]
         rows, moves = self._observations.rows(at, last), self._observations.moves[at:last]
         recorded = (self._pointers, self._cycles, self._ends)
-        count, reached, moved = viterbi(*self._matrix, *rows, moves, row, moved, *recorded)
+        count, reached, moved = viterbi(*self._matrix(at), *rows, moves, row, moved, *recorded)
         if moved < 0:
             raise impossible(at + reached)
         return count, at + reached, moved
+
+    def _matrix(self, at: int) -> tuple[Any, ...]:
+        """The matrix of the moves to a step in logs, and the logs of its jump."""
+        columns = self._observations.columns(at)
+        if columns is not self._columns:
+            chances = columns.data
+            if len(columns.share):
+                # A move that is stored may be a jump as well.
+                chances = chances + np.repeat(columns.share, np.diff(columns.indptr))
+            self._columns = columns
+            self._logs = (columns.indptr, columns.indices, np.log(chances), np.log(columns.share), _QUIET)
+        return self._logs
 
     def _trace(self, count: int, state: int, path: IntArray) -> int:
         from dphmm._kernels.paths import trace_moves

@@ -132,8 +132,9 @@ class Smoother:
             if whole is not None:
                 whole[rows] = part
 
-        smooth(self._model, prior, steps, take)
-        path = likeliest_path(self._model, prior, steps)
+        begins = int(steps.t[0])
+        smooth(self._model, prior, steps, take, t=begins)
+        path = likeliest_path(self._model, prior, steps, t=begins)
         found = Smoothed(mean, state, np.minimum(probability, 1.0), path, whole)
         return found if isinstance(steps, Steps) else found.at(np.searchsorted(steps.t, published.t))
 
