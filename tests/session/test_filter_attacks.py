@@ -133,7 +133,7 @@ def test_a_subject_is_told_the_same_in_whatever_company(kind, mechanism, monkeyp
     assert told(some) == told([row for row in published if row.user in kept])
 
 
-_POLICY = "how it is drawn to POLICIES, in tests/session/test_lanes_attacks.py"
+_POLICY = "how it is drawn to POLICIES, in tests/session/test_filter_attacks.py"
 
 
 def test_every_kind_of_policy_is_drawn(monkeypatch):
