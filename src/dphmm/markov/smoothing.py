@@ -114,7 +114,7 @@ def smooth(
             take(steps.number(first), alpha if len(places) == len(alpha) else alpha[places])
 
 
-def _rows_of(model: MarkovModel, t: int) -> tuple[Any, ...]:
+def _rows_of(model: MarkovModel, t: int) -> tuple[Any, Any, FloatArray, FloatArray, FloatArray, float]:
     """The matrix of the move to step t and its jump by compressed rows, as `filter.backward` takes them."""
     matrix, jump = model.matrix_at(t), model.jump
     weights = NO_SHARE if jump is None else jump.share
@@ -247,8 +247,7 @@ class _Path:
     def __init__(self, model: MarkovModel, steps: _Steps, block: int | None) -> None:
         self._observations = steps
         self._through = np.cumsum(steps.moves)
-        self._columns: Predecessors | None = None
-        self._logs: tuple[Any, ...] = ()
+        self._kept: tuple[Predecessors, tuple[Any, Any, FloatArray, FloatArray, float]] | None = None
         moves = int(steps.moves[1:].sum())
         self._size = _block(moves, model.n_states, block)
         self._fewest = math.isqrt(len(steps.moves)) + 1
@@ -300,17 +299,17 @@ class _Path:
             raise impossible(at + reached)
         return count, at + reached, moved
 
-    def _matrix(self, at: int) -> tuple[Any, ...]:
+    def _matrix(self, at: int) -> tuple[Any, Any, FloatArray, FloatArray, float]:
         """The matrix of the moves to a step in logs, and the logs of its jump."""
         columns = self._observations.columns(at)
-        if columns is not self._columns:
+        if self._kept is None or self._kept[0] is not columns:
             chances = columns.data
             if len(columns.share):
                 # A move that is stored may be a jump as well.
                 chances = chances + np.repeat(columns.share, np.diff(columns.indptr))
-            self._columns = columns
-            self._logs = (columns.indptr, columns.indices, np.log(chances), np.log(columns.share), _QUIET)
-        return self._logs
+            logs = np.log(chances), np.log(columns.share)
+            self._kept = columns, (columns.indptr, columns.indices, *logs, _QUIET)
+        return self._kept[1]
 
     def _trace(self, count: int, state: int, path: IntArray) -> int:
         from dphmm._kernels.paths import trace_moves
