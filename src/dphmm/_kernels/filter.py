@@ -10,8 +10,8 @@ is a rank-one term beside it: it adds (weights·row)·gains, both (N,). Without 
 (0,) stands for all ones. Of a share λu the gains are λu forward, and backward the weights are λu and the gains ones.
 
 Sums have a fixed order, in four parts where one chain of additions would be slow. So a row comes out the same however
-many rows are worked on, and by however many threads. Releases use `predict` and `condition`, `dphmm._kernels.batches`
-does the same for eight rows at once; smoothing and fits of hidden models use `forward` and `backward`.
+many rows are worked on, and by however many threads. Releases use `predict` and `condition`, and `filter_batch` does
+the same for eight rows at once; smoothing and fits of hidden models use `forward` and `backward`.
 
 Proof: docs/proofs/support.md.
 """
@@ -433,8 +433,8 @@ def predict_through(
     logged: bool,
     moves: int,
     settled: float,
-) -> bool:
-    """A distribution predicted so many times, in place; whether it is in logs.
+) -> tuple[bool, float]:
+    """A distribution predicted so many times, in place; whether it is in logs, and the log of what it was divided by.
 
     Between the first move and the last it stops moving once nothing changes by more than ``settled``, looked for at
     every eighth move: the very steps that a session takes through a gap.
@@ -451,8 +451,8 @@ def predict_through(
             row[:] = spare
             break
     if logged:
-        logged, _ = normalise(row, logged)
-    return logged
+        return normalise(row, logged)
+    return False, 0.0
 
 
 @kernel
@@ -531,15 +531,16 @@ def forward(
     observation that no possible state allows; and whether ``row`` is in logs.
     """
     for t in range(len(which)):
-        logged = predict_through(indptr, indices, data, weights, gains, row, logged, moves[t], settled)
-        scales[t] = 0.0
+        logged, predicted = predict_through(indptr, indices, data, weights, gains, row, logged, moves[t], settled)
+        scales[t] = predicted
         if which[t] < 0:
             alpha[t] = row
         else:
             logged = multiply(row, logged, rows[which[t]], logged_rows[which[t]], alpha[t])
-            logged, scales[t] = normalise(alpha[t], logged)
-            if scales[t] == -math.inf:
+            logged, observed = normalise(alpha[t], logged)
+            if observed == -math.inf:
                 return t, logged
+            scales[t] += observed
             row[:] = alpha[t]
         logged_alpha[t] = logged
     return -1, logged

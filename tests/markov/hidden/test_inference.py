@@ -166,6 +166,16 @@ def test_what_underflows_is_found_in_logs(kind, cut, checkpoint):
     assert paths.tolist() == [[1] * 5 + [0] * 2] * 3
 
 
+@pytest.mark.parametrize("faint", [0.0, 1e-270])
+def test_rows_that_sum_to_a_little_less_than_1_count_as_they_are_in_logs_too(kind, faint):
+    """Sums are checked to 1e-6 only. A symbol of 1e-295 needs the filter, and a state of 1e-300 needs its logs."""
+    share = 1 - 5e-7
+    emission = np.array([[1e-295, 1.0], [1e-305, 1.0]])
+    parameters = as_kind((np.array([share, faint]), share * np.eye(2), emission), kind)
+    found = inference.log_likelihoods(parameters, observations([[0] * 6]))
+    assert found[0] == pytest.approx(6 * math.log(1e-295) + 6 * math.log(share), abs=2e-11)
+
+
 def test_backward_rows_that_overflow_are_found_in_logs(kind):
     """State 1, where each symbol is 1e100 times likelier, is impossible from the start: 0 times infinity is NaN."""
     model = np.array([1.0, 0.0]), np.eye(2), np.array([[1e-100, 1 - 1e-100], [1.0, 0.0]])
