@@ -3,15 +3,16 @@
 Claims: every candidate spends the total and no more, in every block and window; releases lie at the middles of equal
 parts of the steps that may be named; paced releases come exactly where `Schedule.asks` says; errors of people followed
 side by side are those of a session's belief and of `Smoother`; what is found of somebody who stays is what exact
-enumeration of all answers finds; the same input gives the same plan, and no secure word is drawn; a plan that was
-written comes back, and a damaged one, or one for another model, does not. Twins: a session's own fold, a dense
-forward-backward pass, enumeration.
+enumeration of all answers finds, at whatever hour they are given, and never less than a simple reader finds; the same
+input gives the same plan, and no secure word is drawn; a plan that was written comes back, and a damaged one, or one
+for another model, does not. Twins: a session's own fold, a dense forward-backward pass, enumeration.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +23,7 @@ from dphmm import simulated
 from dphmm.accounting.promise import Schedule
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.planning import LADDER, World
-from dphmm.schedule_plan import _digest
+from dphmm.schedule_plan import _digest, read_plan, save_plan
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Published, Smoother
 from dphmm.session.step import Position
@@ -325,7 +326,7 @@ def enumerated(plan, law, answers, far=40):
 
 @pytest.mark.parametrize("answers", [1, 2])
 def test_what_is_found_of_people_who_stay_is_what_enumeration_finds(answers, monkeypatch):
-    monkeypatch.setattr("dphmm.planning.SLEEPERS", 20_000)
+    monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)
     promise = dphmm.SequencePromise(answers, steps=30)
     planner = world(promise, epsilon=1)
     found = planner.plan(promise.exact)
@@ -354,23 +355,68 @@ def test_of_labels_a_guess_without_the_file_is_exact():
     assert stay.error < 0.75
 
 
-def test_nights_count_the_answers_of_the_night():
-    """Hours 21 to 6 of a clock: of six answers at 2:00, 6:00, ... 22:00 the first and the last, every night."""
-    promise = dphmm.SequencePromise(12, per="1d", zone="-08:00")
-    found = dphmm.plan(CLOCK, NEAR, LINE, promise, epsilon=2, people=6).stays
-    assert found.what == "night"
-    assert [(stay.after, stay.answers) for stay in found.found] == [(1, 2.0), (7, 14.0)]
+@pytest.mark.parametrize(("per", "what"), [("1d", "day"), ("7d", "week"), ("1h", "hour"), ("12h", "block")])
+def test_of_who_stays_every_answer_of_the_time_counts(per, what):
+    """Six answers a day, a week, an hour: six are about the place after one of these, and 42 after seven."""
+    model = dphmm.MarkovModel(START, MOVES, space=LINE, step=600)
+    promise = dphmm.SequencePromise(12, per=per, zone="-08:00")
+    found = dphmm.plan(model, NEAR, LINE, promise, epsilon=2, people=6).stays
+    assert found.what == what
+    assert [(stay.after, stay.answers) for stay in found.found] == [(1, 6.0), (7, 42.0)]
     assert found.found[1].error < found.found[0].error < found.without
-    half = dphmm.plan(CLOCK, NEAR, LINE, dphmm.SequencePromise(4, per="12h"), epsilon=2, people=6).stays
-    assert [(stay.after, stay.answers) for stay in half.found] == [(1, 2.0), (7, 14.0)]
 
 
-def test_who_is_not_asked_at_night_is_not_found_there():
-    promise = dphmm.SequencePromise(12, per="1d")
-    for kind in ("planned", "paced"):
-        stays = dphmm.plan(CLOCK, NEAR, LINE, promise, hours="7-21", schedule=kind, people=6).stays
-        assert all(stay.error == stays.without for stay in stays.found)
-        assert [(stay.answers, stay.estimate) for stay in stays.found] == [(0, "none"), (0, "none")]
+@pytest.mark.parametrize("days", [1, 2])
+def test_answers_at_noon_find_who_stays_all_day_as_enumeration_does(days, monkeypatch):
+    """One answer a day at noon; who is at one place all day is found by it, though nobody is asked at night."""
+    monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)
+    promise = dphmm.SequencePromise(1, per="1d")
+    planner = world(promise, CLOCK, epsilon=1)
+    schedule = planner.candidate(promise, 1, Fraction(1))
+    assert schedule.at == (13,)
+    (stay,) = planner.stays(schedule, (days,)).found
+    plan = Setting.of(MODEL, NEAR, LINE, 1).plan(Position(48, dphmm.Belief(np.log(np.full(5, 0.2)), np.ones(5, bool))))
+    exact = enumerated(plan, planner.occupancy, days)
+    assert stay.answers == days
+    # As of a sequence: 0.035 is more than five standard errors of 20,000 distances of at most 4.
+    assert stay.error == pytest.approx(exact[stay.estimate], abs=0.035)
+    assert exact[stay.estimate] <= min(exact.values()) + 0.02
+
+
+@pytest.mark.parametrize("hours", [None, "7-21", "9-17"])
+def test_no_simple_reader_finds_more_of_who_stays_than_is_told(hours, monkeypatch):
+    """A reader who knows no model and takes the median of seven days' answers, drawn from the table of likelihoods."""
+    monkeypatch.setattr("dphmm.planning.STAYERS", 4_000)
+    promise = dphmm.SequencePromise(4, per="1d")
+    planner = world(promise, CLOCK, hours=hours, epsilon=2)
+    schedule = planner.candidate(promise, 2, Fraction(2))
+    one, seven = planner.stays(schedule).found
+    values, rng = np.arange(-40, 41), np.random.default_rng(17)
+    plan = Setting.of(MODEL, NEAR, LINE, 2).plan(Position(48, dphmm.Belief(np.log(np.full(5, 0.2)), np.ones(5, bool))))
+    table = np.exp(np.stack([plan.log_likelihood(np.array([z])) for z in values], axis=1))
+    states = rng.choice(5, 4_000, p=planner.occupancy)
+    for stay, days in ((one, 1), (seven, 7)):
+        running = np.cumsum(table / table.sum(axis=1, keepdims=True), axis=1)
+        seen = [values[(running[state] < rng.random((2 * days, 1))).sum(axis=1)] for state in states]
+        simple = np.abs(np.median(seen, axis=1) - LINE.own_answers[states, 0]).mean()
+        # Five standard errors of 4,000 distances of at most 4 are at most 0.08.
+        assert stay.error <= simple + 0.08 and stay.error < planner.stays(schedule).without
+
+
+def test_where_nobody_is_asked_nothing_is_told_of_who_stays():
+    """A reader learns nothing of somebody who was never asked, and no figure is given that could stand for one."""
+    one = dphmm.plan(CLOCK, NEAR, LINE, dphmm.SequencePromise(2, per="1d"), epsilon=2, people=6)
+    silent = replace(one, stays=replace(one.stays, found=tuple(replace(s, estimate="none") for s in one.stays.found)))
+    assert one.stays.told and len(one.found.lines) == 2
+    assert silent.stays.told == [] and len(silent.found.lines) == 1
+
+
+def test_a_plan_that_counted_nights_alone_has_no_figure_of_who_stays(tmp_path):
+    """Its figures said less than a reader of all answers finds."""
+    found = dphmm.plan(CLOCK, NEAR, LINE, dphmm.SequencePromise(2, per="1d"), epsilon=2, people=6)
+    save_plan(replace(found, stays=replace(found.stays, what="night")), tmp_path / "plan.json")
+    old = read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
+    assert old.schedule == found.schedule and old.stays.told == [] and len(old.found.lines) == 1
 
 
 @pytest.mark.parametrize("promise", PROMISES[1:3], ids=str)

@@ -1,9 +1,9 @@
 """Choose from the public model alone when to ask: what a budget buys, before any of it is spent.
 
 For each of a few numbers of releases the errors of invented people are simulated, and the best is taken. Beside it
-stands what a reader of the file would still find: where somebody sleeps who stays at one place, after one night and
-after seven. Nobody's data are looked at, so a choice made here costs nothing and discloses nothing. The errors are
-those of people who move as the model says; of others they can be larger.
+stands what a reader of the file would still find: where somebody is who stays at one place, after one block (say a
+day) and after seven. Nobody's data are looked at, so a choice made here costs nothing and discloses nothing. The errors
+are those of people who move as the model says; of others they can be larger.
 
 Source: docs/proofs/schedules.md.
 """
@@ -51,13 +51,14 @@ LADDER = tuple(Fraction(half, 2) for half in (1, 2, 3, 4, 6, 8, 12))
 SOONER = 0.8
 #: Steps of all invented people together.
 MOST_STEPS = 4 * 10**6
-SLEEPERS = 300
-#: Nights are from 21:00 to 6:00, local.
-NIGHT = (21, 6)
-#: How long people stay in the figures of a plan, and in the longer ones that are asked for: nights or blocks.
+#: Invented people who stay at one place.
+STAYERS = 300
+#: How many blocks or windows people stay in the figures of a plan, and in the longer ones that are asked for.
 AFTER = (1, 7)
 LONGER = (1, 2, 3, 5, 7, 10, 14, 21, 30)
 _DAY = 86400
+#: What blocks of so many seconds are called where people stay for them.
+_CALLED = {3600: "hour", _DAY: "day", 7 * _DAY: "week"}
 _HOURS = re.compile(r"([0-9]{1,2})-([0-9]{1,2})")
 
 
@@ -341,38 +342,35 @@ class World:
     def _stayers(self) -> tuple[IntArray, FloatArray]:
         """States (n,) and places (n, d) of people who stay, as the model has people."""
         generator = np.random.default_rng(self.seed + 1)
-        states = generator.choice(len(self.occupancy), SLEEPERS, p=self.occupancy)
+        states = generator.choice(len(self.occupancy), STAYERS, p=self.occupancy)
         return states, places(self.setting.space, states, generator)
 
-    def _staying(self, after: Sequence[int]) -> tuple[str, IntArray, tuple[tuple[int, int], ...]]:
-        """What people stay for; the steps of it, as many as the longest stay has; and (after, so many of the steps)."""
-        step, length = self.setting.model.step, self._length
+    def _staying(self, after: Sequence[int]) -> tuple[str, tuple[tuple[int, int], ...]]:
+        """What people stay for, and (after, the steps from the first of a block until then)."""
+        length, step = self._length, self.setting.model.step
         if self.promise.steps is not None:
-            return "sequence", np.arange(1, length + 1), ((1, length),)
-        block = length * step if step is not None else 0
-        by_clock = isinstance(self.promise.per, str) and step is not None and step <= _DAY
-        if by_clock and step is not None and (block % _DAY == 0 or _DAY % block == 0):
-            day = _DAY // step
-            steps = np.arange(1, after[-1] * day + 1)
-            nights = steps[_in_hours(self._seconds(steps), *NIGHT)]
-            return "night", nights, tuple((one, int(np.count_nonzero(nights <= one * day))) for one in after)
+            return "sequence", ((1, length),)
         what = "block" if self.promise.per is not None else "window"
-        return what, np.arange(1, after[-1] * length + 1), tuple((one, one * length) for one in after)
+        if isinstance(self.promise.per, str) and step is not None:
+            what = _CALLED.get(length * step, what)
+        return what, tuple((one, one * length) for one in after)
 
     def stays(self, schedule: Schedule, after: Sequence[int] = AFTER) -> Stays:
-        """What is found of people who stay at one place for so many nights or blocks, ``after`` ascending.
+        """What is found of people who stay at one place for so many whole blocks or windows, ``after`` ascending.
 
-        Figures of the same number of nights are the same, however long the list is.
+        A reader multiplies what all answers of that time say of one place, at whatever hour they are given: nobody who
+        stays there is found less well for being asked at noon. Of somebody who is elsewhere for a part of the time less
+        is found. Figures of the same number of blocks are the same, however long the list is.
         """
-        what, staying, ends = self._staying(after)
+        what, ends = self._staying(after)
         weights = self._paced if schedule.kind == "paced" else self._planned
-        people = self.people if schedule.kind == "paced" else SLEEPERS
-        there = self._stayers[1][: min(people, SLEEPERS)]
+        people = self.people if schedule.kind == "paced" else STAYERS
+        there = self._stayers[1][: min(people, STAYERS)]
         labels = self.setting.space.has_labels
         without = self._likeliest_wrong if labels else float(self.setting.space.distances(self.one_place, there).mean())
         found = []
         setting = self._at(schedule.exact)
-        for number, answers, columns in weights(setting, self.in_steps(schedule), staying, ends):
+        for number, answers, columns in weights(setting, self.in_steps(schedule), ends):
             error, name = self._found(columns, there) if answers else (without, "none")
             found.append(Stay(number, answers, error, name))
         return Stays(what, without, tuple(found))
@@ -389,15 +387,15 @@ class World:
             self.without,
             self.setting.space.unit,
             stays.what,
-            [(stay.after, stay.error) for stay in stays.found],
+            stays.told,
             stays.without,
         )
         return Expected(found, errors.by_step.reshape(-1, self._length).mean(axis=0))
 
-    def _planned(self, setting: Setting, schedule: Schedule, staying: IntArray, ends: Any) -> Any:
+    def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
         plan = support_plan(setting, self.paths.shape[1])
-        asked, (states, _) = schedule.may_ask(staying), self._stayers
+        asked, (states, _) = schedule.may_ask(np.arange(1, ends[-1][1] + 1)), self._stayers
         bits, done = ReplayBits(f"{self.seed} staying".encode()), 0
         logs = self._prior(plan.constraint.support, len(states))
         for after, end in ends:
@@ -407,16 +405,15 @@ class World:
             done = count
             yield after, float(count), np.exp(logs - logs.max(axis=0))
 
-    def _paced(self, setting: Setting, schedule: Schedule, staying: IntArray, ends: Any) -> Any:
+    def _paced(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """The same where the belief decides: of people who stay at one place all the time."""
         states, there = self._stayers[0][: self.people], self._stayers[1][: self.people]
-        last = int(staying[-1])
-        paths = np.repeat(states[:, None], last, axis=1)
+        paths = np.repeat(states[:, None], ends[-1][1], axis=1)
         followed = Followed(setting, schedule, paths, there, self.moves, self.seed + 1)
-        known, logs, asked = set(staying.tolist()), self._prior(None, len(paths)), 0
-        stops = {int(staying[end - 1]): after for after, end in ends}
+        logs, asked = self._prior(None, len(paths)), 0
+        stops = {end: after for after, end in ends}
         for t, _, answers in followed.steps(np.arange(len(paths))):
-            if t in known and len(answers.who):
+            if len(answers.who):
                 logs[:, answers.who] += np.log(answers.likelihood)
                 asked += len(answers.who)
             if t in stops:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -50,10 +50,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Stay:
-    """What is found of somebody's place after so many nights, or blocks: ``error`` is a mean distance.
+    """What is found of somebody's place after so many blocks there: ``error`` is a mean distance.
 
-    ``answers``: how many about that place. ``estimate``: "mean" or "median" of the tracker's belief, whichever is
-    nearer; "none" where no answer is about that place, and the error that without the file.
+    ``answers``: how many in that time. ``estimate``: "mean" or "median" of the reader's belief, whichever is nearer;
+    "none" where nobody was asked in that time, and the error that without the file.
     """
 
     after: int
@@ -64,7 +64,9 @@ class Stay:
 
 @dataclass(frozen=True)
 class Stays:
-    """What a reader can find of people who stay at one place: every "night", or for a whole "block" or "sequence".
+    """What a reader can find of people who stay at one place for whole blocks, or for a "sequence" or "window".
+
+    ``what``: a "day", "week" or "hour", of blocks of that time; a "block" of any other.
 
     ``without``: the mean distance of the best guess without the file.
     """
@@ -72,6 +74,11 @@ class Stays:
     what: str
     without: float
     found: tuple[Stay, ...]
+
+    @property
+    def told(self) -> list[tuple[int, float]]:
+        """(after, error) of each stay in which somebody was asked: of another the file says nothing."""
+        return [(stay.after, stay.error) for stay in self.found if stay.estimate != "none"]
 
 
 @dataclass(frozen=True)
@@ -130,8 +137,8 @@ class SchedulePlan:
     @property
     def found(self) -> Found:
         """What a reader of a file that is released by this plan still finds, if people move as the model says."""
-        stays = [(stay.after, stay.error) for stay in self.stays.found]
-        return Found(self.chosen.smoothed, self.without, self.unit, self.stays.what, stays, self.stays.without)
+        stays = self.stays
+        return Found(self.chosen.smoothed, self.without, self.unit, stays.what, stays.told, stays.without)
 
     def document(self) -> dict[str, Any]:
         """The plan for JSON, as `save_plan` writes it."""
@@ -206,6 +213,9 @@ def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGr
         raise InvalidInput(str(path), "a member that is not as it is written", expected) from None
     if not same:
         raise InvalidInput(str(path), "members that are not as they are written", expected)
+    if found.stays.what == "night":
+        # Such figures count the answers from 21:00 to 6:00 alone, and say less than a reader of all answers finds.
+        found = replace(found, stays=replace(found.stays, found=()))
     return found
 
 

@@ -126,7 +126,7 @@ def test_a_planned_release_of_labels_is_told_in_labels_and_shown_beside_the_trut
     run("plan", tmp_path / "n.npz", "--policy", tmp_path / "p.json", *budget, "-o", tmp_path / "plan.json")
     asked = ("release", tmp_path / "v.csv", *public, "--plan", tmp_path / "plan.json")
     told = run(*asked, "-o", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db").stderr
-    assert "which label somebody has: " in told and "the label of who stays: " in told and "somebody is" not in told
+    assert "which label somebody has: " in told and "who keeps one label: " in told and "somebody is" not in told
     run("report", tmp_path / "r.parquet", *public, "--truth", tmp_path / "v.csv", "-o", tmp_path / "r.html")
     assert "guessed wrong" in (tmp_path / "r.html").read_text()
 

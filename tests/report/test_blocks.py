@@ -1,8 +1,8 @@
 """What the first screen says of a whole block, of half a one, of one row, and where nothing was asked.
 
-Claim: what is expected beforehand is of whole blocks, so its figures, and any of nights, stand only on a page of a file
-in which somebody has one; of less a page gives what a reader expects of the rows that are there. It would fail for a
-page of one row that tells what is found after a week. And: the library loads none of this before it is used.
+Claim: what is expected beforehand is of whole blocks, so its figures, and any of who stays, stand only on a page of a
+file in which somebody has one; of less a page gives what a reader expects of the rows that are there. It would fail
+for a page of one row that tells what is found after a week. And: the library loads none of this before it is used.
 """
 
 from __future__ import annotations
@@ -65,7 +65,11 @@ def test_a_whole_block_has_what_was_expected_of_it(made):
     assert report.whole and report.found.error == expected.error and report.found.stays == expected.stays
     assert report.found.stays and Content(report).nights_figure is not None
     said = first_screen(report)
-    assert "night" in said and "Computed from public data alone" in said and "less than a whole block" not in said
+    assert (
+        "who stays at one place" in said
+        and "Computed from public data alone" in said
+        and "less than a whole block" not in said
+    )
 
 
 @pytest.mark.parametrize("kind", ["half", "one row"])
@@ -76,10 +80,10 @@ def test_of_less_a_page_gives_what_a_reader_expects_of_its_rows(made, kind):
     assert report.found.error == pytest.approx(own.mean()) and not report.found.measured
     assert report.found.stays == () and Content(report).nights_figure is None
     said = first_screen(report)
-    assert "night" not in said and "which is less than a whole block" in said
+    assert "who stays" not in said and "which is less than a whole block" in said
     assert "after one" not in said.split("What a reader can still find")[1].split("Not protected")[0]
-    assert "night" not in " ".join(line for _, line in report.story.rows())
-    assert report.prospects.expected.found.stays, "there are figures of nights that could have been shown"
+    assert "who stays" not in " ".join(line for _, line in report.story.rows())
+    assert report.prospects.expected.found.stays, "there are figures of who stays that could have been shown"
 
 
 def test_one_row_is_called_so(made):
@@ -93,7 +97,7 @@ def test_where_nothing_was_asked_only_the_plan_is_told_of(made):
     assert said.startswith("No answer has been published.") and "Nothing is spent: 0 of 4." in said
     error = report.prospects.expected.found.lines[0]
     assert f"Once it is asked: {error}." in said
-    assert "night" not in said and "still find" not in said and "Guaranteed" not in said
+    assert "who stays" not in said and "still find" not in said and "Guaranteed" not in said
 
 
 def test_records_say_what_a_page_of_less_gives():

@@ -154,7 +154,7 @@ def test_the_plan_before_and_the_page_after_expect_the_same(world):
     assert found.prospects.expected.by_step.mean() == pytest.approx(found.prospects.expected.found.error)
 
 
-def test_nights_are_the_same_however_many_are_asked_for(world):
+def test_stays_are_the_same_however_many_are_asked_for(world):
     found = of_world(world("planned")).prospects
     first = {stay.after: stay.error for stay in found.stays.found}
     assert dict(found.expected.found.stays) == {after: first[after] for after, _ in found.expected.found.stays}

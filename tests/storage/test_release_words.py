@@ -23,7 +23,7 @@ from dphmm.storage.release_words import Found, off, story, sureness
 from dphmm.storage.released import Published
 from dphmm.storage.statement import privacy_statement
 
-SLEEPERS = Found(1028.0, 2532.0, "m", "night", [(1, 404.0), (7, 136.0)], 2660.0)
+STAYERS = Found(1028.0, 2532.0, "m", "day", [(1, 404.0), (7, 136.0)], 2660.0)
 
 
 def test_sureness_is_said_as_the_page_says() -> None:
@@ -68,12 +68,12 @@ def test_errors_are_said_to_ten_metres() -> None:
 
 
 def test_every_figure_has_its_baseline_in_its_line() -> None:
-    first, second = SLEEPERS.lines
+    first, second = STAYERS.lines
     assert first == "where somebody is: 1,030 m off expected (2,530 m without the file)"
-    assert second == "where somebody sleeps: 400 m after 1 night, 140 m after 7 (2,660 m without)"
-    assert "off on average" in replace(SLEEPERS, measured=True).lines[0]
+    assert second == "who stays at one place: 400 m after 1 day, 140 m after 7 (2,660 m without)"
+    assert "off on average" in replace(STAYERS, measured=True).lines[0]
     labels = Found(0.4, 0.9, "", "block", [(1, 0.2), (7, 0.1)], 0.8).lines
-    assert labels[1] == "where somebody is who stays: 0.2 after 1 block, 0.1 after 7 (0.8 without)"
+    assert labels[1] == "who stays in one state: 0.2 after 1 block, 0.1 after 7 (0.8 without)"
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def released(grid, *, promise=None, schedule=None, people="others", step=3600):
 def test_a_planned_day_has_both_bounds_and_what_is_found(grid) -> None:
     day = dphmm.SequencePromise(12, per="1d")
     schedule = dphmm.Schedule(day, 2, at=[2, 6, 10, 14, 18, 22])
-    told = story(released(grid, promise=day, schedule=schedule), day, schedule, SLEEPERS)
+    told = story(released(grid, promise=day, schedule=schedule), day, schedule, STAYERS)
     rows = told.rows()
     assert [label for label, _ in rows if label != " "] == [
         "published", "guaranteed", "still found", "not protected", "spent",
@@ -180,7 +180,7 @@ def test_where_nothing_is_published_nothing_is_guaranteed_or_found(grid) -> None
     """A plan knows figures of an answer; a file without one has none."""
     empty = released(grid)
     none = msgspec.structs.replace(empty, published=msgspec.structs.replace(empty.published, rows=0, subjects=0))
-    told = story(none, found=SLEEPERS)
+    told = story(none, found=STAYERS)
     rows = dict(told.rows("no plan"))
     assert rows["guaranteed"] == rows["still found"] == "nothing: no answer has been published"
     assert told.guaranteed["one_answer"] is None and told.guaranteed["all_answers"] is None

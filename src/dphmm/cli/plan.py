@@ -52,7 +52,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 
     Schedules are tried on invented people who move as the model says. Nothing but model, policy and options is looked
     at. Printed for a quarter, a half and twice the total too: the schedule, the expected error, and what a reader
-    of the file would still find, such as where somebody sleeps.
+    of the file would still find of who stays at one place.
     """
     from dphmm.cli.release_job import asked_promise
     from dphmm.planning import World
@@ -92,17 +92,11 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     """The table: a line for each total, the one that was asked for marked, and one without the file."""
     from dphmm.accounting.records import in_short
-    from dphmm.states.space import LABELS_WRONG
-    from dphmm.storage.release_words import off
+    from dphmm.storage.release_words import after_words, off, stay_words
 
     most = "at most " if own.schedule.kind == "paced" else ""
-    ends = " / ".join(_after(own.stays.what, stay.after) for stay in own.stays.found)
-    place = {"night": "sleeping place", "sequence": "the place of who stays"}.get(
-        own.stays.what, "the place of who stays"
-    )
-    if own.unit == LABELS_WRONG:
-        place = "the label of who stays"
-    rows = [(_for(own), "answers", "expected error", f"{place} after {ends}", "")]
+    ends = " / ".join(after_words(own.stays.what, stay.after) for stay in own.stays.found)
+    rows = [(_for(own), "answers", "expected error", f"{stay_words(own.unit)}, {ends}", "")]
     for one in found:
         schedule, mark = one.schedule, "<- " + in_short(own.schedule.promise.exact) if one is own else ""
         answers = f"{most}{schedule.releases} x {in_short(schedule.exact)}"
@@ -123,13 +117,9 @@ def _for(own: SchedulePlan) -> str:
     return {"1d": "a day", "7d": "a week"}.get(str(promise.per), f"per {promise.per}" + " steps" * (own.times == ()))
 
 
-def _after(what: str, count: int) -> str:
-    return f"the {what}" if what == "sequence" else f"{count} {what}{'s' * (count != 1)}"
-
-
 def _found(one: SchedulePlan) -> str:
     if all(stay.estimate == "none" for stay in one.stays.found):
-        return "not asked at night" if one.stays.what == "night" else "not asked"
+        return "not asked"
     from dphmm.storage.release_words import off
 
     return " / ".join(off(stay.error, one.unit) for stay in one.stays.found)

@@ -344,7 +344,7 @@ def _subjects(
 
 _SUFFIXES = (".svg", ".png")
 #: Every picture that a report may have.
-_NAMES = ("map", "people", "error", "nights", "sureness", "budget", "set")
+_NAMES = ("map", "people", "error", "stays", "sureness", "budget", "set")
 
 
 def check_figures(folder: str | None, names: Sequence[str] = _NAMES, *, replace: bool) -> None:
@@ -404,7 +404,7 @@ def _pictures(report: ReleaseReport) -> dict[str, Callable[[Any], Any]]:
     if content.error_figure is not None:
         found["error"] = lambda ax: plot.error(report, ax=ax)
     if content.nights_figure is not None:
-        found["nights"] = lambda ax: plot.nights(report, ax=ax)
+        found["stays"] = lambda ax: plot.nights(report, ax=ax)
     found["sureness"] = lambda ax: plot.sureness(report, ax=ax)
     if content.budget_figure is not None:
         found["budget"] = lambda ax: plot.budget(report, ax=ax)

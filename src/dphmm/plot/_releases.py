@@ -19,7 +19,7 @@ from dphmm.report.palette import LABELS, ROLES
 from dphmm.report.words import ODDS
 from dphmm.schedule_plan import SchedulePlan
 from dphmm.states.space import LABELS_WRONG, StateSpace
-from dphmm.storage.release_words import off
+from dphmm.storage.release_words import after_words, off, stay_words
 from dphmm.storage.release_words import sureness as sureness_text
 
 if TYPE_CHECKING:
@@ -174,15 +174,15 @@ def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
 
 
 def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axes:
-    """How far off a reader is of who stays at one place, by number of nights or blocks."""
+    """How far off a reader is of who stays at one place, by number of days or other blocks."""
     if isinstance(plan, ReleaseReport):
         stays, unit = plan.prospects.stays, plan.space.unit
     else:
         stays, unit = _plan(plan).stays, plan.unit
-    if stays is None:
+    if stays is None or not stays.told:
         raise InvalidInput("plan", "a report whose figures are not known", "a plan, or a report with a policy")
     ax = _plain_axes(ax)
-    x, y = [stay.after for stay in stays.found], [stay.error for stay in stays.found]
+    x, y = [after for after, _ in stays.told], [error for _, error in stays.told]
     ax.plot(x, y, color=colour("belief-line", ax), marker="o", markersize=4, linewidth=2.2)
     ax.axhline(stays.without, color=colour("reference", ax), linestyle=(0, (2, 4)))
     ax.annotate(
@@ -192,9 +192,9 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
     ax.set_xticks(x, [str(after) for after in x])
     ax.set_xticks([], minor=True)
     told = [(after, value) for after, value in zip(x, y, strict=True) if after in (x[0], 7)]
-    ends = ", ".join(f"{off(value, unit)} after {after} {stays.what}{'s' * (after != 1)}" for after, value in told)
-    where = "Where somebody sleeps" if stays.what == "night" else "Where somebody is who stays"
-    titled(ax, f"{where}: {ends}")
+    ends = ", ".join(f"{off(value, unit)} after {after_words(stays.what, after)}" for after, value in told)
+    who = stay_words(unit)
+    titled(ax, f"{who[0].upper()}{who[1:]}: {ends}")
     ax.set(xlabel=f"{stays.what}s", ylabel=_unit(unit))
     ax.set_ylim(bottom=0)
     return ax
@@ -344,15 +344,15 @@ def _plan(plan: Any) -> SchedulePlan:
 
 
 def _ladder_of_plans(plans: Sequence[SchedulePlan], ax: Axes | None) -> Axes:
-    """What several totals buy: the expected error, and that of who stays after the first and the last of the nights."""
+    """What several totals buy: the expected error, and that of who stays after the first and the last of the blocks."""
     found = [_plan(plan) for plan in plans]
     ax = _plain_axes(ax)
     totals = [float(plan.schedule.promise.exact) for plan in found]
     stays = found[0].stays
+    kept = all(len(plan.stays.told) == len(stays.found) for plan in found) and stays.found
     lines: list[tuple[str, list[float], Any]] = [("where somebody is", [plan.expected_error for plan in found], "-")]
-    for at, style in ((0, (0, (6, 4))), (-1, (0, (2, 4)))):
-        one = stays.found[at]
-        name = f"who stays, {one.after} {stays.what}{'s' * (one.after != 1)}"
+    for at, style in ((0, (0, (6, 4))), (-1, (0, (2, 4)))) if kept else ():
+        name = f"{stay_words(found[0].unit)}, {after_words(stays.what, stays.found[at].after)}"
         lines.append((name, [plan.stays.found[at].error for plan in found], style))
     for name, values, style in lines:
         ax.plot(totals, values, color=colour("belief-line", ax), linestyle=style, marker="o", markersize=4)

@@ -49,11 +49,11 @@ _WITH_OTHERS = (
 )
 _DAY = 86_400
 _INVENTED = 100
-#: Nights or blocks that are shown of an answer at every step, where a place is found at once, and where no plans are.
+#: Days or blocks that are shown of an answer at every step, where a place is found at once, and where no plans are.
 _AT_EVERY_STEP, _WITHOUT_PLANS = (1, 2, 3), (1, 2, 3, 5, 7)
 #: Schedules that the plans of other totals try.
 _TRIED = 28
-#: A smaller total that the nights are shown of, and the totals of the ladder.
+#: A smaller total that stays are shown of, and the totals of the ladder.
 _SMALLER = Fraction(1, 4)
 _SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2))
 

@@ -168,7 +168,7 @@ class Line:
 def nights_chart(
     lines: Sequence[Line], width: float, unit: str, what: str, inside: float | None, finding: str
 ) -> Drawing:
-    """How far off a reader is of who stays, by number of nights on a logarithmic axis."""
+    """How far off a reader is of who stays, by number of days or blocks on a logarithmic axis."""
     most = max(y for line in lines for _, y in line.points)
     step, top = steps_of(most * 1.02)
     ends = sorted({x for line in lines for x, _ in line.points})

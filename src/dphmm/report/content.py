@@ -146,7 +146,7 @@ class Backdrop:
 class Prospects:
     """What was expected of a release before it was made, from public data alone.
 
-    ``expected``: of this schedule. ``stays``: what is found of who stays, by number of nights or blocks; ``smaller``
+    ``expected``: of this schedule. ``stays``: what is found of who stays, by number of days or blocks; ``smaller``
     and ``unlimited`` the same for a smaller total and for an answer at every step. ``ladder``: plans of other totals.
     ``missing``: in a sentence, why there are none of these.
     """

@@ -27,7 +27,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.storage.promises import length
-from dphmm.storage.release_words import off, stay_words
+from dphmm.storage.release_words import after_words, off, stay_words
 from dphmm.storage.statement_types import member
 from dphmm.types import FloatArray, IntArray
 
@@ -505,10 +505,10 @@ class Content:
 
     @cached_property
     def nights_figure(self) -> Figure | None:
-        """What is found of who stays, by number of nights."""
+        """What is found of who stays at one place, by number of days or other blocks."""
         report, prospects = self.report, self.report.prospects
         stays, found = prospects.stays, report.found
-        if stays is None or found is None or len(stays.found) < 2 or found.unit == LABELS_WRONG or not report.whole:
+        if stays is None or found is None or len(stays.told) < 2 or found.unit == LABELS_WRONG or not report.whole:
             return None
         own = "this file" if report.promise is None else f"{in_short(report.promise.exact)} {self._per} (this file)"
         told = [(own, "main", stays)]
@@ -516,30 +516,29 @@ class Content:
             told.append((f"{in_short(prospects.smaller[0])} {self._per}", "other", prospects.smaller[1]))
         if prospects.unlimited is not None:
             told.append(("no budget", "faint", prospects.unlimited))
-        lines = [
-            charts.Line([(stay.after, stay.error) for stay in each.found], name, style) for name, style, each in told
-        ]
+        lines = [charts.Line(each.told, name, style) for name, style, each in told if each.told]
         space = report.space.unmerged
         inside = space.cell if isinstance(space, Grid) else None
         ends = words.stays_words(found)
-        who = stay_words(stays.what, found.unit)
+        who = stay_words(found.unit)
         heading = f"{who[0].upper()}{who[1:]}: {ends}"
         finding = f"{own}: {ends}; {off(stays.without, found.unit)} without the file."
         drawings = [
             charts.nights_chart(lines, width, found.unit, stays.what, inside, finding) for width in charts.WIDTHS
         ]
         caption = (
-            "Invented people who stay at one place, drawn as the model has people; computed from public data alone. "
+            f"Invented people who stay where they are for whole {stays.what}s, drawn as the model has people; a reader "
+            "counts every answer of that time. Computed from public data alone. "
             f"Without the file: {off(stays.without, found.unit)} off."
         )
         if report.promise is not None and report.promise.per is not None:
             caption += " A budget for each block hides no place for ever."
-        numbers = {name: {stay.after: stay.error for stay in each.found} for name, _, each in told}
+        numbers = {name: dict(each.told) for name, _, each in told}
         rows = [
             [str(after), *(_number(numbers[name].get(after, np.nan)) for name in numbers)]
             for after in sorted({after for each in numbers.values() for after in each})
         ]
-        return Figure("nights", heading, drawings, caption, [stays.what + "s", *numbers], rows)
+        return Figure("stays", heading, drawings, caption, [stays.what + "s", *numbers], rows)
 
     @property
     def clock_words(self) -> str:
@@ -676,8 +675,7 @@ class Content:
         """What other totals would give: total, answers, expected error, after the first and the last stay, chosen."""
         promise, rows = self.report.promise, []
         for plan in self.report.prospects.ladder:
-            schedule, found = plan.schedule, [stay for stay in plan.stays.found if stay.estimate != "none"]
-            ends = [off(stay.error, plan.unit) for stay in found]
+            schedule, ends = plan.schedule, [off(error, plan.unit) for _, error in plan.stays.told]
             total, error = in_short(schedule.promise.exact), off(plan.found.error, plan.unit)
             own = promise is not None and schedule.promise.exact == promise.exact
             expected = self.report.prospects.expected
@@ -694,8 +692,8 @@ class Content:
     def ladder_heads(self) -> tuple[str, str, str]:
         """The headings of the ladder: for what, and the two stays."""
         stays = self.report.prospects.stays
-        what = "night" if stays is None else stays.what
-        return self._per, f"1 {what}", f"7 {what}s"
+        what = "day" if stays is None else stays.what
+        return self._per, f"{stay_words(self.report.space.unit)}, {after_words(what, 1)}", after_words(what, 7)
 
     @property
     def ladder_has_seven(self) -> bool:

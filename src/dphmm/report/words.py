@@ -447,15 +447,10 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         lines = [(off(found.error, unit), told)]
     stays = [(after, error) for after, error in found.stays]
     for number, (after, error) in enumerate(stays):
-        name = plural(after, found.what) if after == 1 or found.what != "night" else f"{counted(after)} nights"
-        told = (
-            f"off about {stay_words(found.what, unit)}, after {name.replace('1 ', 'one ')}"
-            if number == 0
-            else f"off after {name}"
-        )
+        name = "the sequence" if found.what == "sequence" else f"{counted(after)} {found.what}{'s' * (after != 1)}"
         figure = _wrong(error) if unit == LABELS_WRONG else off(error, unit)
-        if unit == LABELS_WRONG:
-            told = f"of people who keep one label are guessed wrong after {name.replace('1 ', 'one ')}"
+        guess = "wrong" if unit == LABELS_WRONG else "off"
+        told = f"{guess}{f' about {stay_words(unit)},' * (number == 0)} after {name}"
         ends = number == len(stays) - 1
         base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
@@ -486,11 +481,13 @@ def _wrong(share: float) -> str:
 def _where_from(report: ReleaseReport, found: Found) -> str:
     if found.measured and report.truth is not None:
         whom = "simulated" if report.truth.simulated else "real"
-        first = "The first" if report.leaving is None else "First and last"
-        rest = "the others" if report.leaving is None else "where somebody sleeps"
         if not found.stays:
             return f"Measured on the {whom} people."
-        return f"{first} measured on the {whom} people; {rest} computed from public data alone."
+        first = "Which label somebody has" if found.unit == LABELS_WRONG else "Where somebody is"
+        if report.leaving is not None:
+            first += ", and when they left home"
+        rest = stay_words(found.unit)
+        return f"{first}: measured on the {whom} people. {rest[0].upper()}{rest[1:]}: computed from public data alone."
     if not report.whole:
         return (
             "What a reader who believes the model expects of the rows of this file, which is less than a whole block."
@@ -500,7 +497,7 @@ def _where_from(report: ReleaseReport, found: Found) -> str:
 
 
 def stays_words(found: Found) -> str:
-    """ "found to 400 m in one night, 140 m in seven"."""
+    """ "400 m in one day, 140 m in seven days"."""
     if found.unit == LABELS_WRONG:
         return ""
     parts = [
@@ -514,10 +511,9 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
     found, rows, several = report.found, [], int(report.rows.asked.sum()) > 1
     place = "Places one returns to" if report.on_map else "What lasts"
     if report.found is not None and found is not None and stays_words(found):
-        home = found.what == "night" and report.on_map
-        what = "Home is" if home else f"Who stays {'at one place' if report.on_map else 'the same'} is"
+        who = stay_words(found.unit)
         rows.append(
-            (place, f"{what} found to {stays_words(found)}.", "fewer days, a smaller budget, no answers at night")
+            (place, f"{who[0].upper()}{who[1:]} is found to {stays_words(found)}.", "fewer days, a smaller budget")
         )
     elif several:
         rows.append((place, "It shows again in every answer, and answers add up.", "fewer answers, a smaller budget"))

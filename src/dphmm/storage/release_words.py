@@ -71,8 +71,8 @@ class Found:
     """What a reader of the file still finds, each figure beside its baseline without the file.
 
     ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else
-    expected of people who move as the model says. ``stays``: (after so many of ``what``, mean distance of who stays);
-    where nothing is known of them it is empty and ``stays_without`` NaN.
+    expected of people who move as the model says. ``stays``: (after so many of ``what``, mean distance of who stays at
+    one place all that time); where nothing is known of them it is empty and ``stays_without`` NaN.
     """
 
     error: float
@@ -93,13 +93,13 @@ class Found:
         lines = [f"{what}: {error} {how} ({without} without the file)"]
         if self.stays:
             ends = ", ".join(self._ends)
-            lines.append(f"{stay_words(self.what, self.unit)}: {ends} ({off(self.stays_without, self.unit)} without)")
+            lines.append(f"{stay_words(self.unit)}: {ends} ({off(self.stays_without, self.unit)} without)")
         return lines
 
     @property
     def _ends(self) -> list[str]:
         return [
-            f"{off(error, self.unit)} after {count} {self.what}{'s' * (count != 1)}"
+            f"{off(error, self.unit)} after {after_words(self.what, count)}"
             if number == 0
             else f"{off(error, self.unit)} after {count}"
             for number, (count, error) in enumerate(self.stays)
@@ -121,11 +121,16 @@ class Found:
         }
 
 
-def stay_words(what: str, unit: str) -> str:
-    """What is found of who stays for so many of ``what``: a place to sleep is one of a map."""
+def stay_words(unit: str) -> str:
+    """Of whom the figures of stays are: all answers of whole blocks are about one place, or one state."""
     if unit == LABELS_WRONG:
-        return "the label of who stays"
-    return "where somebody sleeps" if what == "night" and unit == "m" else "where somebody is who stays"
+        return "who keeps one label"
+    return "who stays at one place" if unit == "m" else "who stays in one state"
+
+
+def after_words(what: str, count: int) -> str:
+    """For how long: "1 day", "7 blocks", "the sequence"."""
+    return f"the {what}" if what == "sequence" else f"{count:,} {what}{'s' * (count != 1)}"
 
 
 @dataclass(frozen=True)
