@@ -1,20 +1,32 @@
 """A page, its terminal and its JSON never say less than a reader finds, nor more than is proved.
 
-Claim: who stays at one place is found by answers of every hour; figures of beginnings that are public are not those of
-people who may begin anywhere. It would fail for a page that says that nothing is found where an estimate finds it.
+Claim: who stays at one place is found by answers of every hour; figures of people who begin where it is known are not
+those of people who may begin anywhere; a guarantee is of possible states, and says so where some are not; schedules and
+times are those of the rows; nothing is said to confirm where a model came from. It would fail for a page that says that
+nothing is found where an estimate finds it, or that repeats a statement's schedule unread.
 """
 
 from __future__ import annotations
 
+import hashlib
+import html
 import json
 import re
+import shutil
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dphmm
-from dphmm.report import read_report
-from dphmm.storage.release_words import off
+from dphmm.accounting.edge_leakage import losses_between
+from dphmm.markov.jump import Jump
+from dphmm.report import read_report, words
+from dphmm.session.setting import Setting
+from dphmm.storage.release_words import ONLY_POSSIBLE, ORIGIN, SO_STATED, off, sureness
+from dphmm.storage.tables import read_table, write_table
 from report.worlds import BBOX, released, report, run, table
 
 #: Commands and files draw here: each test replays words of its own.
@@ -25,7 +37,7 @@ DAYS = 7
 def said(text):
     """The words of a page."""
     text = re.sub(r"<(script|style)[^>]*>.*?</\1>", " ", text, flags=re.DOTALL)
-    return " ".join(re.sub(r"<[^>]*>", " ", text).split())
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +100,174 @@ def test_who_stays_is_told_alike_by_page_terminal_and_json(noon):
     plan = " ".join(run("plan", noon / "model.npz", "--policy", noon / "policy.json", "--path-epsilon", 6, "--per",
                         "1d", "--epsilon", 6).stdout.split())  # fmt: skip
     assert f"{figures[0]} / {figures[1]} <- 6" in plan and "who stays at one place, 1 day / 7 days" in plan
+
+
+# -- beginnings that are public -----------------------------------------------------------------------------------
+
+
+def test_of_people_who_begin_where_it_is_known_nothing_is_expected(noon, tmp_path):
+    """The invented people begin anywhere: their errors, and a guess without the file, say less than is known."""
+    for name in ("model.npz", "policy.json", "plan.json", "walks.csv"):
+        shutil.copy(noon / name, tmp_path / name)
+    if (noon / "model.npz.people").exists():
+        shutil.copy(noon / "model.npz.people", tmp_path / "model.npz.people")
+    space = dphmm.load_model(noon / "model.npz").space
+    known = [[f"u{home}", space.names[home]] for home in (0, 5, 7, 14)]
+    begin = ("--initials", table(tmp_path / "initials.csv", ["user", "state"], known))
+    run("release", tmp_path / "walks.csv", "--model", tmp_path / "model.npz", "--policy", tmp_path / "policy.json",
+        "-o", tmp_path / "released.parquet", "--ledger", tmp_path / "ledger.db", "--plan", tmp_path / "plan.json",
+        *begin)  # fmt: skip
+    given = ("--policy", tmp_path / "policy.json", *begin, "--force")
+    told = json.loads(report(tmp_path, tmp_path / "page.html", *given, "--json").stdout)
+    assert told["still_found"] is None and told["guaranteed"]["only_possible"] is True
+    shown = said((tmp_path / "page.html").read_text())
+    missing = "What can be found is not computed for people who begin where it is publicly known."
+    assert missing in shown and "who stays at one place" not in shown and "off expected" not in shown
+
+
+# -- only of possible states --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jump", [None, "0.001"])
+def test_the_guarantee_has_its_condition_where_the_model_excludes_states(jump, tmp_path):
+    """Everybody begins in one of two cells: of the others nothing is guaranteed, unless a jump makes all possible."""
+    walk = [["0", 50.0045, 10.0070], ["0", 50.0045, 10.0209]]
+    rows = [
+        [f"p{u}", f"2024-05-06T08:{5 * k:02d}:00Z", lat, lon] for u in range(2) for k, (_, lat, lon) in enumerate(walk)
+    ]
+    others = [[f"other {name}", *rest] for name, *rest in rows]
+    people = table(tmp_path / "people.csv", ["user", "t", "lat", "lon"], others)
+    table(tmp_path / "walks.csv", ["user", "t", "lat", "lon"], rows)
+    fit = ("--grid", "1km", "--bbox", BBOX, "--step", "5min", "--initial", "first")
+    run("fit", people, "-o", tmp_path / "model.npz", *fit, *(() if jump is None else ("--jump", jump)))
+    run("policy", "radius", tmp_path / "model.npz", "-o", tmp_path / "policy.json", "--radius", "1.5km")
+    released(tmp_path, "--path-epsilon", 2, "--steps", 2)
+    given = ("--policy", tmp_path / "policy.json", "--force")
+    told = json.loads(report(tmp_path, tmp_path / "page.html", *given, "--json").stdout)
+    shown = said((tmp_path / "page.html").read_text())
+    terminal = " ".join(report(tmp_path, tmp_path / "page.html", *given).stderr.split())
+    excludes = jump is None
+    assert told["guaranteed"]["only_possible"] is excludes
+    assert (ONLY_POSSIBLE in told["guaranteed"]["words"]) is excludes and (ONLY_POSSIBLE in terminal) is excludes
+    assert ("moves that the model calls impossible" in terminal) is excludes
+    for told in (
+        "both possible by the model and all earlier answers, is at most",
+        ", both possible by the model and all earlier answers. Whatever this file says",
+        "where both are possible.",
+        "It is of states that the model and all earlier answers leave possible",
+        "Moves that the model calls impossible",
+        "Who moves as the model calls impossible",
+    ):
+        assert (told in shown) is excludes, told
+
+
+def test_what_is_excluded_loses_more_than_the_bound():
+    """Two cells that the policy joins, both impossible at a step: their surrogates lie on different sides."""
+    line = dphmm.StateSpace(np.arange(9))
+    ends = np.zeros(9)
+    ends[[0, 1, 7, 8]] = 0.25
+    model = dphmm.MarkovModel(ends, np.eye(9), space=line, start="at")
+    near = dphmm.policy.radius(line, 2)
+    setting = Setting.of(model, near, line, 1)
+    assert not setting.excludes_no_state
+    plan = setting.first_plan()
+    lost = losses_between(plan, np.array([3]), np.array([5]), 9)
+    assert 5 in near.neighbors(3) and float(lost[0]) > 1
+    everywhere = Setting.of(dphmm.MarkovModel(np.full(9, 1 / 9), np.eye(9), space=line), near, line, 1)
+    assert everywhere.excludes_no_state
+    moved = dphmm.MarkovModel(ends, np.eye(9), space=line, jump=Jump.of(0.01, 9))
+    assert Setting.of(moved, near, line, 1).excludes_no_state
+    assert not Setting.of(moved, near, line, 1, start="at").excludes_no_state
+    assert not Setting.of(moved, near, line, 1, flat="allow").excludes_no_state
+
+
+# -- where the model came from ------------------------------------------------------------------------------------
+
+
+def test_nothing_is_said_to_confirm_where_the_model_came_from(noon):
+    told = json.loads(report(noon, noon / "page.html", "--policy", noon / "policy.json", "--force", "--json").stdout)
+    shown = said((noon / "page.html").read_text())
+    assert ORIGIN in told["guaranteed"]["words"]
+    assert f"No fit on anybody's data: the model is made from the map alone. {ORIGIN[0].upper()}{ORIGIN[1:]}." in shown
+
+
+# -- schedules and times against the rows -------------------------------------------------------------------------
+
+
+def edited(noon, folder, change, times=None):
+    """A copy of the release whose statement and times were changed, its hash made right again."""
+    for name in ("model.npz", "policy.json"):
+        shutil.copy(noon / name, folder / name)
+    rows = read_table(noon / "released.parquet")
+    if times is not None:
+        place, kept = rows.schema.get_field_index("t"), rows.schema.field("t")
+        moved = pa.array(times(rows.column("t").to_pandas()), type=kept.type)
+        rows = rows.set_column(place, kept, moved)
+    write_table(folder / "released.parquet", rows)
+    told = json.loads((noon / "released.parquet.privacy.json").read_text())
+    change(told)
+    told["file"]["sha256"] = hashlib.sha256((folder / "released.parquet").read_bytes()).hexdigest()
+    (folder / "released.parquet.privacy.json").write_text(json.dumps(told))
+    return folder
+
+
+SCHEDULES = {
+    "another step": lambda told: told["schedule"].update(at="9"),
+    "none": lambda told: told.pop("schedule"),
+    "fewer answers than there are": lambda told: told["sequence"].update(per=None, steps=24 * DAYS, total="42"),
+}
+
+
+@pytest.mark.parametrize("kind", SCHEDULES)
+def test_a_schedule_that_the_rows_do_not_follow_is_refused(kind, noon, tmp_path):
+    folder = edited(noon, tmp_path, SCHEDULES[kind])
+    refused = report(folder, folder / "page.html", "--policy", folder / "policy.json", code=2)
+    assert "schedule" in refused.stderr and not (folder / "page.html").exists()
+
+
+def test_a_paced_schedule_is_told_as_what_the_statement_says(noon, tmp_path):
+    folder = edited(noon, tmp_path, lambda told: told["schedule"].update(name="paced", spreads=[100.0]))
+    given = ("--policy", folder / "policy.json", "--force")
+    told = json.loads(report(folder, folder / "page.html", *given, "--json").stdout)
+    words = f"at times chosen from what was already published{SO_STATED}"
+    assert words in told["published"]["words"][0] and words in said((folder / "page.html").read_text())
+
+
+HOUR = pd.Timedelta(hours=1)
+TIMES = {
+    "one row elsewhere": lambda t: t.where(t.index != 13, t + 9600 * HOUR),
+    "all at one instant": lambda t: t.where(t == t.iloc[0], t.iloc[0]),
+    "shifted by half a day": lambda t: t + 12 * HOUR,
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_times_that_are_not_those_of_the_steps_are_refused(kind, noon, tmp_path):
+    folder = edited(noon, tmp_path, lambda told: None, TIMES[kind])
+    refused = report(folder, folder / "page.html", "--policy", folder / "policy.json", code=2)
+    assert "time" in refused.stderr or "schedule" in refused.stderr
+    assert not (folder / "page.html").exists()
+
+
+def test_times_of_other_days_than_the_ledgers_are_refused(noon, tmp_path):
+    folder = edited(noon, tmp_path, lambda told: None, lambda t: t + 48 * HOUR)
+    given = ("--policy", folder / "policy.json", "--force")
+    report(folder, folder / "page.html", *given)
+    refused = report(folder, folder / "page.html", *given, "--ledger", noon / "ledger.db", code=2)
+    assert "a time that is not that of its step" in refused.stderr
+
+
+# -- one answer a block -------------------------------------------------------------------------------------------
+
+
+def test_of_one_answer_a_block_the_bound_is_on_every_chart(noon, tmp_path):
+    made = of_folder(noon)
+    bars = words.guarantee(made).long_bars
+    assert [(name, text) for name, _, text in bars] == [
+        ("0 answers", "50 %, odds × 1"),
+        ("1 answer", f"{sureness(Fraction(6))}, odds × 404"),
+    ]
+    ax = dphmm.plot.sureness(made)
+    assert sureness(Fraction(6)) in ax.get_title()
+    report(noon, tmp_path / "page.html", "--policy", noon / "policy.json", "--figures", tmp_path / "pictures")
+    assert (tmp_path / "pictures" / "sureness.svg").exists()

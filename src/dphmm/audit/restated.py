@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from dphmm._checks import exact_number
-from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import shown
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
@@ -256,6 +257,8 @@ def _over_the_sequence(
     if statement.beginnings is not UNSET:
         found = replace(found, beginnings=replace(statement.beginnings, meaning=promises.BEGINNINGS))
     promise, schedule = promise_of_statement(statement), schedule_of_statement(statement)
+    for user, rows in file.by_user().items():
+        _require(_in_turn(schedule, file, model, rows), name, f"schedule, which {user!r} does not follow,")
     if schedule is not None:
         found = replace(found, schedule=stated_schedule(schedule, int((~file.asked).sum())))
     if promise is None:
@@ -280,6 +283,24 @@ def _holds(
     exact = exact_epsilons(statement)
     asked = [row for row in rows if file.plans[row]]
     return promise.holds([(int(file.step[row]), exact[float(file.epsilon[row])]) for row in asked])
+
+
+def _in_turn(schedule: Schedule | None, file: ReleasedFile, model: MarkovModel, rows: list[int]) -> bool:
+    """Whether one user's rows have answers at the steps that a schedule names; paced ones at none but these.
+
+    Which of them a paced schedule asks follows from beliefs, which `dphmm audit` makes again. Where blocks are of a
+    time and nothing says when steps were, nothing is known of them.
+    """
+    asked = np.array([bool(file.plans[row]) for row in rows])
+    if schedule is None:
+        return bool(asked.all())
+    if isinstance(schedule.promise.per, str):
+        if model.step is None or file.times is None:
+            return True
+        first = int(file.times[rows[0]] // (model.step * MICROSECONDS)) - int(file.step[rows[0]]) + 1
+        schedule = schedule.in_steps(model.step, first)
+    named = schedule.may_ask(file.step[rows])
+    return bool((asked == named).all() if schedule.kind == "planned" else named[asked].all())
 
 
 def _whom(statement: ReleaseStatement, name: str, provenance: Mapping[str, Any]) -> Whom:

@@ -339,8 +339,12 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement) -> Story:
     """The five answers about a release: nothing of them follows from where people are."""
     from dphmm.storage.release_words import story
 
-    found = None if job.planned is None else job.planned.found
-    return story(statement, batch.caps.promise, batch.setting.schedule, found, batch.caps.epsilon)
+    # A plan's people begin as the model says, and not where these are publicly known to begin.
+    found = None if job.planned is None or statement.beginnings else job.planned.found
+    possible = batch.setting.excludes_no_state and not statement.beginnings
+    return story(
+        statement, batch.caps.promise, batch.setting.schedule, found, batch.caps.epsilon, all_possible=possible
+    )
 
 
 def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]:

@@ -29,6 +29,7 @@ from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Published, Smoothed, Smoothers
 from dphmm.session.subjects import Subjects
+from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.statement import load_statement, promise_of_statement, schedule_of_statement, stated_options
 from dphmm.storage.statement_types import epsilons_of, member
@@ -101,6 +102,7 @@ def release_report(
         file.asked,
         file.epsilon,
     )
+    _require_times(file, made, ledger)
     space = made.space
     planar = space.dimension == 2 and not space.has_labels
     cells = Cells.of_space(space) if planar else None
@@ -372,6 +374,26 @@ def _require_stored(user: str, rows: IntArray, file: ReleasedFile, entries: Sequ
             raise InvalidInput("ledger", came, "the statement of this release")
 
 
+def _require_times(file: ReleasedFile, made: Made, ledger: Ledger | None) -> None:
+    """Where the model has a time step, a row's time is that of its step: blocks and headlines are read from it.
+
+    Step 1 stands for what the ledger says; without one it is what the file says, the same for all rows of a user.
+    """
+    step = made.model.step
+    if step is None or file.times is None:
+        return
+    each = step * MICROSECONDS
+    begins = file.times - (file.step - 1) * each
+    for user, rows in file.by_user().items():
+        header = None if ledger is None else ledger.header(user, made.statement.query)
+        origin = "" if header is None else header.options.get("origin", "")
+        first = int(origin) * each if origin else int(begins[rows[0]])
+        wrong = next((row for row in rows if begins[row] != first), None)
+        if wrong is not None:
+            came = f"a time that is not that of its step, of {file.where(wrong)}"
+            raise InvalidInput("released", came, "the times that dphmm release wrote")
+
+
 def _require_spent(file: ReleasedFile, plans: dict[str, Plan]) -> None:
     """Epsilon and cost of every row whose plan was made again, of whatever person, are the plan's."""
     due = {plan.hash: (float(plan.promised), _float_above(plan.cost)) for plan in plans.values()}
@@ -470,6 +492,9 @@ def prospects_of(made: Made, progress: Progress | None = None) -> Prospects:
     """What a reader is expected to find: simulated from the public model alone."""
     if made.subjects is None:
         return Prospects(missing="Give the policy (--policy) to see what can be found.")
+    if made.statement.beginnings:
+        # The invented people begin as the model says, and not where these are known to begin.
+        return Prospects(missing="What can be found is not computed for people who begin where it is publicly known.")
     told, world = asked_of(made), world_of(made)
     if told is None or world is None or made.subjects.setting.varies:
         return Prospects(missing="What can be found is not computed for these choices.")

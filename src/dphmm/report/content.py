@@ -264,6 +264,12 @@ class ReleaseReport:
         return self.made.subjects is not None
 
     @cached_property
+    def all_possible(self) -> bool:
+        """Whether the model is known to exclude no state at any step; not known without the policy."""
+        subjects = self.made.subjects
+        return subjects is not None and subjects.setting.excludes_no_state and not self.statement.beginnings
+
+    @cached_property
     def promise(self) -> SequencePromise | None:
         """The promise over paths, where there is one; None where no policy confirms what it is a promise of."""
         return promise_of_statement(self.statement) if self.confirmed else None
@@ -323,7 +329,14 @@ class ReleaseReport:
     def story(self) -> Story:
         """The five answers, as the terminal and ``--json`` have them."""
         return story(
-            self.statement, self.promise, self.schedule, self.found, ledger=self.in_ledger, confirmed=self.confirmed
+            self.statement,
+            self.promise,
+            self.schedule,
+            self.found,
+            ledger=self.in_ledger,
+            confirmed=self.confirmed,
+            all_possible=self.all_possible,
+            as_stated=True,
         )
 
     @cached_property

@@ -18,7 +18,7 @@ from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.promises import length, places_words
-from dphmm.storage.release_words import Found, off, stay_words, sureness
+from dphmm.storage.release_words import ORIGIN, SO_STATED, Found, off, stay_words, sureness
 from dphmm.storage.statement_types import document, epsilons_of
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -134,7 +134,7 @@ def lead(report: ReleaseReport) -> str:
     times = {
         "every": "at every step",
         "planned": f"at fixed public {'times' if report.rows.time is not None else 'steps'}",
-        "paced": "at times chosen from what was already published",
+        "paced": "at times chosen from what was already published" + SO_STATED,
     }[kind]
     if counts.rows == 1:
         return f"{f'{dates}. ' if dates else ''}Nothing else about this person is in the file: there is no path."
@@ -223,6 +223,11 @@ def which(report: ReleaseReport) -> str:
     return "two " + words.split(" (")[0]
 
 
+def possible(report: ReleaseReport) -> str:
+    """Of which of these a guarantee is, where the model excludes some at a step."""
+    return "" if report.all_possible else ", both possible by the model and all earlier answers"
+
+
 def _complete(report: ReleaseReport) -> bool:
     return report.statement.policy.kind == "complete"
 
@@ -249,7 +254,8 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         most = min(most, counts.most) if promise.per is None or counts.most else most
     short = [("before", 0.5, "50 %"), ("one answer", _share(one), sure)]
     long = [("0 answers", 0.5, _odds("50 %", Fraction(0)))]
-    several = 1 + min(3 if report.confirmed else 1, counts.most) if most is None else min(4, most)
+    # Of one answer the bound always stands, also where a block has no more.
+    several = max(2, 1 + min(3 if report.confirmed else 1, counts.most) if most is None else min(4, most))
     for number in range(1, several):
         total = one * number
         long.append((plural(number, "answer"), _share(total), _odds(sureness(total), total)))
@@ -289,7 +295,9 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         note += " of this file" * bool(more) + f", {'it' if counts.most == 1 else 'each'} allows {sure}"
         note += f"; {more}." if more else "."
     big = f"at most {sure} sure" if sure[0].isdigit() else f"{sure} sure"
-    words = f"Whoever is torn 50 : 50 between {which(report)} is {big} after one answer, whatever else they know."
+    only = possible(report)
+    pair = f"{which(report)}{only}{',' * bool(only)}"
+    words = f"Whoever is torn 50 : 50 between {pair} is {big} after one answer, whatever else they know."
     if statement.private is False:
         big, words = "nothing", f"NOT PRIVATE: {'; '.join(statement.not_private_because)}."
         note = f"But for that: at most {sure} sure after one answer."
@@ -317,7 +325,7 @@ def _share(epsilon: Fraction) -> float:
 def block_words(report: ReleaseReport) -> list[str]:
     """The guarantee over a day, or all answers, in sentences."""
     promise, counts = report.promise, counts_of(report)
-    pair = which(report)
+    pair = f"{which(report)}{possible(report)}"
     moment = f"about {'where they are' if report.on_map else 'their state'} at that moment"
     if promise is None:
         horizon = report.statement.horizon
@@ -388,7 +396,7 @@ def set_words(report: ReleaseReport, joined: int) -> str:
     if joined == 1:
         return "The policy joins no other cell to the one in the middle: of how it differs from others nothing is said."
     told = f"From each of these {joined} cells every answer is at most {factor_words(one)} times more or less likely "
-    told += "than from the one in the middle."
+    told += "than from the one in the middle" + ", where both are possible" * (not report.all_possible) + "."
     covered = report.statement.covered_distance
     if covered and isinstance(covered.metres, float) and covered.metres > 0:
         told += (
@@ -542,6 +550,13 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
         if report.rows.time is not None
         else "Names and steps are public."
     )
+    if not report.all_possible:
+        told = (
+            "The guarantee is of states that the model and all earlier answers leave possible at a step. Who is in "
+            "another one is answered as if in its surrogate, the nearest possible one, and may be told from those that "
+            "the policy joins to the true one."
+        )
+        rows.append(("Moves that the model calls impossible", told, "a model with a jump, in which all is possible"))
     rows.append(("Being in the file", times, "publish pseudonyms; the same times for all"))
     promise = report.promise
     if promise is not None:
@@ -571,6 +586,8 @@ def not_protected_short(report: ReleaseReport) -> list[str]:
         )
     if report.statement.constraint.name.startswith("delta"):
         lines.append("How exact rows outside the delta-set are: each is answered as the nearest state inside.")
+    if not report.all_possible:
+        lines.append("Who moves as the model calls impossible: only of possible states anything is guaranteed.")
     lines.append("Who is in the file" + (", and on which days." if report.rows.time is not None else "."))
     return lines
 
@@ -625,7 +642,11 @@ def spent(report: ReleaseReport) -> Spent:
 
 
 def model_words(report: ReleaseReport) -> str:
-    """Whose data the model is made from."""
+    """Whose data the model is made from, and who says so."""
+    return f"{_made_from(report)} {ORIGIN[0].upper()}{ORIGIN[1:]}."
+
+
+def _made_from(report: ReleaseReport) -> str:
     model, learning = report.statement.model, report.statement.learning
     if learning is not None:
         return f"The model was learned with differential privacy, at ε\u00a0{learning.epsilon}."

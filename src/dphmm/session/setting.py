@@ -14,6 +14,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from dphmm._checks import exact_epsilon, one_of, written_fraction
 from dphmm.accounting.ledger import PlanRecord, SessionHeader
 from dphmm.accounting.promise import Schedule
@@ -95,6 +97,23 @@ class Setting:
                 "varies", "epsilon", f"no other epsilon than {shown(options.epsilon)}: the table is for it"
             )
         return cls(model, policy, space, options, query, _rule(answer), schedule, checked_varies(varies))
+
+    @property
+    def excludes_no_state(self) -> bool:
+        """Whether every state is possible at every step, whatever was answered before.
+
+        Only then the promise is about every pair of the policy: a state that is excluded is answered as its surrogate,
+        and may lose any amount to its own policy neighbours. True of a model with a jump, and of one whose every state
+        may be the first and is reached from some state.
+        """
+        model = self.model
+        everywhere = bool((model.initial > 0).all())
+        if self.began is not None or self.options.flat == "allow":
+            return False
+        if model.jump is not None:
+            return everywhere or self.options.start == "before"
+        reached = everywhere and model.time_homogeneous
+        return reached and bool((np.asarray(model.matrix_at(1).sum(axis=0)) > 0).all())
 
     @classmethod
     def read(

@@ -31,6 +31,14 @@ _NO_ERROR = 1e-9
 _UNIT = re.compile(r"(?<=[0-9]) (?=(?:k?m|%)(?![a-z]))")
 _NEAREST_TO_SURE = "more than 99.9999 %"
 _NOTHING = "nothing: no answer has been published"
+#: Of which states a guarantee is, where a model excludes some of them at some step.
+ONLY_POSSIBLE = (
+    "only of states that the model and all earlier answers leave possible: another one is answered as its surrogate, "
+    "and may be told from its policy neighbours"
+)
+#: What no reader of a file can check: provenance is in no hash.
+ORIGIN = "so the statement and the model file say of where the model came from; no hash confirms it"
+SO_STATED = " (so the statement says; dphmm audit follows every choice)"
 #: Kinds of states whose answers are places on a map.
 _ON_MAPS = ("grid", "h3")
 
@@ -200,23 +208,27 @@ def story(
     ledger: InLedger | None = None,
     *,
     confirmed: bool = True,
+    all_possible: bool = False,
+    as_stated: bool = False,
 ) -> Story:
     """The five answers of a release that is stated, with its promise and schedule.
 
     ``found``: what a plan, or the truth of simulated people, says; left out without it. ``cap``: of the sum of
     epsilons. ``ledger``: what was spent by its count, in place of the file's. ``confirmed``: whether the policy is
-    known; without it no bound on several answers is told.
+    known; without it no bound on several answers is told. ``all_possible``: whether the model excludes no state at any
+    step (`dphmm.session.setting.Setting.excludes_no_state`). ``as_stated``: told by a reader of the statement, who
+    knows of the model's origin and of paced times only what it says.
     """
     asked = statement.published.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0)
     (least, epsilon), step = epsilons_of(statement), statement.model.step_seconds
     most, block = (None, "") if promise is None else _block(promise, schedule, least, step)
     return Story(
-        published=_published(statement, asked, schedule, most, block),
-        guaranteed=_guaranteed(statement, promise, epsilon, most, block, ledger, confirmed)
+        published=_published(statement, asked, schedule, most, block, as_stated),
+        guaranteed=_guaranteed(statement, promise, epsilon, most, block, ledger, confirmed, all_possible, as_stated)
         if asked
         else _nothing_guaranteed(statement),
         still_found=_found(found, ledger) if asked else dict.fromkeys(_FIGURES) | {"words": [_NOTHING]},
-        not_protected=_not_protected(statement),
+        not_protected=_not_protected(statement, all_possible),
         spent=_spent(statement, promise, epsilon, most, block, cap, ledger)
         if confirmed
         else _not_confirmed(statement, ledger),
@@ -243,6 +255,7 @@ def _nothing_guaranteed(statement: ReleaseStatement) -> dict[str, Any]:
         "covered_distance": None,
         "one_answer": None,
         "all_answers": None,
+        "only_possible": None,
         "words": [_NOTHING],
     }
 
@@ -262,7 +275,7 @@ def _block(promise: SequencePromise, schedule: Schedule | None, epsilon: Fractio
 
 
 def _published(
-    statement: ReleaseStatement, asked: int, schedule: Schedule | None, most: int | None, block: str
+    statement: ReleaseStatement, asked: int, schedule: Schedule | None, most: int | None, block: str, as_stated: bool
 ) -> dict[str, Any]:
     counts = statement.published
     labels, on_map = statement.space.kind == "labels", _on_map(statement)
@@ -271,7 +284,7 @@ def _published(
     times = {
         "every": "at every step",
         "planned": "at fixed public times",
-        "paced": "at times chosen from what was already published",
+        "paced": "at times chosen from what was already published" + SO_STATED * as_stated,
     }[kind]
     each = f", at most {most:,} {_in(block)} for each person" if most is not None else ""
     people = "1 person" if counts.subjects == 1 else f"{counts.subjects:,} people"
@@ -305,6 +318,8 @@ def _guaranteed(
     block: str,
     ledger: InLedger | None,
     confirmed: bool,
+    all_possible: bool,
+    as_stated: bool,
 ) -> dict[str, Any]:
     covered = statement.covered_distance
     facts = None if covered is UNSET or covered is None else document(covered)
@@ -334,6 +349,10 @@ def _guaranteed(
     elif most is None:
         more = "" if ledger is None else ledger.more
         words.append(_no_limit(statement, epsilon, one) + (f" of this file; {more}" if more else ""))
+    if not all_possible:
+        words.append(ONLY_POSSIBLE)
+    if as_stated:
+        words.append(ORIGIN)
     if statement.private is False:
         words = [f"NOT PRIVATE: {'; '.join(statement.not_private_because)}"]
     elif statement.private == "unknown" and statement.unknown_because is not UNSET:
@@ -343,6 +362,7 @@ def _guaranteed(
         "covered_distance": facts,
         "one_answer": {"epsilon": str(epsilon), "sureness": one},
         "all_answers": None if most is None else _all(most, block, total, every),
+        "only_possible": not all_possible,
         "words": words,
     }
 
@@ -371,11 +391,14 @@ def _no_limit(statement: ReleaseStatement, epsilon: Fraction, one: str) -> str:
     return f"no limit for {over}: {answers}each allows {one}"
 
 
-def _not_protected(statement: ReleaseStatement) -> dict[str, Any]:
-    here = "places one returns to; the part of town" if _on_map(statement) else (
-        "states one returns to; states that the policy does not join"
-    )  # fmt: skip
-    return {"sentences": list(statement.not_protected), "words": [f"{here}; who is in the file"]}
+def _not_protected(statement: ReleaseStatement, all_possible: bool) -> dict[str, Any]:
+    on_map = _on_map(statement)
+    here = ["places one returns to", "the part of town"] if on_map else ["states one returns to"]
+    if not on_map and statement.policy.kind != "complete":
+        here.append("states that the policy does not join")
+    if not all_possible:
+        here.append("moves that the model calls impossible")
+    return {"sentences": list(statement.not_protected), "words": ["; ".join([*here, "who is in the file"])]}
 
 
 def _spent(
@@ -388,16 +411,18 @@ def _spent(
     ledger: InLedger | None,
 ) -> dict[str, Any]:
     spent_in_all = Fraction(statement.totals.epsilon_sum) if ledger is None else ledger.in_all
+    # Of a sequence that ends, the sum of the rows is its own.
+    least_spent = spent_in_all if promise is not None and promise.steps is not None else Fraction(0)
     in_all, counted = in_short(spent_in_all), "; of all files and queries of the ledger" * (ledger is not None)
     if promise is None or most is None:
         limit = "no cap" if cap is None else f"the cap is {in_short(cap)}"
         words = [f"epsilon sum {in_all} for who has most answers, {limit}{counted}"]
     else:
-        needed, total = _needed(promise, epsilon, most), in_short(promise.exact)
+        needed, total = max(_needed(promise, epsilon, most), least_spent), in_short(promise.exact)
         whose = "" if needed == promise.exact or ledger is not None else " by this query"
         spent = in_short(min(needed, spent_in_all) if ledger is None else ledger.largest)
         words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}{counted}"]
-    largest = None if most is None or promise is None else _needed(promise, epsilon, most)
+    largest = None if most is None or promise is None else max(_needed(promise, epsilon, most), least_spent)
     return {
         "most": None if largest is None else str(largest if ledger is None else ledger.largest),
         "total": None if promise is None else str(promise.exact),
