@@ -57,6 +57,8 @@ STAYERS = 300
 AFTER = (1, 7)
 LONGER = (1, 2, 3, 5, 7, 10, 14, 21, 30)
 _DAY = 86400
+#: Likelihoods that are computed together: of so many answers times states.
+_TOGETHER = 2 * 10**6
 #: What blocks of so many seconds are called where people stay for them.
 _CALLED = {3600: "hour", _DAY: "day", 7 * _DAY: "week"}
 _HOURS = re.compile(r"([0-9]{1,2})-([0-9]{1,2})")
@@ -400,9 +402,13 @@ class World:
         logs = self._prior(plan.constraint.support, len(states))
         for after, end in ends:
             count = int(np.count_nonzero(asked[:end]))
-            for _ in range(done, count):
-                logs += np.log(likelihood_columns(plan, answer_under(plan, states, bits)[0]))
-            done = count
+            while done < count:
+                # Many steps have the same answers, whose likelihoods are computed once.
+                steps = min(count - done, max(1, _TOGETHER // logs.size))
+                drawn = np.concatenate([answer_under(plan, states, bits)[0] for _ in range(steps)])
+                for columns in np.hsplit(np.log(likelihood_columns(plan, drawn)), steps):
+                    logs += columns
+                done += steps
             yield after, float(count), np.exp(logs - logs.max(axis=0))
 
     def _paced(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:

@@ -188,7 +188,11 @@ def test_nothing_is_said_to_confirm_where_the_model_came_from(noon):
     told = json.loads(report(noon, noon / "page.html", "--policy", noon / "policy.json", "--force", "--json").stdout)
     shown = said((noon / "page.html").read_text())
     assert ORIGIN in told["guaranteed"]["words"]
-    assert f"No fit on anybody's data: the model is made from the map alone. {ORIGIN[0].upper()}{ORIGIN[1:]}." in shown
+    assert (
+        "No fit on anybody's data: the model is made from the map alone. So the files say; no hash confirms it."
+        in shown
+    )
+    assert f"{ORIGIN[0].upper()}{ORIGIN[1:]}." in shown
 
 
 # -- schedules and times against the rows -------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import dphmm
 from dphmm.batch import Batch
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.states.trajectory import Trajectories
-from dphmm.storage.release_words import Found, off, story, sureness
+from dphmm.storage.release_words import ONLY_POSSIBLE, ORIGIN, Found, off, story, sureness
 from dphmm.storage.released import Published
 from dphmm.storage.statement import privacy_statement
 
@@ -149,7 +149,7 @@ def test_the_bound_of_all_answers_counts_all_of_them(grid, promise, schedule, af
 
 
 def test_without_a_promise_nothing_limits_a_day(grid) -> None:
-    told = story(released(grid))
+    told = story(released(grid), all_possible=True)
     places, limit = told.guaranteed["words"]
     assert "at most 73.2 % sure after one answer" in places and "680" not in places
     assert limit == "no limit for a day: 24 answers about one person in all, each allows 73.2 %"
@@ -157,6 +157,35 @@ def test_without_a_promise_nothing_limits_a_day(grid) -> None:
         "epsilon sum 24 for who has most answers, no cap"
     ]
     assert "the cap is 30" in story(released(grid), cap=Fraction(30)).spent["words"][0]
+
+
+def test_a_guarantee_of_possible_states_says_so(grid) -> None:
+    """Not only on request: whoever does not know that the model excludes nothing has the condition."""
+    told, all_possible = story(released(grid)), story(released(grid), all_possible=True)
+    assert ONLY_POSSIBLE in told.guaranteed["words"] and told.guaranteed["only_possible"]
+    assert "moves that the model calls impossible" in told.not_protected["words"][0]
+    assert ONLY_POSSIBLE not in all_possible.guaranteed["words"] and not all_possible.guaranteed["only_possible"]
+    assert "impossible" not in all_possible.not_protected["words"][0]
+    assert ORIGIN not in told.guaranteed["words"]
+    assert ORIGIN in story(released(grid), as_stated=True).guaranteed["words"]
+
+
+def test_of_a_complete_policy_no_states_are_left_unjoined(grid) -> None:
+    statement = msgspec.structs.replace(released(grid), covered_distance=None)
+    statement = msgspec.structs.replace(statement, space=msgspec.structs.replace(statement.space, kind="labels"))
+    complete = msgspec.structs.replace(statement, policy=msgspec.structs.replace(statement.policy, kind="complete"))
+    assert "that the policy does not join" in story(statement).not_protected["words"][0]
+    assert "that the policy does not join" not in story(complete).not_protected["words"][0]
+
+
+def test_of_a_sequence_no_less_is_spent_than_its_rows_hold(grid) -> None:
+    """One answer a sequence by the schedule, and 24 in the file: 24 are spent, and not 1."""
+    promise = dphmm.SequencePromise(30, steps=100)
+    planned = dphmm.Schedule(promise, 1, at=[50])
+    statement = released(grid, promise=promise, schedule=planned)
+    totals = msgspec.structs.replace(statement.totals, epsilon_sum="24")
+    told = story(msgspec.structs.replace(statement, totals=totals), promise, planned)
+    assert told.spent["most"] == "24" and told.spent["words"][0].startswith("at most 24 of 30 in 100 steps")
 
 
 def test_what_does_not_hold_is_not_promised(grid) -> None:

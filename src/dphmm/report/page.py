@@ -27,7 +27,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.storage.promises import length
-from dphmm.storage.release_words import after_words, off, stay_words
+from dphmm.storage.release_words import ORIGIN, after_words, off, stay_words
 from dphmm.storage.statement_types import member
 from dphmm.types import FloatArray, IntArray
 
@@ -980,6 +980,11 @@ class Content:
         ]
         sha = member(s, "file.sha256")
         return rows + ([("file", str(sha))] if sha else [])
+
+    @property
+    def origin(self) -> str:
+        """Who says where the model came from."""
+        return f"{ORIGIN[0].upper()}{ORIGIN[1:]}."
 
     @cached_property
     def promises(self) -> list[str]:

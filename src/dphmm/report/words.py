@@ -18,7 +18,7 @@ from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.promises import length, places_words
-from dphmm.storage.release_words import ORIGIN, SO_STATED, Found, off, stay_words, sureness
+from dphmm.storage.release_words import SO_STATED, Found, off, stay_words, sureness
 from dphmm.storage.statement_types import document, epsilons_of
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -643,7 +643,9 @@ def spent(report: ReleaseReport) -> Spent:
 
 def model_words(report: ReleaseReport) -> str:
     """Whose data the model is made from, and who says so."""
-    return f"{_made_from(report)} {ORIGIN[0].upper()}{ORIGIN[1:]}."
+    told = _made_from(report)
+    # Nobody gains by saying falsely that something is not private.
+    return told if report.statement.private is False else f"{told} So the files say; no hash confirms it."
 
 
 def _made_from(report: ReleaseReport) -> str:

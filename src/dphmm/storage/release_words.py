@@ -37,7 +37,7 @@ ONLY_POSSIBLE = (
     "and may be told from its policy neighbours"
 )
 #: What no reader of a file can check: provenance is in no hash.
-ORIGIN = "so the statement and the model file say of where the model came from; no hash confirms it"
+ORIGIN = "only the statement and the model file say where the model came from: no hash confirms it"
 SO_STATED = " (so the statement says; dphmm audit follows every choice)"
 #: Kinds of states whose answers are places on a map.
 _ON_MAPS = ("grid", "h3")
