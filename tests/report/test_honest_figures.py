@@ -198,7 +198,7 @@ def test_nothing_is_said_to_confirm_where_the_model_came_from(noon):
 # -- schedules and times against the rows -------------------------------------------------------------------------
 
 
-def edited(noon, folder, change, times=None):
+def edited(noon, folder, change, times=None, *, timeless=False):
     """A copy of the release whose statement and times were changed, its hash made right again."""
     for name in ("model.npz", "policy.json"):
         shutil.copy(noon / name, folder / name)
@@ -207,6 +207,8 @@ def edited(noon, folder, change, times=None):
         place, kept = rows.schema.get_field_index("t"), rows.schema.field("t")
         moved = pa.array(times(rows.column("t").to_pandas()), type=kept.type)
         rows = rows.set_column(place, kept, moved)
+    if timeless:
+        rows = rows.drop_columns(["t"])
     write_table(folder / "released.parquet", rows)
     told = json.loads((noon / "released.parquet.privacy.json").read_text())
     change(told)
@@ -226,7 +228,38 @@ SCHEDULES = {
 def test_a_schedule_that_the_rows_do_not_follow_is_refused(kind, noon, tmp_path):
     folder = edited(noon, tmp_path, SCHEDULES[kind])
     refused = report(folder, folder / "page.html", "--policy", folder / "policy.json", code=2)
-    assert "schedule" in refused.stderr and not (folder / "page.html").exists()
+    assert "schedule, which 'u0' does not follow" in refused.stderr and not (folder / "page.html").exists()
+
+
+@pytest.mark.parametrize("kind", ["as it was", "none", "every second day", "two a day"])
+def test_without_times_rows_follow_a_schedule_from_some_hour_on(kind, noon, tmp_path):
+    """Of a file without times nobody knows when step 1 was, but one answer a day is none every second day."""
+    changes = {
+        "as it was": lambda told: None,
+        "none": SCHEDULES["none"],
+        "every second day": lambda told: told["sequence"].update(per="2d"),
+        "two a day": lambda told: (told["schedule"].update(at="7,13"), told["sequence"].update(total="12")),
+    }
+    folder = edited(noon, tmp_path, changes[kind], timeless=True)
+    kept = kind == "as it was"
+    told = report(folder, folder / "page.html", "--policy", folder / "policy.json", code=0 if kept else 2).stderr
+    assert (folder / "page.html").exists() is kept and (kept or "schedule, which 'u0' does not follow" in told)
+
+
+@pytest.mark.parametrize("timeless", [False, True])
+def test_a_total_that_the_rows_pass_is_refused(timeless, noon, tmp_path):
+    """A paced schedule may ask at any named step, but no oftener than its total allows: here once in two days."""
+    folder = edited(
+        noon,
+        tmp_path,
+        lambda told: (
+            told["sequence"].update(per="2d"),
+            told["schedule"].update(name="paced", spreads=[100.0], at="1-48"),
+        ),
+        timeless=timeless,
+    )
+    refused = report(folder, folder / "page.html", "--policy", folder / "policy.json", code=2)
+    assert "sequence, which 'u0' passes" in refused.stderr
 
 
 def test_a_paced_schedule_is_told_as_what_the_statement_says(noon, tmp_path):

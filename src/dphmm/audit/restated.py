@@ -11,8 +11,9 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ from dphmm.storage.statement_types import (
     exact_epsilons,
     member,
 )
+from dphmm.types import BoolArray, IntArray
 
 #: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
@@ -257,49 +259,70 @@ def _over_the_sequence(
     if statement.beginnings is not UNSET:
         found = replace(found, beginnings=replace(statement.beginnings, meaning=promises.BEGINNINGS))
     promise, schedule = promise_of_statement(statement), schedule_of_statement(statement)
-    for user, rows in file.by_user().items():
-        _require(_in_turn(schedule, file, model, rows), name, f"schedule, which {user!r} does not follow,")
+    _require_kept(promise, schedule, statement, name, file, model)
     if schedule is not None:
         found = replace(found, schedule=stated_schedule(schedule, int((~file.asked).sum())))
     if promise is None:
         return found
-    for user, rows in file.by_user().items():
-        _require(_holds(promise, file, model, rows, statement), name, f"sequence, which {user!r} passes,")
     alike = statement.beginnings is UNSET and (varied is UNSET or varied.names == ["epsilon"])
     known = couples(model, policy, options, None) if alike and policy is not None else "unknown"
     names = () if varied is UNSET else varied.names
     return replace(found, sequence=stated_sequence(promise, statement.private, known, names))
 
 
-def _holds(
-    promise: SequencePromise, file: ReleasedFile, model: MarkovModel, rows: list[int], statement: ReleaseStatement
-) -> bool:
-    """Whether one user's rows keep a promise; also where blocks are of a time and nothing says when steps were."""
-    if isinstance(promise.per, str):
-        if model.step is None or file.times is None:
-            return True
-        first = int(file.times[rows[0]] // (model.step * MICROSECONDS)) - int(file.step[rows[0]]) + 1
-        promise = promise.in_steps(model.step, first)
-    exact = exact_epsilons(statement)
-    asked = [row for row in rows if file.plans[row]]
-    return promise.holds([(int(file.step[row]), exact[float(file.epsilon[row])]) for row in asked])
+def _require_kept(
+    promise: SequencePromise | None,
+    schedule: Schedule | None,
+    statement: ReleaseStatement,
+    name: str,
+    file: ReleasedFile,
+    model: MarkovModel,
+) -> None:
+    """Raises InvalidInput where a user's rows keep neither schedule nor promise, wherever step 1 may be in a block."""
+
+    @cache
+    def of_steps(begins: int) -> tuple[SequencePromise | None, Schedule | None]:
+        return (
+            None if promise is None else promise.in_steps(model.step, begins),
+            None if schedule is None else schedule.in_steps(model.step, begins),
+        )
+
+    exact = {} if promise is None else exact_epsilons(statement)
+    for user, rows in file.by_user().items():
+        steps, asked = file.step[rows], np.array([bool(file.plans[row]) for row in rows])
+        spent = [(int(file.step[row]), exact[float(file.epsilon[row])]) for row in rows if exact and file.plans[row]]
+        in_turn = False
+        for begins in _begins(promise, file, model, rows):
+            kept, named = of_steps(begins)
+            if not _in_turn(named, steps, asked):
+                continue
+            in_turn = True
+            if kept is None or kept.holds(spent):
+                break
+        else:
+            _require(in_turn, name, f"schedule, which {user!r} does not follow,")
+            _require(False, name, f"sequence, which {user!r} passes,")
 
 
-def _in_turn(schedule: Schedule | None, file: ReleasedFile, model: MarkovModel, rows: list[int]) -> bool:
-    """Whether one user's rows have answers at the steps that a schedule names; paced ones at none but these.
+def _begins(promise: SequencePromise | None, file: ReleasedFile, model: MarkovModel, rows: list[int]) -> Iterable[int]:
+    """What a user's step 1 may be, in steps since 1970: where the file has no times, any one of a block."""
+    if promise is None or not isinstance(promise.per, str):
+        return (0,)
+    if model.step is not None and file.times is not None:
+        return (int(file.times[rows[0]] // (model.step * MICROSECONDS)) - int(file.step[rows[0]]) + 1,)
+    block = promise.in_steps(model.step, 0).per
+    assert isinstance(block, int)
+    return range(block)
 
-    Which of them a paced schedule asks follows from beliefs, which `dphmm audit` makes again. Where blocks are of a
-    time and nothing says when steps were, nothing is known of them.
+
+def _in_turn(schedule: Schedule | None, steps: IntArray, asked: BoolArray) -> bool:
+    """Whether those of the steps (n,) are ``asked`` that a schedule names; of a paced one none but these.
+
+    Which of them a paced schedule asks follows from beliefs, which `dphmm audit` makes again.
     """
-    asked = np.array([bool(file.plans[row]) for row in rows])
     if schedule is None:
         return bool(asked.all())
-    if isinstance(schedule.promise.per, str):
-        if model.step is None or file.times is None:
-            return True
-        first = int(file.times[rows[0]] // (model.step * MICROSECONDS)) - int(file.step[rows[0]]) + 1
-        schedule = schedule.in_steps(model.step, first)
-    named = schedule.may_ask(file.step[rows])
+    named = schedule.may_ask(steps)
     return bool((asked == named).all() if schedule.kind == "planned" else named[asked].all())
 
 

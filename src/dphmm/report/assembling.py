@@ -387,10 +387,10 @@ def _require_times(file: ReleasedFile, made: Made, ledger: Ledger | None) -> Non
     for user, rows in file.by_user().items():
         header = None if ledger is None else ledger.header(user, made.statement.query)
         origin = "" if header is None else header.options.get("origin", "")
-        first = int(origin) * each if origin else int(begins[rows[0]])
-        wrong = next((row for row in rows if begins[row] != first), None)
-        if wrong is not None:
-            came = f"a time that is not that of its step, of {file.where(wrong)}"
+        first = int(origin) * each if origin.lstrip("-").isdecimal() else int(begins[rows[0]])
+        wrong = np.flatnonzero(begins[rows] != first)
+        if len(wrong):
+            came = f"a time that is not that of its step, of {file.where(rows[wrong[0]])}"
             raise InvalidInput("released", came, "the times that dphmm release wrote")
 
 
