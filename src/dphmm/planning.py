@@ -361,8 +361,8 @@ class World:
         """What is found of people who stay at one place for so many whole blocks or windows, ``after`` ascending.
 
         A reader multiplies what all answers of that time say of one place, at whatever hour they are given: nobody who
-        stays there is found less well for being asked at noon. Of somebody who is elsewhere for a part of the time no more
-        is found. Figures of the same number of blocks are the same, however long the list is.
+        stays there is found less well for being asked at noon. Of somebody who is elsewhere for a part of the time no
+        more is found. Figures of the same number of blocks are the same, however long the list is.
         """
         what, ends = self._staying(after)
         weights = self._paced if schedule.kind == "paced" else self._planned
