@@ -1,7 +1,9 @@
-"""A driver of its own, whose tasks or which itself dies on purpose: ``python -m spark.driver FOLDER WHAT``.
+"""A driver of its own, whose tasks or which itself dies on purpose: ``python -m spark.driver FOLDER SESSIONS``.
 
-FOLDER/table is the release table. Every attempt of a task leaves FOLDER/side/BUCKET.attempts: a line for each attempt
-with the SHA-256 of the file that it wrote. What escapes is one line of JSON a job: how it ended.
+SESSIONS is a JSON list of [master, settings, what]: one session after the other does what is listed, in one process,
+as a Java machine takes long to start. WHAT has FOLDER/WHAT for its own: its release table is table in it. Every attempt
+of a task leaves side/BUCKET.attempts: a line for each attempt with the SHA-256 of the file that it wrote. What escapes
+is one line of JSON a job: what it was, and how it ended.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import dphmm.spark.batch
 from dphmm.errors import DphmmError
 from dphmm.samplers.keyed import JobKey, _secret_of
 from dphmm.spark.bucket import ReleaseBuckets
+from dphmm.storage.release_table import ReleaseTable
 from spark.worlds import WORLD, people, rows
 
 
@@ -96,62 +99,88 @@ def _on_and_on(spark: Any, folder: Path) -> None:
     while True:
         last += 1
         frame = spark.createDataFrame(rows(last, people(40), 1, last)).repartition(3)
-        try:
-            found = dphmm.spark.release(frame, *WORLD, 1, into=folder / "table", buckets=8, resume=True)
-            told = {"entry": found.entry}
-        except DphmmError as error:
-            told = {"refused": str(error)}
-        except Exception as error:
-            told = {"failed": type(error).__name__}
-        print("TOLD " + json.dumps(told), flush=True)
+        _released(folder, "on and on", frame, WORLD, resume=True)
 
 
-def session() -> Any:
+def _released(folder: Path, what: str, frame: Any, world: Any, **options: Any) -> None:
+    """Release a frame, and tell how it ended."""
+    try:
+        found = dphmm.spark.release(frame, *world, 1, into=folder / "table", buckets=8, **options)
+        told = {"rows": found.table().count(), "entry": found.entry}
+    except DphmmError as error:
+        told = {"refused": str(error)}
+    except Exception as error:
+        told = {"failed": type(error).__name__}
+    print("TOLD " + json.dumps({"what": what, **told}), flush=True)
+
+
+def session(master: str, settings: dict[str, str]) -> Any:
     from pyspark.sql import SparkSession
 
     builder = (
-        SparkSession.builder.master(os.environ["DPHMM_MASTER"])
+        SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "4")
+        # No second compilation of Java that is soon done.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        .config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.driver.memory", "1g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.execution.pyspark.udf.hideTraceback.enabled", "true")
     )
-    for name, value in json.loads(os.environ.get("DPHMM_SETTINGS", "{}")).items():
+    for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
-def main(folder: Path, what: str) -> None:
-    (folder / "side").mkdir(exist_ok=True)
-    spark, plain = session(), dphmm.spark.batch.ReleaseBuckets
+def _does(spark: Any, folder: Path, what: str) -> None:
+    """One job. What it replaces stays so where this process dies of it, and is put back elsewhere."""
+    (folder / "side").mkdir(parents=True, exist_ok=True)
+    plain = dphmm.spark.batch.ReleaseBuckets
     if what in ("raise", "worker", "executor", "changed", "slow", "one slow"):
         dphmm.spark.batch.ReleaseBuckets = lambda job, key: DiesOnce(plain(job, key), str(folder), what)
     if what == "before commit":
         dphmm.spark.batch._commit = _dies
     if what == "before clean":
         dphmm.spark.batch.ReleaseTable.clean = _dies
-    if what == "on and on":
-        _on_and_on(spark, folder)
     table, world, key = rows(1, people(60), 1, 6), WORLD, None
-    if what == "marked":
+    if what.startswith("marked"):
         table, world, key = _marked(folder, table)
     frame = spark.createDataFrame(table).repartition(3)
     try:
-        found = dphmm.spark.release(frame, *world, 1, into=folder / "table", buckets=8, key=key)
-        told = {"rows": found.table().count(), "entry": found.entry}
-    except DphmmError as error:
-        told = {"refused": str(error)}
-    except Exception as error:
-        told = {"failed": type(error).__name__}
-    if what == "marked":
+        _released(folder, what, frame, world, key=key)
+        if what == "once more":
+            ReleaseTable.open(folder / "table").abandon_open(force=True)
+            _released(folder, "abandoned", frame, world)
+    finally:
+        dphmm.spark.batch.ReleaseBuckets = plain
+    if what.startswith("marked"):
         # Spark deletes its folders when it stops.
-        shutil.copytree(folder / "spill", folder / "kept", ignore_dangling_symlinks=True)
-    print("TOLD " + json.dumps(told), flush=True)
-    spark.stop()
+        shutil.copytree(folder.parent / "spill", folder / "kept", ignore_dangling_symlinks=True)
+
+
+def _logs_of_executors(spark: Any, folder: Path) -> None:
+    """Move what executors on a local cluster wrote down from where Spark is installed."""
+    import pyspark
+
+    own = Path(pyspark.__file__).parent / "work" / spark.sparkContext.applicationId
+    if own.exists():
+        shutil.move(own, folder / "executors")
+
+
+def main(folder: Path, sessions: list[Any]) -> None:
+    for master, settings, whats in sessions:
+        spark = session(master, settings)
+        for what in whats:
+            if what == "on and on":
+                _on_and_on(spark, folder)
+            # A driver that died has left a table, which another one finds.
+            _does(spark, folder / ("before commit" if what == "once more" else what), what)
+        _logs_of_executors(spark, folder)
+        spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

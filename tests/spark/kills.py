@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from dphmm.storage.release_table import ReleaseTable
 from dphmm.storage.table_ledger import ledger_of
-from spark.test_faults import ROOT, SAFE
+from spark.test_faults import CLUSTER, ROOT, SAFE
 from spark.worlds import people
 
 USERS = people(40)
@@ -47,10 +47,10 @@ def started(folder: Path) -> subprocess.Popen[bytes]:
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder / "spill"),
-        "DPHMM_MASTER": "local-cluster[2,1,1024]",
-        "DPHMM_SETTINGS": json.dumps({**SAFE, **PATIENT, "spark.sql.warehouse.dir": str(folder / "warehouse")}),
     }
-    call = [sys.executable, "-m", "spark.driver", str(folder), "on and on"]
+    settings = {**SAFE, **PATIENT, "spark.sql.warehouse.dir": str(folder / "warehouse")}
+    sessions = json.dumps([(CLUSTER, settings, ["on and on"])])
+    call = [sys.executable, "-m", "spark.driver", str(folder), sessions]
     with (folder / "told").open("a") as told:
         return subprocess.Popen(
             call, env=environment, cwd=ROOT, stdout=told, stderr=subprocess.DEVNULL, start_new_session=True
@@ -59,7 +59,7 @@ def started(folder: Path) -> subprocess.Popen[bytes]:
 
 def committed(folder: Path) -> int:
     """How many jobs have told their entry in the log."""
-    return (folder / "told").read_text().count('TOLD {"entry"')
+    return (folder / "told").read_text().count('"entry"')
 
 
 def below(pid: int) -> dict[str, list[int]]:

@@ -1,6 +1,7 @@
 """A cluster on which tasks, executors and drivers die: what can be read has one answer for each key, or nothing.
 
-Each test runs a driver of its own. What attempts wrote is compared by its bytes: equal, whichever of them is taken.
+Two drivers do what is to be seen: a driver that dies takes no part in what comes after it. What attempts wrote is
+compared by its bytes: equal, whichever of them is taken.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import secrets
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -28,11 +30,15 @@ SAFE = {
     "spark.network.crypto.enabled": "true",
     "spark.io.encryption.enabled": "true",
 }
+#: Shuffle files as they are, where they are not encrypted.
+PLAIN = {"spark.shuffle.compress": "false", "spark.eventLog.compress": "false", "spark.eventLog.enabled": "true"}
 EXPECTED = len(rows(1, people(60), 1, 6))
+RELEASED = {"rows": EXPECTED, "entry": 2}
+CLUSTER = "local-cluster[2,1,1024]"
 
 
-def drive(folder, what, master="local[2,4]", settings=None):
-    """How a driver of its own ended: what it told (None where it died), and all that it printed."""
+def drive(folder, *sessions):
+    """What a driver of its own told of each job (nothing of that in which it died), and all that it printed."""
     try:
         import pyspark  # noqa: F401
     except ImportError:
@@ -43,11 +49,11 @@ def drive(folder, what, master="local[2,4]", settings=None):
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder / "spill"),
-        "DPHMM_MASTER": master,
-        "DPHMM_SETTINGS": json.dumps({**(settings or {}), "spark.sql.warehouse.dir": str(folder / "warehouse")}),
     }
+    own = {"spark.sql.warehouse.dir": str(folder / "warehouse")}
+    sessions = [(master, {**settings, **own}, what) for master, settings, *what in sessions]
     done = subprocess.run(
-        [sys.executable, "-m", "spark.driver", str(folder), what],
+        [sys.executable, "-m", "spark.driver", str(folder), json.dumps(sessions)],
         env=environment,
         cwd=ROOT,
         stdout=subprocess.PIPE,
@@ -55,8 +61,42 @@ def drive(folder, what, master="local[2,4]", settings=None):
         text=True,
         timeout=600,
     )
-    told = [line.removeprefix("TOLD ") for line in done.stdout.splitlines() if line.startswith("TOLD ")]
-    return json.loads(told[0]) if told else None, done.stdout
+    lines = [json.loads(line.removeprefix("TOLD ")) for line in done.stdout.splitlines() if line.startswith("TOLD ")]
+    return {line.pop("what"): line for line in lines}, done.stdout
+
+
+class Drivers(NamedTuple):
+    """What drivers told, in which folder; ``died``: what could be read of the first one's table before the second."""
+
+    folder: Path
+    told: dict[str, Any]
+    out: str
+    died: tuple[int, int]
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory):
+    """One driver that dies before it commits, then one that does all the rest, and dies in the end."""
+    folder = tmp_path_factory.mktemp("drivers")
+    first, out = drive(folder, ("local[2,4]", {}, "before commit"))
+    assert first == {}, out[-2000:]
+    left = ReleaseTable.open(folder / "before commit" / "table")
+    died = (left.read().num_rows, len(list(left.data.iterdir())))
+    for what in ("marked", "marked on a cluster"):
+        (folder / what).mkdir()
+        # States that nobody else names.
+        (folder / what / "marks.json").write_text(json.dumps([secrets.token_hex(8) for _ in range(6)]))
+    (folder / "events").mkdir()
+    logged = {**PLAIN, "spark.eventLog.dir": f"file://{folder / 'events'}"}
+    told, out = drive(
+        folder,
+        ("local[2,4]", logged, "once more", "raise", "worker", "changed", "marked"),
+        # Settings of the first session are those of later ones that say nothing else: what is safe comes after.
+        ("local-cluster[0,1,1024]", {}, "unsafe"),
+        (CLUSTER, {**logged, **SAFE}, "marked on a cluster", "executor"),
+        ("local[2,4]", {}, "before clean"),
+    )
+    return Drivers(folder, told, out, died)
 
 
 def attempts(folder):
@@ -73,90 +113,78 @@ def one_answer_for_each_key(folder):
 
 
 @pytest.mark.parametrize("what", ["raise", "worker"])
-def test_a_task_that_dies_after_it_drew_draws_the_same_again(tmp_path, what):
-    told, _ = drive(tmp_path, what)
-    assert told == {"rows": EXPECTED, "entry": 2}
-    made = attempts(tmp_path)
+def test_a_task_that_dies_after_it_drew_draws_the_same_again(drivers, what):
+    assert drivers.told[what] == RELEASED, drivers.out[-2000:]
+    made = attempts(drivers.folder / what)
     assert len(made) == 8 and all(len(each) == 2 and len(set(each)) == 1 for each in made)
-    one_answer_for_each_key(tmp_path)
+    one_answer_for_each_key(drivers.folder / what)
 
 
-def test_an_executor_that_dies_takes_its_shuffle_files_and_changes_nothing(tmp_path):
-    told, out = drive(tmp_path, "executor", master="local-cluster[2,1,1024]", settings=SAFE)
-    assert told == {"rows": EXPECTED, "entry": 2}, out[-2000:]
-    made = attempts(tmp_path)
+def test_an_executor_that_dies_takes_its_shuffle_files_and_changes_nothing(drivers):
+    assert drivers.told["executor"] == RELEASED, drivers.out[-2000:]
+    made = attempts(drivers.folder / "executor")
     assert len(made) == 8 and all(len(set(each)) == 1 for each in made)
     assert sum(len(each) > 1 for each in made) >= 2
-    one_answer_for_each_key(tmp_path)
+    one_answer_for_each_key(drivers.folder / "executor")
 
 
-def test_a_frame_that_gives_other_rows_at_another_attempt_fails_the_job(tmp_path):
-    told, _ = drive(tmp_path, "changed")
-    assert told["refused"].startswith("frame: got other rows at another attempt; nothing was committed")
-    assert all(len(set(each)) == 2 for each in attempts(tmp_path))
-    table = ReleaseTable.open(tmp_path / "table")
+def test_a_frame_that_gives_other_rows_at_another_attempt_fails_the_job(drivers):
+    refused = drivers.told["changed"]["refused"]
+    assert refused.startswith("frame: got other rows at another attempt; nothing was committed")
+    made = attempts(drivers.folder / "changed")
+    assert len(made) == 8 and all(len(set(each)) == 2 for each in made)
+    table = ReleaseTable.open(drivers.folder / "changed" / "table")
     assert [type(entry).__name__ for entry in table.entries()] == ["Begun", "Abandoned"]
     assert list(table.data.iterdir()) == []
 
 
-def test_a_driver_that_dies_before_the_commit_leaves_nothing_to_be_read(tmp_path):
-    told, _ = drive(tmp_path, "before commit")
-    table = ReleaseTable.open(tmp_path / "table")
-    assert told is None and table.read().num_rows == 0 and len(list(table.data.iterdir())) == 8
-    told, _ = drive(tmp_path, "nothing")
-    assert told["refused"].startswith("table: got turn 1, which ")
-    table.abandon_open(force=True)
-    told, _ = drive(tmp_path, "nothing")
-    assert told == {"rows": EXPECTED, "entry": 4}
-    one_answer_for_each_key(tmp_path)
+def test_a_driver_that_dies_before_the_commit_leaves_nothing_to_be_read(drivers):
+    assert drivers.died == (0, 8)
+    assert drivers.told["once more"]["refused"].startswith("table: got turn 1, which ")
+    assert drivers.told["abandoned"] == {"rows": EXPECTED, "entry": 4}
+    one_answer_for_each_key(drivers.folder / "before commit")
 
 
-def test_a_driver_that_dies_after_the_commit_has_committed(tmp_path):
-    told, _ = drive(tmp_path, "before clean")
-    table = ReleaseTable.open(tmp_path / "table")
-    assert told is None and table.read().num_rows == EXPECTED
+def test_a_driver_that_dies_after_the_commit_has_committed(drivers):
+    table = ReleaseTable.open(drivers.folder / "before clean" / "table")
+    assert "before clean" not in drivers.told and table.read().num_rows == EXPECTED, drivers.out[-2000:]
     assert len(list(table.attempts.iterdir())) == 8
     table.clean()
-    one_answer_for_each_key(tmp_path)
+    one_answer_for_each_key(drivers.folder / "before clean")
 
 
-def test_unsafe_settings_of_a_cluster_are_refused_before_the_table_is_touched(tmp_path):
-    told, _ = drive(tmp_path, "nothing", master="local-cluster[1,1,1024]")
-    assert told["refused"].startswith("spark: got spark.authenticate is false: anybody in the network can ask for")
-    assert not (tmp_path / "table").exists()
+def test_unsafe_settings_of_a_cluster_are_refused_before_the_table_is_touched(drivers):
+    refused = drivers.told["unsafe"]["refused"]
+    assert refused.startswith("spark: got spark.authenticate is false: anybody in the network can ask for")
+    assert not (drivers.folder / "unsafe" / "table").exists()
 
 
-#: Shuffle files as they are, where they are not encrypted.
-PLAIN = {"spark.shuffle.compress": "false", "spark.eventLog.compress": "false", "spark.eventLog.enabled": "true"}
-
-
-def marked(folder, master, settings):
-    """Release states and users that nobody else names; where their names, or the key, were written down."""
-    marks = [secrets.token_hex(8) for _ in range(6)]
-    (folder / "marks.json").write_text(json.dumps(marks))
-    (folder / "events").mkdir()
-    settings = {**PLAIN, **settings, "spark.eventLog.dir": f"file://{folder / 'events'}"}
-    told, out = drive(folder, "marked", master=master, settings=settings)
-    assert told == {"rows": EXPECTED, "entry": 2}, out[-2000:]
-    key = json.loads((folder / "key.json").read_text())
+def shown(drivers, what):
+    """Which of all that the drivers wrote down names a state of a job, or its key."""
+    assert drivers.told[what] == RELEASED, drivers.out[-2000:]
+    folder = drivers.folder
+    marks = json.loads((folder / what / "marks.json").read_text())
+    key = json.loads((folder / what / "key.json").read_text())
     written = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
         if path.is_file() and path.name not in ("marks.json", "key.json")
     }
-    written["output"] = out.encode()
+    written["output"] = drivers.out.encode()
     sought = [text.encode() for text in (*marks, *key)] + [bytes.fromhex(key[0])]
-    assert any(name.startswith("events/") for name in written) and any("shuffle" in name for name in written)
+    assert any(name.startswith("events/") for name in written)
+    assert any(name.startswith("executors/") and name.endswith("/stderr") for name in written)
+    assert any(name.startswith(f"{what}/kept/") and "shuffle" in name for name in written)
     return {name for name, content in written.items() if any(mark in content for mark in sought)}
 
 
-def test_nothing_that_is_written_down_shows_a_state_or_the_key(tmp_path):
+def test_nothing_that_is_written_down_shows_a_state_or_the_key(drivers):
     """Sought in logs, the event log and Spark's folders; estimates, which are public, are names of states, too."""
-    found = marked(tmp_path, "local-cluster[2,1,1024]", SAFE)
-    assert found and all(name.startswith("table/data/") for name in found), sorted(found)
+    found = shown(drivers, "marked on a cluster")
+    assert found and all(name.startswith("marked on a cluster/table/data/") for name in found), sorted(found)
 
 
-def test_the_search_finds_what_is_not_encrypted(tmp_path):
-    found = marked(tmp_path, "local[2]", {})
+def test_the_search_finds_what_is_not_encrypted(drivers):
+    found = shown(drivers, "marked")
     assert any("shuffle" in name for name in found)
-    assert not any(name.startswith("events/") or name == "output" for name in found)
+    assert not any(name.startswith(("events/", "executors/")) or name == "output" for name in found)

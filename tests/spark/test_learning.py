@@ -6,11 +6,7 @@ time for an id, where a job starts before public options and caps are checked, o
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,12 +19,12 @@ from dphmm.samplers.entropy import ReplayBits
 from dphmm.spark import learning
 from dphmm.storage.ledger import open_ledger
 from plain_rows import N, rows_of, sequences_of
+from spark.deaths import ended
 
 pytestmark = pytest.mark.replayed_words
 
 SPACE = StateSpace.categories(["home", "work", "gym", "park"])
 SCHEMA = "user long, step long, state long"
-ROOT = Path(__file__).parents[2]
 
 
 def in_process(rows, **options):
@@ -142,9 +138,10 @@ from dphmm.markov.private import chain, count_transitions
 from dphmm.spark import learning
 from dphmm.storage import publications
 from dphmm.storage.ledger import open_ledger
+from spark.deaths import in_turn
 
 learned = chain.PlannedFit.learned
-path, when, drawn = sys.argv[1:]
+path, drawn, *whens = sys.argv[1:]
 
 class Schema:
     fields = [type("Field", (), {"name": n, "dataType": type("LongType", (), {})()}) for n in ("user", "step", "state")]
@@ -166,31 +163,30 @@ shown, publications._markov_model = publications._markov_model, dying
 chain.PlannedFit.learned = traced
 learning.counted = lambda *_: count_transitions([[0, 1, 1]], 2, 4, owners=["a"])
 frame = type("Frame", (), {"schema": Schema})
-with open_ledger(path) as ledger:
-    model, _ = learning.fit_private(
-        frame, StateSpace.categories(["a", "b"]), 1, 4, ledger=ledger, event_id="walks"
-    )
-print(model.digest)
+
+def job(then):
+    global when
+    when = then
+    with open_ledger(path) as ledger:
+        model, _ = learning.fit_private(
+            frame, StateSpace.categories(["a", "b"]), 1, 4, ledger=ledger, event_id="walks"
+        )
+    return model.digest
+
+in_turn(job, whens)
 """
 
 
 def test_fault_68_a_driver_that_dies_after_drawing(tmp_path):
     """Before the commit nothing is stored, and the next driver draws; after it the id gives the stored model."""
 
-    def drive(when):
-        given = [str(tmp_path / "ledger.db"), when, str(tmp_path / "drawn")]
-        command = [sys.executable, "-c", textwrap.dedent(DRIVER), *given]
-        environment = {"PYTHONPATH": f"{ROOT / 'src'}", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-        return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
-
     def drawn():
         return (tmp_path / "drawn").read_text().split()
 
-    assert (drive("before").returncode, len(drawn())) == (9, 1)
+    ((code, _),) = ended(DRIVER, tmp_path, "before")
+    assert (code, len(drawn())) == (9, 1)
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.publications() == []
-    assert (drive("after").returncode, len(drawn())) == (9, 2)
-    for _ in range(2):
-        last = drive("never")
-        assert (last.returncode, last.stdout.strip()) == (0, drawn()[1]), last.stderr
+    after, *others = ended(DRIVER, tmp_path, "after", "never", "never")
+    assert after[0] == 9 and others == [(0, drawn()[1])] * 2
     assert len(drawn()) == 2 and drawn()[0] != drawn()[1]

@@ -8,12 +8,8 @@ unstored, or where a row is in an error or in what a job prints.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import textwrap
 import tracemalloc
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +25,12 @@ from dphmm.spark.counting_task import ByName, CountRecords
 from dphmm.states import Grid
 from dphmm.storage.ledger import open_ledger
 from plain_rows import N, rows_of
+from spark.deaths import ended
 
 pytestmark = pytest.mark.replayed_words
 
 NAMES = ["home", "work", "gym", "café"]
 SPACE = StateSpace.categories(NAMES)
-ROOT = Path(__file__).parents[2]
 VISITS = "user string, step long, state string"
 
 
@@ -392,8 +388,9 @@ import numpy as np
 from dphmm.spark import queries
 from dphmm.dependent._question import Question
 from dphmm.storage.ledger import open_ledger
+from spark.deaths import in_turn
 
-path, when, drawn = sys.argv[1:]
+path, drawn, *whens = sys.argv[1:]
 plainly, storing = queries.Histogram.drawn, Question._stored
 
 class Schema:
@@ -420,31 +417,30 @@ queries.Histogram.drawn, Question._stored = traced, dying
 queries.key_totals = lambda *_: (np.array([0, 1]), np.array([500, 200]))
 queries._records = lambda *_: None
 frame = type("Frame", (), {"schema": Schema})
-with open_ledger(path) as ledger:
-    found = queries.histogram(frame, "group:2", 1, ledger=ledger, event_id="one", states="a,b")
-print(",".join(map(str, found.table["count"])))
+
+def job(then):
+    global when
+    when = then
+    with open_ledger(path) as ledger:
+        found = queries.histogram(frame, "group:2", 1, ledger=ledger, event_id="one", states="a,b")
+    return ",".join(map(str, found.table["count"]))
+
+in_turn(job, whens)
 """
 
 
 def test_fault_68_a_driver_that_dies_after_drawing(tmp_path):
     """Before the commit nothing is stored, and the next driver draws; after it the id gives the stored answer."""
 
-    def drive(when):
-        given = [str(tmp_path / "ledger.db"), when, str(tmp_path / "drawn")]
-        command = [sys.executable, "-c", textwrap.dedent(DRIVER), *given]
-        environment = {"PYTHONPATH": f"{ROOT / 'src'}", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-        return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
-
     def drawn():
         return (tmp_path / "drawn").read_text().split()
 
-    assert (drive("before").returncode, len(drawn())) == (9, 1)
+    ((code, _),) = ended(DRIVER, tmp_path, "before")
+    assert (code, len(drawn())) == (9, 1)
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.publications() == []
-    assert (drive("after").returncode, len(drawn())) == (9, 2)
-    for _ in range(2):
-        last = drive("never")
-        assert (last.returncode, last.stdout.strip()) == (0, drawn()[1]), last.stderr
+    after, *others = ended(DRIVER, tmp_path, "after", "never", "never")
+    assert after[0] == 9 and others == [(0, drawn()[1])] * 2
     assert len(drawn()) == 2
 
 
