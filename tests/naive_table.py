@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import linprog
 
-from dphmm.audit.required import Clique, required_pairs
+from dphmm.audit.pairs import Clique, required_pairs
 
 
 def exp_below(epsilon):

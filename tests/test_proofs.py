@@ -50,7 +50,7 @@ MODULES += ("_kernels/cells", "_kernels/columns", "_kernels/points", "batch")
 MODULES += ("_kernels/hmm", "_kernels/filter_batch", "_kernels/runs", "_kernels/polygon", "_kernels/masses")
 MODULES += ("cli/release_job", "cli/fit_chain", "cli/fit_data", "states/gaps", "storage/promises")
 MODULES += ("storage/trajectories", "storage/tables", "storage/columns", "storage/importers/imported")
-MODULES += ("audit/black_box", "audit/intervals", "audit/verify", "audit/released", "population")
+MODULES += ("audit/black_box", "audit/events", "audit/verify", "audit/released", "population")
 MODULES += ("storage/release_table", "storage/commit_log", "storage/csv_files")
 #: Modules of those packages on which no statement of a page rests, and why.
 CARRY_NOTHING = {

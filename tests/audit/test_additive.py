@@ -15,8 +15,7 @@ import pytest
 
 from audit.small import POLICY, SPACE, everywhere, session
 from dphmm.audit import verify
-from dphmm.audit.additive import Weights, _exp_above
-from dphmm.audit.law import Law
+from dphmm.audit.law import Law, Weights, _exp_above
 from dphmm.mechanisms import OptimalAdditive
 from dphmm.mechanisms.optimal import facets_of
 from naive_mechanisms import SHAPES, shape

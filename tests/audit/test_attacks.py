@@ -22,7 +22,7 @@ from audit.test_released import walks
 from crafted_bits import keyed_system_bits
 from dphmm.audit import Adversary, LocalHulls, attack, exposure
 from dphmm.audit.attacks.adversary import METHODS, Seen
-from dphmm.audit.attacks.measures import Measured, Scores, Target
+from dphmm.audit.attacks.attack import Measured, Scores, Target
 from dphmm.errors import InvalidInput
 from dphmm.samplers import ReplayBits
 from running_example import ANSWERS, TRANSITION

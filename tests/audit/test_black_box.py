@@ -25,8 +25,7 @@ import dphmm
 from audit import planted
 from audit.small import POLICY, SPACE, everywhere, session
 from dphmm.audit import black_box, events, is_on_lattice, sample_plan
-from dphmm.audit.events import last_bit
-from dphmm.audit.intervals import epsilon_below, fewest_that_could_convict, highest, lowest, samples_needed
+from dphmm.audit.events import epsilon_below, fewest_that_could_convict, highest, last_bit, lowest, samples_needed
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import DiscreteKNorm, KNorm, Laplace, Staircase
 from dphmm.samplers import ReplayBits

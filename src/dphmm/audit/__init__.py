@@ -8,13 +8,10 @@
 """
 
 from dphmm.audit.attacks import Adversary, AttackReport, LocalHulls, attack, exposure
-from dphmm.audit.black_box import BlackBoxVerdict, black_box, is_on_lattice
+from dphmm.audit.black_box import BlackBoxVerdict, black_box, is_on_lattice, sample_plan
 from dphmm.audit.released import ReleasedVerdict, check_released
-from dphmm.audit.sampling import sample_plan
 from dphmm.audit.sequences import SequenceVerdict, sequence_loss
-from dphmm.audit.steps import verify_steps
-from dphmm.audit.verdict import Verdict
-from dphmm.audit.verify import verify
+from dphmm.audit.verify import Verdict, verify, verify_steps
 
 __all__ = [
     "Adversary",

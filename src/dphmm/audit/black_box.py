@@ -18,12 +18,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dphmm._checks import exact_epsilon
-from dphmm.audit.events import in_halves, learn
-from dphmm.audit.intervals import MOST_SAMPLES, epsilon_below, samples_needed
+from dphmm.audit.events import MOST_SAMPLES, epsilon_below, in_halves, learn, samples_needed
+from dphmm.audit.pairs import Bodies, required_pairs
 from dphmm.errors import InvalidInput
+from dphmm.policy.graph import PolicyGraph
+from dphmm.samplers.entropy import default_bits
+from dphmm.session.answer import answer_under
+from dphmm.session.plan import Plan
 from dphmm.states.lattice import Lattice
+from dphmm.states.space import StateSpace
 from dphmm.storage.public_tables import read_numbers
-from dphmm.types import Exact, FloatArray
+from dphmm.types import Bits, Exact, FloatArray
 
 #: Draws of one answer: a function of how many, an array (n, d), or a file (.npy, .parquet, .csv) of numbers.
 Source: TypeAlias = Callable[[int], Any] | Any
@@ -219,3 +224,46 @@ def _rows(samples: Any, name: str) -> FloatArray:
     if not np.isfinite(rows).all():
         raise InvalidInput(name, "NaN or an infinity", "finite numbers")
     return rows
+
+
+def sample_plan(
+    plan: Plan,
+    policy: PolicyGraph,
+    space: StateSpace,
+    *,
+    pairs: list[tuple[int, int]] | None = None,
+    most: int = 3,
+    draws: int = 100_000,
+    alpha: float = 1e-6,
+    bits: Bits | None = None,
+) -> BlackBoxVerdict:
+    """Judge a plan by its samples, on the required pairs that reach farthest in its bodies, or on ``pairs``.
+
+    It looks at the sampler itself, which `verify` does not. Nothing is released: the states drawn for are those of the
+    pairs, whoever is where. ``bits``: None for the system's.
+    """
+    words = default_bits(bits)
+    chosen = farthest_pairs(plan, policy, most) if pairs is None else pairs
+    if not chosen:
+        return BlackBoxVerdict(float(plan.epsilon), alpha, draws, 0, (), ())
+
+    def drawn(state: int) -> Callable[[int], FloatArray]:
+        def draw(n: int) -> FloatArray:
+            z, _ = answer_under(plan, np.full(n, state, dtype=np.int64), words)
+            return np.asarray(space.frame.to_answers(z))
+
+        return draw
+
+    sources = [(drawn(a), drawn(b)) for a, b in chosen]
+    names = [f"states {a} and {b}" for a, b in chosen]
+    return black_box(sources, plan.epsilon, names=names, alpha=alpha, draws=draws, lattice=space.frame)
+
+
+def farthest_pairs(plan: Plan, policy: PolicyGraph, most: int) -> list[tuple[int, int]]:
+    """The required pairs of largest norm, facet by facet, at most so many."""
+    reaches, _ = Bodies.of(plan.mechanisms, plan.body_of).reached(required_pairs(policy, plan), plan.image)
+    found: dict[tuple[int, int], float] = {}
+    for reach in reaches:
+        for a, b, far in reach.farthest():
+            found[a, b] = max(found.get((a, b), 0.0), far)
+    return sorted(found, key=lambda pair: (-found[pair], pair))[:most]

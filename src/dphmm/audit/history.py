@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dphmm.audit.reach import Bodies
+from dphmm.audit.pairs import Bodies
 from dphmm.markov.model import MarkovModel
 from dphmm.session.plan import Plan
 from dphmm.session.session import ReleaseSession

@@ -22,7 +22,7 @@ from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.released_rows import RowsAudit, rows_held, stored_answers, stored_promises
 from dphmm.audit.released_statement import check_statement, check_words
 from dphmm.audit.replay import Replay
-from dphmm.audit.verdict import Verdict
+from dphmm.audit.verify import Verdict
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph

@@ -17,8 +17,7 @@ import numpy as np
 from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.audit.findings import Findings
 from dphmm.audit.history import first_support, left_possible, moved_through
-from dphmm.audit.verdict import Verdict
-from dphmm.audit.verify import verify
+from dphmm.audit.verify import Verdict, verify
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import DeltaSet
 from dphmm.policy.graph import PolicyGraph

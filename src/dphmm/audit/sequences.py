@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.audit.history import first_support, moved
-from dphmm.audit.reach import Bodies
+from dphmm.audit.pairs import Bodies
 from dphmm.audit.table import Table
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel

@@ -14,23 +14,24 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from dphmm.accounting.records import in_short, shown
-from dphmm.audit.degrees import degrees
-from dphmm.audit.history import support_of
+from dphmm.audit.history import first_support, moved, support_of
 from dphmm.audit.law import CONSTANT, Law
-from dphmm.audit.reach import Bodies, Pair, Reach, TableReach, law_of
-from dphmm.audit.required import Clique, Pairs, has_edge, required_pairs
+from dphmm.audit.pairs import Bodies, Clique, Pair, Pairs, Reach, TableReach, degrees, has_edge, law_of, required_pairs
 from dphmm.audit.table import Table
-from dphmm.audit.verdict import Certificate, TableCertificate, Verdict
 from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.plan import Plan
 from dphmm.session.session import ReleaseSession
+from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
-from dphmm.types import BoolArray, IntArray, Loss
+from dphmm.types import BoolArray, Exact, IntArray, Loss
 
 #: Differences whose losses are enumerated, and points of a window at most.
 _MOST_DIFFERENCES = 24
@@ -87,7 +88,7 @@ class _Audit:
         bodies = Bodies.of(plan.mechanisms, plan.body_of)
         pairs = list(required_pairs(self.policy, plan))
         reaches, mixed = bodies.reached(pairs, plan.image)
-        worst = _worst([mixed, *(reach.worst for reach in reaches)])
+        worst = _losing_most([mixed, *(reach.worst for reach in reaches)])
         degree = degrees(bodies, plan.image, plan.constraint.support, self.epsilon)
         exposed = self._exposed(degree)
         factor, cost, cost_pair = self._cost(bodies)
@@ -165,7 +166,7 @@ class _Audit:
     def _cost(self, bodies: Bodies) -> tuple[Loss, Loss, tuple[int, int] | None]:
         planned = self.plan.constraint.plan_states
         reaches, mixed = bodies.reached([Clique("planned", planned)], self.plan.image)
-        worst = _worst([mixed, *(reach.worst for reach in reaches)])
+        worst = _losing_most([mixed, *(reach.worst for reach in reaches)])
         if worst is None or not worst.norm:
             return Fraction(0), Fraction(0), None
         return worst.norm, worst.loss, (worst.a, worst.b)
@@ -245,10 +246,201 @@ class _Audit:
                     return
 
 
-def _worst(pairs: list[Pair | None]) -> Pair | None:
+def _losing_most(pairs: list[Pair | None]) -> Pair | None:
     return max((pair for pair in pairs if pair is not None), key=lambda pair: (pair.loss, pair.norm), default=None)
 
 
 def _some(states: IntArray) -> str:
     listed = ", ".join(map(str, states[:6].tolist()))
     return listed if len(states) <= 6 else f"{listed}, … ({len(states)})"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """One body of a plan.
+
+    ``met``: facets that a required difference lies on (all of them where no smaller body would do); ``widest``: the
+    largest norm of a required difference, at most 1 where the body contains them all.
+    """
+
+    mechanism: str
+    epsilon: Fraction
+    states: int
+    rank: int
+    dimension: int
+    facets: int
+    met: int
+    widest: Loss
+
+    @property
+    def contains(self) -> bool:
+        """Whether every required difference lies in the body."""
+        return self.widest <= 1
+
+    def __str__(self) -> str:
+        holds = "contains every required difference" if self.contains else "does NOT contain every required difference"
+        return (
+            f"{self.mechanism}, epsilon {in_short(self.epsilon)}, rank {self.rank} of {self.dimension}, "
+            f"{2 * self.facets} facets, answers {self.states} states: it {holds} "
+            f"(largest norm {in_short(self.widest)}; {self.met} of {self.facets} pairs of facets are met)"
+        )
+
+
+@dataclass(frozen=True)
+class TableCertificate(Certificate):
+    """The same of a table, which has no body: ``widest`` is the largest loss of a required pair over ε."""
+
+    def __str__(self) -> str:
+        holds = "keeps epsilon for every required pair" if self.contains else "does NOT keep epsilon for every pair"
+        return f"{self.mechanism}, epsilon {in_short(self.epsilon)}, answers {self.states} states: it {holds}"
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The exact audit of a plan; what convicts it is in ``findings``, empty for one that keeps its promise.
+
+    epsilon : what was promised. pairs : how many required pairs there are. worst : the one that loses most (None
+    without any). bodies : the certificate of each. degrees (N,) : the degree of protection of every possible state, 0
+    for the others. exposed : possible states that no other one hides. factor, cost : the largest norm of two plan
+    states and what they lose (Theorem 6.3); cost_pair : two that do. enumerated : differences whose loss was found
+    again by looking at every answer of a window.
+    """
+
+    epsilon: Fraction
+    plan: str
+    pairs: int
+    worst: Pair | None
+    bodies: tuple[Certificate, ...]
+    degrees: IntArray
+    exposed: IntArray
+    factor: Loss
+    cost: Loss
+    cost_pair: tuple[int, int] | None
+    enumerated: int
+    findings: tuple[str, ...]
+
+    @property
+    def convicted(self) -> bool:
+        """Whether the plan breaks what it promises."""
+        return bool(self.findings)
+
+    @property
+    def loss(self) -> Loss:
+        """What the worst required pair loses."""
+        return Fraction(0) if self.worst is None else self.worst.loss
+
+    @property
+    def lines(self) -> list[str]:
+        """The verdict in prose."""
+        possible = self.degrees[self.degrees > 0]
+        said = [f"plan {self.plan[:12]}: {'CONVICTED' if self.convicted else 'keeps its promise'}"]
+        said += [f"  {finding}" for finding in self.findings]
+        said.append(
+            f"  {self.pairs} required pairs; {_worst_line(self.worst)}; promised: epsilon {in_short(self.epsilon)}"
+        )
+        said += [f"  {body}" for body in self.bodies]
+        if len(possible):
+            least, most = int(possible.min()), int(possible.max())
+            after = f"{len(self.exposed)} states are exposed after those without an edge were joined"
+            said.append(f"  degree of protection {least} to {most}; {after}")
+        said.append(f"  {_cost_line(self)}")
+        if self.enumerated:
+            said.append(f"  {self.enumerated} losses found again by looking at every answer of a window")
+        return said
+
+    def document(self) -> dict[str, Any]:
+        """The verdict for machines: fractions as text, unbounded losses as null."""
+        possible = self.degrees[self.degrees > 0]
+        worst = self.worst
+        return {
+            "plan": self.plan,
+            "convicted": self.convicted,
+            "findings": list(self.findings),
+            "epsilon": str(self.epsilon),
+            "required_pairs": self.pairs,
+            "worst": None if worst is None else _pair(worst),
+            "bodies": [
+                {
+                    "mechanism": body.mechanism,
+                    "epsilon": str(body.epsilon),
+                    "states": body.states,
+                    "rank": body.rank,
+                    "facets": 2 * body.facets,
+                    "met": 2 * body.met,
+                    "largest_norm": _number(body.widest),
+                    "contains": body.contains,
+                }
+                for body in self.bodies
+            ],
+            "degree_of_protection": None
+            if not len(possible)
+            else {"least": int(possible.min()), "mean": float(possible.mean()), "most": int(possible.max())},
+            "exposed": self.exposed.tolist(),
+            "factor": _number(self.factor),
+            "cost": _number(self.cost),
+            "cost_pair": None if self.cost_pair is None else list(self.cost_pair),
+            "enumerated": self.enumerated,
+        }
+
+
+def _pair(pair: Pair) -> dict[str, Any]:
+    norm, loss = _number(pair.norm), _number(pair.loss)
+    return {"kind": pair.kind, "states": [pair.a, pair.b], "norm": norm, "loss": loss}
+
+
+def _number(value: Loss) -> str | None:
+    return None if value == math.inf else str(value)
+
+
+def _worst_line(worst: Pair | None) -> str:
+    if worst is None:
+        return "there is nothing to compare"
+    lost = f"loses {in_short(worst.loss)} (norm {in_short(worst.norm)})"
+    return f"the worst, the {worst.kind} pair ({worst.a}, {worst.b}), {lost}"
+
+
+def _cost_line(verdict: Verdict) -> str:
+    if verdict.cost_pair is None:
+        return "cost 0: all planned states are answered alike"
+    a, b = verdict.cost_pair
+    if any(isinstance(body, TableCertificate) for body in verdict.bodies):
+        return f"cost {in_short(verdict.cost)}, between states {a} and {b}"
+    factor = f"Theorem 6.3's factor is {in_short(verdict.factor)}"
+    return f"cost {in_short(verdict.cost)}: {factor}, between states {a} and {b}"
+
+
+def verify_steps(
+    model: MarkovModel,
+    policy: PolicyGraph,
+    space: StateSpace,
+    epsilon: Exact,
+    steps: int = 1,
+    *,
+    start: str | None = None,
+    **choices: Any,
+) -> list[tuple[int, Plan, Verdict]]:
+    """Verify the distinct plans of the first steps: (the first step of each, the plan, its verdict).
+
+    With a δ-set, or flat bodies allowed, the plans after step 1 hang on what is released: only the first is there.
+    Choices are those of `ReleaseSession`.
+    """
+    if steps < 1:
+        raise InvalidInput("steps", steps, "a number of steps, 1 or more")
+    setting = Setting.of(model, policy, space, epsilon, start=start, **choices)
+    options, planner = setting.options, setting.planner
+    support = first_support(model, options.start)
+    plan = setting.first_plan()
+    found = [(1, plan, verify(plan, policy, space, support=support))]
+    if not isinstance(options.constraint, Support) or options.flat == "allow":
+        return found
+    seen = {plan.hash}
+    for t in range(2, steps + 1):
+        following = moved(model, support, t)
+        if model.time_homogeneous and np.array_equal(following, support):
+            break
+        support = following
+        plan = planner.plan(support, support)
+        if plan.hash not in seen:
+            seen.add(plan.hash)
+            found.append((t, plan, verify(plan, policy, space, support=support)))
+    return found

@@ -1,4 +1,11 @@
-"""How far required pairs reach in the body that answers them: per facet, exactly, with the pair that is farthest."""
+"""The pairs of states that a release promises something about, what each loses, and how many states hide a state.
+
+The pairs follow from the definitions: policy, surrogates, joins, partners. Nothing is contracted. A policy edge ab
+promises something wherever a and b are both possible, whatever they are answered as (docs/theory.md 1), so the states
+that a planner merged are still told apart from their neighbours. How far pairs reach in the body that answers them is
+found per facet, exactly, with the pair that is farthest. Degrees of protection (Def. 5.2 of the DPHMM paper) are
+counted pair by pair in integers.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +17,82 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.audit.law import CONSTANT, Law, exact
-from dphmm.audit.required import Clique, Listed, Pairs
+from dphmm.audit.law import CONSTANT, STAIRCASE, Law, exact
 from dphmm.audit.table import KIND, Table, farthest
-from dphmm.types import IntArray, Loss
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.plan import Plan
+from dphmm.types import BoolArray, IntArray, Loss
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Pairs (a, b) (n,), all of one kind."""
+
+    kind: str
+    a: IntArray
+    b: IntArray
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+
+@dataclass(frozen=True, eq=False)
+class Clique:
+    """Every two of some states (n,)."""
+
+    kind: str
+    members: IntArray
+
+    def __len__(self) -> int:
+        return len(self.members) * (len(self.members) - 1) // 2
+
+
+Pairs = Listed | Clique
+
+
+def required_pairs(policy: PolicyGraph, plan: Plan) -> Iterator[Pairs]:
+    """All required pairs of one release, by kind; the same pair may be required for several reasons."""
+    constraint = plan.constraint
+    yield from policy_pairs(policy, constraint.support)
+    for kind, pairs in (("joined", plan.joins), ("partner", plan.partners), ("earlier partner", plan.given_partners)):
+        if len(pairs):
+            yield Listed(kind, pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64))
+    moved = np.flatnonzero(constraint.support & (constraint.surrogate != np.arange(len(constraint.support))))
+    if len(moved):
+        yield Listed("surrogate", moved, constraint.surrogate[moved])
+
+
+def policy_pairs(policy: PolicyGraph, support: BoolArray) -> Iterator[Pairs]:
+    """The edges of a policy between possible states. Cliques are kept as cliques: their pairs need not be listed."""
+    parts = getattr(policy, "parts", None)
+    if policy.kind == "union" and parts is not None:
+        for part in parts:
+            yield from policy_pairs(part, support)
+    elif policy.kind == "complete":
+        yield Clique("policy", np.flatnonzero(support))
+    elif policy.kind == "categorical":
+        labels = np.asarray(policy.describe()["labels"])
+        for label in np.unique(labels[support]):
+            yield Clique("policy", np.flatnonzero(support & (labels == label)))
+    else:
+        a, b = policy.edges(None).T
+        inside = support[a] & support[b]
+        yield Listed("policy", a[inside], b[inside])
+
+
+def has_edge(pairs: list[Pairs], n: int) -> BoolArray:
+    """Which states (n,) have a policy edge to another possible state."""
+    mask = np.zeros(n, dtype=np.bool_)
+    for group in pairs:
+        if group.kind != "policy":
+            continue
+        if isinstance(group, Clique):
+            if len(group.members) > 1:
+                mask[group.members] = True
+        else:
+            mask[group.a] = mask[group.b] = True
+    return mask
+
 
 _AT_ONCE = 2**19
 
@@ -220,3 +299,73 @@ class Bodies(NamedTuple):
         two = first != second
         if two.any():
             yield -1, Listed(group.kind, group.a[two], group.b[two])
+
+
+_ROOM = 2**61
+
+
+def degrees(bodies: Bodies, images: IntArray, support: BoolArray, epsilon: Fraction) -> IntArray:
+    """How many possible states each possible state (N,) loses at most ε against, itself counted; 0 for the others."""
+    found = np.zeros(len(images), dtype=np.int64)
+    for number, law in enumerate(bodies.laws):
+        own = np.flatnonzero(support & (bodies.law_of == number))
+        if len(own):
+            points, back, counts = np.unique(images[own], axis=0, return_inverse=True, return_counts=True)
+            found[own] = _among(law, points, counts, epsilon)[back.reshape(-1)]
+    return found
+
+
+def _among(law: Law | Table, points: IntArray, counts: IntArray, epsilon: Fraction) -> IntArray:
+    if isinstance(law, Table):
+        rows = law.numbers(points)
+        kept = law.kept_at(epsilon)[np.ix_(rows, rows)] & (rows >= 0) & (rows >= 0)[:, None]
+        return np.asarray(np.maximum(kept @ counts, counts))
+    if law.kind == CONSTANT or not law.rank:
+        return counts
+    from_first = points - points[0]
+    y = law.y_of(from_first)
+    # Two points are in one coset of the span if and only if what their coordinates leave over is the same.
+    coset = _numbered(from_first - exact(y, law.basis.T))
+    values = exact(y, law.normals.T)
+    limits = [math.floor(offset * _norm_of(law, epsilon)) for offset in law.offsets.tolist()]
+    found = np.zeros(len(points), dtype=np.int64)
+    for number in range(int(coset.max()) + 1):
+        own = np.flatnonzero(coset == number)
+        found[own] = _counted(values[own], limits, counts[own])
+    return found
+
+
+def _numbered(rows: IntArray) -> IntArray:
+    """Numbers (n,) that are equal for equal rows; Python integers are rows too."""
+    if not rows.any():
+        return np.zeros(len(rows), dtype=np.int64)
+    numbers: dict[tuple[int, ...], int] = {}
+    return np.array([numbers.setdefault(tuple(row), len(numbers)) for row in rows.tolist()], dtype=np.int64)
+
+
+def _norm_of(law: Law, epsilon: Fraction) -> Fraction:
+    """The largest norm at which two answers lose no more than ε."""
+    ratio = epsilon / law.epsilon
+    return Fraction(math.floor(ratio)) if law.kind == STAIRCASE else ratio
+
+
+def _counted(values: IntArray, limits: list[int], weights: IntArray) -> IntArray:
+    if values.dtype == object or max(limits) >= _ROOM or int(np.abs(values).max()) >= _ROOM:
+        return _counted_plainly(values.astype(object), limits, weights)
+    from dphmm._kernels.audit import count_within
+
+    # The facet that leaves fewest others near goes first.
+    spread = np.ptp(values, axis=0) / np.maximum(np.array(limits, dtype=np.float64), 0.5)
+    facets = np.argsort(-spread, kind="stable")
+    order = np.argsort(values[:, facets[0]], kind="stable")
+    counts = np.zeros(len(values), dtype=np.int64)
+    rows = np.ascontiguousarray(values[order][:, facets])
+    count_within(rows, np.array(limits, dtype=np.int64)[facets], weights[order], counts)
+    found = np.empty_like(counts)
+    found[order] = counts
+    return found
+
+
+def _counted_plainly(values: IntArray, limits: list[int], weights: IntArray) -> IntArray:
+    inside = [np.all(np.abs(values - row) <= np.array(limits, dtype=object), axis=1) for row in values]
+    return np.array([int(weights[near.astype(np.bool_)].sum()) for near in inside], dtype=np.int64)
