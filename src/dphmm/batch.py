@@ -33,8 +33,7 @@ from dphmm.session.plan import chosen_of
 from dphmm.session.releases import NOT_ASKED, Released, Releases, terms_of
 from dphmm.session.rounds import Answered, Engine, SubjectState, caps_of, schedule_of
 from dphmm.session.session import ReleaseSession, checked_loss, engine_of
-from dphmm.session.setting import Setting, check_header
-from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_chosen
+from dphmm.session.setting import Setting, StepChoices, Subjects, check_header, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS, Trajectories
 from dphmm.states.visit_table import Numbers, UserRows, VisitTable

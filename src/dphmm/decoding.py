@@ -19,9 +19,8 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.odds import EventOdds, EventWatch, PathEvent
-from dphmm.session.setting import Setting, check_same_states
+from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states, checked_steps, names_chosen
 from dphmm.session.smoothing import Published, Smoothed, Smoother, Smoothers
-from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times

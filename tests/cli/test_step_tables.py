@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 import dphmm
-from dphmm.session.setting import Setting
-from dphmm.session.subjects import Subjects
+from dphmm.session.setting import Setting, Subjects
 from dphmm.storage.statement import stated_varied
 
 pytestmark = pytest.mark.replayed_words

@@ -11,7 +11,7 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.session.choice import StepChoice
+from dphmm.session.options import StepChoice
 from dphmm.session.setting import Setting
 from proofs.test_joint_partners import everywhere, joint
 from registered import chosen_mechanisms

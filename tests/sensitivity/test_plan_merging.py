@@ -16,8 +16,7 @@ from dphmm.policy import from_edges
 from dphmm.policy.constraint import Constraint
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.sensitivity.merging import plan_merges
-from dphmm.session.choice import StepChoice
-from dphmm.session.options import Options
+from dphmm.session.options import Options, StepChoice
 from dphmm.session.planner import Planner
 
 NOBODY = np.zeros((0, 2), dtype=np.int64)

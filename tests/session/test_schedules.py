@@ -13,7 +13,7 @@ from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.session.plan import all_partners, given_partners, plan_states
 from dphmm.session.step import spread
-from dphmm.session.walk import walk
+from dphmm.session.stepwise import walk
 from dphmm.states.trajectory import Trajectories
 
 Schedule, SequencePromise = dphmm.Schedule, dphmm.SequencePromise

@@ -21,8 +21,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.budget_plan import bounded, leakage_of, started
-from dphmm.session.setting import Setting
-from dphmm.session.subjects import Subjects
+from dphmm.session.setting import Setting, Subjects
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
 

@@ -26,8 +26,7 @@ from dphmm.audit.verify import Verdict
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.setting import Setting
-from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_chosen
+from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.storage.statement import read_statement, schedule_of_statement, statement_path
 from dphmm.types import Exact

@@ -20,8 +20,7 @@ from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import Answer, Followed, Replay, number_of
 from dphmm.errors import InvalidInput
 from dphmm.session.rounds import schedule_of
-from dphmm.session.setting import Setting, as_kept, option_words
-from dphmm.session.subjects import Subjects
+from dphmm.session.setting import Setting, Subjects, as_kept, option_words
 
 #: Estimates are sums of floats in an order that a kernel chooses.
 _RELATIVE = 1e-7

@@ -27,8 +27,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.session.budget_plan import BudgetPlan, checked_steps, coming_plans, leakage_of
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.rounds import promise_of
-from dphmm.session.setting import Setting, option_words
-from dphmm.session.subjects import Subjects
+from dphmm.session.setting import Setting, Subjects, option_words
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.learned import UNKNOWN, Whom, learning, learning_event, learning_of_others, whom_of

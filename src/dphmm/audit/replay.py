@@ -23,9 +23,8 @@ from dphmm.policy.constraint import DeltaSet
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.layout import check_gap
 from dphmm.session.plan import Plan, given_partners, plan_states
-from dphmm.session.setting import Setting
+from dphmm.session.setting import Setting, Subjects
 from dphmm.session.step import LABEL, Estimate, Position, estimate, spread
-from dphmm.session.subjects import Subjects
 from dphmm.types import BoolArray, IntArray
 
 #: Masses of δ-sets may differ by this between machines.

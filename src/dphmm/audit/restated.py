@@ -29,8 +29,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.answer_table import is_reference
 from dphmm.mechanisms.registry import RELEASE_MECHANISMS
 from dphmm.policy.graph import KINDS, PolicyGraph
-from dphmm.session.choice import checked_varies
-from dphmm.session.options import Options
+from dphmm.session.options import Options, checked_varies
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS, MICROSECONDS
 from dphmm.storage import promises

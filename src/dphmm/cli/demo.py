@@ -264,7 +264,7 @@ def demo_report(folder: Path, city: City, batch: Batch, statement: ReleaseStatem
     from dphmm.decoding import smooth_rows
     from dphmm.report.assembling import TrueRows, release_report
     from dphmm.report.content import Backdrop, Made
-    from dphmm.session.subjects import Subjects
+    from dphmm.session.setting import Subjects
     from dphmm.storage.released import released_rows, smoothed_table
 
     setting, path = batch.setting, folder / "released.parquet"

@@ -19,7 +19,7 @@ from dphmm.storage.inputs import checked_input, steady
 
 if TYPE_CHECKING:
     from dphmm.session.odds import EventOdds
-    from dphmm.session.subjects import Subjects
+    from dphmm.session.setting import Subjects
     from dphmm.states.space import StateSpace
     from dphmm.storage.released import ReleasedRows
     from dphmm.types import IntArray

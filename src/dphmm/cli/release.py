@@ -49,7 +49,7 @@ from dphmm.storage.trajectories import load_visits
 
 if TYPE_CHECKING:
     from dphmm.batch import Batch
-    from dphmm.session.subjects import Subjects
+    from dphmm.session.setting import Subjects
     from dphmm.states.visit_table import VisitTable
     from dphmm.storage.release_words import Story
     from dphmm.storage.released import Published

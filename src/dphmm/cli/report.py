@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dphmm.policy.graph import PolicyGraph
     from dphmm.report.assembling import TrueRows
     from dphmm.report.content import Made, ReleaseReport
-    from dphmm.session.subjects import Subjects
+    from dphmm.session.setting import Subjects
     from dphmm.states.space import StateSpace
     from dphmm.storage.statement_types import ReleaseStatement
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.session.options import Options
+    from dphmm.session.setting import Subjects
     from dphmm.session.smoothing import Smoothed
-    from dphmm.session.subjects import Subjects
     from dphmm.states.space import StateSpace
     from dphmm.storage.released import ReleasedRows
     from dphmm.storage.statement_types import ReleaseStatement
@@ -170,8 +170,7 @@ def release_subjects(
 ) -> tuple[Subjects, str]:
     """What the subjects of a released file with this SHA-256 were released under, and what it was read from."""
     from dphmm.decoding import epsilon_of
-    from dphmm.session.setting import Setting
-    from dphmm.session.subjects import Subjects
+    from dphmm.session.setting import Setting, Subjects
     from dphmm.storage.statement import load_statement, statement_path
 
     beside, statement = statement_path(path), None

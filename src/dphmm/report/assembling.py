@@ -26,9 +26,8 @@ from dphmm.population import shares_of_outcomes
 from dphmm.report.beliefs import Cells, levels, spreads
 from dphmm.report.content import Backdrop, Hour, Made, Person, Prospects, ReleaseReport, Rows, Share, Truth
 from dphmm.session.plan import Plan
-from dphmm.session.setting import Setting
+from dphmm.session.setting import Setting, Subjects
 from dphmm.session.smoothing import Published, Smoothed, Smoothers
-from dphmm.session.subjects import Subjects
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.statement import load_statement, promise_of_statement, schedule_of_statement, stated_options

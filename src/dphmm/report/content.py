@@ -20,7 +20,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.session.plan import Plan
-from dphmm.session.subjects import Subjects
+from dphmm.session.setting import Subjects
 from dphmm.states.grid import Grid
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace

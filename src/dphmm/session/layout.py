@@ -15,7 +15,7 @@ from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from dphmm.session.choice import StepChoice
+    from dphmm.session.options import StepChoice
 
 #: Most steps that one skip may pass over: a belief is moved through each of them.
 MOST_SKIPPED = 2**26

@@ -26,9 +26,8 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.session.layout import check_gap
-from dphmm.session.setting import Setting
+from dphmm.session.setting import Setting, Subjects
 from dphmm.session.smoothing import Published, Smoother, Steps
-from dphmm.session.subjects import Subjects
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States
 
 if TYPE_CHECKING:

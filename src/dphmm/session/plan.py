@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from dphmm._kept import kept
-from dphmm.accounting.ledger import PlanRecord, Request
+from dphmm.accounting.ledger import Entry, PlanRecord, Request
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import LatticeMechanism
 from dphmm.policy.constraint import Constraint
@@ -254,3 +254,10 @@ def all_partners(records: list[PlanRecord]) -> IntArray:
     if not records:
         return NO_PARTNERS
     return np.unique(np.vstack([fixed_partners(record) for record in records]), axis=0)
+
+
+def check_made_again(entry: Entry, made: str) -> None:
+    """Raises InvalidInput where a recorded plan is not the one that the record makes today."""
+    if made != entry.plan_hash:
+        expected = f"{made}, made from the record by version {ALGORITHM_VERSION} of the algorithm"
+        raise InvalidInput("ledger", f"plan {entry.plan_hash} at t={entry.t}", expected)

@@ -29,8 +29,7 @@ from dphmm.sensitivity.hull import SensitivityHull, check_sizes, hull_of
 from dphmm.sensitivity.merging import plan_merges, without
 from dphmm.sensitivity.protection import AUTO, MERGE, Partner, Protection, nearest_covered, protect
 from dphmm.sensitivity.thicken import thicken
-from dphmm.session.choice import StepChoice
-from dphmm.session.options import Options
+from dphmm.session.options import Options, StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, IntArray, Loss

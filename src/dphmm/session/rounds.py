@@ -40,9 +40,9 @@ from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
 from dphmm.session.answer import answer
 from dphmm.session.block import Blocked
-from dphmm.session.choice import StepChoice, check_same_policy
 from dphmm.session.filter import FlushedRow
 from dphmm.session.layout import FIRST_ROW, Layout, Rows
+from dphmm.session.options import StepChoice, check_same_policy
 from dphmm.session.plan import Plan, all_partners
 from dphmm.session.setting import Setting, as_kept, option_words
 from dphmm.session.step import Position

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dphmm.accounting.ledger import PlanRecord
-from dphmm.session.choice import StepChoice
+from dphmm.session.options import StepChoice
 from dphmm.session.plan import NO_PARTNERS, Plan, given_partners
 from dphmm.session.setting import Setting
 from dphmm.session.step import Likelihood, likelihood_of

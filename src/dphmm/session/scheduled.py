@@ -5,21 +5,20 @@ Proofs: docs/proofs/support.md, docs/proofs/joint-queries.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.accounting.ledger import Entry, Ledger, Transaction
-from dphmm.errors import DphmmError
+from dphmm.accounting.ledger import Entry, Ledger, PlanRecord, Transaction
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.session.filter import Filter, FilterResult, Observations
 from dphmm.session.layout import Layout, Rows
-from dphmm.session.plan import NO_PARTNERS, Plan
+from dphmm.session.plan import NO_PARTNERS, Plan, check_made_again
 from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, partners_at
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.step import Position
-from dphmm.session.walk import History
 from dphmm.types import BoolArray, IntArray
 
 
@@ -181,3 +180,68 @@ def _places(owner: IntArray, subjects: int) -> list[tuple[int, int]]:
     numbers = np.arange(subjects)
     ends = np.searchsorted(owner, numbers), np.searchsorted(owner, numbers, side="right")
     return list(zip(*(end.tolist() for end in ends), strict=True))
+
+
+class History(NamedTuple):
+    """Stored steps (n,): ``skipped`` is 0 for a release of ``z`` (n, d) under plan ``number``, else how many steps."""
+
+    t: IntArray
+    skipped: IntArray
+    z: IntArray
+    secure: BoolArray
+    number: IntArray
+
+    @classmethod
+    def of(
+        cls, entries: Sequence[Entry], dimension: int, schedule: PlanSchedule, plan: Callable[[str], PlanRecord]
+    ) -> History:
+        """The columns of entries; ``plan`` finds the record of a hash.
+
+        Raises InvalidInput for answers that are not of this dimension and 64 bits, and for plans that the schedule does
+        not make of what was recorded.
+        """
+        t = np.array([entry.t for entry in entries], dtype=np.int64)
+        return cls(
+            t=t,
+            skipped=np.array([0 if entry.z is not None else entry.steps for entry in entries], dtype=np.int64),
+            z=_answers(entries, dimension),
+            secure=np.array([entry.secure for entry in entries], dtype=np.bool_),
+            number=_numbers(entries, t, schedule, plan),
+        )
+
+    def observed(self) -> Observations:
+        """The steps of this one subject, for the filter."""
+        no_estimate = np.zeros(len(self.t), dtype=np.bool_)
+        return Observations(np.arange(len(self.t)) == 0, self.t, self.skipped, self.z, self.number, no_estimate)
+
+
+def _answers(entries: Sequence[Entry], dimension: int) -> IntArray:
+    nothing = (0,) * dimension
+    answers = [nothing if entry.z is None else entry.z for entry in entries]
+    if any(len(answer) != dimension or max(map(abs, answer)).bit_length() > 63 for answer in answers):
+        raise InvalidInput("ledger", "an answer of another space", f"{dimension} coordinates of 64 bits")
+    return np.array(answers, dtype=np.int64).reshape(-1, dimension)
+
+
+def _numbers(
+    entries: Sequence[Entry], t: IntArray, schedule: PlanSchedule, plan: Callable[[str], PlanRecord]
+) -> IntArray:
+    numbers = schedule.numbers(t)
+    found: dict[tuple[int, str], int] = {}
+    for place, (number, entry) in enumerate(zip(numbers.tolist(), entries, strict=True)):
+        if entry.z is None:
+            continue
+        key = number, str(entry.plan_hash)
+        if key not in found:
+            found[key] = _number(number, entry, schedule, plan)
+        numbers[place] = found[key]
+    return numbers
+
+
+def _number(number: int, entry: Entry, schedule: PlanSchedule, plan: Callable[[str], PlanRecord]) -> int:
+    """The number of the plan of an entry: the step's own, or that beside the partners that were recorded."""
+    if schedule.plan(number).hash == entry.plan_hash:
+        return number
+    beside = schedule.recorded(number, plan(str(entry.plan_hash)))
+    check_made_again(entry, schedule.plan(beside).hash)
+    return beside

@@ -22,17 +22,15 @@ from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.protection import Partner
-from dphmm.session.choice import Partners, StepChoice
 from dphmm.session.layout import FIRST_ROW, ONE_ASKED, Rows, check_gap
-from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
+from dphmm.session.options import Partners, StepChoice, checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import Plan, chosen_of
 from dphmm.session.releases import NOT_ASKED, Release
 from dphmm.session.rounds import Answered, Engine, SubjectState, partners_at, schedule_of
 from dphmm.session.scheduled import Scheduled
 from dphmm.session.setting import Setting, check_header
 from dphmm.session.step import ESTIMATE_LOSSES, LABEL, Position, estimate
-from dphmm.session.stepwise import Stepwise
-from dphmm.session.walk import walk
+from dphmm.session.stepwise import Stepwise, walk
 from dphmm.states.space import Labels, StateSpace
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 

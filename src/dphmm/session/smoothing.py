@@ -25,15 +25,13 @@ from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import Rows, likeliest_path, smooth
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.choice import StepChoice
 from dphmm.session.layout import check_gap
-from dphmm.session.plan import NO_PARTNERS, Plan
+from dphmm.session.options import StepChoice
+from dphmm.session.plan import NO_PARTNERS, Plan, check_made_again
 from dphmm.session.rounds import check_joint
 from dphmm.session.schedule import PlanSchedule
-from dphmm.session.setting import Setting, check_header
+from dphmm.session.setting import Setting, Subjects, check_header
 from dphmm.session.step import Position, likelihood_of
-from dphmm.session.subjects import Subjects
-from dphmm.session.walk import check_made_again
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 

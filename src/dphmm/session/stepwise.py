@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.accounting.ledger import Entry, Ledger, Transaction
+from dphmm.accounting.ledger import Entry, Ledger, PlanRecord, Transaction
 from dphmm.accounting.promise import Schedule
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
 from dphmm.session.block import Block, Blocked, Blocks
-from dphmm.session.choice import StepChoice
 from dphmm.session.layout import FIRST_ROW, ONE_ASKED, Layout, alike
-from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
+from dphmm.session.options import StepChoice
+from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan, check_made_again
 from dphmm.session.rounds import (
     NO_NUMBERS,
     NO_PLAN,
@@ -33,7 +33,6 @@ from dphmm.session.rounds import (
 )
 from dphmm.session.setting import Setting
 from dphmm.session.step import Estimate, Position, estimate, spread
-from dphmm.session.walk import Walked, walk
 from dphmm.types import FloatArray, IntArray
 
 #: A belief is kept so often; what comes after it is folded when a subject is resumed.
@@ -343,3 +342,34 @@ def _skipped_alone(layout: Layout) -> list[tuple[int, int]]:
         return []
     alone = ~layout.tells & ~np.isin(layout.owner, layout.owner[layout.tells])
     return list(zip(layout.owner[alone].tolist(), layout.steps[alone].tolist(), strict=True))
+
+
+class Walked(NamedTuple):
+    """A stored step: its plan (None for a skip), the belief given it, and where the subject stands after it."""
+
+    entry: Entry
+    plan: Plan | None
+    posterior: Belief
+    after: Position
+
+
+def walk(
+    setting: Setting, position: Position, entries: Iterable[Entry], plan: Callable[[str], PlanRecord]
+) -> Iterator[Walked]:
+    """Each entry from ``position`` on, under the plan set that was recorded.
+
+    Float arithmetic may differ between machines, so a delta-set is not made again. ``plan`` finds the record of a hash.
+    Raises InvalidInput where a record does not make the plan that it names.
+    """
+    for entry in entries:
+        if entry.z is None:
+            last = position.predict_through(setting.model, entry.through)
+            position = last.predict(setting.model, last.prior)
+            yield Walked(entry, None, last.prior, position)
+            continue
+        record = plan(str(entry.plan_hash))
+        made = setting.made_again(position.prior.support, record)
+        check_made_again(entry, made.hash)
+        posterior = position.posterior(made, np.array(entry.z, dtype=np.int64))
+        position = position.predict(setting.model, posterior)
+        yield Walked(entry, made, posterior, position)

@@ -29,10 +29,9 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.geometry import couples_along
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.choice import StepChoice
-from dphmm.session.options import Options
+from dphmm.session.options import Options, StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION
-from dphmm.session.subjects import Subjects
+from dphmm.session.setting import Subjects
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 from dphmm.storage.learned import Whom, learning, learning_event, learning_of_others, whom_of

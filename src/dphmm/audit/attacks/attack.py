@@ -23,8 +23,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.plan import Plan
-from dphmm.session.setting import Setting
-from dphmm.session.subjects import StepChoices, Subjects, checked_steps, names_chosen
+from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.storage.statement import read_statement, statement_path
 from dphmm.storage.statement_types import ReleaseStatement
